@@ -1,0 +1,105 @@
+"""Divergence: worlds that went NaN, infinite or huge, named down to the joint."""
+
+from __future__ import annotations
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.engine import MAX_VALUE, Engine
+from simstate.errors import DivergenceError
+
+_SHOWN = 8
+_SEARCHED = (
+    "ctrl",
+    "qfrc_applied",
+    "xfrc_applied",
+    "mocap_pos",
+    "mocap_quat",
+    "qpos",
+    "qvel",
+    "act",
+    "qacc_warmstart",
+)
+"""Inputs first: a bad input is the cause of a bad position, not the other way."""
+
+
+def first_bad_element(engine: Engine, world: int) -> str:
+    """The first bad number of a world: field, index, value and the joint's name."""
+    for name in _SEARCHED:
+        row = engine.field(name)[world].to(torch.float64).flatten()
+        bad = (~(row.abs() <= MAX_VALUE)).nonzero().flatten()
+        if bad.numel():
+            i = int(bad[0])
+            where = describe_element(engine.model, name, i)
+            return f"{name}[{i}] = {float(row[i]):g} ({where})"
+    blamed = engine.cause(world)
+    if blamed is not None:
+        name, i = blamed
+        where = describe_element(engine.model, name, i)
+        return f"{name}[{i}] was NaN, infinite or above {MAX_VALUE:g} ({where})"
+    return "no single element"
+
+
+def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
+    """What element i of a flattened state field belongs to, by name."""
+    if field == "qpos":
+        joint = int((model.jnt_qposadr <= i).sum()) - 1
+        return _joint(model, joint)
+    if field in ("qvel", "qacc", "qacc_warmstart", "qfrc_applied"):
+        return _joint(model, int(model.dof_jntid[i]))
+    if field == "ctrl":
+        actuator = int((model.actuator_ctrladr <= i).sum()) - 1
+        return f"actuator {_name(model, mujoco.mjtObj.mjOBJ_ACTUATOR, actuator)}"
+    if field == "act":
+        owner = int((model.actuator_actadr <= i).nonzero()[0][-1])
+        return f"actuator {_name(model, mujoco.mjtObj.mjOBJ_ACTUATOR, owner)}"
+    if field == "xfrc_applied":
+        return f"body {_name(model, mujoco.mjtObj.mjOBJ_BODY, i // 6)}"
+    width = 3 if field == "mocap_pos" else 4
+    body = int((model.body_mocapid == i // width).nonzero()[0][0])
+    return f"body {_name(model, mujoco.mjtObj.mjOBJ_BODY, body)}"
+
+
+def divergence_error(
+    engine: Engine, worlds: Tensor, times: Tensor, n: int, elements: list[str]
+) -> DivergenceError:
+    """The error for worlds that diverged in a step of n substeps."""
+    ids = [int(i) for i in worlds.nonzero().flatten()]
+    lines = [
+        f"  world {i}, from t = {float(times[i]):g} s: {element}"
+        for i, element in zip(ids, elements, strict=False)
+    ]
+    if len(ids) > len(lines):
+        lines.append(f"  … and {len(ids) - len(lines)} more")
+    message = (
+        f"{len(ids)} of {engine.num_envs} worlds diverged within {n} step"
+        f"{'s' if n > 1 else ''} of {engine.model.opt.timestep:g} s:\n"
+        + "\n".join(lines)
+        + "\nThey keep the state from before this call; the others have advanced. Use "
+        'a smaller timestep, or on_divergence="mask" to go on with the others.'
+    )
+    return DivergenceError(message, ids)
+
+
+def bad_elements(engine: Engine, worlds: Tensor) -> list[str]:
+    """The first bad element of the first few worlds of the mask."""
+    ids = worlds.nonzero().flatten()[:_SHOWN]
+    return [first_bad_element(engine, int(i)) for i in ids]
+
+
+def _joint(model: mujoco.MjModel, joint: int) -> str:
+    kinds = {0: "free joint", 1: "ball joint", 2: "slide joint", 3: "hinge"}
+    kind = kinds[int(model.jnt_type[joint])]
+    return f"{kind} {_name(model, mujoco.mjtObj.mjOBJ_JOINT, joint)}"
+
+
+def _name(model: mujoco.MjModel, kind: mujoco.mjtObj, i: int) -> str:
+    """The element's name; for a nameless joint its body's, else its id."""
+    name = mujoco.mj_id2name(model, kind.value, i)
+    if name:
+        return repr(name)
+    if kind == mujoco.mjtObj.mjOBJ_JOINT:
+        body = int(model.jnt_bodyid[i])
+        return f"{i} of body {_name(model, mujoco.mjtObj.mjOBJ_BODY, body)}"
+    return str(i)

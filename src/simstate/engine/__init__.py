@@ -1,0 +1,49 @@
+"""Engines: the raw fields and the steps, behind one class."""
+
+from __future__ import annotations
+
+import mujoco
+import torch
+
+from simstate.engine.base import MAX_VALUE, Engine
+from simstate.engine.cfg import EngineCfg, NativeCfg, WarpCfg
+from simstate.engine.fields import FIELDS, STATE_FIELDS, RawData, RawField
+from simstate.engine.native import NativeEngine
+from simstate.engine.stage import Stage
+from simstate.errors import InvalidInputError, unknown_name
+
+__all__ = [
+    "FIELDS",
+    "MAX_VALUE",
+    "STATE_FIELDS",
+    "Engine",
+    "EngineCfg",
+    "NativeCfg",
+    "RawData",
+    "RawField",
+    "Stage",
+    "WarpCfg",
+    "make_engine",
+]
+
+
+def make_engine(
+    model: mujoco.MjModel, num_envs: int, cfg: EngineCfg, device: torch.device
+) -> Engine:
+    """The engine of that name or configuration, with `num_envs` worlds of the model."""
+    if cfg == "native":
+        cfg = NativeCfg()
+    if cfg == "warp":
+        cfg = WarpCfg()
+    if isinstance(cfg, NativeCfg):
+        if device.type != "cpu":
+            raise InvalidInputError(
+                f"The native engine runs on the CPU, got device={str(device)!r}: use "
+                "engine='warp' for a GPU."
+            )
+        return NativeEngine(model, num_envs, cfg)
+    if isinstance(cfg, WarpCfg):
+        from simstate.engine.warp import WarpEngine  # loads Warp
+
+        return WarpEngine(model, num_envs, device, cfg)
+    raise unknown_name("engine", str(cfg), ("native", "warp"))

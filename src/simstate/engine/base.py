@@ -1,0 +1,190 @@
+"""What every engine offers: live fields, steps, forward passes, model parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine.fields import FIELDS, STATE_FIELDS
+from simstate.engine.layout import field_shape, state_columns
+from simstate.engine.stage import Stage
+from simstate.errors import InvalidInputError
+from simstate.math.vector import greatest
+
+MAX_VALUE = 1e10
+"""MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
+
+EVOLVING_FIELDS = ("time", "qpos", "qvel", "act", "history", "qacc_warmstart")
+"""The state fields that a step changes; the other ones are inputs."""
+
+
+class Engine(ABC):
+    """`num_envs` copies of one model, stepped together.
+
+    Tensors from `field` and `expand` are live: they share the engine's memory, and
+    the engine's own writes do not count in their `_version`, so that a changed
+    `_version` is always a write by somebody else.
+    """
+
+    name: str
+    dtype: torch.dtype
+
+    def __init__(
+        self, model: mujoco.MjModel, num_envs: int, device: torch.device
+    ) -> None:
+        self.model = model
+        self.num_envs = num_envs
+        self.device = device
+        self.columns = state_columns(model)
+        self.nstate = self.columns[STATE_FIELDS[-1]].stop
+        self.fields: dict[str, Tensor] = {}
+        self.expanded: dict[str, Tensor] = {}
+        self._constants: dict[str, Tensor] = {}
+
+    def field(self, name: str) -> Tensor:
+        """The live tensor of a raw field; shape (num_envs, …)."""
+        tensor = self.fields.get(name)
+        if tensor is None:
+            with torch.inference_mode(False):  # such tensors would count no writes
+                tensor = self._bind(name)
+            self.fields[name] = tensor
+        return tensor
+
+    def field_shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a raw field."""
+        return (self.num_envs, *field_shape(self.model, FIELDS[name].shape))
+
+    def expand(self, name: str) -> Tensor:
+        """Live per-world values of a model parameter; shape (num_envs, …)."""
+        if name not in self.expanded:
+            with torch.inference_mode(False):
+                self.expanded[name] = self._expand(name)
+        return self.expanded[name]
+
+    def parameter(self, name: str) -> Tensor:
+        """A model parameter; shape (num_envs, …) if expanded, else (1, …)."""
+        if name in self.expanded:
+            return self.expanded[name]
+        if name not in self._constants:
+            value = np.array(model_value(self.model, name))[None]
+            tensor = torch.as_tensor(value, device=self.device)
+            if tensor.dtype.is_floating_point:
+                tensor = tensor.to(self.dtype)
+            self._constants[name] = tensor
+        return self._constants[name]
+
+    def evolving(self) -> dict[str, Tensor]:
+        """Copies of the fields that a step changes, to go back to."""
+        return {name: self.field(name).clone() for name in EVOLVING_FIELDS}
+
+    def diverged(self) -> Tensor | None:
+        """The mask of worlds whose state went bad in the last step; None: no world."""
+        bad = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
+        for name in EVOLVING_FIELDS:
+            values = self.field(name)
+            if not values.numel():
+                continue
+            # One reduction without temporaries; NaN compares as false.
+            if greatest(values) <= MAX_VALUE:
+                continue
+            good = values.reshape(self.num_envs, -1).abs() <= MAX_VALUE
+            bad |= ~good.all(dim=1)
+        return bad if bool(bad.any()) else None
+
+    def acceleration_now(self) -> Tensor:
+        """Accelerations at the present state; (num_envs, nv). The fields are kept."""
+        kept = self._keep_accelerations(slice(None))
+        self.forward(None, Stage.ACCELERATION)
+        now = self.field("qacc").clone()
+        self._put_back(kept, slice(None))
+        return now
+
+    def compute_late(self, name: str) -> None:
+        """Compute a field that was not bound so far, and leave the other ones alone."""
+        kept = self._keep_accelerations(slice(None))
+        self.field(name)
+        self.forward(None, max(FIELDS[name].stage, Stage.VELOCITY))
+        self._put_back(kept, slice(None))
+
+    def _keep_accelerations(self, rows: slice | Tensor) -> dict[str, Tensor]:
+        """Copies of the bound fields that describe the last dynamics evaluation."""
+        return {
+            name: tensor[rows].clone()
+            for name, tensor in self.fields.items()
+            if FIELDS[name].stage == Stage.ACCELERATION and not FIELDS[name].is_state
+        }
+
+    def _put_back(self, kept: dict[str, Tensor], rows: slice | Tensor) -> None:
+        """Write such copies back, through aliases: it is not a write by a user."""
+        for name, values in kept.items():
+            alias = self._alias(name)
+            if name == "sensordata":  # the other sensors are current
+                values = torch.where(self._acc_sensors, values, alias[rows])
+            alias[rows] = values
+
+    @cached_property
+    def _acc_sensors(self) -> Tensor:
+        """Which columns of sensordata are computed with the accelerations."""
+        stages = np.asarray(self.model.sensor_needstage)
+        late = stages == mujoco.mjtStage.mjSTAGE_ACC.value
+        columns = np.repeat(late, self.model.sensor_dim)
+        return torch.as_tensor(columns, device=self.device)
+
+    def _alias(self, name: str) -> Tensor:
+        """Another tensor on a field's memory, whose writes nobody counts."""
+        return self.field(name).data
+
+    @property
+    @abstractmethod
+    def state(self) -> Tensor:
+        """The state of all worlds; shape (num_envs, nstate)."""
+
+    @property
+    @abstractmethod
+    def state_is_live(self) -> bool:
+        """Whether writing into `state` writes the simulation's state."""
+
+    @abstractmethod
+    def _bind(self, name: str) -> Tensor:
+        """Make the live tensor of a raw field."""
+
+    @abstractmethod
+    def is_bound(self, name: str) -> bool:
+        """Whether the engine has kept the field up to date so far."""
+
+    @abstractmethod
+    def step(self, n: int, env_ids: Tensor | None) -> None:
+        """Advance the worlds by n time steps and refresh positions and velocities."""
+
+    @abstractmethod
+    def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
+        """Compute derived fields up to `stage` at the present state."""
+
+    @abstractmethod
+    def cause(self, world: int) -> tuple[str, int] | None:
+        """The field and index that the engine itself blames for a bad world."""
+
+    @abstractmethod
+    def _expand(self, name: str) -> Tensor:
+        """Give a model parameter values of its own in each world."""
+
+    @abstractmethod
+    def set_const(self, env_ids: Tensor | None) -> None:
+        """Recompute the model's constants that depend on changed parameters."""
+
+
+def model_value(model: mujoco.MjModel, name: str) -> Any:
+    """A field of MjModel, or of its options as `opt.<name>`."""
+    owner: object = model.opt if name.startswith("opt.") else model
+    value = getattr(owner, name.removeprefix("opt."), None)
+    if value is None or callable(value):
+        raise InvalidInputError(
+            f"{name!r} is not a parameter of MjModel, nor of its options as 'opt.…'."
+        )
+    return value

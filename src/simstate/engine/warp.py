@@ -1,0 +1,243 @@
+"""The warp engine: MuJoCo Warp on CUDA or the CPU, float32.
+
+Importing this module loads Warp; the package does so only for `engine="warp"`.
+"""
+
+# Warp and MuJoCo Warp come without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUnknownLambdaType=false
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+import warp as wp
+from torch import Tensor
+
+from simstate.engine.base import Engine, model_value
+from simstate.engine.cfg import WarpCfg
+from simstate.engine.fields import STATE_FIELDS
+from simstate.engine.stage import Stage
+from simstate.errors import InvalidInputError, ModelError, unknown_name
+
+wp.config.log_level = wp.LOG_WARNING  # before it is initialised: no banner
+import mujoco_warp as mjw  # noqa: E402
+
+_DERIVED_CONSTANTS = (
+    "body_subtreemass",
+    "body_invweight0",
+    "dof_invweight0",
+    "tendon_length0",
+    "tendon_invweight0",
+    "actuator_acc0",
+    "geom_aabb",
+    "geom_rbound",
+    "eq_data",
+    "cam_pos0",
+    "cam_poscom0",
+    "cam_mat0",
+    "light_pos0",
+    "light_poscom0",
+    "light_dir0",
+)
+"""The model parameters that set_const computes."""
+
+
+class WarpEngine(Engine):
+    """Worlds in MuJoCo Warp's arrays; each state field is an array of its own."""
+
+    name = "warp"
+    dtype = torch.float32
+
+    def __init__(
+        self, model: mujoco.MjModel, num_envs: int, device: torch.device, cfg: WarpCfg
+    ) -> None:
+        super().__init__(model, num_envs, device)
+        if device.type == "cuda" and not torch.cuda.is_available():
+            raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
+        self._warp_device = wp.device_from_torch(device)
+        try:
+            with wp.ScopedDevice(self._warp_device):
+                self.warp_model = mjw.put_model(model)
+                self.warp_data = mjw.make_data(
+                    model,
+                    nworld=num_envs,
+                    nconmax=cfg.contacts_per_world,
+                    njmax=cfg.constraints_per_world,
+                )
+        except (NotImplementedError, ValueError) as error:
+            raise ModelError(
+                f"MuJoCo Warp does not take this model: {error}"
+            ) from error
+        self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
+        self._graphs: dict[str, Any] = {}
+        self._told = 0
+        for name in STATE_FIELDS:
+            self.field(name)
+
+    @property
+    def state(self) -> Tensor:
+        """A copy of the state of all worlds; shape (num_envs, nstate)."""
+        rows = [self.field(name) for name in STATE_FIELDS]
+        return torch.cat(
+            [row.reshape(self.num_envs, -1).to(self.dtype) for row in rows], dim=1
+        )
+
+    @property
+    def state_is_live(self) -> bool:
+        """The state is gathered: writing into it writes nothing."""
+        return False
+
+    def is_bound(self, name: str) -> bool:
+        """All of Warp's fields are kept up to date, asked for or not."""
+        return True
+
+    def _bind(self, name: str) -> Tensor:
+        array = getattr(self.warp_data, name, None)
+        shape = self.field_shape(name)
+        if array is None:  # plugin_state: Warp has no plugins
+            return torch.zeros(shape, dtype=self.dtype, device=self.device)
+        return wp.to_torch(array, requires_grad=False).view(shape)
+
+    def step(self, n: int, env_ids: Tensor | None) -> None:
+        """Advance by n steps; worlds not in `env_ids` get their state back."""
+        others = self._others(env_ids)
+        kept = {} if others is None else self.evolving()
+        for _ in range(n):
+            self._run("step", lambda: mjw.step(self.warp_model, self.warp_data))
+        for name, values in kept.items():
+            if values.numel():
+                self._alias(name)[others] = values[others]
+        self._refresh()
+        self._tell_overflow()
+
+    def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
+        """Compute derived fields up to `stage`; Warp runs all worlds.
+
+        The other worlds keep the accelerations of their last evaluation.
+        """
+        if stage != Stage.ACCELERATION:
+            self._refresh()
+            return
+        others = self._others(env_ids)
+        kept = {} if others is None else self._keep_accelerations(others)
+        self._run("forward", lambda: mjw.forward(self.warp_model, self.warp_data))
+        if others is not None:
+            self._put_back(kept, others)
+
+    def _others(self, env_ids: Tensor | None) -> Tensor | None:
+        """The mask of the worlds that are not in `env_ids`; None: there are none."""
+        if env_ids is None:
+            return None
+        others = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
+        others[env_ids] = False
+        return others
+
+    def cause(self, world: int) -> tuple[str, int] | None:
+        """Warp blames nothing: the state itself tells."""
+        del world
+        return None
+
+    def _refresh(self) -> None:
+        """Positions, velocities and their sensors at the present state."""
+        kept = {}
+        if self.model.nsensordata:
+            kept = {"sensordata": self.field("sensordata").clone()}
+        self._run("refresh", self._compute_refresh)
+        self._put_back(kept, slice(None))
+
+    def _compute_refresh(self) -> None:
+        model, data = self.warp_model, self.warp_data
+        mjw.fwd_kinematics(model, data)
+        mjw.transmission(model, data)
+        if self.model.nsensordata:
+            data.sensordata.zero_()
+            mjw.sensor_pos(model, data)
+        mjw.fwd_velocity(model, data)
+        if self.model.nsensordata:
+            mjw.sensor_vel(model, data)
+
+    def _run(self, key: str, compute: Callable[[], None]) -> None:
+        """Run on the engine's device; on CUDA capture once and replay the graph."""
+        with wp.ScopedDevice(self._warp_device):
+            if not self._warp_device.is_cuda:
+                compute()
+                return
+            stream = wp.stream_from_torch(torch.cuda.current_stream(self.device))
+            with wp.ScopedStream(stream):
+                if key not in self._graphs:
+                    compute()  # compiles and loads what the capture will record
+                    with wp.ScopedCapture() as capture:
+                        compute()
+                    self._graphs[key] = capture.graph
+                else:
+                    wp.capture_launch(self._graphs[key])
+
+    def _tell_overflow(self) -> None:
+        """Warn once of each kind of buffer that was too small: contacts were lost."""
+        bits = int(np.bitwise_or.reduce(self.warp_data.overflow.numpy()))
+        lost = bits & ~self._told
+        self._told |= bits
+        kinds = [
+            str(kind.name)
+            for kind in mjw.OverflowType
+            if kind.name not in ("NONE", "ALL", "ITERATIONS", "LS_ITERATIONS")
+            and lost & kind.value
+        ]
+        if kinds:
+            warnings.warn(
+                f"MuJoCo Warp ran out of room ({', '.join(kinds)}) and dropped "
+                "contacts or constraints. Give it more: "
+                "engine=WarpCfg(contacts_per_world=…, constraints_per_world=…).",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
+    def _expand(self, name: str) -> Tensor:
+        owner, attribute = self._owner(name)
+        specs = {field.name: field.type for field in dataclasses.fields(owner)}
+        spec_shape = getattr(specs.get(attribute), "shape", ())
+        if not spec_shape or spec_shape[0] != "*":
+            known = [
+                prefix + field.name
+                for prefix, part in (("", mjw.Model), ("opt.", mjw.Option))
+                for field in dataclasses.fields(part)
+                if getattr(field.type, "shape", ("",))[:1] == ("*",)
+            ]
+            raise unknown_name("model parameter per world on warp", name, known)
+        shape = np.shape(model_value(self.model, name))
+        shared = getattr(owner, attribute)
+        tensor = wp.to_torch(shared, requires_grad=False)
+        rows = tensor.expand(self.num_envs, *tensor.shape[1:]).contiguous()
+        with wp.ScopedDevice(self._warp_device):
+            array = wp.from_torch(rows, dtype=shared.dtype, requires_grad=False)
+        setattr(owner, attribute, array)
+        self._graphs.clear()  # they hold the shared array's address
+        return rows.view(self.num_envs, *shape)
+
+    def _owner(self, name: str) -> tuple[Any, str]:
+        """The Warp struct that holds a model parameter, and its name there."""
+        if name.startswith("opt."):
+            return self.warp_model.opt, name.removeprefix("opt.")
+        return self.warp_model, name
+
+    def set_const(self, env_ids: Tensor | None) -> None:
+        """Recompute the derived constants, in these worlds; the state is kept."""
+        names = [
+            name
+            for name in _DERIVED_CONSTANTS
+            if np.size(model_value(self.model, name))
+        ]
+        kept = {name: self.expand(name).clone() for name in names}
+        self._run("set_const", lambda: mjw.set_const(self.warp_model, self.warp_data))
+        others = self._others(env_ids)
+        if others is not None:
+            for name, values in kept.items():
+                self.expanded[name][others] = values[others]

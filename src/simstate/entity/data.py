@@ -1,0 +1,544 @@
+"""EntityData: every quantity of an entity, with its point, axes, unit and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine import FIELDS, STATE_FIELDS
+from simstate.entity import joints as j
+from simstate.entity.frames import (
+    BODY_COM,
+    BODY_LINK,
+    GEOM,
+    ROOT_COM,
+    ROOT_LINK,
+    SITE,
+    Frame,
+    Picks,
+    acc_w,
+    ang_acc_w,
+    ang_vel_b,
+    ang_vel_w,
+    lin_acc_w,
+    lin_vel_b,
+    lin_vel_w,
+    moved_by,
+    pos_w,
+    pose_w,
+    quat_w,
+    spatial_acceleration,
+    vel_w,
+)
+from simstate.entity.quantity import Quantity
+from simstate.errors import ModelError
+from simstate.ids import Index, as_index
+from simstate.math import quaternion
+from simstate.scene import EntityIndex
+
+if TYPE_CHECKING:
+    from simstate.simulation import Simulation
+
+
+class Memo(NamedTuple):
+    """A computed value, the state that it belongs to, and its version then."""
+
+    token: int
+    value: Tensor
+    version: int
+    is_live: bool
+
+
+class EntityData:
+    """The quantities of one entity in all worlds; engine's dtype, quaternions wxyz.
+
+    `_w`: along world axes; `_b`: along the root link's axes. `link`: of the body
+    frame's origin; `com`: of the body's centre of mass. Each is brought up to date and
+    computed when it is first read in a state. Where it can be a view of the engine's
+    memory it is live: `.clone()` keeps one.
+    """
+
+    quantities: ClassVar[dict[str, Quantity]]
+    """The contract of every quantity, by name."""
+
+    # Root link.
+    root_link_pose_w = pose_w(ROOT_LINK, "write_root_link_pose_to_sim")
+    """Origin and quaternion of the root link, world axes [m, 1]; (num_envs, 7)."""
+    root_link_pos_w = pos_w(ROOT_LINK)
+    """Origin of the root link, world axes [m]; (num_envs, 3)."""
+    root_link_quat_w = quat_w(ROOT_LINK)
+    """Orientation of the root link, wxyz; (num_envs, 4)."""
+    root_link_vel_w = vel_w(ROOT_LINK, "write_root_link_velocity_to_sim")
+    """Linear (at the origin) then angular velocity of the root link, world axes
+    [m/s, rad/s]; (num_envs, 6)."""
+    root_link_lin_vel_w = lin_vel_w(ROOT_LINK)
+    """Velocity of the root link's origin, world axes [m/s]; (num_envs, 3)."""
+    root_link_ang_vel_w = ang_vel_w(ROOT_LINK)
+    """Angular velocity of the root link, world axes [rad/s]; (num_envs, 3)."""
+    root_link_lin_vel_b = lin_vel_b(ROOT_LINK)
+    """Velocity of the root link's origin, root link's axes [m/s]; (num_envs, 3)."""
+    root_link_ang_vel_b = ang_vel_b(ROOT_LINK)
+    """Angular velocity of the root link, its own axes [rad/s]; (num_envs, 3)."""
+
+    # Root centre of mass.
+    root_com_pose_w = pose_w(ROOT_COM, "write_root_com_pose_to_sim")
+    """COM and principal inertia axes of the root link, world axes [m, 1];
+    (num_envs, 7)."""
+    root_com_pos_w = pos_w(ROOT_COM)
+    """COM of the root link, world axes [m]; (num_envs, 3)."""
+    root_com_quat_w = quat_w(ROOT_COM)
+    """Orientation of the root link's principal inertia axes, wxyz; (num_envs, 4)."""
+    root_com_vel_w = vel_w(ROOT_COM, "write_root_com_velocity_to_sim")
+    """Linear (at the COM) then angular velocity of the root link, world axes
+    [m/s, rad/s]; (num_envs, 6)."""
+    root_com_lin_vel_w = lin_vel_w(ROOT_COM)
+    """Velocity of the root link's COM, world axes [m/s]; (num_envs, 3)."""
+    root_com_ang_vel_w = ang_vel_w(ROOT_COM)
+    """Angular velocity of the root link, world axes [rad/s]; (num_envs, 3)."""
+    root_com_lin_vel_b = lin_vel_b(ROOT_COM)
+    """Velocity of the root link's COM, root link's axes [m/s]; (num_envs, 3)."""
+    root_com_ang_vel_b = ang_vel_b(ROOT_COM)
+    """Angular velocity of the root link, its own axes [rad/s]; (num_envs, 3)."""
+
+    # Derived from the root.
+    projected_gravity_b = Quantity(
+        j.projected_gravity_b, kind="projected_gravity", axes="b", unit="1", shape=(3,),
+        reads=("xquat",), parameters=("opt.gravity",),
+    )  # fmt: skip
+    """Direction of gravity, root link's axes, unit length: (0, 0, −1) when upright,
+    zero in a world without gravity; (num_envs, 3)."""
+    heading_w = Quantity(
+        j.heading_w, kind="heading", axes="w", unit="rad", shape=(), reads=("xquat",)
+    )
+    """Angle about world z of the root link's x axis, projected to the ground, in
+    (−π, π] [rad]; (num_envs,)."""
+
+    # Bodies.
+    body_link_pose_w = pose_w(BODY_LINK, "write_body_link_pose_to_sim")
+    """Origin and quaternion of each link, world axes [m, 1]; (num_envs, num_bodies,
+    7)."""
+    body_link_pos_w = pos_w(BODY_LINK)
+    """Origin of each link, world axes [m]; (num_envs, num_bodies, 3)."""
+    body_link_quat_w = quat_w(BODY_LINK)
+    """Orientation of each link, wxyz; (num_envs, num_bodies, 4)."""
+    body_link_vel_w = vel_w(BODY_LINK, "write_body_link_velocity_to_sim")
+    """Linear (at the origin) then angular velocity of each link, world axes
+    [m/s, rad/s]; (num_envs, num_bodies, 6)."""
+    body_link_lin_vel_w = lin_vel_w(BODY_LINK)
+    """Velocity of each link's origin, world axes [m/s]; (num_envs, num_bodies, 3)."""
+    body_link_ang_vel_w = ang_vel_w(BODY_LINK)
+    """Angular velocity of each link, world axes [rad/s]; (num_envs, num_bodies, 3)."""
+    body_link_acc_w = acc_w(BODY_LINK)
+    """Linear (at the origin) then angular acceleration of each link, world axes
+    [m/s², rad/s²]; (num_envs, num_bodies, 6)."""
+    body_link_lin_acc_w = lin_acc_w(BODY_LINK)
+    """Classical acceleration of each link's origin, world axes [m/s²]; (num_envs,
+    num_bodies, 3). Evaluates the dynamics of the present state when read."""
+    body_link_ang_acc_w = ang_acc_w(BODY_LINK)
+    """Angular acceleration of each link, world axes [rad/s²]; (num_envs, num_bodies,
+    3). Evaluates the dynamics of the present state when read."""
+    body_com_pose_w = pose_w(BODY_COM)
+    """COM and principal inertia axes of each link, world axes [m, 1]; (num_envs,
+    num_bodies, 7)."""
+    body_com_pos_w = pos_w(BODY_COM)
+    """COM of each link, world axes [m]; (num_envs, num_bodies, 3)."""
+    body_com_quat_w = quat_w(BODY_COM)
+    """Orientation of each link's principal inertia axes, wxyz; (num_envs, num_bodies,
+    4)."""
+    body_com_vel_w = vel_w(BODY_COM)
+    """Linear (at the COM) then angular velocity of each link, world axes
+    [m/s, rad/s]; (num_envs, num_bodies, 6)."""
+    body_com_lin_vel_w = lin_vel_w(BODY_COM)
+    """Velocity of each link's COM, world axes [m/s]; (num_envs, num_bodies, 3)."""
+    body_com_ang_vel_w = ang_vel_w(BODY_COM)
+    """Angular velocity of each link, world axes [rad/s]; (num_envs, num_bodies, 3)."""
+    body_com_acc_w = acc_w(BODY_COM)
+    """Linear (at the COM) then angular acceleration of each link, world axes
+    [m/s², rad/s²]; (num_envs, num_bodies, 6)."""
+    body_com_lin_acc_w = lin_acc_w(BODY_COM)
+    """Classical acceleration of each link's COM, world axes [m/s²]; (num_envs,
+    num_bodies, 3). Evaluates the dynamics of the present state when read."""
+    body_com_ang_acc_w = ang_acc_w(BODY_COM)
+    """Angular acceleration of each link, world axes [rad/s²]; (num_envs, num_bodies,
+    3). Evaluates the dynamics of the present state when read."""
+    body_external_wrench = Quantity(
+        lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids")],
+        subject="body", point="", kind="external_wrench", axes="w",
+        axes_in_name=False, unit="N, N·m", shape=("num_bodies", 6),
+        reads=("xfrc_applied",), writer="write_external_wrench_to_sim",
+    )  # fmt: skip
+    """Force then torque applied by the user at each link's COM, world axes [N, N·m];
+    (num_envs, num_bodies, 6)."""
+    body_external_force = Quantity(
+        lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids"), :3],
+        subject="body", kind="external_force", axes="w", axes_in_name=False, unit="N",
+        shape=("num_bodies", 3), reads=("xfrc_applied",),
+        writer="write_external_wrench_to_sim",
+    )  # fmt: skip
+    """Force applied by the user at each link's COM, world axes [N]; (num_envs,
+    num_bodies, 3)."""
+    body_external_torque = Quantity(
+        lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids"), 3:],
+        subject="body", kind="external_torque", axes="w", axes_in_name=False,
+        unit="N·m", shape=("num_bodies", 3), reads=("xfrc_applied",),
+        writer="write_external_wrench_to_sim",
+    )  # fmt: skip
+    """Torque applied by the user to each link, world axes [N·m]; (num_envs,
+    num_bodies, 3)."""
+    body_mass = j.parameter(
+        "body_mass", "body_ids", subject="body", kind="mass", unit="kg",
+        shape=("num_bodies",),
+    )  # fmt: skip
+    """Mass of each link [kg]; (num_envs, num_bodies)."""
+    body_inertia = j.parameter(
+        "body_inertia", "body_ids", subject="body", kind="inertia", unit="kg·m²",
+        shape=("num_bodies", 3),
+    )  # fmt: skip
+    """Principal moments of inertia of each link about its COM, along the axes of
+    body_com_quat_w [kg·m²]; (num_envs, num_bodies, 3)."""
+
+    # 1-DoF joints.
+    joint_pos = j.column(
+        "qpos", "qpos_adr", subject="joint", kind="pos", unit="rad or m",
+        count="num_joints", writer="write_joint_position_to_sim",
+    )  # fmt: skip
+    """Position of each hinge or slide [rad or m]; (num_envs, num_joints)."""
+    joint_pos_biased = Quantity(
+        lambda data: data.read("joint_pos") + data.stored["encoder_bias"],
+        subject="joint", kind="pos_biased", unit="rad or m", shape=("num_joints",),
+        reads=("qpos",),
+    )  # fmt: skip
+    """joint_pos plus encoder_bias: what the encoders report [rad or m]; (num_envs,
+    num_joints)."""
+    joint_vel = j.column(
+        "qvel", "dof_adr", subject="joint", kind="vel", unit="rad/s or m/s",
+        count="num_joints", writer="write_joint_velocity_to_sim",
+    )  # fmt: skip
+    """Velocity of each hinge or slide [rad/s or m/s]; (num_envs, num_joints)."""
+    joint_acc = j.column(
+        "qacc", "dof_adr", subject="joint", kind="acc", unit="rad/s² or m/s²",
+        count="num_joints", when=j.LAST_EVALUATION,
+    )  # fmt: skip
+    """Acceleration of each hinge or slide in the last dynamics evaluation
+    [rad/s² or m/s²]; (num_envs, num_joints)."""
+    default_joint_pos = j.stored(
+        kind="default_joint_pos", unit="rad or m", shape=("num_joints",)
+    )
+    """Position of each joint after a reset, writable in place [rad or m]; (num_envs,
+    num_joints)."""
+    default_joint_vel = j.stored(
+        kind="default_joint_vel", unit="rad/s or m/s", shape=("num_joints",)
+    )
+    """Velocity of each joint after a reset, writable in place [rad/s or m/s];
+    (num_envs, num_joints)."""
+    default_root_state = j.stored(
+        kind="default_root_state", axes="w", unit="m, 1, m/s, rad/s", shape=(13,)
+    )
+    """Root link after a reset: origin, quaternion wxyz, linear (at the origin) and
+    angular velocity, world axes, writable in place [m, 1, m/s, rad/s]; (num_envs,
+    13)."""
+    joint_pos_limits = Quantity(
+        j.joint_pos_limits, subject="joint", kind="pos_limits", unit="rad or m",
+        shape=("num_joints", 2), reads=(), parameters=("jnt_range", "jnt_limited"),
+        writer='sim.expand("jnt_range")',
+    )  # fmt: skip
+    """Lower and upper limit of each joint, infinite where it has none [rad or m];
+    (num_envs, num_joints, 2)."""
+    soft_joint_pos_limits = Quantity(
+        j.soft_joint_pos_limits, kind="soft_joint_pos_limits", unit="rad or m",
+        shape=("num_joints", 2), reads=(), parameters=("jnt_range", "jnt_limited"),
+    )  # fmt: skip
+    """The limits drawn in to soft_joint_pos_limit_factor of the range [rad or m];
+    (num_envs, num_joints, 2)."""
+    encoder_bias = j.stored(
+        kind="encoder_bias", unit="rad or m", shape=("num_joints",),
+        writer="set_encoder_bias",
+    )  # fmt: skip
+    """What the encoders add to joint_pos, writable in place [rad or m]; (num_envs,
+    num_joints)."""
+    joint_pos_target = j.target(
+        "pos_target", "rad or m", "set_joint_position_target", "position"
+    )
+    """Position that the controls ask of each joint, NaN where it has no position
+    actuator [rad or m]; (num_envs, num_joints)."""
+    joint_vel_target = j.target(
+        "vel_target", "rad/s or m/s", "set_joint_velocity_target", "velocity"
+    )
+    """Velocity that the controls ask of each joint, NaN where it has no velocity input
+    [rad/s or m/s]; (num_envs, num_joints)."""
+    joint_effort_target = j.target(
+        "effort_target", "N·m or N", "set_joint_effort_target", "effort"
+    )
+    """Effort that the controls ask of each joint, NaN where it has no motor
+    [N·m or N]; (num_envs, num_joints)."""
+
+    # Ball joints.
+    ball_joint_quat = Quantity(
+        lambda data: quaternion.normalize(j.blocks(data, "qpos", "ball_qpos_adr", 4)),
+        subject="ball_joint", kind="quat", axes="parent", unit="1",
+        shape=("num_ball_joints", 4), reads=("qpos",),
+        writer="write_ball_joint_quat_to_sim",
+    )  # fmt: skip
+    """Orientation of each ball joint's body relative to its place in the parent, wxyz;
+    (num_envs, num_ball_joints, 4)."""
+    ball_joint_ang_vel = Quantity(
+        lambda data: j.blocks(data, "qvel", "ball_dof_adr", 3),
+        subject="ball_joint", kind="ang_vel", axes="parent", unit="rad/s",
+        shape=("num_ball_joints", 3), reads=("qvel",),
+        writer="write_ball_joint_ang_vel_to_sim",
+    )  # fmt: skip
+    """Angular velocity of each ball joint's body relative to the parent, in the body's
+    own axes as in qvel [rad/s]; (num_envs, num_ball_joints, 3)."""
+
+    # Forces.
+    actuator_force = j.column(
+        "actuator_force", "actuator_columns", kind="actuator_force",
+        unit="N·m or N", count="num_actuators", when=j.LAST_EVALUATION,
+    )  # fmt: skip
+    """Scalar force of each actuator, in actuation space, in the last dynamics
+    evaluation [N·m or N]; (num_envs, num_actuators)."""
+    generalized_force = j.column(
+        "qfrc_applied", "free_dofs", kind="generalized_force", unit="N, N·m",
+        count="num_free_dofs", writer="write_generalized_force_to_sim",
+    )  # fmt: skip
+    """Force applied by the user to the free-joint dofs, six of each free joint: force
+    at the origin, world axes, then torque, body axes [N, N·m]; (num_envs,
+    num_free_dofs)."""
+    qfrc_actuator = j.column(
+        "qfrc_actuator", "dof_adr", kind="qfrc_actuator", unit="N·m or N",
+        count="num_joints", when=j.LAST_EVALUATION,
+    )  # fmt: skip
+    """Force of all actuators on each 1-DoF joint in the last dynamics evaluation
+    [N·m or N]; (num_envs, num_joints)."""
+    qfrc_external = Quantity(
+        j.qfrc_external, kind="qfrc_external", unit="N·m or N", shape=("num_joints",),
+        reads=("xfrc_applied", "subtree_com", "xipos", "cdof"),
+    )  # fmt: skip
+    """What the external wrenches on all bodies amount to on each 1-DoF joint
+    [N·m or N]; (num_envs, num_joints)."""
+    qfrc_applied = j.column(
+        "qfrc_applied", "dof_adr", kind="qfrc_applied", unit="N·m or N",
+        count="num_joints", writer="write_joint_force_to_sim",
+    )  # fmt: skip
+    """Force applied by the user to each 1-DoF joint [N·m or N]; (num_envs,
+    num_joints)."""
+    ctrl = j.column(
+        "ctrl", "control_columns", kind="ctrl", unit="actuator's own",
+        count="num_controls", writer="write_ctrl_to_sim",
+    )  # fmt: skip
+    """Controls of the entity's actuators, each in its own unit; (num_envs,
+    num_controls)."""
+    act = j.column(
+        "act", "activation_columns", kind="act", unit="actuator's own",
+        count="num_activations", writer="write_act_to_sim",
+    )  # fmt: skip
+    """Activations of the entity's actuators, each in its own unit; (num_envs,
+    num_activations)."""
+
+    # Geoms.
+    geom_pose_w = pose_w(GEOM)
+    """Centre and quaternion of each geom, world axes [m, 1]; (num_envs, num_geoms,
+    7)."""
+    geom_pos_w = pos_w(GEOM)
+    """Centre of each geom, world axes [m]; (num_envs, num_geoms, 3)."""
+    geom_quat_w = quat_w(GEOM)
+    """Orientation of each geom, wxyz; (num_envs, num_geoms, 4)."""
+    geom_vel_w = vel_w(GEOM)
+    """Linear (at the centre) then angular velocity of each geom, world axes
+    [m/s, rad/s]; (num_envs, num_geoms, 6)."""
+    geom_lin_vel_w = lin_vel_w(GEOM)
+    """Velocity of each geom's centre, world axes [m/s]; (num_envs, num_geoms, 3)."""
+    geom_ang_vel_w = ang_vel_w(GEOM)
+    """Angular velocity of each geom, world axes [rad/s]; (num_envs, num_geoms, 3)."""
+
+    # Sites.
+    site_pose_w = pose_w(SITE)
+    """Position and quaternion of each site, world axes [m, 1]; (num_envs, num_sites,
+    7)."""
+    site_pos_w = pos_w(SITE)
+    """Position of each site, world axes [m]; (num_envs, num_sites, 3)."""
+    site_quat_w = quat_w(SITE)
+    """Orientation of each site, wxyz; (num_envs, num_sites, 4)."""
+    site_vel_w = vel_w(SITE)
+    """Linear (at the site) then angular velocity of each site, world axes
+    [m/s, rad/s]; (num_envs, num_sites, 6)."""
+    site_lin_vel_w = lin_vel_w(SITE)
+    """Velocity of each site, world axes [m/s]; (num_envs, num_sites, 3)."""
+    site_ang_vel_w = ang_vel_w(SITE)
+    """Angular velocity of each site, world axes [rad/s]; (num_envs, num_sites, 3)."""
+
+    # Tendons, mocap bodies and equality constraints.
+    tendon_len = j.column(
+        "ten_length", "tendon_ids", subject="tendon", kind="len", unit="m or rad",
+        count="num_tendons",
+    )  # fmt: skip
+    """Length of each tendon [m or rad]; (num_envs, num_tendons)."""
+    tendon_vel = j.column(
+        "ten_velocity", "tendon_ids", subject="tendon", kind="vel", unit="m/s or rad/s",
+        count="num_tendons",
+    )  # fmt: skip
+    """Velocity of each tendon [m/s or rad/s]; (num_envs, num_tendons)."""
+    mocap_pose_w = Quantity(
+        lambda data: torch.cat(
+            [
+                data.raw("mocap_pos")[:, data.columns("mocap_ids")],
+                quaternion.normalize(
+                    data.raw("mocap_quat")[:, data.columns("mocap_ids")]
+                ),
+            ],
+            dim=-1,
+        ),
+        subject="mocap", kind="pose", axes="w", unit="m, 1",
+        shape=("num_mocap_bodies", 7), reads=("mocap_pos", "mocap_quat"),
+        writer="write_mocap_pose_to_sim",
+    )  # fmt: skip
+    """Origin and quaternion of each mocap body, world axes [m, 1]; (num_envs,
+    num_mocap_bodies, 7)."""
+    equality_active = Quantity(
+        lambda data: data.raw("eq_active")[:, data.columns("equality_ids")].to(
+            data.dtype
+        ),
+        subject="equality", kind="active", unit="1", shape=("num_equalities",),
+        reads=("eq_active",), writer="write_equality_active_to_sim",
+    )  # fmt: skip
+    """Whether each equality constraint is switched on, 1 or 0; (num_envs,
+    num_equalities)."""
+
+    def __init__(
+        self, index: EntityIndex, sim: Simulation, soft_limit_factor: float
+    ) -> None:
+        self.name = index.name
+        self.index = index
+        self.sim = sim
+        self.engine = sim.engine
+        self.fresh = sim.fresh
+        self.num_envs = sim.num_envs
+        self.dtype = sim.dtype
+        self.num_joints = len(index.joints)
+        self.soft_limit_factor = soft_limit_factor
+        self.memo: dict[str, Memo] = {}
+        self._picks: dict[Frame, Picks] = {}
+        self._columns = {
+            name: as_index(ids, sim.device)
+            for name, ids in _column_ids(index, sim.model).items()
+        }
+        self.stored: dict[str, Tensor] = {}
+        self._cacc: tuple[int, Tensor] | None = None
+        self._live: tuple[int, set[int]] | None = None
+
+    def read(self, name: str) -> Tensor:
+        """A quantity by name."""
+        return EntityData.quantities[name].__get__(self, EntityData)
+
+    def raw(self, name: str) -> Tensor:
+        """A raw field's live tensor; the quantity has seen to its freshness."""
+        if name in STATE_FIELDS or self.fresh.is_watched(name):
+            return self.engine.field(name)
+        tensor = self.fresh.hand_out(name)
+        self.fresh.ensure(FIELDS[name].stage, f"sim.data.{name}")
+        return tensor
+
+    def parameter(self, name: str) -> Tensor:
+        """A model parameter; shape (num_envs or 1, …)."""
+        return self.engine.parameter(name)
+
+    def columns(self, name: str) -> Index:
+        """The ids of some of the entity's elements, a slice where contiguous."""
+        return self._columns[name]
+
+    def addresses(self, name: str) -> Tensor:
+        """Addresses of the entity's ball or free joints; shape (joints,)."""
+        ids = getattr(self.index, name)
+        return torch.tensor(ids, dtype=torch.int64, device=self.engine.device)
+
+    def picks(self, frame: Frame) -> Picks:
+        """Where a frame's elements are."""
+        if frame not in self._picks:
+            if frame.subject == "root" and self.index.base == "none":
+                raise ModelError(
+                    f"Entity {self.name!r} has no body, so it has no root link."
+                )
+            self._picks[frame] = Picks.resolve(
+                frame, self.index, self.sim.model, self.engine.device
+            )
+        return self._picks[frame]
+
+    def target_inputs(self, kind: str) -> tuple[Index, Index, Tensor]:
+        """Joints, columns of ctrl and control per unit of one kind of target."""
+        inputs = getattr(self.index, f"{kind}_inputs")
+        scale = torch.tensor(inputs.scale, dtype=self.dtype, device=self.engine.device)
+        device = self.engine.device
+        return as_index(inputs.joints, device), as_index(inputs.ctrl, device), scale
+
+    def remember(self, name: str, token: int, value: Tensor) -> Tensor:
+        """Keep a computed value for this state, and hand it out."""
+        is_live = value.untyped_storage().data_ptr() in self._live_storages()
+        self.memo[name] = Memo(token, value, value._version, is_live)
+        return value
+
+    def spatial_acceleration(self) -> Tensor:
+        """Derivative of cvel of the entity's bodies; (num_envs, num_bodies, 6)."""
+        token = self.fresh.tokens[0]
+        if self._cacc is None or self._cacc[0] != token:
+            cacc = spatial_acceleration(
+                self.raw("qvel"),
+                self.fresh.acceleration_now(),
+                self.raw("cdof"),
+                self.raw("cdof_dot"),
+                self.all_moved_by[self.columns("body_ids")],
+            )
+            self._cacc = (token, cacc)
+        return self._cacc[1]
+
+    @cached_property
+    def all_moved_by(self) -> Tensor:
+        """1 where a dof moves a body of the scene; shape (nbody, nv)."""
+        mask = moved_by(self.sim.model, tuple(range(self.sim.model.nbody)))
+        return torch.as_tensor(mask, dtype=self.dtype, device=self.engine.device)
+
+    @cached_property
+    def gravity_acts(self) -> float:
+        """1.0, or 0.0 in a model whose gravity is switched off."""
+        off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
+        return float(not self.sim.model.opt.disableflags & off)
+
+    def _live_storages(self) -> set[int]:
+        """Memory in which a write is a write to the state, or to a live parameter."""
+        known = len(self.engine.expanded)
+        if self._live is None or self._live[0] != known:
+            tensors = [self.engine.field(name) for name in STATE_FIELDS]
+            tensors += [*self.stored.values(), *self.engine.expanded.values()]
+            pointers = {t.untyped_storage().data_ptr() for t in tensors if t.numel()}
+            self._live = (known, pointers)
+        return self._live[1]
+
+
+def _column_ids(index: EntityIndex, model: mujoco.MjModel) -> dict[str, Sequence[int]]:
+    """The ids of each kind of element, by the names that declarations use."""
+    return {
+        "body_ids": index.bodies.ids,
+        "joint_ids": index.joints.ids,
+        "qpos_adr": index.qpos_adr,
+        "dof_adr": index.dof_adr,
+        "free_dofs": [adr + k for adr in index.free_dof_adr for k in range(6)],
+        "tendon_ids": index.tendons.ids,
+        "actuator_columns": index.actuators.ids,
+        "control_columns": index.controls.ids,
+        "activation_columns": index.activations.ids,
+        "mocap_ids": [int(model.body_mocapid[i]) for i in index.mocap_bodies.ids],
+        "equality_ids": index.equalities.ids,
+        "body_rootid": np.asarray(model.body_rootid).tolist(),
+    }
+
+
+EntityData.quantities = {
+    name: value
+    for name, value in vars(EntityData).items()
+    if isinstance(value, Quantity)
+}

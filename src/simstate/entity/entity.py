@@ -1,0 +1,315 @@
+"""Entity: one model of a scene, its names, its quantities and its writers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.engine import Stage
+from simstate.entity.data import EntityData
+from simstate.entity.writers import EntityWriters
+from simstate.errors import unknown_name
+from simstate.ids import as_index
+from simstate.math import quaternion
+from simstate.scene import EntityIndex
+from simstate.scene.load import matching
+
+if TYPE_CHECKING:
+    from simstate.simulation import Simulation
+
+Patterns = str | Sequence[str]
+
+
+class Entity(EntityWriters):
+    """One entity of the scene, in all worlds.
+
+    Names are those of the entity's own model, without the scene's prefix; ids count
+    within the entity, in the order of the names.
+    """
+
+    def __init__(
+        self, index: EntityIndex, sim: Simulation, soft_limit_factor: float
+    ) -> None:
+        self.index = index
+        self.sim = sim
+        self.data = EntityData(index, sim, soft_limit_factor)
+        """The entity's quantities."""
+        self._store_defaults()
+
+    def __repr__(self) -> str:
+        return (
+            f"Entity({self.name!r}, base={self.index.base!r}, "
+            f"bodies={self.num_bodies}, joints={self.num_joints}, "
+            f"actuators={self.num_actuators})"
+        )
+
+    @property
+    def name(self) -> str:
+        """The entity's name in the scene."""
+        return self.index.name
+
+    @property
+    def is_fixed_base(self) -> bool:
+        """Whether the root link has neither a free joint nor is mocap."""
+        return self.index.base == "fixed"
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """Names of the links, root first."""
+        return self.index.bodies.names
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the 1-DoF joints, in the order of `joint_pos`."""
+        return self.index.joints.names
+
+    @property
+    def ball_joint_names(self) -> tuple[str, ...]:
+        """Names of the ball joints, in the order of `ball_joint_quat`."""
+        return self.index.ball_joints.names
+
+    @property
+    def free_joint_names(self) -> tuple[str, ...]:
+        """Names of the free joints."""
+        return self.index.free_joints.names
+
+    @property
+    def geom_names(self) -> tuple[str, ...]:
+        """Names of the geoms."""
+        return self.index.geoms.names
+
+    @property
+    def site_names(self) -> tuple[str, ...]:
+        """Names of the sites."""
+        return self.index.sites.names
+
+    @property
+    def tendon_names(self) -> tuple[str, ...]:
+        """Names of the tendons."""
+        return self.index.tendons.names
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Names of the actuators, in the order of `actuator_force`."""
+        return self.index.actuators.names
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Names of the controls, in the order of `ctrl`."""
+        return self.index.controls.names
+
+    @property
+    def sensor_names(self) -> tuple[str, ...]:
+        """Names of the sensors."""
+        return self.index.sensors.names
+
+    @property
+    def equality_names(self) -> tuple[str, ...]:
+        """Names of the equality constraints."""
+        return self.index.equalities.names
+
+    @property
+    def mocap_body_names(self) -> tuple[str, ...]:
+        """Names of the mocap bodies, in the order of `mocap_pose_w`."""
+        return self.index.mocap_bodies.names
+
+    @property
+    def num_bodies(self) -> int:
+        """The number of links."""
+        return len(self.index.bodies)
+
+    @property
+    def num_joints(self) -> int:
+        """The number of 1-DoF joints."""
+        return len(self.index.joints)
+
+    @property
+    def num_ball_joints(self) -> int:
+        """The number of ball joints."""
+        return len(self.index.ball_joints)
+
+    @property
+    def num_actuators(self) -> int:
+        """The number of actuators."""
+        return len(self.index.actuators)
+
+    @property
+    def num_controls(self) -> int:
+        """The number of controls: of actuators, but for those with several inputs."""
+        return len(self.index.controls)
+
+    @property
+    def num_geoms(self) -> int:
+        """The number of geoms."""
+        return len(self.index.geoms)
+
+    @property
+    def num_sites(self) -> int:
+        """The number of sites."""
+        return len(self.index.sites)
+
+    @property
+    def num_tendons(self) -> int:
+        """The number of tendons."""
+        return len(self.index.tendons)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers behind the symbolic shapes of the quantities."""
+        return {
+            "num_envs": self.sim.num_envs,
+            "num_bodies": self.num_bodies,
+            "num_joints": self.num_joints,
+            "num_ball_joints": self.num_ball_joints,
+            "num_free_dofs": 6 * len(self.index.free_joints),
+            "num_geoms": self.num_geoms,
+            "num_sites": self.num_sites,
+            "num_tendons": self.num_tendons,
+            "num_actuators": self.num_actuators,
+            "num_controls": self.num_controls,
+            "num_activations": len(self.index.activations),
+            "num_mocap_bodies": len(self.index.mocap_bodies),
+            "num_equalities": len(self.index.equalities),
+        }
+
+    def find_bodies(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the links that match in full; see `find_joints`."""
+        return _find(names, self.body_names, "body", preserve_order)
+
+    def find_joints(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the 1-DoF joints that match a regular expression in full.
+
+        In the entity's order, or in that of the expressions if `preserve_order`. An
+        expression that matches nothing raises.
+        """
+        return _find(names, self.joint_names, "joint", preserve_order)
+
+    def find_ball_joints(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the ball joints that match in full; see `find_joints`."""
+        return _find(names, self.ball_joint_names, "ball joint", preserve_order)
+
+    def find_geoms(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the geoms that match in full; see `find_joints`."""
+        return _find(names, self.geom_names, "geom", preserve_order)
+
+    def find_sites(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the sites that match in full; see `find_joints`."""
+        return _find(names, self.site_names, "site", preserve_order)
+
+    def find_tendons(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the tendons that match in full; see `find_joints`."""
+        return _find(names, self.tendon_names, "tendon", preserve_order)
+
+    def find_actuators(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the actuators that match in full; see `find_joints`."""
+        return _find(names, self.actuator_names, "actuator", preserve_order)
+
+    def find_controls(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the controls that match in full; see `find_joints`."""
+        return _find(names, self.control_names, "control", preserve_order)
+
+    def find_sensors(
+        self, names: Patterns, preserve_order: bool = False
+    ) -> tuple[list[int], list[str]]:
+        """Ids and names of the sensors that match in full; see `find_joints`."""
+        return _find(names, self.sensor_names, "sensor", preserve_order)
+
+    def sensor(self, name: str) -> Tensor:
+        """The readings of one sensor, MuJoCo's units and axes; (num_envs, dim)."""
+        (found,), _ = _find([name], self.sensor_names, "sensor", True)
+        sensor = self.index.sensors.ids[found]
+        first, width = (
+            self.sim.model.sensor_adr[sensor],
+            self.sim.model.sensor_dim[sensor],
+        )
+        return self.sim.data.sensordata[:, int(first) : int(first + width)]
+
+    def _store_defaults(self) -> None:
+        """Keep the state at reset and the encoder bias, per world, and watch them."""
+        sim, index = self.sim, self.index
+        row = sim.default_fields
+        device = sim.device
+        values = {
+            "default_joint_pos": row["qpos"][as_index(index.qpos_adr, device)],
+            "default_joint_vel": row["qvel"][as_index(index.dof_adr, device)],
+            "default_root_state": self._default_root_state(row),
+            "encoder_bias": row["qpos"].new_zeros(self.num_joints),
+        }
+        with torch.inference_mode(False):
+            for name, value in values.items():
+                stored = value.expand(sim.num_envs, -1).clone()
+                self.data.stored[name] = stored
+                sim.fresh.watch(f"{self.name}.data.{name}", stored, Stage.STATE)
+
+    def _default_root_state(self, row: dict[str, Tensor]) -> Tensor:
+        """Pose and velocity of the root link at reset, world axes; shape (13,)."""
+        index, model = self.index, self.sim.model
+        pose, vel = row["qpos"].new_zeros(7), row["qpos"].new_zeros(6)
+        pose[3] = 1.0
+        if index.base == "free":
+            k = index.free_body_ids.index(index.root_body_id)
+            q, v = index.free_qpos_adr[k], index.free_dof_adr[k]
+            pose = row["qpos"][q : q + 7]
+            vel = row["qvel"][v : v + 6].clone()
+            vel[3:] = quaternion.rotate(pose[3:], vel[3:])
+        elif index.base == "mocap":
+            mocap = model.body_mocapid[index.root_body_id]
+            pose = torch.cat([row["mocap_pos"][mocap], row["mocap_quat"][mocap]])
+        elif index.base == "fixed":
+            body = index.root_body_id
+            where = [*model.body_pos[body], *model.body_quat[body]]
+            pose = pose.new_tensor(where)
+        return torch.cat([pose, vel])
+
+
+class SceneEntities(Mapping[str, Entity]):
+    """The entities of a scene by name; an unknown name raises with suggestions."""
+
+    def __init__(self, entities: dict[str, Entity]) -> None:
+        self._entities = entities
+
+    def __getitem__(self, name: str) -> Entity:
+        if name not in self._entities:
+            raise unknown_name("entity", name, self._entities)
+        return self._entities[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entities)
+
+    def __len__(self) -> int:
+        return len(self._entities)
+
+    def __repr__(self) -> str:
+        return f"SceneEntities({', '.join(map(repr, self._entities.values()))})"
+
+
+def _find(
+    patterns: Patterns, names: Sequence[str], kind: str, preserve_order: bool
+) -> tuple[list[int], list[str]]:
+    """Positions and names of what matches, each once."""
+    if preserve_order:
+        ordered = [patterns] if isinstance(patterns, str) else list(patterns)
+        found = [name for one in ordered for name in matching(one, names, kind)]
+        found = list(dict.fromkeys(found))
+    else:
+        found = matching(patterns, names, kind)
+    return [names.index(name) for name in found], found

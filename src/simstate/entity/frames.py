@@ -1,0 +1,269 @@
+"""Points that move with bodies, and the formulas that all of them share.
+
+One formula for each kind of quantity serves root and bodies, links and centres of
+mass, geoms and sites; a declaration picks the frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.entity.quantity import Quantity, Size
+from simstate.ids import Index, as_index
+from simstate.math import acceleration_from_cacc, quaternion, velocity_from_cvel
+from simstate.scene import EntityIndex
+
+if TYPE_CHECKING:
+    from simstate.entity.data import EntityData
+
+Pick: TypeAlias = "int | Index"
+"""What selects a frame's elements: an int drops the dimension, for the root."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A family of moving frames: whose they are, and which point is meant."""
+
+    subject: str
+    point: str
+    count: str
+    pos_field: str
+    local_quat: str
+    """The model parameter with the orientation in the body; "" for the body's own."""
+
+    @property
+    def shape(self) -> tuple[Size, ...]:
+        """The shape before the components."""
+        return (self.count,) if self.count else ()
+
+
+ROOT_LINK = Frame("root", "link", "", "xpos", "")
+ROOT_COM = Frame("root", "com", "", "xipos", "body_iquat")
+BODY_LINK = Frame("body", "link", "num_bodies", "xpos", "")
+BODY_COM = Frame("body", "com", "num_bodies", "xipos", "body_iquat")
+GEOM = Frame("geom", "", "num_geoms", "geom_xpos", "geom_quat")
+SITE = Frame("site", "", "num_sites", "site_xpos", "site_quat")
+
+
+@dataclass(frozen=True)
+class Picks:
+    """Where a frame's elements, their bodies and their trees' roots are."""
+
+    elements: Pick
+    bodies: Pick
+    roots: Pick
+
+    @staticmethod
+    def resolve(
+        frame: Frame, index: EntityIndex, model: mujoco.MjModel, device: torch.device
+    ) -> Picks:
+        """The selections of a frame for one entity."""
+        if frame.subject == "root":
+            body = index.root_body_id
+            return Picks(body, body, int(model.body_rootid[body]))
+        if frame.subject == "body":
+            ids = bodies = index.bodies.ids
+        elif frame.subject == "geom":
+            ids, bodies = index.geoms.ids, _bodies(model.geom_bodyid, index.geoms.ids)
+        else:
+            ids, bodies = index.sites.ids, _bodies(model.site_bodyid, index.sites.ids)
+        roots = sorted({int(model.body_rootid[body]) for body in bodies})
+        if len(roots) == 1:  # one tree: let its point broadcast over the elements
+            groups = (ids, bodies, roots)
+        else:
+            groups = (ids, bodies, _bodies(model.body_rootid, bodies))
+        return Picks(*(as_index(group, device) for group in groups))
+
+
+def _bodies(array: np.ndarray, ids: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(array[i]) for i in ids)
+
+
+def _position(data: EntityData, frame: Frame) -> Tensor:
+    return data.raw(frame.pos_field)[:, data.picks(frame).elements]
+
+
+def _orientation(data: EntityData, frame: Frame) -> Tensor:
+    picks = data.picks(frame)
+    quat = data.raw("xquat")[:, picks.bodies]
+    if not frame.local_quat:
+        return quat
+    return quaternion.multiply(
+        quat, data.parameter(frame.local_quat)[:, picks.elements]
+    )
+
+
+def _velocity(data: EntityData, frame: Frame) -> Tensor:
+    picks = data.picks(frame)
+    return velocity_from_cvel(
+        _position(data, frame),
+        data.raw("subtree_com")[:, picks.roots],
+        data.raw("cvel")[:, picks.bodies],
+    )
+
+
+def _acceleration(data: EntityData, frame: Frame) -> Tensor:
+    picks = data.picks(frame)
+    return acceleration_from_cacc(
+        _position(data, frame),
+        data.raw("subtree_com")[:, picks.roots],
+        data.raw("cvel")[:, picks.bodies],
+        data.spatial_acceleration(),
+    )
+
+
+def spatial_acceleration(
+    qvel: Tensor, qacc: Tensor, cdof: Tensor, cdof_dot: Tensor, moved_by: Tensor
+) -> Tensor:
+    """Derivative of cvel (angular, linear) of each body; shape (num_envs, bodies, 6).
+
+    `moved_by` (bodies, nv) is 1 where a dof moves a body. MuJoCo's cacc is this with
+    gravity taken off.
+    """
+    of_dofs = cdof * qacc[..., None] + cdof_dot * qvel[..., None]
+    return torch.matmul(moved_by, of_dofs)
+
+
+def moved_by(model: mujoco.MjModel, bodies: tuple[int, ...]) -> np.ndarray:
+    """1 where a dof moves a body, else 0; shape (bodies, nv)."""
+    mask = np.zeros((model.nbody, model.nv))
+    for body in range(1, model.nbody):
+        mask[body] = mask[model.body_parentid[body]]
+        first, count = model.body_dofadr[body], model.body_dofnum[body]
+        mask[body, first : first + count] = 1.0
+    return mask[list(bodies)]
+
+
+def _reads(frame: Frame, *more: str) -> tuple[str, ...]:
+    return (frame.pos_field, *more)
+
+
+def pose_w(frame: Frame, writer: str = "") -> Quantity:
+    """Declare the position and quaternion of a frame."""
+    return Quantity(
+        lambda data: torch.cat([_position(data, frame), _orientation(data, frame)], -1),
+        subject=frame.subject, point=frame.point, kind="pose", axes="w",
+        unit="m, 1", shape=(*frame.shape, 7), reads=_reads(frame, "xquat"),
+        parameters=_parameters(frame), writer=writer,
+    )  # fmt: skip
+
+
+def pos_w(frame: Frame, writer: str = "") -> Quantity:
+    """Declare the position of a frame."""
+    return Quantity(
+        lambda data: _position(data, frame),
+        subject=frame.subject, point=frame.point, kind="pos", axes="w",
+        unit="m", shape=(*frame.shape, 3), reads=_reads(frame), writer=writer,
+    )  # fmt: skip
+
+
+def quat_w(frame: Frame, writer: str = "") -> Quantity:
+    """Declare the orientation of a frame."""
+    return Quantity(
+        lambda data: _orientation(data, frame),
+        subject=frame.subject, point=frame.point, kind="quat", axes="w",
+        unit="1", shape=(*frame.shape, 4), reads=("xquat",),
+        parameters=_parameters(frame), writer=writer,
+    )  # fmt: skip
+
+
+_VELOCITY_READS = ("subtree_com", "cvel")
+
+
+def vel_w(frame: Frame, writer: str = "") -> Quantity:
+    """Declare the linear and angular velocity of a frame."""
+    return Quantity(
+        lambda data: _velocity(data, frame),
+        subject=frame.subject, point=frame.point, kind="vel", axes="w",
+        unit="m/s, rad/s", shape=(*frame.shape, 6),
+        reads=_reads(frame, *_VELOCITY_READS), writer=writer,
+    )  # fmt: skip
+
+
+def lin_vel_w(frame: Frame, writer: str = "") -> Quantity:
+    """Declare the linear velocity of a frame's point."""
+    return Quantity(
+        lambda data: data.read(_name(frame, "vel_w"))[..., :3],
+        subject=frame.subject, point=frame.point, kind="lin_vel", axes="w",
+        unit="m/s", shape=(*frame.shape, 3),
+        reads=_reads(frame, *_VELOCITY_READS), writer=writer,
+    )  # fmt: skip
+
+
+def ang_vel_w(frame: Frame, writer: str = "") -> Quantity:
+    """Declare the angular velocity of a frame."""
+    return Quantity(
+        lambda data: data.raw("cvel")[:, data.picks(frame).bodies][..., :3],
+        subject=frame.subject, point=frame.point, kind="ang_vel", axes="w",
+        unit="rad/s", shape=(*frame.shape, 3), reads=("cvel",), writer=writer,
+    )  # fmt: skip
+
+
+def lin_vel_b(frame: Frame) -> Quantity:
+    """Declare the velocity of a root frame's point along the root link's axes."""
+    return _in_base(frame, "lin_vel", "m/s", _reads(frame, "xquat", *_VELOCITY_READS))
+
+
+def ang_vel_b(frame: Frame) -> Quantity:
+    """Declare the angular velocity of a root frame along the root link's axes."""
+    return _in_base(frame, "ang_vel", "rad/s", ("xquat", "cvel"))
+
+
+def _in_base(frame: Frame, kind: str, unit: str, reads: tuple[str, ...]) -> Quantity:
+    return Quantity(
+        lambda data: quaternion.rotate_inverse(
+            data.raw("xquat")[:, data.picks(ROOT_LINK).bodies],
+            data.read(_name(frame, f"{kind}_w")),
+        ),
+        subject=frame.subject, point=frame.point, kind=kind, axes="b",
+        unit=unit, shape=(*frame.shape, 3), reads=reads,
+    )  # fmt: skip
+
+
+_ACCELERATION_READS = (*_VELOCITY_READS, "cdof", "cdof_dot", "qvel")
+_EVALUATED = "dynamics of the present state, evaluated when read"
+
+
+def acc_w(frame: Frame) -> Quantity:
+    """Declare the linear and angular acceleration of a frame."""
+    return Quantity(
+        lambda data: _acceleration(data, frame),
+        subject=frame.subject, point=frame.point, kind="acc", axes="w",
+        unit="m/s², rad/s²", shape=(*frame.shape, 6),
+        reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
+    )  # fmt: skip
+
+
+def lin_acc_w(frame: Frame) -> Quantity:
+    """Declare the classical acceleration of a frame's point."""
+    return Quantity(
+        lambda data: data.read(_name(frame, "acc_w"))[..., :3],
+        subject=frame.subject, point=frame.point, kind="lin_acc", axes="w",
+        unit="m/s²", shape=(*frame.shape, 3),
+        reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
+    )  # fmt: skip
+
+
+def ang_acc_w(frame: Frame) -> Quantity:
+    """Declare the angular acceleration of a frame."""
+    return Quantity(
+        lambda data: data.read(_name(frame, "acc_w"))[..., 3:],
+        subject=frame.subject, point=frame.point, kind="ang_acc", axes="w",
+        unit="rad/s²", shape=(*frame.shape, 3),
+        reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
+    )  # fmt: skip
+
+
+def _name(frame: Frame, rest: str) -> str:
+    parts = (frame.subject, frame.point, rest)
+    return "_".join(part for part in parts if part)
+
+
+def _parameters(frame: Frame) -> tuple[str, ...]:
+    return (frame.local_quat,) if frame.local_quat else ()

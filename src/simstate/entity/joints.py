@@ -1,0 +1,152 @@
+"""Quantities of joints, actuators, tendons and applied forces: the formulas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.entity.quantity import Axes, Quantity, Size
+from simstate.ids import Index
+from simstate.math import quaternion
+from simstate.math.vector import cross, norm
+
+if TYPE_CHECKING:
+    from simstate.entity.data import EntityData
+
+LAST_EVALUATION = "last dynamics evaluation: after a step, the state before it"
+
+
+def column(
+    field: str,
+    columns: str,
+    *,
+    kind: str,
+    unit: str,
+    count: str,
+    subject: str = "",
+    writer: str = "",
+    when: str = "now",
+) -> Quantity:
+    """Declare some columns of a raw field; `columns` names them in EntityData.index."""
+    return Quantity(
+        lambda data: data.raw(field)[:, data.columns(columns)],
+        subject=subject, kind=kind, unit=unit, shape=(count,), reads=(field,),
+        writer=writer, when=when,
+    )  # fmt: skip
+
+
+def stored(
+    *,
+    kind: str,
+    unit: str,
+    shape: tuple[Size, ...],
+    subject: str = "",
+    axes: Axes = "",
+    writer: str = "",
+) -> Quantity:
+    """Declare a tensor that the entity itself keeps, live and writable in place."""
+    name = f"{subject}_{kind}" if subject else kind
+    return Quantity(
+        lambda data: data.stored[name],
+        subject=subject, kind=kind, axes=axes, axes_in_name=False, unit=unit,
+        shape=shape, reads=(), writer=writer,
+    )  # fmt: skip
+
+
+def target(kind: str, unit: str, writer: str, inputs: str) -> Quantity:
+    """Declare the targets in the controls; NaN where a joint has no such input."""
+    return Quantity(
+        lambda data: _targets(data, inputs),
+        subject="joint", kind=kind, unit=unit, shape=("num_joints",), reads=("ctrl",),
+        writer=writer,
+    )  # fmt: skip
+
+
+def _targets(data: EntityData, inputs: str) -> Tensor:
+    joints, columns, scale = data.target_inputs(inputs)
+    ctrl = data.raw("ctrl")
+    targets = ctrl.new_full((ctrl.shape[0], data.num_joints), torch.nan)
+    targets[:, joints] = ctrl[:, columns] / scale
+    return targets
+
+
+def joint_pos_limits(data: EntityData) -> Tensor:
+    """Lower and upper limit of each joint; infinite where there is none."""
+    joints = data.columns("joint_ids")
+    limits = data.parameter("jnt_range")[:, joints]
+    limited = data.parameter("jnt_limited")[:, joints].bool()[..., None]
+    endless = torch.tensor(
+        [-torch.inf, torch.inf], dtype=limits.dtype, device=limits.device
+    )
+    limits = torch.where(limited, limits, endless)
+    return limits.expand(data.num_envs, *limits.shape[1:])
+
+
+def soft_joint_pos_limits(data: EntityData) -> Tensor:
+    """The limits drawn in towards their middle by the configured factor."""
+    limits = data.read("joint_pos_limits")
+    middle = limits.mean(-1, keepdim=True)
+    soft = middle + data.soft_limit_factor * (limits - middle)
+    return torch.where(limits.isfinite(), soft, limits)
+
+
+def parameter(
+    name: str,
+    columns: str,
+    *,
+    kind: str,
+    unit: str,
+    shape: tuple[Size, ...],
+    subject: str,
+) -> Quantity:
+    """Declare a model parameter of some elements, per world if it was expanded."""
+    return Quantity(
+        lambda data: _per_world(data, name, data.columns(columns)),
+        subject=subject, kind=kind, unit=unit, shape=shape, reads=(),
+        parameters=(name,), writer=f'sim.expand("{name}")',
+    )  # fmt: skip
+
+
+def _per_world(data: EntityData, name: str, columns: Index) -> Tensor:
+    values = data.parameter(name)[:, columns]
+    if values.shape[0] == data.num_envs and name in data.engine.expanded:
+        return values
+    return values.expand(data.num_envs, *values.shape[1:]).clone()
+
+
+def projected_gravity_b(data: EntityData) -> Tensor:
+    """The unit vector along gravity in the root link's axes; zero without gravity."""
+    gravity = data.parameter("opt.gravity") * data.gravity_acts
+    length = norm(gravity)
+    direction = gravity / torch.where(length > 0, length, torch.ones_like(length))
+    return quaternion.rotate_inverse(data.read("root_link_quat_w"), direction)
+
+
+def heading_w(data: EntityData) -> Tensor:
+    """The angle about world z of the root link's x axis, projected to the ground."""
+    quat = data.read("root_link_quat_w")
+    forward = quat.new_tensor([1.0, 0.0, 0.0]).expand(quat.shape[0], 3)
+    axis = quaternion.rotate(quat, forward)
+    return torch.atan2(axis[..., 1], axis[..., 0])
+
+
+def qfrc_external(data: EntityData) -> Tensor:
+    """The applied wrenches as forces on the 1-DoF joints: Jᵀ · wrench."""
+    wrench = data.raw("xfrc_applied")
+    com = data.raw("subtree_com")[:, data.columns("body_rootid")]
+    arm = data.raw("xipos") - com
+    torque = wrench[..., 3:] + cross(arm, wrench[..., :3])
+    spatial = torch.cat([torque, wrench[..., :3]], dim=-1)
+    dofs = data.columns("dof_adr")
+    # What acts on a dof is the sum over the bodies that it moves.
+    on_dofs = torch.matmul(data.all_moved_by[:, dofs].T, spatial)
+    return (data.raw("cdof")[:, dofs] * on_dofs).sum(-1)
+
+
+def blocks(data: EntityData, field: str, addresses: str, width: int) -> Tensor:
+    """Groups of `width` neighbouring columns; shape (num_envs, groups, width)."""
+    first = data.addresses(addresses)
+    columns = first[:, None] + torch.arange(width, device=first.device)
+    return data.raw(field)[:, columns]

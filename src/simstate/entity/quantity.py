@@ -1,0 +1,173 @@
+"""A quantity: one number of an entity, declared once with its whole contract."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+import torch
+from torch import Tensor
+
+from simstate.engine import FIELDS, Stage
+from simstate.errors import InvalidInputError, ModelError
+
+if TYPE_CHECKING:
+    from simstate.entity.data import EntityData
+
+Axes = Literal["w", "b", "parent", ""]
+"""World, root link, the joint's own child axes, or none."""
+
+Size: TypeAlias = "str | int"
+
+AXES_TEXT: dict[Axes, str] = {
+    "w": "world",
+    "b": "root link",
+    "parent": "body",
+    "": "–",
+}
+POINT_TEXT = {
+    "link": "link origin",
+    "com": "centre of mass",
+    "": "–",
+}
+
+
+class Quantity:
+    """A declared quantity: reads as a tensor, and carries its contract as data.
+
+    Reading one brings the stage that it needs up to date, computes it once for each
+    state, and shares the result among all its readers until the state moves on.
+    """
+
+    name: str
+    owner: type
+
+    def __init__(
+        self,
+        compute: Callable[[EntityData], Tensor],
+        *,
+        kind: str,
+        unit: str,
+        shape: tuple[Size, ...],
+        reads: tuple[str, ...],
+        subject: str = "",
+        point: str = "",
+        axes: Axes = "",
+        axes_in_name: bool = True,
+        parameters: tuple[str, ...] = (),
+        writer: str = "",
+        when: str = "now",
+        evaluates: bool = False,
+    ) -> None:
+        self.compute = compute
+        self.kind = kind
+        self.subject = subject
+        self.point = point
+        self.axes: Axes = axes
+        self.unit = unit
+        self.shape = shape
+        self.reads = reads
+        self.parameters = parameters
+        """Model parameters that it depends on; live if they were expanded."""
+        self.writer = writer
+        """The method of Entity that writes it; "" if it is not state."""
+        self.when = when
+        """The instant that it describes, in words."""
+        self.evaluates = evaluates
+        """Whether reading it evaluates the dynamics, so that all inputs count."""
+        self.stage = max((_read_stage(name) for name in reads), default=Stage.STATE)
+        suffix = axes if axes_in_name and axes in ("w", "b") else ""
+        parts = (subject, point, kind, suffix)
+        self.expected_name = "_".join(part for part in parts if part)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if name != self.expected_name:
+            raise ModelError(
+                f"Quantity {name!r} is declared as {self.expected_name!r}: the name "
+                "and the contract disagree."
+            )
+        self.name = name
+        self.owner = owner
+
+    @property
+    def doc(self) -> str:
+        """The docstring that stands below the declaration."""
+        return _attribute_docs(self.owner)[self.name]
+
+    @property
+    def point_text(self) -> str:
+        """The point that it belongs to, in words."""
+        return POINT_TEXT.get(self.point, self.point)
+
+    @property
+    def axes_text(self) -> str:
+        """The axes that its components are along, in words."""
+        return AXES_TEXT[self.axes]
+
+    @property
+    def shape_text(self) -> str:
+        """The symbolic shape, in words."""
+        sizes = ", ".join(str(size) for size in ("num_envs", *self.shape))
+        return f"({sizes},)" if not self.shape else f"({sizes})"
+
+    @overload
+    def __get__(self, data: None, owner: type) -> Quantity: ...
+    @overload
+    def __get__(self, data: EntityData, owner: type) -> Tensor: ...
+    def __get__(self, data: EntityData | None, owner: type) -> Quantity | Tensor:
+        if data is None:
+            return self
+        token = data.fresh.ensure(self.stage, f"{data.name}.data.{self.name}")
+        if self.evaluates:
+            token = data.fresh.tokens[Stage.STATE]
+        memo = data.memo.get(self.name)
+        if memo is not None and memo.token == token:
+            if memo.is_live or memo.value._version == memo.version:
+                return memo.value
+            del data.memo[self.name]
+            raise InvalidInputError(self._written_message(data))
+        # Neither autograd nor inference tensors: the memo outlives the caller's mode.
+        with torch.inference_mode(False), torch.no_grad():
+            value = self.compute(data)
+        return data.remember(self.name, token, value)
+
+    def __set__(self, data: EntityData, value: object) -> None:
+        memo = data.memo.get(self.name)
+        if memo is not None and memo.is_live and value is memo.value:
+            return  # `data.joint_pos += 1` has already written in place
+        data.memo.pop(self.name, None)
+        raise InvalidInputError(self._written_message(data))
+
+    def _written_message(self, data: EntityData) -> str:
+        remedy = (
+            f"use {data.name}.{self.writer}(…)"
+            if self.writer
+            else "it is computed from the state and has no writer of its own"
+        )
+        return f"{data.name}.data.{self.name} cannot be written in place: {remedy}."
+
+
+def _read_stage(name: str) -> Stage:
+    """When a raw field is current: a state field always is."""
+    field = FIELDS[name]
+    return Stage.STATE if field.is_state else field.stage
+
+
+@cache
+def _attribute_docs(owner: type) -> dict[str, str]:
+    """The string below each assignment in a class body, by attribute name."""
+    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+    docs: dict[str, str] = {}
+    for statement, following in zip(tree.body, tree.body[1:], strict=False):
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
+            target: Any = statement.targets[0]
+            docs[target.id] = inspect.cleandoc(str(following.value.value))
+    return docs

@@ -1,0 +1,59 @@
+"""The errors that simstate raises: what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SimStateError(Exception):
+    """The parent of every error that simstate raises on purpose."""
+
+
+class InvalidInputError(SimStateError, ValueError):
+    """A value that cannot be used: NaN, a wrong dtype or device, a bad id."""
+
+
+class ShapeError(InvalidInputError):
+    """An array whose shape does not fit what it is written to."""
+
+
+class ModelError(SimStateError, ValueError):
+    """A model or a scene that cannot be built as it was described."""
+
+
+class UnknownNameError(SimStateError, LookupError, AttributeError):
+    """A name that the model, the entity or the engine does not have."""
+
+
+class StaleReadError(SimStateError, RuntimeError):
+    """A read, under `freshness="strict"`, of a quantity that a write left behind."""
+
+
+class DivergenceError(SimStateError, RuntimeError):
+    """Worlds that went NaN, infinite or huge, or that MuJoCo would have reset.
+
+    `env_ids` lists them in rising order. They hold the state that they had before
+    the call; the others have advanced.
+    """
+
+    def __init__(self, message: str, env_ids: list[int]) -> None:
+        super().__init__(message)
+        self.env_ids = env_ids
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+    """The error for `name`, which is not among `known`, with the nearest names."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return UnknownNameError(f"Unknown {kind} {name!r}.{hint} Known: {listed(names)}.")
+
+
+def listed(names: Iterable[object], most: int = 20) -> str:
+    """The names in one line, cut after `most` of them; 'none' if there are none."""
+    names = [str(name) for name in names]
+    if not names:
+        return "none"
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

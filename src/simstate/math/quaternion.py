@@ -1,0 +1,118 @@
+"""Unit quaternions (w, x, y, z), active: `rotate(quat_wb, vec_b)` gives vec_w."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from simstate.math.vector import cross, dot, norm
+
+
+def normalize(quat: Tensor) -> Tensor:
+    """The quaternion scaled to unit length; shape (..., 4)."""
+    return quat / norm(quat)
+
+
+def conjugate(quat: Tensor) -> Tensor:
+    """The inverse rotation of a unit quaternion; shape (..., 4)."""
+    return torch.cat([quat[..., :1], -quat[..., 1:]], dim=-1)
+
+
+def multiply(left: Tensor, right: Tensor) -> Tensor:
+    """The rotation `right` followed by `left`, in fixed axes; shape (..., 4)."""
+    lw, lv = left[..., :1], left[..., 1:]
+    rw, rv = right[..., :1], right[..., 1:]
+    real = lw * rw - dot(lv, rv)
+    imag = lw * rv + rw * lv + cross(lv, rv)
+    return torch.cat([real, imag], dim=-1)
+
+
+def rotate(quat: Tensor, vec: Tensor) -> Tensor:
+    """The components of `vec` in the outer axes: vec_w of (quat_wb, vec_b)."""
+    imag = quat[..., 1:]
+    twice = 2.0 * cross(imag, vec)
+    return vec + quat[..., :1] * twice + cross(imag, twice)
+
+
+def rotate_inverse(quat: Tensor, vec: Tensor) -> Tensor:
+    """The components of `vec` in the inner axes: vec_b of (quat_wb, vec_w)."""
+    imag = quat[..., 1:]
+    twice = 2.0 * cross(imag, vec)
+    return vec - quat[..., :1] * twice + cross(imag, twice)
+
+
+def to_matrix(quat: Tensor) -> Tensor:
+    """The matrix rot_wb of a unit quaternion: vec_w = rot_wb @ vec_b; (..., 3, 3)."""
+    w, x, y, z = quat.unbind(-1)
+    rows = [
+        torch.stack(
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)]
+        ),
+        torch.stack(
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)]
+        ),
+        torch.stack(
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]
+        ),
+    ]
+    return torch.stack(rows).permute(*range(2, quat.ndim + 1), 0, 1)
+
+
+def from_matrix(rot: Tensor) -> Tensor:
+    """The unit quaternion with w ≥ 0 of a rotation matrix (..., 3, 3); (..., 4).
+
+    Each of the four components could be found first; the largest is, so that the
+    result is exact to rounding at every angle, half turns included.
+    """
+    m00, m11, m22 = rot[..., 0, 0], rot[..., 1, 1], rot[..., 2, 2]
+    squares = torch.stack(
+        [1 + m00 + m11 + m22, 1 + m00 - m11 - m22, 1 - m00 + m11 - m22,
+         1 - m00 - m11 + m22],
+        dim=-1,
+    )  # fmt: skip
+    x_w, y_w, z_w = (
+        rot[..., 2, 1] - rot[..., 1, 2],
+        rot[..., 0, 2] - rot[..., 2, 0],
+        rot[..., 1, 0] - rot[..., 0, 1],
+    )
+    x_y, x_z, y_z = (
+        rot[..., 1, 0] + rot[..., 0, 1],
+        rot[..., 0, 2] + rot[..., 2, 0],
+        rot[..., 2, 1] + rot[..., 1, 2],
+    )
+    w_w, x_x, y_y, z_z = squares.unbind(-1)
+    rows = torch.stack(
+        [
+            torch.stack([w_w, x_w, y_w, z_w], dim=-1),
+            torch.stack([x_w, x_x, x_y, x_z], dim=-1),
+            torch.stack([y_w, x_y, y_y, y_z], dim=-1),
+            torch.stack([z_w, x_z, y_z, z_z], dim=-1),
+        ],
+        dim=-2,
+    )
+    largest = squares.argmax(-1)[..., None, None].expand(*squares.shape[:-1], 1, 4)
+    quat = normalize(rows.gather(-2, largest).squeeze(-2))
+    return torch.where(quat[..., :1] < 0, -quat, quat)
+
+
+def from_rotation_vector(vec: Tensor) -> Tensor:
+    """The unit quaternion of a rotation by |vec| radians about vec; (..., 4)."""
+    half = 0.5 * norm(vec)
+    # torch.sinc(x) is sin(πx)/(πx), which is smooth through zero.
+    scale = 0.5 * torch.sinc(half / torch.pi)
+    return torch.cat([torch.cos(half), scale * vec], dim=-1)
+
+
+def to_rotation_vector(quat: Tensor) -> Tensor:
+    """The shortest rotation vector [rad] of a unit quaternion; shape (..., 3)."""
+    quat = torch.where(quat[..., :1] < 0, -quat, quat)
+    real, imag = quat[..., :1], quat[..., 1:]
+    length = norm(imag)
+    angle = 2.0 * torch.atan2(length, real)
+    safe = torch.where(length > 0, length, torch.ones_like(length))
+    return imag * torch.where(length > 0, angle / safe, torch.full_like(length, 2.0))
+
+
+def angle_between(left: Tensor, right: Tensor) -> Tensor:
+    """The angle [rad] of the rotation between two attitudes; signs do not matter."""
+    return norm(to_rotation_vector(multiply(conjugate(left), right)))[..., 0]

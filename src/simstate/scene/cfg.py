@@ -1,0 +1,74 @@
+"""What a scene is made of: the configuration that a user writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import mujoco
+
+from simstate.scene.actuators import ActuatorCfg
+
+ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
+"""A path, an XML string, the name of a shipped model, an MjSpec, or what makes one."""
+
+JointValue: TypeAlias = "float | Sequence[float]"
+"""A number for a 1-DoF joint; four (wxyz) or three of them for a ball joint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitialStateCfg:
+    """The state in which an entity starts and to which a reset brings it back."""
+
+    keyframe: str | None = None
+    """A keyframe of the entity's own model to start from; the rest goes on top."""
+    pos: Sequence[float] | None = None
+    """Position of the root link's origin, world axes [m]; None: as in the model."""
+    rot: Sequence[float] | None = None
+    """Orientation of the root link, quaternion wxyz; None: as in the model."""
+    lin_vel: Sequence[float] | None = None
+    """Velocity of the root link's origin, world axes [m/s]; None: at rest."""
+    ang_vel: Sequence[float] | None = None
+    """Angular velocity of the root link, world axes [rad/s]; None: at rest."""
+    joint_pos: Mapping[str, JointValue] = field(default_factory=dict[str, JointValue])
+    """Joint positions [rad or m] by regular expression on joint names."""
+    joint_vel: Mapping[str, JointValue] = field(default_factory=dict[str, JointValue])
+    """Joint velocities [rad/s or m/s] by regular expression on joint names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityCfg:
+    """One entity of a scene: a model, how it starts, and what drives it."""
+
+    model: ModelSource
+    """The entity's own model; it is attached to the scene under `name/`."""
+    init_state: InitialStateCfg = field(default_factory=InitialStateCfg)
+    """Where it starts; a fixed or mocap base is placed there."""
+    actuators: Sequence[ActuatorCfg] = ()
+    """Actuators to add to those of the model."""
+    keep_model_actuators: bool = True
+    """False removes the model's own actuators, to declare all of them here."""
+    soft_joint_pos_limit_factor: float = 1.0
+    """Soft limits span this fraction of each joint's range, about its middle."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneCfg:
+    """A scene: entities in one world, compiled to one MuJoCo model."""
+
+    entities: Mapping[str, EntityCfg]
+    """The entities by name; a name has no "/" in it."""
+    ground: bool = True
+    """Whether to add a ground plane at z = 0."""
+    timestep: float | None = 0.005
+    """Physics time step [s]; None: the one that the entities' models state."""
+    gravity: Sequence[float] | None = None
+    """Gravity, world axes [m/s²]; None: the entities' models', else (0, 0, −9.81)."""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Other fields of MuJoCo's mjOption (integrator, cone, iterations, …) by name.
+
+    What is not named here comes from the entities' models; where two of them state
+    different values, building the scene fails and says which to settle here.
+    """

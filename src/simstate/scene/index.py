@@ -1,0 +1,293 @@
+"""Names → ids: which elements of the compiled model belong to an entity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import mujoco
+import numpy as np
+
+from simstate.scene.load import unused_name
+
+Base = Literal["free", "mocap", "fixed", "none"]
+"""How the root link is held: free joint, mocap, anything else, or no body at all."""
+
+# Plain ints: NumPy integers do not compare with MuJoCo's enums in every direction.
+_FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
+_JOINT_TRANSMISSIONS = (
+    mujoco.mjtTrn.mjTRN_JOINT.value,
+    mujoco.mjtTrn.mjTRN_JOINTINPARENT.value,
+)
+
+
+@dataclass(frozen=True)
+class Elements:
+    """Some elements of one kind: the entity's own names for them, and their ids."""
+
+    names: tuple[str, ...]
+    ids: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True)
+class TargetInputs:
+    """The controls that take a target for a joint, for one kind of target.
+
+    `joints` are positions in the entity's list of joints, `ctrl` the columns of ctrl,
+    `scale` the control per unit of the target (the gear ratio for positions).
+    """
+
+    joints: tuple[int, ...]
+    ctrl: tuple[int, ...]
+    scale: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class EntityIndex:
+    """Where everything of one entity is in the compiled model."""
+
+    name: str
+    base: Base
+    bodies: Elements
+    joints: Elements
+    """The 1-DoF joints (hinges and slides)."""
+    qpos_adr: tuple[int, ...]
+    dof_adr: tuple[int, ...]
+    """Addresses of the 1-DoF joints."""
+    ball_joints: Elements
+    ball_qpos_adr: tuple[int, ...]
+    ball_dof_adr: tuple[int, ...]
+    free_joints: Elements
+    free_body_ids: tuple[int, ...]
+    free_qpos_adr: tuple[int, ...]
+    free_dof_adr: tuple[int, ...]
+    mocap_bodies: Elements
+    """Mocap bodies; the ids are body ids."""
+    geoms: Elements
+    sites: Elements
+    tendons: Elements
+    actuators: Elements
+    """Actuators by force output; the ids are columns of actuator_force."""
+    controls: Elements
+    """Inputs of the actuators; the ids are columns of ctrl."""
+    activations: Elements
+    """Activation variables; the ids are columns of act."""
+    sensors: Elements
+    equalities: Elements
+    position_inputs: TargetInputs
+    velocity_inputs: TargetInputs
+    effort_inputs: TargetInputs
+
+    @property
+    def root_body_id(self) -> int:
+        """The body id of the root link."""
+        return self.bodies.ids[0]
+
+
+def index_entity(model: mujoco.MjModel, name: str, prefix: str) -> EntityIndex:
+    """The index of the elements whose names start with `prefix` ("": all of them)."""
+
+    def elements(kind: str, count: int, first: int = 0) -> Elements:
+        return _named(model, kind, range(first, count), prefix)
+
+    bodies = elements("body", model.nbody, first=1)
+    all_joints = elements("joint", model.njnt)
+    by_type = {
+        kind: _subset(all_joints, lambda j, kind=kind: model.jnt_type[j] == kind)
+        for kind in (_FREE, _BALL)
+    }
+    joints = _subset(all_joints, lambda j: model.jnt_type[j] not in (_FREE, _BALL))
+    free, ball = by_type[_FREE], by_type[_BALL]
+    raw_actuators = elements("actuator", model.nactuator)
+    return EntityIndex(
+        name=name,
+        base=_base(model, bodies),
+        bodies=bodies,
+        joints=joints,
+        qpos_adr=_take(model.jnt_qposadr, joints),
+        dof_adr=_take(model.jnt_dofadr, joints),
+        ball_joints=ball,
+        ball_qpos_adr=_take(model.jnt_qposadr, ball),
+        ball_dof_adr=_take(model.jnt_dofadr, ball),
+        free_joints=free,
+        free_body_ids=_take(model.jnt_bodyid, free),
+        free_qpos_adr=_take(model.jnt_qposadr, free),
+        free_dof_adr=_take(model.jnt_dofadr, free),
+        mocap_bodies=_subset(bodies, lambda b: model.body_mocapid[b] >= 0),
+        geoms=elements("geom", model.ngeom),
+        sites=elements("site", model.nsite),
+        tendons=elements("tendon", model.ntendon),
+        actuators=_spread(
+            raw_actuators, model.actuator_outadr, model.actuator_outnum, _numbered
+        ),
+        controls=_spread(
+            raw_actuators,
+            model.actuator_ctrladr,
+            model.actuator_ctrlnum,
+            lambda name, actuator, k: _input_name(model, name, actuator, k),
+        ),
+        activations=_spread(
+            raw_actuators, model.actuator_actadr, model.actuator_actnum, _numbered
+        ),
+        sensors=elements("sensor", model.nsensor),
+        equalities=elements("equality", model.neq),
+        position_inputs=_target_inputs(model, raw_actuators, joints, _POSITION),
+        velocity_inputs=_target_inputs(model, raw_actuators, joints, _VELOCITY),
+        effort_inputs=_target_inputs(model, raw_actuators, joints, _EFFORT),
+    )
+
+
+_OBJECTS = {
+    "body": mujoco.mjtObj.mjOBJ_BODY,
+    "joint": mujoco.mjtObj.mjOBJ_JOINT,
+    "geom": mujoco.mjtObj.mjOBJ_GEOM,
+    "site": mujoco.mjtObj.mjOBJ_SITE,
+    "tendon": mujoco.mjtObj.mjOBJ_TENDON,
+    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
+    "sensor": mujoco.mjtObj.mjOBJ_SENSOR,
+    "equality": mujoco.mjtObj.mjOBJ_EQUALITY,
+}
+
+
+def _named(model: mujoco.MjModel, kind: str, ids: range, prefix: str) -> Elements:
+    """The elements with the prefix, which is cut off; unnamed ones get a name."""
+    raw = [mujoco.mj_id2name(model, _OBJECTS[kind].value, i) or "" for i in ids]
+    taken = set(raw)
+    names: list[str] = []
+    found: list[int] = []
+    for i, name in zip(ids, raw, strict=True):
+        if not name.startswith(prefix):
+            continue
+        if not name:
+            name = unused_name(f"{kind}_{i}", taken)
+            taken.add(name)
+        names.append(name.removeprefix(prefix))
+        found.append(i)
+    return Elements(tuple(names), tuple(found))
+
+
+def _subset(elements: Elements, keep: Callable[[int], bool]) -> Elements:
+    """The elements whose id `keep` accepts."""
+    kept = [
+        (name, i)
+        for name, i in zip(elements.names, elements.ids, strict=True)
+        if keep(i)
+    ]
+    return Elements(tuple(name for name, _ in kept), tuple(i for _, i in kept))
+
+
+def _take(array: np.ndarray, elements: Elements) -> tuple[int, ...]:
+    """The integers of `array` at the elements' ids."""
+    return tuple(int(array[i]) for i in elements.ids)
+
+
+def _base(model: mujoco.MjModel, bodies: Elements) -> Base:
+    """How the entity's first body is held."""
+    if not len(bodies):
+        return "none"
+    root = bodies.ids[0]
+    if model.body_mocapid[root] >= 0:
+        return "mocap"
+    first = model.body_jntadr[root]
+    if first >= 0 and model.jnt_type[first] == _FREE:
+        return "free"
+    return "fixed"
+
+
+def _spread(
+    actuators: Elements,
+    address: np.ndarray,
+    number: np.ndarray,
+    label: Callable[[str, int, int], str],
+) -> Elements:
+    """One element for each of the columns that every actuator has."""
+    names: list[str] = []
+    columns: list[int] = []
+    for name, actuator in zip(actuators.names, actuators.ids, strict=True):
+        count = int(number[actuator])
+        for k in range(count):
+            names.append(name if count == 1 else label(name, actuator, k))
+            columns.append(int(address[actuator]) + k)
+    return Elements(tuple(names), tuple(columns))
+
+
+def _numbered(name: str, actuator: int, k: int) -> str:
+    return f"{name}[{k}]"
+
+
+def _input_name(model: mujoco.MjModel, name: str, actuator: int, k: int) -> str:
+    """The actuator's name and the name that MuJoCo gives to its k-th input."""
+    label = mujoco.mj_actuatorInputName(model, actuator, k)
+    return f"{name}:{label}" if label else f"{name}[{k}]"
+
+
+_POSITION = mujoco.mjtCtrlInput.mjINPUT_POS.value
+_VELOCITY = mujoco.mjtCtrlInput.mjINPUT_VEL.value
+_EFFORT = mujoco.mjtCtrlInput.mjINPUT_FF.value
+_SERVO_GAINS = (
+    mujoco.mjtGain.mjGAIN_FIXED.value,
+    mujoco.mjtGain.mjGAIN_AFFINE.value,
+    mujoco.mjtGain.mjGAIN_PID.value,
+)
+
+
+def _target_inputs(
+    model: mujoco.MjModel, actuators: Elements, joints: Elements, bit: int
+) -> TargetInputs:
+    """The controls that take the kind of target that `bit` stands for."""
+    found: list[tuple[int, int, float]] = []
+    for actuator in actuators.ids:
+        joint = int(model.actuator_trnid[actuator, 0])
+        drives_joint = model.actuator_trntype[actuator] in _JOINT_TRANSMISSIONS
+        if not drives_joint or joint not in joints.ids:
+            continue
+        inputs = _inputs(model, actuator)
+        if bit not in inputs:
+            continue
+        column = int(model.actuator_ctrladr[actuator]) + inputs.index(bit)
+        gear = float(model.actuator_gear[model.actuator_outadr[actuator], 0])
+        scale = gear if bit != _EFFORT else 1.0 / _force_per_control(model, actuator)
+        found.append((joints.ids.index(joint), column, scale))
+    found.sort()
+    return TargetInputs(
+        tuple(joint for joint, _, _ in found),
+        tuple(column for _, column, _ in found),
+        tuple(scale for _, _, scale in found),
+    )
+
+
+def _inputs(model: mujoco.MjModel, actuator: int) -> list[int]:
+    """What each control of a servo or a plain motor means, as mjINPUT bits."""
+    if model.actuator_gaintype[actuator] not in _SERVO_GAINS:
+        return []
+    spec = int(model.actuator_ctrlspec[actuator])
+    if spec:
+        return [bit for bit in (_POSITION, _VELOCITY, _EFFORT) if spec & bit]
+    fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
+    gain = float(model.actuator_gainprm[actuator, 0])
+    if not fixed or gain == 0.0:
+        return []
+    bias = model.actuator_biasprm[actuator]
+    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value:
+        stateless = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
+        return [_EFFORT] if stateless else []
+    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
+        return []
+    # <general> written as a servo: the gain must cancel the bias at the target.
+    if bias[1] == -gain and bias[0] == 0.0:
+        return [_POSITION]
+    if bias[2] == -gain and bias[0] == bias[1] == 0.0:
+        return [_VELOCITY]
+    return []
+
+
+def _force_per_control(model: mujoco.MjModel, actuator: int) -> float:
+    """Joint force or torque per unit of a motor's or feedforward control."""
+    gear = float(model.actuator_gear[model.actuator_outadr[actuator], 0])
+    if model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_PID.value:
+        return gear
+    return gear * float(model.actuator_gainprm[actuator, 0])

@@ -1,0 +1,161 @@
+"""Reading an entity's model and making it ready to be attached to a scene."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import mujoco
+
+from simstate import models
+from simstate.errors import ModelError, listed, unknown_name
+from simstate.scene.actuators import ActuatorCfg
+from simstate.scene.cfg import EntityCfg, ModelSource
+
+NAMED_KINDS = {
+    "body": "bodies",
+    "joint": "joints",
+    "geom": "geoms",
+    "site": "sites",
+    "camera": "cameras",
+    "light": "lights",
+    "tendon": "tendons",
+    "actuator": "actuators",
+    "sensor": "sensors",
+    "equality": "equalities",
+    "pair": "pairs",
+    "exclude": "excludes",
+    "key": "keys",
+}
+"""Kinds of elements that get a name if they have none, and their lists in MjSpec."""
+
+
+def load_spec(source: ModelSource) -> mujoco.MjSpec:
+    """A specification of its own, which the caller may change, from any source."""
+    if isinstance(source, mujoco.MjSpec):
+        return source.copy()
+    if callable(source):
+        made = source()
+        if not isinstance(made, mujoco.MjSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(
+                f"The model function must return an MjSpec, got {type(made).__name__}."
+            )
+        return made.copy()
+    if isinstance(source, str) and source.lstrip().startswith("<"):
+        with _explained("The XML string"):
+            return mujoco.MjSpec.from_string(source)
+    if isinstance(source, str) and source in models.NAMES:
+        return models.spec(source)
+    path = Path(source)
+    if not path.is_file():
+        raise ModelError(
+            f"There is no model {str(source)!r}: it is not a file, nor one of the "
+            f"shipped models ({listed(models.NAMES)}), nor an XML string."
+        )
+    with _explained(str(path)):
+        return mujoco.MjSpec.from_file(str(path))
+
+
+def compile_spec(spec: mujoco.MjSpec, what: str) -> mujoco.MjModel:
+    """The compiled model; a compiler error becomes ours and names `what`."""
+    with _explained(what):
+        return spec.compile()
+
+
+@contextmanager
+def _explained(what: str) -> Generator[None]:
+    """Turn what MuJoCo says of a model that it refuses into a ModelError."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            yield
+    except (ValueError, mujoco.FatalError) as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(f"{what} is not a valid MuJoCo model: {reason}") from error
+
+
+def prepare_entity(name: str, cfg: EntityCfg) -> mujoco.MjSpec:
+    """The entity's specification with every element named and actuators added."""
+    spec = load_spec(cfg.model)
+    own = compile_spec(spec, f"The model of entity {name!r}")
+    name_elements(spec)
+    if not cfg.keep_model_actuators:
+        for actuator in list(spec.actuators):
+            spec.delete(actuator)
+        for key in spec.keys:
+            key.ctrl, key.act = [], []
+    _add_actuators(name, spec, own, cfg)
+    return spec
+
+
+def name_elements(spec: mujoco.MjSpec) -> None:
+    """Name each unnamed element of a compiled specification `<kind>_<id>`."""
+    for kind, attribute in NAMED_KINDS.items():
+        elements: list[Any] = list(getattr(spec, attribute))
+        if kind == "body":
+            elements = [body for body in elements if body.name != "world"]
+        taken = {element.name for element in elements}
+        for element in elements:
+            if not element.name:
+                element.name = unused_name(f"{kind}_{element.id}", taken)
+                taken.add(element.name)
+
+
+def unused_name(name: str, taken: set[str]) -> str:
+    """The name, with underscores added until it is not among those taken."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def matching(
+    patterns: str | Sequence[str], names: Sequence[str], kind: str
+) -> list[str]:
+    """The names, in their order, that match a pattern in full; none for one raises."""
+    patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    found: set[str] = set()
+    for pattern in patterns:
+        try:
+            hits = {name for name in names if re.fullmatch(pattern, name)}
+        except re.error as error:
+            raise unknown_name(f"{kind} (bad regex: {error})", pattern, names) from None
+        if not hits:
+            raise unknown_name(kind, pattern, names)
+        found |= hits
+    return [name for name in names if name in found]
+
+
+def _add_actuators(
+    name: str, spec: mujoco.MjSpec, own: mujoco.MjModel, cfg: EntityCfg
+) -> None:
+    """Add the actuators of the configuration, and their controls to the keyframes."""
+    single = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+    joints = {joint.name: joint for joint in spec.joints if joint.type in single}
+    addresses = {joint.name: int(own.jnt_qposadr[joint.id]) for joint in spec.joints}
+    driven = {actuator.target for actuator in spec.actuators}
+    names = {actuator.name for actuator in spec.actuators}
+    for actuator_cfg in cfg.actuators:
+        for joint_name in matching(actuator_cfg.joints, list(joints), "joint"):
+            if joint_name in driven or joint_name in names:
+                raise ModelError(
+                    f"Joint {joint_name!r} of entity {name!r} has an actuator already. "
+                    "Leave it out of `actuators`, or set keep_model_actuators=False "
+                    "to drop the model's own."
+                )
+            driven.add(joint_name)
+            actuator_cfg.add_to(spec, joints[joint_name])
+            _extend_keyframes(spec, own, addresses[joint_name], actuator_cfg)
+
+
+def _extend_keyframes(
+    spec: mujoco.MjSpec, own: mujoco.MjModel, qpos_adr: int, cfg: ActuatorCfg
+) -> None:
+    """Let each keyframe that states controls hold its pose with the new actuator."""
+    for key in spec.keys:
+        if len(key.ctrl):
+            held = float(own.key_qpos[key.id, qpos_adr])
+            key.ctrl = [*key.ctrl, *cfg.holding_controls(held)]

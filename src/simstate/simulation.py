@@ -1,0 +1,228 @@
+"""Simulation: a compiled scene on an engine, whose numbers are never stale."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.divergence import bad_elements, divergence_error
+from simstate.engine import FIELDS, EngineCfg, RawData, Stage, make_engine
+from simstate.engine.base import EVOLVING_FIELDS
+from simstate.entity import Entity, SceneEntities
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.freshness import Freshness, Mode
+from simstate.ids import Ids, Selection, Values, as_values, check_finite, select
+from simstate.scene import SceneCfg, build_scene
+
+OnDivergence = Literal["raise", "mask"]
+
+
+class Simulation:
+    """`num_envs` worlds of one scene, stepped together.
+
+    `sim.scene["robot"].data` has the quantities of an entity, `sim.data` MuJoCo's own
+    fields for all worlds, `sim.state` everything that physics needs to go on.
+
+    Args:
+        scene: what to simulate; or a compiled MjModel, as one entity "model".
+        num_envs: the number of worlds.
+        engine: "native" (CPU, float64) or "warp" (CUDA or CPU, float32), or a
+            NativeCfg or WarpCfg with options.
+        device: where the tensors are; "cuda" needs the warp engine.
+        freshness: what a read of a quantity does that a write left behind: "auto"
+            computes it first, "strict" raises StaleReadError, "off" returns what is
+            there.
+        on_divergence: "raise" raises DivergenceError in the step in which a world goes
+            bad; "mask" marks the world in `diverged` and goes on with the others.
+        seed: seeds `sim.rng`, the simulation's random generator.
+    """
+
+    def __init__(
+        self,
+        scene: SceneCfg | mujoco.MjModel,
+        num_envs: int = 1,
+        engine: EngineCfg = "native",
+        device: str | torch.device = "cpu",
+        freshness: Mode = "auto",
+        on_divergence: OnDivergence = "raise",
+        seed: int = 0,
+    ) -> None:
+        if num_envs < 1:
+            raise InvalidInputError(f"num_envs must be ≥ 1, got {num_envs}.")
+        _one_of("freshness", freshness, ("auto", "strict", "off"))
+        _one_of("on_divergence", on_divergence, ("raise", "mask"))
+        built = build_scene(scene)
+        self.model = built.model
+        """The compiled scene, on the host. To change physics, use `expand`."""
+        self.num_envs = num_envs
+        self.on_divergence: OnDivergence = on_divergence
+        self.engine = make_engine(built.model, num_envs, engine, torch.device(device))
+        self.device = self.engine.device
+        self.dtype = self.engine.dtype
+        self.rng = torch.Generator(device=self.device).manual_seed(seed)
+        with torch.inference_mode(False):
+            self.diverged = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
+            """Worlds that diverged and wait for a reset; shape (num_envs,)."""
+            self._default_row = self._row_of(built.default)
+            self.default_fields = self._fields_of(self._default_row[0])
+            """The state fields at reset, of one world, without leading dimension."""
+        self.fresh = Freshness(self.engine, freshness)
+        self.data = RawData(self)
+        self.scene = SceneEntities(
+            {
+                name: Entity(index, self, built.soft_limit_factors[name])
+                for name, index in built.entities.items()
+            }
+        )
+        self.reset()
+
+    @property
+    def time(self) -> Tensor:
+        """Simulation time of each world [s]; shape (num_envs,)."""
+        return self.data.time
+
+    @property
+    def timestep(self) -> float:
+        """The physics time step [s]."""
+        return float(self.model.opt.timestep)
+
+    @property
+    def freshness(self) -> Mode:
+        """What a read of a stale quantity does: "auto", "strict" or "off"."""
+        return self.fresh.mode
+
+    @property
+    def state(self) -> Tensor:
+        """All that physics needs to go on, MuJoCo's order; (num_envs, nstate).
+
+        On native it is the live state, which may be written; on warp a copy of it.
+        """
+        return self.engine.state
+
+    def write_state(self, state: Values, env_ids: Ids = None) -> None:
+        """Write rows of `sim.state` back; shape (n, nstate)."""
+        rows = self.select_envs(env_ids)
+        like = self.engine.field("qpos")
+        values = as_values(state, "state", rows.count, (self.engine.nstate,), like)
+        check_finite(values, "state")
+        for name, columns in self.engine.columns.items():
+            shape = self.engine.field_shape(name)[1:]
+            part = values[:, columns].reshape(values.shape[0], *shape)
+            if part.numel():
+                self.fresh.write(name, rows, None, part)
+
+    def step(self, n: int = 1) -> None:
+        """Advance every world by n time steps; positions and velocities are fresh.
+
+        Accelerations and forces are then those of the last dynamics evaluation, at
+        the state before the last of the n steps. Worlds in `diverged` do not move.
+        """
+        if n < 1:
+            raise InvalidInputError(f"n must be ≥ 1, got {n}.")
+        alive = self._alive()
+        before = self.engine.evolving()
+        self.engine.step(n, alive)
+        self.fresh.stepped(alive)
+        bad = self.engine.diverged()
+        if bad is not None and alive is not None:
+            bad &= ~self.diverged
+        if bad is not None and bool(bad.any()):
+            self._handle_divergence(bad, before, n)
+
+    def forward(self, env_ids: Ids = None) -> None:
+        """Evaluate the dynamics at the present state: every field is current then."""
+        rows = self.select_envs(env_ids)
+        if rows.count:
+            ids = None if rows.is_all else rows.tensor(self.device)
+            self.fresh.forward(ids)
+
+    def reset(self, env_ids: Ids = None) -> None:
+        """Bring worlds back to the default state; the others are not touched.
+
+        The default is the scene's initial state, with each entity's `default_…`
+        quantities, which may differ from world to world.
+        """
+        rows = self.select_envs(env_ids)
+        if not rows.count:
+            return
+        self.write_state(self._default_row, rows.index)
+        self.diverged[rows.index] = False
+        for entity in self.scene.values():
+            entity.write_defaults_to_sim(rows.index)
+
+    def expand(self, name: str) -> Tensor:
+        """Live per-world values of a model parameter; shape (num_envs, …).
+
+        `name` is a field of MjModel ("body_mass") or of its options ("opt.gravity").
+        Writes count at the next step or read. After a change of masses, inertias,
+        sizes or positions call `set_const`.
+        """
+        known = name in self.engine.expanded
+        tensor = self.engine.expand(name)
+        if not known:
+            self.fresh.watch(f'sim.expand("{name}")', tensor, Stage.POSITION)
+        return tensor
+
+    def set_const(self, env_ids: Ids = None) -> None:
+        """Recompute the constants that depend on changed parameters; state is kept."""
+        rows = self.select_envs(env_ids)
+        if rows.count:
+            ids = None if rows.is_all else rows.tensor(self.device)
+            self.engine.set_const(ids)
+            self.fresh.observe()
+            self.fresh.mark(Stage.POSITION, None, "sim.set_const()")
+
+    def read_field(self, name: str) -> Tensor:
+        """The live tensor of a raw field, as fresh as `freshness` says."""
+        tensor = self.fresh.hand_out(name)
+        field = FIELDS[name]
+        stage = Stage.STATE if field.is_state else field.stage
+        self.fresh.ensure(stage, f"sim.data.{name}")
+        return tensor
+
+    def select_envs(self, env_ids: Ids) -> Selection:
+        """The validated selection of worlds that `env_ids` makes."""
+        return select(env_ids, self.num_envs, "env", self.device)
+
+    def _alive(self) -> Tensor | None:
+        """The ids of the worlds that have not diverged; None if that is all of them."""
+        if not bool(self.diverged.any()):
+            return None
+        return (~self.diverged).nonzero().flatten()
+
+    def _handle_divergence(
+        self, bad: Tensor, before: dict[str, Tensor], n: int
+    ) -> None:
+        """Give bad worlds their state back, then raise or mark them."""
+        elements = bad_elements(self.engine, bad)
+        rows = self.select_envs(bad)
+        for name in EVOLVING_FIELDS:
+            if before[name].numel():
+                self.fresh.write(name, rows, None, before[name][bad])
+        self.engine.forward(rows.tensor(self.device), Stage.ACCELERATION)
+        self.fresh.forwarded(rows.tensor(self.device), Stage.ACCELERATION)
+        if self.on_divergence == "raise":
+            raise divergence_error(self.engine, bad, before["time"], n, elements)
+        self.diverged |= bad
+
+    def _row_of(self, data: mujoco.MjData) -> Tensor:
+        """The state of an MjData as one row; shape (1, nstate)."""
+        spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
+        row = torch.zeros(mujoco.mj_stateSize(self.model, spec), dtype=torch.float64)
+        mujoco.mj_getState(self.model, data, row.numpy(), spec)
+        return row[None].to(device=self.device, dtype=self.dtype)
+
+    def _fields_of(self, row: Tensor) -> dict[str, Tensor]:
+        """A row of the state, split into its fields."""
+        return {
+            name: row[columns].reshape(self.engine.field_shape(name)[1:])
+            for name, columns in self.engine.columns.items()
+        }
+
+
+def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise unknown_name(what, value, allowed)
