@@ -42,7 +42,7 @@ def make_engine(
                 "engine='warp' for a GPU."
             )
         return NativeEngine(model, num_envs, cfg)
-    if isinstance(cfg, WarpCfg):
+    if isinstance(cfg, WarpCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
         from simstate.engine.warp import WarpEngine  # loads Warp
 
         return WarpEngine(model, num_envs, device, cfg)

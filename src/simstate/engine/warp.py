@@ -62,6 +62,7 @@ class WarpEngine(Engine):
         super().__init__(model, num_envs, device)
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
+        wp.init()
         self._warp_device = wp.device_from_torch(device)
         try:
             with wp.ScopedDevice(self._warp_device):

@@ -169,7 +169,7 @@ class EntityData:
     3). Evaluates the dynamics of the present state when read."""
     body_external_wrench = Quantity(
         lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids")],
-        subject="body", point="", kind="external_wrench", axes="w",
+        subject="body", kind="external_wrench", axes="w", point_text="centre of mass",
         axes_in_name=False, unit="N, N·m", shape=("num_bodies", 6),
         reads=("xfrc_applied",), writer="write_external_wrench_to_sim",
     )  # fmt: skip
@@ -178,7 +178,7 @@ class EntityData:
     body_external_force = Quantity(
         lambda data: data.raw("xfrc_applied")[:, data.columns("body_ids"), :3],
         subject="body", kind="external_force", axes="w", axes_in_name=False, unit="N",
-        shape=("num_bodies", 3), reads=("xfrc_applied",),
+        point_text="centre of mass", shape=("num_bodies", 3), reads=("xfrc_applied",),
         writer="write_external_wrench_to_sim",
     )  # fmt: skip
     """Force applied by the user at each link's COM, world axes [N]; (num_envs,
@@ -281,7 +281,7 @@ class EntityData:
     # Ball joints.
     ball_joint_quat = Quantity(
         lambda data: quaternion.normalize(j.blocks(data, "qpos", "ball_qpos_adr", 4)),
-        subject="ball_joint", kind="quat", axes="parent", unit="1",
+        subject="ball_joint", kind="quat", axes_text="parent", unit="1",
         shape=("num_ball_joints", 4), reads=("qpos",),
         writer="write_ball_joint_quat_to_sim",
     )  # fmt: skip
@@ -289,7 +289,7 @@ class EntityData:
     (num_envs, num_ball_joints, 4)."""
     ball_joint_ang_vel = Quantity(
         lambda data: j.blocks(data, "qvel", "ball_dof_adr", 3),
-        subject="ball_joint", kind="ang_vel", axes="parent", unit="rad/s",
+        subject="ball_joint", kind="ang_vel", axes_text="body", unit="rad/s",
         shape=("num_ball_joints", 3), reads=("qvel",),
         writer="write_ball_joint_ang_vel_to_sim",
     )  # fmt: skip
@@ -306,6 +306,7 @@ class EntityData:
     generalized_force = j.column(
         "qfrc_applied", "free_dofs", kind="generalized_force", unit="N, N·m",
         count="num_free_dofs", writer="write_generalized_force_to_sim",
+        point_text="link origin", axes_text="world, then body",
     )  # fmt: skip
     """Force applied by the user to the free-joint dofs, six of each free joint: force
     at the origin, world axes, then torque, body axes [N, N·m]; (num_envs,

@@ -36,6 +36,8 @@ class Frame:
     pos_field: str
     local_quat: str
     """The model parameter with the orientation in the body; "" for the body's own."""
+    where: str
+    """The point, in words."""
 
     @property
     def shape(self) -> tuple[Size, ...]:
@@ -43,12 +45,12 @@ class Frame:
         return (self.count,) if self.count else ()
 
 
-ROOT_LINK = Frame("root", "link", "", "xpos", "")
-ROOT_COM = Frame("root", "com", "", "xipos", "body_iquat")
-BODY_LINK = Frame("body", "link", "num_bodies", "xpos", "")
-BODY_COM = Frame("body", "com", "num_bodies", "xipos", "body_iquat")
-GEOM = Frame("geom", "", "num_geoms", "geom_xpos", "geom_quat")
-SITE = Frame("site", "", "num_sites", "site_xpos", "site_quat")
+ROOT_LINK = Frame("root", "link", "", "xpos", "", "link origin")
+ROOT_COM = Frame("root", "com", "", "xipos", "body_iquat", "centre of mass")
+BODY_LINK = Frame("body", "link", "num_bodies", "xpos", "", "link origin")
+BODY_COM = Frame("body", "com", "num_bodies", "xipos", "body_iquat", "centre of mass")
+GEOM = Frame("geom", "", "num_geoms", "geom_xpos", "geom_quat", "geom centre")
+SITE = Frame("site", "", "num_sites", "site_xpos", "site_quat", "site")
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ def pose_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the position and quaternion of a frame."""
     return Quantity(
         lambda data: torch.cat([_position(data, frame), _orientation(data, frame)], -1),
-        subject=frame.subject, point=frame.point, kind="pose", axes="w",
+        subject=frame.subject, point=frame.point, point_text=frame.where, kind="pose", axes="w",
         unit="m, 1", shape=(*frame.shape, 7), reads=_reads(frame, "xquat"),
         parameters=_parameters(frame), writer=writer,
     )  # fmt: skip
@@ -158,7 +160,7 @@ def pos_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the position of a frame."""
     return Quantity(
         lambda data: _position(data, frame),
-        subject=frame.subject, point=frame.point, kind="pos", axes="w",
+        subject=frame.subject, point=frame.point, point_text=frame.where, kind="pos", axes="w",
         unit="m", shape=(*frame.shape, 3), reads=_reads(frame), writer=writer,
     )  # fmt: skip
 
@@ -180,7 +182,7 @@ def vel_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the linear and angular velocity of a frame."""
     return Quantity(
         lambda data: _velocity(data, frame),
-        subject=frame.subject, point=frame.point, kind="vel", axes="w",
+        subject=frame.subject, point=frame.point, point_text=frame.where, kind="vel", axes="w",
         unit="m/s, rad/s", shape=(*frame.shape, 6),
         reads=_reads(frame, *_VELOCITY_READS), writer=writer,
     )  # fmt: skip
@@ -190,7 +192,7 @@ def lin_vel_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the linear velocity of a frame's point."""
     return Quantity(
         lambda data: data.read(_name(frame, "vel_w"))[..., :3],
-        subject=frame.subject, point=frame.point, kind="lin_vel", axes="w",
+        subject=frame.subject, point=frame.point, point_text=frame.where, kind="lin_vel", axes="w",
         unit="m/s", shape=(*frame.shape, 3),
         reads=_reads(frame, *_VELOCITY_READS), writer=writer,
     )  # fmt: skip
@@ -200,7 +202,7 @@ def ang_vel_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the angular velocity of a frame."""
     return Quantity(
         lambda data: data.raw("cvel")[:, data.picks(frame).bodies][..., :3],
-        subject=frame.subject, point=frame.point, kind="ang_vel", axes="w",
+        subject=frame.subject, point=frame.point, point_text="any", kind="ang_vel", axes="w",
         unit="rad/s", shape=(*frame.shape, 3), reads=("cvel",), writer=writer,
     )  # fmt: skip
 
@@ -221,7 +223,8 @@ def _in_base(frame: Frame, kind: str, unit: str, reads: tuple[str, ...]) -> Quan
             data.raw("xquat")[:, data.picks(ROOT_LINK).bodies],
             data.read(_name(frame, f"{kind}_w")),
         ),
-        subject=frame.subject, point=frame.point, kind=kind, axes="b",
+        subject=frame.subject, point=frame.point,
+        point_text=frame.where if kind == "lin_vel" else "any", kind=kind, axes="b",
         unit=unit, shape=(*frame.shape, 3), reads=reads,
     )  # fmt: skip
 
@@ -234,7 +237,7 @@ def acc_w(frame: Frame) -> Quantity:
     """Declare the linear and angular acceleration of a frame."""
     return Quantity(
         lambda data: _acceleration(data, frame),
-        subject=frame.subject, point=frame.point, kind="acc", axes="w",
+        subject=frame.subject, point=frame.point, point_text=frame.where, kind="acc", axes="w",
         unit="m/s², rad/s²", shape=(*frame.shape, 6),
         reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
     )  # fmt: skip
@@ -244,7 +247,7 @@ def lin_acc_w(frame: Frame) -> Quantity:
     """Declare the classical acceleration of a frame's point."""
     return Quantity(
         lambda data: data.read(_name(frame, "acc_w"))[..., :3],
-        subject=frame.subject, point=frame.point, kind="lin_acc", axes="w",
+        subject=frame.subject, point=frame.point, point_text=frame.where, kind="lin_acc", axes="w",
         unit="m/s²", shape=(*frame.shape, 3),
         reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
     )  # fmt: skip
@@ -254,7 +257,7 @@ def ang_acc_w(frame: Frame) -> Quantity:
     """Declare the angular acceleration of a frame."""
     return Quantity(
         lambda data: data.read(_name(frame, "acc_w"))[..., 3:],
-        subject=frame.subject, point=frame.point, kind="ang_acc", axes="w",
+        subject=frame.subject, point=frame.point, point_text="any", kind="ang_acc", axes="w",
         unit="rad/s²", shape=(*frame.shape, 3),
         reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
     )  # fmt: skip

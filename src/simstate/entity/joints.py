@@ -28,12 +28,14 @@ def column(
     subject: str = "",
     writer: str = "",
     when: str = "now",
+    point_text: str = "–",
+    axes_text: str = "",
 ) -> Quantity:
     """Declare some columns of a raw field; `columns` names them in EntityData.index."""
     return Quantity(
         lambda data: data.raw(field)[:, data.columns(columns)],
         subject=subject, kind=kind, unit=unit, shape=(count,), reads=(field,),
-        writer=writer, when=when,
+        writer=writer, when=when, point_text=point_text, axes_text=axes_text,
     )  # fmt: skip
 
 

@@ -18,22 +18,12 @@ from simstate.errors import InvalidInputError, ModelError
 if TYPE_CHECKING:
     from simstate.entity.data import EntityData
 
-Axes = Literal["w", "b", "parent", ""]
-"""World, root link, the joint's own child axes, or none."""
+Axes = Literal["w", "b", ""]
+"""World, root link, or none that is common to the components."""
 
 Size: TypeAlias = "str | int"
 
-AXES_TEXT: dict[Axes, str] = {
-    "w": "world",
-    "b": "root link",
-    "parent": "body",
-    "": "–",
-}
-POINT_TEXT = {
-    "link": "link origin",
-    "com": "centre of mass",
-    "": "–",
-}
+AXES_TEXT: dict[Axes, str] = {"w": "world", "b": "root link", "": "–"}
 
 
 class Quantity:
@@ -58,6 +48,8 @@ class Quantity:
         point: str = "",
         axes: Axes = "",
         axes_in_name: bool = True,
+        point_text: str = "–",
+        axes_text: str = "",
         parameters: tuple[str, ...] = (),
         writer: str = "",
         when: str = "now",
@@ -68,6 +60,10 @@ class Quantity:
         self.subject = subject
         self.point = point
         self.axes: Axes = axes
+        self.point_text = point_text
+        """The point that it belongs to, in words."""
+        self.axes_text = axes_text or AXES_TEXT[axes]
+        """The axes that its components are along, in words."""
         self.unit = unit
         self.shape = shape
         self.reads = reads
@@ -80,7 +76,7 @@ class Quantity:
         self.evaluates = evaluates
         """Whether reading it evaluates the dynamics, so that all inputs count."""
         self.stage = max((_read_stage(name) for name in reads), default=Stage.STATE)
-        suffix = axes if axes_in_name and axes in ("w", "b") else ""
+        suffix = axes if axes_in_name else ""
         parts = (subject, point, kind, suffix)
         self.expected_name = "_".join(part for part in parts if part)
 
@@ -97,16 +93,6 @@ class Quantity:
     def doc(self) -> str:
         """The docstring that stands below the declaration."""
         return _attribute_docs(self.owner)[self.name]
-
-    @property
-    def point_text(self) -> str:
-        """The point that it belongs to, in words."""
-        return POINT_TEXT.get(self.point, self.point)
-
-    @property
-    def axes_text(self) -> str:
-        """The axes that its components are along, in words."""
-        return AXES_TEXT[self.axes]
 
     @property
     def shape_text(self) -> str:

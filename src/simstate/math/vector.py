@@ -2,6 +2,7 @@
 
 # Torch's own signatures of these are incomplete; here they get whole ones.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 

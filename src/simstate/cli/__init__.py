@@ -1,0 +1,41 @@
+"""The command line: `simstate COMMAND --help` says what each one does."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import tyro
+
+from simstate.cli.check import Check
+from simstate.cli.console import report_error
+from simstate.cli.run import Run
+from simstate.errors import SimStateError
+
+Command = (
+    Annotated[Run, tyro.conf.subcommand("run")]
+    | Annotated[Check, tyro.conf.subcommand("check")]
+)
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run a command; an error of ours is one message, with --debug its traceback."""
+    command = tyro.cli(
+        Command,  # pyright: ignore[reportArgumentType]
+        args=args,
+        prog="simstate",
+        description="The state layer for MuJoCo: simulate, inspect and check models.",
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
+    try:
+        return command.execute()
+    except SimStateError as error:
+        if command.debug:
+            raise
+        report_error(error)
+        return 1
+
+
+def entry() -> None:
+    """What the installed `simstate` script calls."""
+    sys.exit(main())

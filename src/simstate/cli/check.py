@@ -1,0 +1,54 @@
+"""`simstate check`: the oracle suite on a model of the user's own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import tyro
+
+from simstate import oracles
+from simstate.cli.console import console, verdict_table
+from simstate.cli.model import scene_of
+
+
+@dataclass
+class Check:
+    """Check every law on a model in random states; exit code 1 if one fails.
+
+    Example: simstate check humanoid --engine native
+    """
+
+    model: tyro.conf.Positional[str]
+    """An MJCF file, or the name of a shipped model."""
+    engine: Literal["native", "warp"] = "native"
+    """CPU threads in float64, or MuJoCo Warp in float32."""
+    device: str = "cpu"
+    """Where the tensors are; "cuda" needs --engine warp."""
+    envs: int = 4
+    """Number of random states."""
+    seed: int = 0
+    """Seed of the random states."""
+    json: bool = False
+    """Print every check as JSON instead of a table."""
+    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
+        False
+    )
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        scene = scene_of(self.model)
+        report = oracles.check(scene, self.engine, self.envs, self.seed, self.device)
+        if self.json:
+            print(json.dumps(report.to_dict(), indent=2))
+        else:
+            out = console()
+            out.print(verdict_table(report, f"Laws on {self.model}, {report.engine}"))
+            for failure in report.failures:
+                out.print(
+                    f"FAILED {failure.law}: {failure.entity}.{failure.quantity}, error "
+                    f"{failure.error:.3e} > {failure.tolerance:.0e}",
+                    markup=False,
+                )
+        return 0 if report.passed else 1

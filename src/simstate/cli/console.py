@@ -1,0 +1,83 @@
+"""What the commands print: tables, progress and errors."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from simstate.oracles import Report
+
+
+class Advance(Protocol):
+    """Tells the progress display how far the work has come, from 0 to 1."""
+
+    def __call__(self, fraction: float, note: str = "") -> None:
+        """Show the fraction that is done, and a note beside it."""
+        ...
+
+
+def console() -> Console:
+    """Standard output; without a terminal, wide plain text."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def report_error(error: Exception) -> None:
+    """Print an error as one message on standard error."""
+    Console(stderr=True).print(f"error: {error}", markup=False, highlight=False)
+
+
+@contextmanager
+def progress(out: Console, title: str) -> Generator[Advance]:
+    """A progress bar on a terminal; elsewhere a plain line every few seconds."""
+    if out.is_terminal:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
+        with Progress(*columns, console=out) as bar:
+            task = bar.add_task(title, total=1.0, note="")
+
+            def draw(fraction: float, note: str = "") -> None:
+                bar.update(task, completed=fraction, note=note)
+
+            yield draw
+        return
+    last = time.monotonic()
+
+    def tell(fraction: float, note: str = "") -> None:
+        nonlocal last
+        if time.monotonic() - last > 2.0 or fraction >= 1.0:
+            last = time.monotonic()
+            out.print(f"{title}: {100 * fraction:.0f} % {note}", highlight=False)
+
+    yield tell
+
+
+def verdict_table(report: Report, title: str) -> Table:
+    """The worst check of each law."""
+    table = Table(title=title, title_justify="left")
+    table.add_column("law")
+    table.add_column("worst quantity")
+    table.add_column("error", justify="right")
+    table.add_column("allowed", justify="right")
+    table.add_column("verdict")
+    for check in report.worst():
+        verdict = "[green]holds[/]" if check.passed else "[bold red]FAILED[/]"
+        table.add_row(
+            check.law,
+            f"{check.entity}.{check.quantity}",
+            f"{check.error:.1e}",
+            "exact" if check.tolerance == 0 else f"{check.tolerance:.0e}",
+            verdict,
+        )
+    return table

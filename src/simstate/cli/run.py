@@ -1,0 +1,192 @@
+"""`simstate run`: simulate a model in many worlds, and show what came of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import torch
+import tyro
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+
+from simstate import oracles
+from simstate.cli.console import console, progress, verdict_table
+from simstate.cli.model import ENTITY, scene_of
+from simstate.entity import Entity, EntityData, Quantity
+from simstate.errors import InvalidInputError
+from simstate.scene import SceneCfg
+from simstate.simulation import Simulation
+
+SUBSTEPS = 4
+
+
+@dataclass
+class Run:
+    """Simulate a model in many worlds, then show one world's state and the laws.
+
+    Example: simstate run quadruped --envs 256 --seconds 5
+    """
+
+    model: tyro.conf.Positional[str] = "quadruped"
+    """An MJCF file, or the name of a shipped model."""
+    envs: int = 256
+    """Number of worlds."""
+    seconds: float = 5.0
+    """Simulated time [s]."""
+    engine: Literal["native", "warp"] = "native"
+    """CPU threads in float64, or MuJoCo Warp in float32."""
+    device: str = "cpu"
+    """Where the tensors are; "cuda" needs --engine warp."""
+    noise: float = 0.1
+    """Spread of the random joint velocities at the start [rad/s or m/s]."""
+    world: int = 0
+    """The world whose state is shown."""
+    seed: int = 0
+    """Seed of the random start."""
+    check: bool = True
+    """Whether to check the laws on the model afterwards."""
+    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
+        False
+    )
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        if not self.seconds > 0:
+            raise InvalidInputError(f"--seconds must be > 0, got {self.seconds}.")
+        out = console()
+        scene = scene_of(self.model)
+        sim = Simulation(
+            scene, self.envs, self.engine, self.device, on_divergence="mask"
+        )
+        if not 0 <= self.world < sim.num_envs:
+            raise InvalidInputError(
+                f"--world must be in [0, {sim.num_envs}), got {self.world}."
+            )
+        self._disturb(sim)
+        steps, elapsed = self._simulate(sim, out)
+        finished = steps >= self._total_steps(sim)
+        self._print_summary(sim, out, steps, elapsed)
+        robot = sim.scene[ENTITY]
+        out.print(quantity_table(robot, self.world))
+        if robot.num_joints:
+            out.print(joint_table(robot, self.world))
+        if not finished:
+            out.print("Interrupted: the tables show what was simulated so far.")
+            return 130
+        return self._check(scene, out) if self.check else 0
+
+    def _total_steps(self, sim: Simulation) -> int:
+        return max(1, round(self.seconds / sim.timestep))
+
+    def _disturb(self, sim: Simulation) -> None:
+        """Give every world joint velocities of its own."""
+        sim.rng.manual_seed(self.seed)
+        robot = sim.scene[ENTITY]
+        vel = robot.data.joint_vel
+        spread = self.noise * torch.randn(
+            vel.shape, generator=sim.rng, dtype=vel.dtype, device=vel.device
+        )
+        robot.write_joint_velocity_to_sim(vel + spread)
+
+    def _simulate(self, sim: Simulation, out: Console) -> tuple[int, float]:
+        """Step to the end or to Ctrl-C; the steps done, and the time taken [s]."""
+        total, done = self._total_steps(sim), 0
+        out.print(
+            f"[bold]{self.model}[/]: {sim.num_envs} worlds on {sim.engine.name}, "
+            f"{total} steps of {sim.timestep:g} s",
+            highlight=False,
+        )
+        start = time.perf_counter()
+        try:
+            with progress(out, "simulating") as advance:
+                while done < total:
+                    n = min(SUBSTEPS, total - done)
+                    sim.step(n)
+                    done += n
+                    rate = done * sim.num_envs / (time.perf_counter() - start)
+                    advance(done / total, f"{rate:,.0f} world-steps/s")
+        except KeyboardInterrupt:
+            pass
+        return done, time.perf_counter() - start
+
+    def _print_summary(
+        self, sim: Simulation, out: Console, steps: int, elapsed: float
+    ) -> None:
+        simulated = steps * sim.timestep
+        diverged = int(sim.diverged.sum())
+        out.print(
+            f"{simulated:g} s in {sim.num_envs} worlds took {elapsed:.2f} s: "
+            f"{steps * sim.num_envs / max(elapsed, 1e-9):,.0f} world-steps/s, "
+            f"{simulated * sim.num_envs / max(elapsed, 1e-9):,.0f} × real time. "
+            f"{diverged} worlds diverged.",
+            highlight=False,
+        )
+
+    def _check(self, scene: SceneCfg, out: Console) -> int:
+        report = oracles.check(scene, self.engine, seed=self.seed, device=self.device)
+        out.print(
+            verdict_table(report, f"Laws, checked on {self.model} in random states")
+        )
+        return 0 if report.passed else 1
+
+
+def quantity_table(entity: Entity, world: int) -> Table:
+    """The entity's quantities in one world, each with its contract."""
+    table = Table(
+        title=f"{entity.name}, world {world}, t = {float(entity.sim.time[world]):g} s",
+        title_justify="left",
+    )
+    for header in ("quantity", "value", "point", "axes", "unit"):
+        table.add_column(header, no_wrap=header != "value")
+    for name, quantity in EntityData.quantities.items():
+        if _is_shown(entity, quantity):
+            value = format_value(entity.data.read(name)[world])
+            table.add_row(
+                name, value, quantity.point_text, quantity.axes_text, quantity.unit
+            )
+    return table
+
+
+def joint_table(entity: Entity, world: int) -> Table:
+    """Position, velocity, acceleration and target of each joint in one world."""
+    columns = (
+        "joint_pos",
+        "joint_vel",
+        "joint_acc",
+        "joint_pos_target",
+        "qfrc_actuator",
+    )
+    table = Table(title="1-DoF joints", title_justify="left")
+    table.add_column("joint")
+    for name in columns:
+        unit = EntityData.quantities[name].unit
+        table.add_column(f"{name}\n[{unit}]".replace("[", r"\["), justify="right")
+    values = [entity.data.read(name)[world] for name in columns]
+    for k, joint in enumerate(entity.joint_names):
+        table.add_row(joint, *(format_value(column[k]) for column in values))
+    return table
+
+
+def format_value(value: Tensor) -> str:
+    """A few numbers in full; of many, the first row and the shape."""
+    if value.ndim > 1:
+        sizes = "×".join(str(size) for size in value.shape)
+        return f"{format_value(value[0])}, … ({sizes})"
+    if value.ndim == 0:
+        return f"{float(value):.4g}"
+    shown = ", ".join(f"{float(number):.4g}" for number in value[:7])
+    return shown if len(value) <= 7 else f"{shown}, … ({len(value)})"
+
+
+def _is_shown(entity: Entity, quantity: Quantity) -> bool:
+    """Whether the entity has such elements, and no finer quantity shows the same."""
+    if quantity.kind in ("pose", "vel", "acc") and quantity.axes == "w":
+        return False
+    if quantity.subject == "root" or quantity.kind in ("projected_gravity", "heading"):
+        return entity.index.base != "none"
+    per_joint = "num_joints" in quantity.shape
+    sizes = [entity.sizes[size] for size in quantity.shape if isinstance(size, str)]
+    return not per_joint and all(sizes)

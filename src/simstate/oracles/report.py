@@ -1,0 +1,97 @@
+"""What a run of the oracle suite found: one line for each law and quantity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Check:
+    """One law for one quantity: its worst error over all worlds, and the verdict."""
+
+    law: str
+    entity: str
+    quantity: str
+    error: float
+    """Greatest difference, relative to the greatest value or to 1; NaN has failed."""
+    tolerance: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether the error is within the tolerance."""
+        return self.error <= self.tolerance
+
+
+@dataclass
+class Report:
+    """The checks of one model on one engine."""
+
+    engine: str
+    checks: list[Check] = field(default_factory=list["Check"])
+
+    @property
+    def passed(self) -> bool:
+        """Whether there are checks, and every one of them passed."""
+        return bool(self.checks) and not self.failures
+
+    @property
+    def failures(self) -> list[Check]:
+        """The checks that did not pass."""
+        return [check for check in self.checks if not check.passed]
+
+    def worst(self) -> list[Check]:
+        """For each law the check that came nearest to its tolerance, or passed it."""
+        worst: dict[str, Check] = {}
+        for check in self.checks:
+            known = worst.get(check.law)
+            if known is None or _strain(check) > _strain(known):
+                worst[check.law] = check
+        return list(worst.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data, for JSON."""
+        lines = [{**asdict(check), "passed": check.passed} for check in self.checks]
+        return {"engine": self.engine, "passed": self.passed, "checks": lines}
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self.worst(), self.failures))
+
+
+def relative_error(value: Tensor, reference: Tensor) -> float:
+    """The greatest difference, relative to the greatest reference value or to 1."""
+    value, reference = value.to(torch.float64), reference.to(torch.float64)
+    if value.shape != reference.shape:
+        return float("nan")
+    if not value.numel():
+        return 0.0
+    scale = max(1.0, float(reference.abs().max()))
+    return float((value - reference).abs().max()) / scale
+
+
+def _strain(check: Check) -> float:
+    """How near a check is to failing; NaN comes first of all."""
+    if check.error != check.error:
+        return float("inf")
+    return check.error / check.tolerance if check.tolerance else check.error
+
+
+def _lines(worst: Iterable[Check], failures: Iterable[Check]) -> list[str]:
+    lines = [f"{'law':<34} {'worst quantity':<36} {'error':>9} {'allowed':>9}"]
+    for check in worst:
+        name = f"{check.entity}.{check.quantity}"
+        verdict = "ok" if check.passed else "FAILED"
+        lines.append(
+            f"{check.law:<34} {name:<36} {check.error:>9.1e} {check.tolerance:>9.0e} "
+            f"{verdict}"
+        )
+    lines += [
+        f"FAILED {check.law}: {check.entity}.{check.quantity}, error {check.error:.3e} "
+        f"> {check.tolerance:.0e}"
+        for check in failures
+    ]
+    return lines
