@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.entity.quantity import Quantity, Size
+from simstate.entity.quantity import Axes, Compute, Quantity, Size
 from simstate.ids import Index, as_index
 from simstate.math import acceleration_from_cacc, quaternion, velocity_from_cvel
 from simstate.scene import EntityIndex
@@ -142,131 +142,157 @@ def moved_by(model: mujoco.MjModel, bodies: tuple[int, ...]) -> np.ndarray:
     return mask[list(bodies)]
 
 
-def _reads(frame: Frame, *more: str) -> tuple[str, ...]:
-    return (frame.pos_field, *more)
+_VELOCITY_READS = ("subtree_com", "cvel")
+_ACCELERATION_READS = (*_VELOCITY_READS, "cdof", "cdof_dot", "qvel")
+_EVALUATED = "dynamics of the present state, evaluated when read"
+ANY_POINT = "any"
+"""The point of an angular quantity of a rigid body."""
 
 
 def pose_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the position and quaternion of a frame."""
-    return Quantity(
-        lambda data: torch.cat([_position(data, frame), _orientation(data, frame)], -1),
-        subject=frame.subject, point=frame.point, point_text=frame.where, kind="pose", axes="w",
-        unit="m, 1", shape=(*frame.shape, 7), reads=_reads(frame, "xquat"),
-        parameters=_parameters(frame), writer=writer,
-    )  # fmt: skip
+
+    def compute(data: EntityData) -> Tensor:
+        return torch.cat([_position(data, frame), _orientation(data, frame)], dim=-1)
+
+    reads = (frame.pos_field, "xquat")
+    return _declare(frame, "pose", 7, "m, 1", compute, reads, writer=writer)
 
 
-def pos_w(frame: Frame, writer: str = "") -> Quantity:
+def pos_w(frame: Frame) -> Quantity:
     """Declare the position of a frame."""
-    return Quantity(
-        lambda data: _position(data, frame),
-        subject=frame.subject, point=frame.point, point_text=frame.where, kind="pos", axes="w",
-        unit="m", shape=(*frame.shape, 3), reads=_reads(frame), writer=writer,
-    )  # fmt: skip
+    reads = (frame.pos_field,)
+    return _declare(frame, "pos", 3, "m", lambda data: _position(data, frame), reads)
 
 
-def quat_w(frame: Frame, writer: str = "") -> Quantity:
+def quat_w(frame: Frame) -> Quantity:
     """Declare the orientation of a frame."""
-    return Quantity(
-        lambda data: _orientation(data, frame),
-        subject=frame.subject, point=frame.point, kind="quat", axes="w",
-        unit="1", shape=(*frame.shape, 4), reads=("xquat",),
-        parameters=_parameters(frame), writer=writer,
+    return _declare(
+        frame, "quat", 4, "1", lambda data: _orientation(data, frame), ("xquat",),
+        point_text="–",
     )  # fmt: skip
-
-
-_VELOCITY_READS = ("subtree_com", "cvel")
 
 
 def vel_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the linear and angular velocity of a frame."""
-    return Quantity(
-        lambda data: _velocity(data, frame),
-        subject=frame.subject, point=frame.point, point_text=frame.where, kind="vel", axes="w",
-        unit="m/s, rad/s", shape=(*frame.shape, 6),
-        reads=_reads(frame, *_VELOCITY_READS), writer=writer,
+    reads = (frame.pos_field, *_VELOCITY_READS)
+    return _declare(
+        frame, "vel", 6, "m/s, rad/s", lambda data: _velocity(data, frame), reads,
+        writer=writer,
     )  # fmt: skip
 
 
-def lin_vel_w(frame: Frame, writer: str = "") -> Quantity:
+def lin_vel_w(frame: Frame) -> Quantity:
     """Declare the linear velocity of a frame's point."""
-    return Quantity(
-        lambda data: data.read(_name(frame, "vel_w"))[..., :3],
-        subject=frame.subject, point=frame.point, point_text=frame.where, kind="lin_vel", axes="w",
-        unit="m/s", shape=(*frame.shape, 3),
-        reads=_reads(frame, *_VELOCITY_READS), writer=writer,
-    )  # fmt: skip
+
+    def compute(data: EntityData) -> Tensor:
+        return data.read(_name(frame, "vel_w"))[..., :3]
+
+    reads = (frame.pos_field, *_VELOCITY_READS)
+    return _declare(frame, "lin_vel", 3, "m/s", compute, reads)
 
 
-def ang_vel_w(frame: Frame, writer: str = "") -> Quantity:
+def ang_vel_w(frame: Frame) -> Quantity:
     """Declare the angular velocity of a frame."""
-    return Quantity(
-        lambda data: data.raw("cvel")[:, data.picks(frame).bodies][..., :3],
-        subject=frame.subject, point=frame.point, point_text="any", kind="ang_vel", axes="w",
-        unit="rad/s", shape=(*frame.shape, 3), reads=("cvel",), writer=writer,
-    )  # fmt: skip
+
+    def compute(data: EntityData) -> Tensor:
+        return data.raw("cvel")[:, data.picks(frame).bodies][..., :3]
+
+    return _declare(
+        frame, "ang_vel", 3, "rad/s", compute, ("cvel",), point_text=ANY_POINT
+    )
 
 
 def lin_vel_b(frame: Frame) -> Quantity:
     """Declare the velocity of a root frame's point along the root link's axes."""
-    return _in_base(frame, "lin_vel", "m/s", _reads(frame, "xquat", *_VELOCITY_READS))
+    reads = (frame.pos_field, "xquat", *_VELOCITY_READS)
+    return _declare(
+        frame, "lin_vel", 3, "m/s", _in_base(frame, "lin_vel_w"), reads, axes="b"
+    )
 
 
 def ang_vel_b(frame: Frame) -> Quantity:
     """Declare the angular velocity of a root frame along the root link's axes."""
-    return _in_base(frame, "ang_vel", "rad/s", ("xquat", "cvel"))
-
-
-def _in_base(frame: Frame, kind: str, unit: str, reads: tuple[str, ...]) -> Quantity:
-    return Quantity(
-        lambda data: quaternion.rotate_inverse(
-            data.raw("xquat")[:, data.picks(ROOT_LINK).bodies],
-            data.read(_name(frame, f"{kind}_w")),
-        ),
-        subject=frame.subject, point=frame.point,
-        point_text=frame.where if kind == "lin_vel" else "any", kind=kind, axes="b",
-        unit=unit, shape=(*frame.shape, 3), reads=reads,
+    return _declare(
+        frame, "ang_vel", 3, "rad/s", _in_base(frame, "ang_vel_w"), ("xquat", "cvel"),
+        axes="b", point_text=ANY_POINT,
     )  # fmt: skip
-
-
-_ACCELERATION_READS = (*_VELOCITY_READS, "cdof", "cdof_dot", "qvel")
-_EVALUATED = "dynamics of the present state, evaluated when read"
 
 
 def acc_w(frame: Frame) -> Quantity:
     """Declare the linear and angular acceleration of a frame."""
-    return Quantity(
-        lambda data: _acceleration(data, frame),
-        subject=frame.subject, point=frame.point, point_text=frame.where, kind="acc", axes="w",
-        unit="m/s², rad/s²", shape=(*frame.shape, 6),
-        reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
-    )  # fmt: skip
+    return _declare_acc(
+        frame, "acc", 6, "m/s², rad/s²", lambda data: _acceleration(data, frame)
+    )
 
 
 def lin_acc_w(frame: Frame) -> Quantity:
     """Declare the classical acceleration of a frame's point."""
-    return Quantity(
+    return _declare_acc(
+        frame, "lin_acc", 3, "m/s²",
         lambda data: data.read(_name(frame, "acc_w"))[..., :3],
-        subject=frame.subject, point=frame.point, point_text=frame.where, kind="lin_acc", axes="w",
-        unit="m/s²", shape=(*frame.shape, 3),
-        reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
     )  # fmt: skip
 
 
 def ang_acc_w(frame: Frame) -> Quantity:
     """Declare the angular acceleration of a frame."""
+    return _declare_acc(
+        frame, "ang_acc", 3, "rad/s²",
+        lambda data: data.read(_name(frame, "acc_w"))[..., 3:], ANY_POINT,
+    )  # fmt: skip
+
+
+def _in_base(frame: Frame, world_name: str) -> Compute:
+    """The vector of that name, along the root link's axes."""
+    return lambda data: quaternion.rotate_inverse(
+        data.raw("xquat")[:, data.picks(ROOT_LINK).bodies],
+        data.read(_name(frame, world_name)),
+    )
+
+
+def _declare(
+    frame: Frame,
+    kind: str,
+    width: int,
+    unit: str,
+    compute: Compute,
+    reads: tuple[str, ...],
+    *,
+    axes: Axes = "w",
+    point_text: str = "",
+    writer: str = "",
+    when: str = "now",
+    evaluates: bool = False,
+) -> Quantity:
+    """A quantity of a frame; what all of them have in common is said here."""
+    oriented = kind in ("pose", "quat") and frame.local_quat
     return Quantity(
-        lambda data: data.read(_name(frame, "acc_w"))[..., 3:],
-        subject=frame.subject, point=frame.point, point_text="any", kind="ang_acc", axes="w",
-        unit="rad/s²", shape=(*frame.shape, 3),
-        reads=_reads(frame, *_ACCELERATION_READS), when=_EVALUATED, evaluates=True,
+        compute,
+        subject=frame.subject,
+        point=frame.point,
+        kind=kind,
+        axes=axes,
+        point_text=point_text or frame.where,
+        unit=unit,
+        shape=(*frame.shape, width),
+        reads=reads,
+        parameters=(frame.local_quat,) if oriented else (),
+        writer=writer,
+        when=when,
+        evaluates=evaluates,
+    )
+
+
+def _declare_acc(
+    frame: Frame, kind: str, width: int, unit: str, compute: Compute, point: str = ""
+) -> Quantity:
+    reads = (frame.pos_field, *_ACCELERATION_READS)
+    return _declare(
+        frame, kind, width, unit, compute, reads, point_text=point, when=_EVALUATED,
+        evaluates=True,
     )  # fmt: skip
 
 
 def _name(frame: Frame, rest: str) -> str:
     parts = (frame.subject, frame.point, rest)
     return "_".join(part for part in parts if part)
-
-
-def _parameters(frame: Frame) -> tuple[str, ...]:
-    return (frame.local_quat,) if frame.local_quat else ()

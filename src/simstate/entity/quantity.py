@@ -23,6 +23,8 @@ Axes = Literal["w", "b", ""]
 
 Size: TypeAlias = "str | int"
 
+Compute: TypeAlias = "Callable[[EntityData], Tensor]"
+
 AXES_TEXT: dict[Axes, str] = {"w": "world", "b": "root link", "": "–"}
 
 
@@ -38,7 +40,7 @@ class Quantity:
 
     def __init__(
         self,
-        compute: Callable[[EntityData], Tensor],
+        compute: Compute,
         *,
         kind: str,
         unit: str,
