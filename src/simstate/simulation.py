@@ -123,7 +123,7 @@ class Simulation:
         if n < 1:
             raise InvalidInputError(f"n must be ≥ 1, got {n}.")
         alive = self._alive()
-        before = self.engine.evolving()
+        before = self.engine.evolving().clone()
         self.engine.step(n, alive)
         self.fresh.stepped(alive)
         bad = self.engine.diverged()
@@ -193,19 +193,18 @@ class Simulation:
             return None
         return (~self.diverged).nonzero().flatten()
 
-    def _handle_divergence(
-        self, bad: Tensor, before: dict[str, Tensor], n: int
-    ) -> None:
+    def _handle_divergence(self, bad: Tensor, before: Tensor, n: int) -> None:
         """Give bad worlds their state back, then raise or mark them."""
         elements = bad_elements(self.engine, bad)
         rows = self.select_envs(bad)
         for name in EVOLVING_FIELDS:
-            if before[name].numel():
-                self.fresh.write(name, rows, None, before[name][bad])
+            shape = self.engine.field_shape(name)[1:]
+            values = before[bad, self.engine.columns[name]]
+            self.fresh.write(name, rows, None, values.reshape(rows.count, *shape))
         self.engine.forward(rows.tensor(self.device), Stage.ACCELERATION)
         self.fresh.forwarded(rows.tensor(self.device), Stage.ACCELERATION)
         if self.on_divergence == "raise":
-            raise divergence_error(self.engine, bad, before["time"], n, elements)
+            raise divergence_error(self.engine, bad, before[:, 0], n, elements)
         self.diverged |= bad
 
     def _row_of(self, data: mujoco.MjData) -> Tensor:

@@ -20,8 +20,8 @@ from simstate.math.vector import greatest
 MAX_VALUE = 1e10
 """MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
 
-EVOLVING_FIELDS = ("time", "qpos", "qvel", "act", "history", "qacc_warmstart")
-"""The state fields that a step changes; the other ones are inputs."""
+EVOLVING_FIELDS = STATE_FIELDS[: STATE_FIELDS.index("qacc_warmstart") + 1]
+"""The state fields that a step changes, the first ones; the others are inputs."""
 
 
 class Engine(ABC):
@@ -79,23 +79,17 @@ class Engine(ABC):
             self._constants[name] = tensor
         return self._constants[name]
 
-    def evolving(self) -> dict[str, Tensor]:
-        """Copies of the fields that a step changes, to go back to."""
-        return {name: self.field(name).clone() for name in EVOLVING_FIELDS}
+    @abstractmethod
+    def evolving(self) -> Tensor:
+        """The first columns of the state, which a step changes, as they are now."""
 
     def diverged(self) -> Tensor | None:
         """The mask of worlds whose state went bad in the last step; None: no world."""
-        bad = torch.zeros(self.num_envs, dtype=torch.bool, device=self.device)
-        for name in EVOLVING_FIELDS:
-            values = self.field(name)
-            if not values.numel():
-                continue
-            # One reduction without temporaries; NaN compares as false.
-            if greatest(values) <= MAX_VALUE:
-                continue
-            good = values.reshape(self.num_envs, -1).abs() <= MAX_VALUE
-            bad |= ~good.all(dim=1)
-        return bad if bool(bad.any()) else None
+        values = self.evolving()
+        # One reduction without temporaries; NaN compares as false.
+        if greatest(values) <= MAX_VALUE:
+            return None
+        return ~(values.abs() <= MAX_VALUE).all(dim=1)
 
     def acceleration_now(self) -> Tensor:
         """Accelerations at the present state; (num_envs, nv). The fields are kept."""

@@ -16,7 +16,7 @@ import torch
 from mujoco import batch
 from torch import Tensor
 
-from simstate.engine.base import Engine
+from simstate.engine.base import EVOLVING_FIELDS, Engine
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.fields import STATE_FIELDS
 from simstate.engine.stage import Stage
@@ -65,6 +65,10 @@ class NativeEngine(Engine):
     def state_is_live(self) -> bool:
         """Writing into `state` writes the simulation's state."""
         return True
+
+    def evolving(self) -> Tensor:
+        """A live view of the columns of the state that a step changes."""
+        return self._state[:, : self.columns[EVOLVING_FIELDS[-1]].stop]
 
     def is_bound(self, name: str) -> bool:
         """Whether the field has been copied out of the calls so far."""

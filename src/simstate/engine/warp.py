@@ -21,7 +21,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from simstate.engine.base import Engine, model_value
+from simstate.engine.base import EVOLVING_FIELDS, Engine, model_value
 from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import STATE_FIELDS
 from simstate.engine.stage import Stage
@@ -86,10 +86,15 @@ class WarpEngine(Engine):
     @property
     def state(self) -> Tensor:
         """A copy of the state of all worlds; shape (num_envs, nstate)."""
-        rows = [self.field(name) for name in STATE_FIELDS]
-        return torch.cat(
-            [row.reshape(self.num_envs, -1).to(self.dtype) for row in rows], dim=1
-        )
+        return self._gathered(STATE_FIELDS)
+
+    def evolving(self) -> Tensor:
+        """A copy of the columns of the state that a step changes."""
+        return self._gathered(EVOLVING_FIELDS)
+
+    def _gathered(self, names: tuple[str, ...]) -> Tensor:
+        rows = [self.field(name).reshape(self.num_envs, -1) for name in names]
+        return torch.cat([row.to(self.dtype) for row in rows], dim=1)
 
     @property
     def state_is_live(self) -> bool:
@@ -110,12 +115,14 @@ class WarpEngine(Engine):
     def step(self, n: int, env_ids: Tensor | None) -> None:
         """Advance by n steps; worlds not in `env_ids` get their state back."""
         others = self._others(env_ids)
-        kept = {} if others is None else self.evolving()
+        kept = None if others is None else self.evolving()
         for _ in range(n):
             self._run("step", lambda: mjw.step(self.warp_model, self.warp_data))
-        for name, values in kept.items():
-            if values.numel():
-                self._alias(name)[others] = values[others]
+        if kept is not None:
+            for name in EVOLVING_FIELDS:
+                alias = self._alias(name)
+                values = kept[:, self.columns[name]].view(alias.shape)
+                alias[others] = values[others]
         self._refresh()
         self._tell_overflow()
 

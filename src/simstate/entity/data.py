@@ -503,8 +503,18 @@ class EntityData:
         mask = moved_by(self.sim.model, tuple(range(self.sim.model.nbody)))
         return torch.as_tensor(mask, dtype=self.dtype, device=self.engine.device)
 
+    def gravity_direction(self) -> Tensor:
+        """Unit vector along gravity, world axes; zero without; (num_envs or 1, 3)."""
+        if "opt.gravity" not in self.engine.expanded:
+            return self._shared_gravity_direction
+        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
+
     @cached_property
-    def gravity_acts(self) -> float:
+    def _shared_gravity_direction(self) -> Tensor:
+        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
+
+    @cached_property
+    def _gravity_acts(self) -> float:
         """1.0, or 0.0 in a model whose gravity is switched off."""
         off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
         return float(not self.sim.model.opt.disableflags & off)

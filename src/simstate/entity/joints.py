@@ -120,10 +120,14 @@ def _per_world(data: EntityData, name: str, columns: Index) -> Tensor:
 
 def projected_gravity_b(data: EntityData) -> Tensor:
     """The unit vector along gravity in the root link's axes; zero without gravity."""
-    gravity = data.parameter("opt.gravity") * data.gravity_acts
-    length = norm(gravity)
-    direction = gravity / torch.where(length > 0, length, torch.ones_like(length))
+    direction = data.gravity_direction()
     return quaternion.rotate_inverse(data.read("root_link_quat_w"), direction)
+
+
+def unit_or_zero(vec: Tensor) -> Tensor:
+    """The vector scaled to unit length; zero stays zero; shape (..., 3)."""
+    length = norm(vec)
+    return vec / torch.where(length > 0, length, torch.ones_like(length))
 
 
 def heading_w(data: EntityData) -> Tensor:

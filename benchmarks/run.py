@@ -1,0 +1,34 @@
+"""All benchmarks in one run: a table of ratios, and JSON with --json FILE."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+
+import entity_data
+import mujoco
+import torch
+from rich.console import Console
+from rich.table import Table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="also write the ratios here")
+    args = parser.parse_args()
+    table = Table(title=f"{os.cpu_count()} CPUs, MuJoCo {mujoco.__version__}, torch "
+                        f"{torch.__version__}; medians of interleaved repeats")  # fmt: skip
+    for header in ("what", "simstate", "other", "ratio", "spread"):
+        table.add_column(header)
+    results: dict[str, float] = {}
+    for part in (entity_data.importing, entity_data.reading, entity_data.stepping):
+        part(table, results)
+    Console(width=140).print(table)
+    if args.json:
+        args.json.write_text(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""Timing: medians of interleaved repeats, so that a noisy machine hits both alike."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds per call: the median, and the quartiles around it."""
+
+    median: float
+    low: float
+    high: float
+
+    @property
+    def spread(self) -> float:
+        """Half the distance of the quartiles, relative to the median."""
+        return (self.high - self.low) / (2 * self.median)
+
+
+def interleaved(
+    calls: dict[str, Callable[[], object]], repeats: int
+) -> dict[str, Timing]:
+    """Time each call in turn, `repeats` times over, after one round to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for call in calls.values():
+        call()
+    for round_ in range(repeats):
+        names = list(calls) if round_ % 2 else list(calls)[::-1]
+        for name in names:
+            start = time.perf_counter()
+            calls[name]()
+            times[name].append(time.perf_counter() - start)
+    return {name: _timing(values) for name, values in times.items()}
+
+
+def _timing(values: list[float]) -> Timing:
+    low, median, high = statistics.quantiles(values, n=4)
+    return Timing(median, low, high)
