@@ -80,13 +80,20 @@ def plain_fields(sim: Simulation) -> Iterator[Finding]:
 
 
 def forces(sim: Simulation) -> Iterator[Finding]:
-    """After a forward pass, forces and joint accelerations are MuJoCo's."""
+    """After a forward pass, forces and accelerations are MuJoCo's.
+
+    Accelerations are compared as the forces M·q̈ that they stand for: light links far
+    out on heavy ones make M ill-conditioned, which is not an error of the engine's.
+    """
     reference = Reference(sim)
     sim.forward()
+    inertial = reference.times_mass_matrix(sim.data.qacc)
+    expected_inertial = reference.times_mass_matrix(reference.field("qacc"))
     for name, entity in sim.scene.items():
         dofs = list(entity.index.dof_adr)
+        error = relative_error(inertial[:, dofs], expected_inertial[:, dofs])
+        yield name, "joint_acc", error
         columns = {
-            "joint_acc": ("qacc", dofs),
             "qfrc_actuator": ("qfrc_actuator", dofs),
             "actuator_force": ("actuator_force", list(entity.index.actuators.ids)),
         }
@@ -284,11 +291,11 @@ def writers(entity: Entity) -> dict[str, Callable[[Tensor], None]]:
 
 LAWS = (
     Law("MuJoCo's fields", plain_fields, 1e-12, 5e-6),
-    Law("MuJoCo's forces", forces, 1e-12, 1e-3),
+    Law("MuJoCo's forces", forces, 1e-12, 1e-4),
     Law("Jᵀ·wrench by mj_applyFT", applied_wrenches, 1e-12, 1e-5),
     Law("mj_objectVelocity", object_velocity, 1e-12, 5e-6),
     Law("J·q̇ by mj_jac", jacobian_velocity, 1e-12, 5e-6),
-    Law("mj_objectAcceleration", object_acceleration, 1e-12, 1e-5),
+    Law("mj_objectAcceleration", object_acceleration, 1e-12, 1e-4),
     Law("Δpose/Δt = velocity", pose_differences, 1e-7, 5e-3),
     Law("Δvelocity/Δt = acceleration", velocity_differences, 1e-7, 5e-3),
     Law("write what was read: same state", read_write, 1e-12, 1e-5),

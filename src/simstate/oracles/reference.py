@@ -79,6 +79,14 @@ class Reference:
         rows = [world(data, at) for data, at in zip(self.datas, places, strict=True)]
         return torch.as_tensor(np.array(rows))
 
+    def times_mass_matrix(self, qacc: Tensor) -> Tensor:
+        """M·q̈ by mj_mulM; shape (num_envs, nv)."""
+        forces = np.zeros((len(self.datas), self.model.nv))
+        for data, row, force in zip(self.datas, qacc, forces, strict=True):
+            acc = row.to(torch.float64).cpu().numpy()
+            mujoco.mj_mulM(self.model, data, force, acc)
+        return torch.as_tensor(forces)
+
     def applied_wrenches(self) -> Tensor:
         """Jᵀ·xfrc_applied by mj_applyFT at the bodies' COMs; shape (num_envs, nv)."""
 

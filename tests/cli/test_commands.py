@@ -1,0 +1,96 @@
+"""The command line, run as a user runs it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from simstate.cli import main
+
+
+def test_run_shows_state_and_laws(capsys):
+    code = main(["run", "cartpole", "--envs", "3", "--seconds", "0.1"])
+    out = capsys.readouterr().out
+    assert code == 0
+    assert "3 worlds on native, 20 steps of 0.005 s" in out
+    assert "world-steps/s" in out
+    assert "0 worlds diverged" in out
+    for word in ("root_link_pos_w", "link origin", "world", "joint_pos", "holds"):
+        assert word in out
+    assert "FAILED" not in out
+
+
+def test_run_takes_a_file_with_its_own_floor(tmp_path, capsys):
+    path = tmp_path / "box.xml"
+    path.write_text(
+        """<mujoco><option timestep=".004"/><worldbody>
+        <geom type="plane" size="1 1 .1"/>
+        <body name="box" pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1"/>
+        </body></worldbody></mujoco>"""
+    )
+    assert main(["run", str(path), "--envs", "2", "--seconds", "0.02"]) == 0
+    assert "5 steps of 0.004 s" in capsys.readouterr().out
+
+
+def test_check_prints_json(capsys):
+    assert main(["check", "cube", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["passed"] is True
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["run", "nothing.xml"], "There is no model 'nothing.xml'"),
+        (["run", "cube", "--seconds", "-1"], "--seconds must be > 0"),
+        (["run", "cube", "--envs", "0"], "num_envs must be ≥ 1"),
+        (["run", "cube", "--envs", "2", "--world", "2"], "--world must be in [0, 2)"),
+        (["run", "cube", "--device", "cuda"], "native engine runs on the CPU"),
+    ],
+)
+def test_errors_are_one_message(args, expected, capsys):
+    assert main(args) == 1
+    captured = capsys.readouterr()
+    assert expected in " ".join(captured.err.split())
+    assert "Traceback" not in captured.err
+
+
+def test_a_bad_file_names_file_and_fault(tmp_path, capsys):
+    path = tmp_path / "bad.xml"
+    path.write_text("<mujoco><worldbody><body><jont/></body></worldbody></mujoco>")
+    assert main(["run", str(path)]) == 1
+    message = " ".join(capsys.readouterr().err.split())
+    assert "not a valid MuJoCo model" in message
+    assert "jont" in message
+
+
+def test_ctrl_c_ends_with_the_table_so_far():
+    command = [sys.executable, "-m", "simstate", "run", "cube", "--seconds", "100000"]
+    process = subprocess.Popen(
+        [*command, "--envs", "8"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    assert "8 worlds" in process.stdout.readline()
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "root_link_pos_w" in out
+    assert "Interrupted" in out
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_help_has_an_example(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert f"simstate {command}" in capsys.readouterr().out

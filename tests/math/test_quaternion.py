@@ -1,0 +1,87 @@
+"""Quaternions: the group's axioms, and scipy's rotations as the oracle."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
+
+from simstate.math import quaternion as q
+
+SHAPES = [(), (5,), (2, 3)]
+
+
+def random_quats(shape, seed):
+    rng = np.random.default_rng(seed)
+    quat = torch.as_tensor(rng.normal(size=(*shape, 4)))
+    return q.normalize(quat)
+
+
+def random_vectors(shape, seed):
+    return torch.as_tensor(np.random.default_rng(seed).normal(size=(*shape, 3)))
+
+
+def as_scipy(quat):
+    return Rotation.from_quat(quat.reshape(-1, 4).numpy(), scalar_first=True)
+
+
+def same_rotation(left, right, tolerance=1e-12):
+    return bool((q.angle_between(left, right) < tolerance).all())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_group_axioms(shape, seed):
+    a, b, c = (random_quats(shape, seed + k) for k in range(3))
+    one = torch.zeros(*shape, 4, dtype=torch.float64)
+    one[..., 0] = 1.0
+    assert torch.allclose(
+        q.multiply(a, q.multiply(b, c)), q.multiply(q.multiply(a, b), c)
+    )
+    assert torch.allclose(q.multiply(a, q.conjugate(a)), one)
+    assert torch.allclose(q.multiply(one, a), a)
+    vec = random_vectors(shape, seed)
+    rotated = q.rotate(a, q.rotate(b, vec))
+    assert torch.allclose(rotated, q.rotate(q.multiply(a, b), vec))
+    assert torch.allclose(q.rotate_inverse(a, q.rotate(a, vec)), vec)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_agrees_with_scipy(seed):
+    quat, vec = random_quats((7,), seed), random_vectors((7,), seed)
+    matrix = as_scipy(quat).as_matrix()
+    assert np.allclose(q.to_matrix(quat), matrix, atol=1e-14)
+    assert np.allclose(q.rotate(quat, vec), as_scipy(quat).apply(vec.numpy()))
+    assert same_rotation(q.from_matrix(torch.as_tensor(matrix)), quat)
+    assert np.allclose(q.to_rotation_vector(quat), as_scipy(quat).as_rotvec())
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e-14, 1e-9, 1e-6, 1e-3])
+def test_matrix_to_quaternion_at_half_turns(offset):
+    """Where the trace is −1, a formula that divides by w loses everything."""
+    axes = random_vectors((200,), 0)
+    axes = torch.cat([axes, torch.eye(3, dtype=torch.float64)])
+    axes = axes / axes.norm(dim=-1, keepdim=True)
+    for angle in (np.pi - offset, np.pi + offset):
+        matrix = torch.as_tensor(Rotation.from_rotvec(angle * axes.numpy()).as_matrix())
+        assert torch.allclose(q.to_matrix(q.from_matrix(matrix)), matrix, atol=1e-14)
+
+
+@given(st.floats(1e-300, 3.14))
+def test_rotation_vector_round_trip(angle):
+    vec = torch.tensor([0.6, 0.0, -0.8], dtype=torch.float64) * angle
+    back = q.to_rotation_vector(q.from_rotation_vector(vec))
+    assert torch.allclose(back, vec, rtol=1e-12, atol=0)
+
+
+def test_zero_rotation_vector():
+    zero = torch.zeros(3, dtype=torch.float64)
+    identity = q.from_rotation_vector(zero)
+    assert identity.tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert q.to_rotation_vector(identity).tolist() == [0.0, 0.0, 0.0]
+
+
+def test_angle_ignores_the_sign():
+    quat = random_quats((10,), 4)
+    assert same_rotation(quat, -quat)
