@@ -176,7 +176,7 @@ def format_value(value: Tensor) -> str:
         sizes = "×".join(str(size) for size in value.shape)
         return f"{format_value(value[0])}, … ({sizes})"
     if value.ndim == 0:
-        return f"{float(value):.4g}"
+        return "–" if bool(value.isnan()) else f"{float(value):.4g}"
     shown = ", ".join(f"{float(number):.4g}" for number in value[:7])
     return shown if len(value) <= 7 else f"{shown}, … ({len(value)})"
 

@@ -11,6 +11,8 @@ Importing this module loads Warp; the package does so only for `engine="warp"`.
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +31,26 @@ from simstate.errors import InvalidInputError, ModelError, unknown_name
 
 wp.config.log_level = wp.LOG_WARNING  # before it is initialised: no banner
 import mujoco_warp as mjw  # noqa: E402
+
+
+def _initialise(device: torch.device) -> None:
+    """Start Warp; that there is no CUDA driver is no news to a user of the CPU.
+
+    Warp's C code writes that to standard error whatever the log level is.
+    """
+    if device.type != "cpu":
+        wp.init()
+        return
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        try:
+            wp.init()
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
 
 _DERIVED_CONSTANTS = (
     "body_subtreemass",
@@ -62,7 +84,7 @@ class WarpEngine(Engine):
         super().__init__(model, num_envs, device)
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
-        wp.init()
+        _initialise(device)
         self._warp_device = wp.device_from_torch(device)
         try:
             with wp.ScopedDevice(self._warp_device):
