@@ -78,7 +78,7 @@ SMALL = """
 </mujoco>
 """
 """Two trees and a mocap body: free, hinge and ball joints, tendons, an activation, a
-leash, sensors of every stage (the accelerations in the middle), contact with a plane."""
+leash, sensors of every stage (accelerations in the middle), contact with a plane."""
 
 INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 

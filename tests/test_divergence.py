@@ -156,6 +156,21 @@ def test_mask_stops_the_world_and_goes_on_with_the_others(
             assert data.read(name).isfinite().all(), name
 
 
+def test_a_marked_world_waits_for_a_reset(started, engine):
+    sim, healthy = started("mask"), started("mask")
+    good = sim.data.ctrl.clone()
+    poison(sim, "ctrl", float("nan"))
+    sim.step()
+    healthy.step()
+    sim.data.ctrl.copy_(good)
+    before = sim.state.clone()
+    sim.step(3)
+    healthy.step(3)
+    assert sim.diverged.tolist() == [False, True, False, False]
+    assert torch.equal(sim.state[BAD], before[BAD])
+    assert_same_rows(sim.state, healthy.state, engine)
+
+
 @pytest.mark.parametrize("field", PLACES)
 def test_reset_clears_the_mask(started, make_sim, engine, field):
     sim, healthy, new = started("mask"), started("mask"), make_sim(engine)

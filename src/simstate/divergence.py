@@ -24,21 +24,35 @@ _SEARCHED = (
 """Inputs first: a bad input is the cause of a bad position, not the other way."""
 
 
-def first_bad_element(engine: Engine, world: int) -> str:
-    """The first bad number of a world: field, index, value and the joint's name."""
+def first_bad_element(engine: Engine, world: int, before: Tensor) -> str:
+    """The first bad number of a world: field, index, value and the joint's name.
+
+    What was bad before the step comes first, then what MuJoCo's own warning blames,
+    then what is bad after it.
+    """
+    after = engine.state[world]
+    start = torch.cat([before[world], after[before.shape[1] :]])
+    for row, blame in ((start, engine.cause(world)), (after, None)):
+        found = _first_bad(engine, row)
+        if found:
+            return found
+        if blame is not None:
+            name, i = blame
+            where = describe_element(engine.model, name, i)
+            return f"{name}[{i}] was NaN, infinite or above {MAX_VALUE:g} ({where})"
+    return "no single element"
+
+
+def _first_bad(engine: Engine, row: Tensor) -> str:
+    """The first bad number in a row of the state; "" if there is none."""
     for name in _SEARCHED:
-        row = engine.field(name)[world].to(torch.float64).flatten()
-        bad = (~(row.abs() <= MAX_VALUE)).nonzero().flatten()
+        values = row[engine.columns[name]].to(torch.float64)
+        bad = (~(values.abs() <= MAX_VALUE)).nonzero().flatten()
         if bad.numel():
             i = int(bad[0])
             where = describe_element(engine.model, name, i)
-            return f"{name}[{i}] = {float(row[i]):g} ({where})"
-    blamed = engine.cause(world)
-    if blamed is not None:
-        name, i = blamed
-        where = describe_element(engine.model, name, i)
-        return f"{name}[{i}] was NaN, infinite or above {MAX_VALUE:g} ({where})"
-    return "no single element"
+            return f"{name}[{i}] = {float(values[i]):g} ({where})"
+    return ""
 
 
 def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
@@ -52,8 +66,9 @@ def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
         actuator = int((model.actuator_ctrladr <= i).sum()) - 1
         return f"actuator {_name(model, mujoco.mjtObj.mjOBJ_ACTUATOR, actuator)}"
     if field == "act":
-        owner = int((model.actuator_actadr <= i).nonzero()[0][-1])
-        return f"actuator {_name(model, mujoco.mjtObj.mjOBJ_ACTUATOR, owner)}"
+        first = model.actuator_actadr
+        (owner,) = ((first <= i) & (i < first + model.actuator_actnum)).nonzero()[0]
+        return f"actuator {_name(model, mujoco.mjtObj.mjOBJ_ACTUATOR, int(owner))}"
     if field == "xfrc_applied":
         return f"body {_name(model, mujoco.mjtObj.mjOBJ_BODY, i // 6)}"
     width = 3 if field == "mocap_pos" else 4
@@ -82,10 +97,10 @@ def divergence_error(
     return DivergenceError(message, ids)
 
 
-def bad_elements(engine: Engine, worlds: Tensor) -> list[str]:
+def bad_elements(engine: Engine, worlds: Tensor, before: Tensor) -> list[str]:
     """The first bad element of the first few worlds of the mask."""
     ids = worlds.nonzero().flatten()[:_SHOWN]
-    return [first_bad_element(engine, int(i)) for i in ids]
+    return [first_bad_element(engine, int(i), before) for i in ids]
 
 
 def _joint(model: mujoco.MjModel, joint: int) -> str:

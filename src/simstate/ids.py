@@ -72,7 +72,7 @@ def select(ids: Ids, size: int, kind: str, device: torch.device) -> Selection:
     if ids is None:
         return everything(size)
     if isinstance(ids, slice):
-        chosen = range(size)[ids]
+        chosen = _slice(ids, size, kind)
         if chosen.step > 0:
             stop = chosen[-1] + 1 if len(chosen) else chosen.start
             return Selection(slice(chosen.start, stop, chosen.step), len(chosen), size)
@@ -89,6 +89,14 @@ def select(ids: Ids, size: int, kind: str, device: torch.device) -> Selection:
     tensor = tensor.to(torch.int64)
     _check_ids(tensor, size, kind)
     return Selection(tensor, tensor.numel(), size)
+
+
+def _slice(ids: slice, size: int, kind: str) -> range:
+    """The ids that a slice selects."""
+    try:
+        return range(size)[ids]
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{kind} ids cannot be {ids}: {error}.") from error
 
 
 def _as_id_tensor(ids: object, kind: str, device: torch.device) -> Tensor:
@@ -133,6 +141,13 @@ def _check_ids(ids: Tensor, size: int, kind: str) -> None:
         )
 
 
+def ndim(values: Values, name: str) -> int:
+    """The number of dimensions of what may be values."""
+    if isinstance(values, Tensor):
+        return values.ndim
+    return _as_array(values, name).ndim
+
+
 def as_values(
     values: Values, name: str, rows: int, shape: tuple[int, ...], like: Tensor
 ) -> Tensor:
@@ -168,15 +183,24 @@ def _as_float_tensor(values: Values, name: str, like: Tensor) -> Tensor:
             raise InvalidInputError(
                 f"{name} must be floating point, got {values.dtype}: pass .double()."
             )
-        return values.detach().to(like.dtype)
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{name} must be numbers in a tensor, array or nested list, got "
-            f"{type(values).__name__}."
-        ) from error
+        # A copy: live values may be written to where they come from.
+        return values.detach().to(like.dtype, copy=True)
+    array = _as_array(values, name)
     return torch.as_tensor(array, dtype=like.dtype, device=like.device)
+
+
+def _as_array(values: Values, name: str) -> np.ndarray[Any, Any]:
+    """The numbers of an array or of nested sequences."""
+    try:
+        array = np.array(values)
+        if array.dtype.kind in "iuf":
+            return array.astype(np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise InvalidInputError(
+        f"{name} must be real numbers in a tensor, array or nested list of even shape, "
+        f"got {type(values).__name__}: {str(values)[:60]}."
+    )
 
 
 def _expected(name: str, rows: int, shape: tuple[int, ...], got: Tensor) -> str:

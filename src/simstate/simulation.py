@@ -9,8 +9,14 @@ import torch
 from torch import Tensor
 
 from simstate.divergence import bad_elements, divergence_error
-from simstate.engine import FIELDS, EngineCfg, RawData, Stage, make_engine
-from simstate.engine.base import EVOLVING_FIELDS
+from simstate.engine import (
+    EVOLVING_FIELDS,
+    FIELDS,
+    EngineCfg,
+    RawData,
+    Stage,
+    make_engine,
+)
 from simstate.entity import Entity, SceneEntities
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.freshness import Freshness, Mode
@@ -160,10 +166,10 @@ class Simulation:
         Writes count at the next step or read. After a change of masses, inertias,
         sizes or positions call `set_const`.
         """
-        known = name in self.engine.expanded
         tensor = self.engine.expand(name)
-        if not known:
-            self.fresh.watch(f'sim.expand("{name}")', tensor, Stage.POSITION)
+        label = f'sim.expand("{name}")'
+        if not self.fresh.is_watched(label):
+            self.fresh.watch(label, tensor, Stage.POSITION)
         return tensor
 
     def set_const(self, env_ids: Ids = None) -> None:
@@ -195,7 +201,7 @@ class Simulation:
 
     def _handle_divergence(self, bad: Tensor, before: Tensor, n: int) -> None:
         """Give bad worlds their state back, then raise or mark them."""
-        elements = bad_elements(self.engine, bad)
+        elements = bad_elements(self.engine, bad, before)
         rows = self.select_envs(bad)
         for name in EVOLVING_FIELDS:
             shape = self.engine.field_shape(name)[1:]

@@ -58,7 +58,7 @@ def test_expand_alone_changes_nothing(make_sim, engine, random_rows):
 
 def test_an_unknown_parameter_is_refused_with_a_suggestion(make_sim, engine):
     sim = make_sim(engine)
-    with pytest.raises(UnknownNameError, match="Did you mean.*'body_mass'"):
+    with pytest.raises(UnknownNameError, match=r"Did you mean.*'body_mass'"):
         sim.expand("body_mas")
     with pytest.raises(UnknownNameError, match=r"opt\.gravity"):
         sim.expand("opt.gravitty")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mujoco
 import torch
 
-from simstate.engine.base import MAX_VALUE, Engine
+from simstate.engine.base import EVOLVING_FIELDS, MAX_VALUE, Engine
 from simstate.engine.cfg import EngineCfg, NativeCfg, WarpCfg
 from simstate.engine.fields import FIELDS, STATE_FIELDS, RawData, RawField
 from simstate.engine.native import NativeEngine
@@ -13,6 +13,7 @@ from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
+    "EVOLVING_FIELDS",
     "FIELDS",
     "MAX_VALUE",
     "STATE_FIELDS",

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.engine.fields import FIELDS, STATE_FIELDS
+from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
 from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError
@@ -107,12 +107,8 @@ class Engine(ABC):
         self._put_back(kept, slice(None))
 
     def _keep_accelerations(self, rows: slice | Tensor) -> dict[str, Tensor]:
-        """Copies of the bound fields that describe the last dynamics evaluation."""
-        return {
-            name: tensor[rows].clone()
-            for name, tensor in self.fields.items()
-            if FIELDS[name].stage == Stage.ACCELERATION and not FIELDS[name].is_state
-        }
+        """Copies of the fields that describe the last dynamics evaluation."""
+        return {name: self.field(name)[rows].clone() for name in EVALUATED_FIELDS}
 
     def _put_back(self, kept: dict[str, Tensor], rows: slice | Tensor) -> None:
         """Write such copies back, through aliases: it is not a write by a user."""

@@ -73,7 +73,7 @@ def _acceleration(*shape: str | int) -> RawField:
 
 
 class RawData:
-    """MuJoCo's fields for all worlds, live; shape (num_envs, …), engine's dtype.
+    """MuJoCo's fields for all worlds, live, in the engine's dtype; (num_envs, …).
 
     Fields are brought up to date when they are asked for, so ask again after a step
     instead of keeping the tensor. State fields may be written in place.
@@ -101,7 +101,7 @@ class RawData:
     xfrc_applied = _state("nbody", 6, behind=Stage.ACCELERATION)
     """Force then torque applied at each body's COM, world axes [N, N·m]."""
     eq_active = _state("neq", behind=Stage.ACCELERATION)
-    """Whether each equality constraint is switched on (1 or 0)."""
+    """Whether each equality constraint is switched on: 1 or 0, bool on warp."""
     mocap_pos = _state("nmocap", 3, behind=Stage.POSITION)
     """Positions of mocap bodies' origins, world axes [m]."""
     mocap_quat = _state("nmocap", 4, behind=Stage.POSITION)
@@ -199,6 +199,14 @@ STATE_FIELDS: tuple[str, ...] = tuple(
     name for name, field in FIELDS.items() if field.is_state
 )
 """The fields whose rows make up the state tensor, in its order."""
+
+EVALUATED_FIELDS: tuple[str, ...] = tuple(
+    name
+    for name, field in FIELDS.items()
+    if field.stage == Stage.ACCELERATION and not field.is_state
+)
+"""The fields of the last dynamics evaluation; only a step can tell what it was, so
+engines keep them from the start."""
 
 _ON_DEMAND = {
     "cacc": "read body_link_lin_acc_w, body_com_lin_acc_w and their angular parts",

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Generator
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from simstate.engine.base import EVOLVING_FIELDS, Engine
 from simstate.engine.cfg import NativeCfg
-from simstate.engine.fields import STATE_FIELDS
+from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError, unknown_name
 
@@ -29,7 +30,6 @@ _STAGES = {
 }
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
-_EAGER = ("qacc", "actuator_force", "qfrc_actuator")
 
 
 class NativeEngine(Engine):
@@ -48,13 +48,14 @@ class NativeEngine(Engine):
             raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
         sleeps = model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value
         threads = cfg.num_threads or len(os.sched_getaffinity(0))
-        self.batch = batch.Batch(model, num_envs, threads, persistent=bool(sleeps))
+        self.batch = batch.Batch(
+            _without_reset(model), num_envs, threads, persistent=bool(sleeps)
+        )
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
-        for name in (*STATE_FIELDS, *_EAGER):
+        for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
-        self._seen_warnings = self.batch.warning[..., 1].copy()
-        self._risen = np.zeros_like(self._seen_warnings, dtype=bool)
+        self._risen = np.zeros(self.batch.warning.shape[:2], dtype=bool)
 
     @property
     def state(self) -> Tensor:
@@ -84,22 +85,24 @@ class NativeEngine(Engine):
 
     def step(self, n: int, env_ids: Tensor | None) -> None:
         """Advance by n × mj_step, then run the velocity stage at the new state."""
+        counts = self.batch.warning[..., 1].copy()
         with _quiet():
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
-        self._note_warnings()
+        self._risen = self.batch.warning[..., 1] != counts
+        if self._risen[:, :_FIRST_BAD].any():
+            self._tell_warnings()
 
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
-        """Compute derived fields up to `stage`, in these worlds alone."""
-        rows = slice(None) if env_ids is None else env_ids
-        # A pass that stops early copies out another world's accelerations.
-        early = stage != Stage.ACCELERATION
-        kept = self._keep_accelerations(rows) if early else {}
+        """Compute derived fields up to `stage`, in these worlds alone.
+
+        A pass that stops before the accelerations leaves those of another world in
+        their place; a world whose positions are behind has them behind as well.
+        """
         with _quiet():
             self.batch.forward(_ids(env_ids), _STAGES[stage])
-        self._put_back(kept, rows)
 
     def diverged(self) -> Tensor | None:
-        """Worlds whose state is bad, or that MuJoCo found bad and reset on its way."""
+        """Worlds whose state is bad, or that MuJoCo found bad on its way."""
         bad = super().diverged()
         risen = self._risen[:, _FIRST_BAD:].any(axis=1)
         if not risen.any():
@@ -124,13 +127,8 @@ class NativeEngine(Engine):
         with _quiet():
             self.batch.set_const(_ids(env_ids))
 
-    def _note_warnings(self) -> None:
-        """Note which counters rose in the last step; tell of full buffers at once."""
-        counts = self.batch.warning[..., 1]
-        self._risen = counts != self._seen_warnings
-        if not self._risen.any():
-            return
-        self._seen_warnings = counts.copy()
+    def _tell_warnings(self) -> None:
+        """Tell of warnings in the last step that are not about a bad state."""
         for kind in range(_FIRST_BAD):
             worlds = np.flatnonzero(self._risen[:, kind])
             if worlds.size:
@@ -140,6 +138,16 @@ class NativeEngine(Engine):
                     RuntimeWarning,
                     stacklevel=4,
                 )
+
+
+def _without_reset(model: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy of the model whose worlds MuJoCo does not reset when it finds them bad.
+
+    Even a forward pass would reset such a world, and its state would be lost.
+    """
+    model = copy.copy(model)
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
+    return model
 
 
 def _ids(env_ids: Tensor | None) -> np.ndarray | None:

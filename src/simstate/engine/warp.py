@@ -23,11 +23,12 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from simstate.engine.base import EVOLVING_FIELDS, Engine, model_value
+from simstate.engine.base import EVOLVING_FIELDS, MAX_VALUE, Engine, model_value
 from simstate.engine.cfg import WarpCfg
-from simstate.engine.fields import STATE_FIELDS
+from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError, ModelError, unknown_name
+from simstate.math.vector import greatest
 
 wp.config.log_level = wp.LOG_WARNING  # before it is initialised: no banner
 import mujoco_warp as mjw  # noqa: E402
@@ -52,6 +53,7 @@ def _initialise(device: torch.device) -> None:
             os.close(kept)
 
 
+_LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
 _DERIVED_CONSTANTS = (
     "body_subtreemass",
     "body_invweight0",
@@ -100,9 +102,10 @@ class WarpEngine(Engine):
                 f"MuJoCo Warp does not take this model: {error}"
             ) from error
         self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
+        self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
         self._told = 0
-        for name in STATE_FIELDS:
+        for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
 
     @property
@@ -139,7 +142,7 @@ class WarpEngine(Engine):
         others = self._others(env_ids)
         kept = None if others is None else self.evolving()
         for _ in range(n):
-            self._run("step", lambda: mjw.step(self.warp_model, self.warp_data))
+            self._run("step", self._compute_step)
         if kept is not None:
             for name in EVOLVING_FIELDS:
                 alias = self._alias(name)
@@ -158,7 +161,7 @@ class WarpEngine(Engine):
             return
         others = self._others(env_ids)
         kept = {} if others is None else self._keep_accelerations(others)
-        self._run("forward", lambda: mjw.forward(self.warp_model, self.warp_data))
+        self._run("forward", self._compute_forward)
         if others is not None:
             self._put_back(kept, others)
 
@@ -169,6 +172,15 @@ class WarpEngine(Engine):
         others = torch.ones(self.num_envs, dtype=torch.bool, device=self.device)
         others[env_ids] = False
         return others
+
+    def diverged(self) -> Tensor | None:
+        """Worlds whose state or controls are bad; Warp clips a NaN control silently."""
+        bad = super().diverged()
+        ctrl = self.field("ctrl")
+        if not ctrl.numel() or greatest(ctrl) <= MAX_VALUE:
+            return bad
+        mask = ~(ctrl.abs() <= MAX_VALUE).all(dim=1)
+        return mask if bad is None else bad | mask
 
     def cause(self, world: int) -> tuple[str, int] | None:
         """Warp blames nothing: the state itself tells."""
@@ -182,6 +194,25 @@ class WarpEngine(Engine):
             kept = {"sensordata": self.field("sensordata").clone()}
         self._run("refresh", self._compute_refresh)
         self._put_back(kept, slice(None))
+
+    def _compute_step(self) -> None:
+        self._prepare_constraints()
+        mjw.step(self.warp_model, self.warp_data)
+
+    def _compute_forward(self) -> None:
+        self._prepare_constraints()
+        mjw.forward(self.warp_model, self.warp_data)
+
+    def _prepare_constraints(self) -> None:
+        """Bring the velocities up to date that connect and weld constraints read.
+
+        MuJoCo Warp builds those constraints before it computes the velocities, so
+        their right-hand side would be that of whatever was evaluated last.
+        """
+        if self._has_links:
+            mjw.kinematics(self.warp_model, self.warp_data)
+            mjw.com_pos(self.warp_model, self.warp_data)
+            mjw.com_vel(self.warp_model, self.warp_data)
 
     def _compute_refresh(self) -> None:
         model, data = self.warp_model, self.warp_data

@@ -520,12 +520,12 @@ class EntityData:
         return float(not self.sim.model.opt.disableflags & off)
 
     def _live_storages(self) -> set[int]:
-        """Memory in which a write is a write to the state, or to a live parameter."""
-        known = len(self.engine.expanded)
+        """Memory that is not a quantity's own: writes to it are seen elsewhere."""
+        known = len(self.engine.expanded) + len(self.engine.fields)
         if self._live is None or self._live[0] != known:
-            tensors = [self.engine.field(name) for name in STATE_FIELDS]
-            tensors += [*self.stored.values(), *self.engine.expanded.values()]
-            pointers = {t.untyped_storage().data_ptr() for t in tensors if t.numel()}
+            tensors = [*self.engine.fields.values(), *self.engine.expanded.values()]
+            tensors += self.stored.values()
+            pointers = {t.untyped_storage().data_ptr() for t in tensors}
             self._live = (known, pointers)
         return self._live[1]
 

@@ -113,11 +113,12 @@ class Quantity:
         if self.evaluates:
             token = data.fresh.tokens[Stage.STATE]
         memo = data.memo.get(self.name)
-        if memo is not None and memo.token == token:
-            if memo.is_live or memo.value._version == memo.version:
+        if memo is not None:
+            if not memo.is_live and memo.value._version != memo.version:
+                del data.memo[self.name]
+                raise InvalidInputError(self._written_message(data))
+            if memo.token == token:
                 return memo.value
-            del data.memo[self.name]
-            raise InvalidInputError(self._written_message(data))
         # Neither autograd nor inference tensors: the memo outlives the caller's mode.
         with torch.inference_mode(False), torch.no_grad():
             value = self.compute(data)

@@ -24,6 +24,7 @@ from simstate.ids import (
     as_values,
     check_finite,
     int_list,
+    ndim,
     select,
 )
 from simstate.math import move_velocity, quaternion
@@ -137,7 +138,7 @@ class EntityWriters:
         bodies = list(self.index.mocap_bodies.ids)
         if not bodies:
             raise InvalidInputError(f"{self.index.name} has no mocap body.")
-        single = len(bodies) == 1 and _ndim(pose) == 2
+        single = len(bodies) == 1 and ndim(pose, "pose") == 2
         shape = (7,) if single else (len(bodies), 7)
         rows, values = self._rows("pose", pose, shape, env_ids)
         self._write_pose(rows, bodies, values.reshape(-1, len(bodies), 7))
@@ -474,7 +475,8 @@ class EntityWriters:
         adrs = [self._free_adr(body, self.index.free_qpos_adr) + 3 for body in bodies]
         columns = self._block_columns(adrs, 4)
         qpos = self.sim.engine.field("qpos")[rows.index]
-        return quaternion.normalize(qpos[:, columns].reshape(-1, len(adrs), 4))
+        quats = qpos[:, columns].reshape(qpos.shape[0], len(adrs), 4)
+        return quaternion.normalize(quats)
 
     def _free_adr(self, body: int, addresses: tuple[int, ...]) -> int:
         return addresses[self.index.free_body_ids.index(body)]
@@ -499,12 +501,6 @@ def _unit_quat(quat: Tensor, name: str) -> Tensor:
             "Nothing was written."
         )
     return quat / length
-
-
-def _ndim(values: Values) -> int:
-    if isinstance(values, Tensor):
-        return values.ndim
-    return torch.as_tensor(values).ndim
 
 
 def _as_tensor(index: Index, like: Tensor) -> Tensor:

@@ -46,8 +46,10 @@ class ActuatorCfg(ABC):
         )
         self._configure(actuator)
         if self.effort_limit is not None:
+            # MuJoCo limits the force before the gear, the limit here is the joint's.
+            limit = self.effort_limit / abs(float(actuator.gear[0]))
             actuator.forcelimited = True
-            actuator.forcerange = [-self.effort_limit, self.effort_limit]
+            actuator.forcerange = [-limit, limit]
         if self.armature is not None:
             joint.armature = self.armature
 
@@ -123,6 +125,11 @@ class MotorActuatorCfg(ActuatorCfg):
 
     gear: float = 1.0
     """Force or torque per unit of control."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gear == 0:
+            raise InvalidInputError("gear must not be 0: the motor would do nothing.")
 
     def _configure(self, actuator: Any) -> None:
         actuator.set_to_motor()

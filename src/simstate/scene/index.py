@@ -51,6 +51,8 @@ class EntityIndex:
     """Where everything of one entity is in the compiled model."""
 
     name: str
+    prefix: str
+    """What the names of its elements start with in the compiled model."""
     base: Base
     bodies: Elements
     joints: Elements
@@ -105,6 +107,7 @@ def index_entity(model: mujoco.MjModel, name: str, prefix: str) -> EntityIndex:
     raw_actuators = elements("actuator", model.nactuator)
     return EntityIndex(
         name=name,
+        prefix=prefix,
         base=_base(model, bodies),
         bodies=bodies,
         joints=joints,
@@ -234,6 +237,13 @@ _SERVO_GAINS = (
     mujoco.mjtGain.mjGAIN_PID.value,
 )
 
+_SERVO_DYNAMICS = (
+    mujoco.mjtDyn.mjDYN_NONE.value,
+    mujoco.mjtDyn.mjDYN_FILTER.value,
+    mujoco.mjtDyn.mjDYN_FILTEREXACT.value,
+)
+"""Dynamics under which the control stays a target, delayed or not."""
+
 
 def _target_inputs(
     model: mujoco.MjModel, actuators: Elements, joints: Elements, bit: int
@@ -246,10 +256,10 @@ def _target_inputs(
         if not drives_joint or joint not in joints.ids:
             continue
         inputs = _inputs(model, actuator)
-        if bit not in inputs:
+        gear = float(model.actuator_gear[model.actuator_outadr[actuator], 0])
+        if bit not in inputs or gear == 0.0:
             continue
         column = int(model.actuator_ctrladr[actuator]) + inputs.index(bit)
-        gear = float(model.actuator_gear[model.actuator_outadr[actuator], 0])
         scale = gear if bit != _EFFORT else 1.0 / _force_per_control(model, actuator)
         found.append((joints.ids.index(joint), column, scale))
     found.sort()
@@ -276,6 +286,8 @@ def _inputs(model: mujoco.MjModel, actuator: int) -> list[int]:
         stateless = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
         return [_EFFORT] if stateless else []
     if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
+        return []
+    if model.actuator_dyntype[actuator] not in _SERVO_DYNAMICS:
         return []
     # <general> written as a servo: the gain must cancel the bias at the target.
     if bias[1] == -gain and bias[0] == 0.0:

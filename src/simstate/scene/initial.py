@@ -28,7 +28,7 @@ def default_data(
         _set_root(data, model, index, state)
         _set_joints(data, index, state)
         if not stated:
-            _hold_pose(data, index)
+            _hold_pose(model, data, index)
     return data
 
 
@@ -89,13 +89,11 @@ def _load_keyframe(
 def _keyframes(model: mujoco.MjModel, index: EntityIndex) -> dict[str, int]:
     """The entity's keyframes: its own names → ids in the compiled model."""
     names = {model.key(i).name: i for i in range(model.nkey)}
-    prefix = f"{index.name}/"
-    own = {
-        name.removeprefix(prefix): i
+    return {
+        name.removeprefix(index.prefix): i
         for name, i in names.items()
-        if name.startswith(prefix)
+        if name.startswith(index.prefix)
     }
-    return own or names
 
 
 def _set_root(
@@ -182,10 +180,13 @@ def _resolve(
     return values
 
 
-def _hold_pose(data: mujoco.MjData, index: EntityIndex) -> None:
+def _hold_pose(model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex) -> None:
     """Let position controls start at the joint positions that they act on."""
     inputs = index.position_inputs
     for joint, column, scale in zip(
         inputs.joints, inputs.ctrl, inputs.scale, strict=True
     ):
-        data.ctrl[column] = scale * data.qpos[index.qpos_adr[joint]]
+        target = scale * data.qpos[index.qpos_adr[joint]]
+        data.ctrl[column] = target
+        filtered = model.actuator_actadr[model.actuator_ctrladr == column]
+        data.act[filtered[filtered >= 0]] = target

@@ -50,14 +50,27 @@ def load_spec(source: ModelSource) -> mujoco.MjSpec:
             return mujoco.MjSpec.from_string(source)
     if isinstance(source, str) and source in models.NAMES:
         return models.spec(source)
-    path = Path(source)
-    if not path.is_file():
+    if not isinstance(source, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            f"There is no model {str(source)!r}: it is not a file, nor one of the "
-            f"shipped models ({listed(models.NAMES)}), nor an XML string."
+            "A model is a path, an XML string, a shipped name, an MjSpec or a function "
+            f"that makes one, got {type(source).__name__}."
+        )
+    path = Path(source)
+    if not _is_file(path):
+        raise ModelError(
+            f"There is no model {str(source)[:200]!r}: it is not a file, nor one of "
+            f"the shipped models ({listed(models.NAMES)}), nor an XML string."
         )
     with _explained(str(path)):
         return mujoco.MjSpec.from_file(str(path))
+
+
+def _is_file(path: Path) -> bool:
+    """Whether there is such a file; a name too long for one is none."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def compile_spec(spec: mujoco.MjSpec, what: str) -> mujoco.MjModel:
