@@ -9,9 +9,9 @@ import mujoco
 import torch
 from mujoco import batch
 from rich.table import Table
-from timing import Timing, interleaved
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from timing import Timing, interleaved
 
 SUBSTEPS = 4
 KEYFRAMES = {"quadruped": "home", "humanoid": "stand"}

@@ -7,11 +7,12 @@ import json
 import os
 from pathlib import Path
 
-import entity_data
 import mujoco
 import torch
 from rich.console import Console
 from rich.table import Table
+
+import entity_data
 
 
 def main() -> None:

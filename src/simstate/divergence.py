@@ -24,14 +24,14 @@ _SEARCHED = (
 """Inputs first: a bad input is the cause of a bad position, not the other way."""
 
 
-def first_bad_element(engine: Engine, world: int, before: Tensor) -> str:
+def first_bad_element(engine: Engine, world: int) -> str:
     """The first bad number of a world: field, index, value and the joint's name.
 
     What was bad before the step comes first, then what MuJoCo's own warning blames,
     then what is bad after it.
     """
     after = engine.state[world]
-    start = torch.cat([before[world], after[before.shape[1] :]])
+    start = torch.cat([engine.before[world], after[engine.num_evolving :]])
     for row, blame in ((start, engine.cause(world)), (after, None)):
         found = _first_bad(engine, row)
         if found:
@@ -97,10 +97,10 @@ def divergence_error(
     return DivergenceError(message, ids)
 
 
-def bad_elements(engine: Engine, worlds: Tensor, before: Tensor) -> list[str]:
+def bad_elements(engine: Engine, worlds: Tensor) -> list[str]:
     """The first bad element of the first few worlds of the mask."""
     ids = worlds.nonzero().flatten()[:_SHOWN]
-    return [first_bad_element(engine, int(i), before) for i in ids]
+    return [first_bad_element(engine, int(i)) for i in ids]
 
 
 def _joint(model: mujoco.MjModel, joint: int) -> str:

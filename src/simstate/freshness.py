@@ -47,7 +47,8 @@ class Freshness:
         self._watched: list[_Watched] = []
         self._by_name: dict[str, _Watched] = {}
         self._derived: list[_Watched] = []
-        self._behind: dict[Stage, Tensor | None] = dict.fromkeys(_DERIVED)
+        self._behind: dict[Stage, Tensor | bool] = dict.fromkeys(_DERIVED, False)
+        """Per stage: False, True for all worlds, or the mask of those behind."""
         self._reason: dict[Stage, str] = dict.fromkeys(_DERIVED, "")
         self._evaluated_now = False
         """Whether the last dynamics evaluation was at the present state."""
@@ -103,11 +104,14 @@ class Freshness:
             if derived < stage:
                 continue
             self.tokens[derived] += 1
-            behind = self._behind[derived]
-            if behind is None:
-                behind = self._behind[derived] = self._no_worlds()
-            behind[slice(None) if env_ids is None else env_ids] = True
             self._reason[derived] = reason
+            behind = self._behind[derived]
+            if env_ids is None or behind is True:
+                self._behind[derived] = True
+                continue
+            if behind is False:
+                behind = self._behind[derived] = self._no_worlds()
+            behind[env_ids] = True
 
     def stepped(self, env_ids: Tensor | None) -> None:
         """Take note of a step, which left every stage current in these worlds."""
@@ -129,7 +133,7 @@ class Freshness:
         """Bring `stage` up to date as the mode says; return its token."""
         self.observe()
         self._refuse_writes_to_derived()
-        if stage != Stage.STATE and self._behind[stage] is not None:
+        if stage != Stage.STATE and self._behind[stage] is not False:
             if self.mode == "strict":
                 raise StaleReadError(self._stale_message(stage, what))
             if self.mode == "auto":
@@ -139,11 +143,9 @@ class Freshness:
     def update(self, stage: Stage) -> None:
         """Compute what is behind at `stage`, in the worlds where it is behind."""
         behind = self._behind[stage]
-        if behind is None:
+        if behind is False:
             return
-        env_ids = behind.nonzero().flatten()
-        whole = env_ids.numel() == self.engine.num_envs
-        ids = None if whole else env_ids
+        ids = None if behind is True else behind.nonzero().flatten()
         reached = max(stage, Stage.VELOCITY)  # positions come with velocities
         self.engine.forward(ids, reached)
         self.forwarded(ids, reached)
@@ -193,7 +195,9 @@ class Freshness:
 
     def _stale_message(self, stage: Stage, what: str) -> str:
         behind = self._behind[stage]
-        worlds = 0 if behind is None else int(behind.sum())
+        worlds = self.engine.num_envs
+        if isinstance(behind, Tensor):
+            worlds = int(torch.count_nonzero(behind))
         return (
             f"{what} is stale in {worlds} of {self.engine.num_envs} worlds after "
             f"{self._reason[stage]}. Call sim.forward() before this read, or use "
@@ -202,14 +206,16 @@ class Freshness:
 
     def _clear(self, stage: Stage, env_ids: Tensor | None) -> None:
         behind = self._behind[stage]
-        if behind is None:
+        if behind is False:
             return
         if env_ids is None:
-            self._behind[stage] = None
+            self._behind[stage] = False
             return
+        if behind is True:
+            behind = self._behind[stage] = ~self._no_worlds()
         behind[env_ids] = False
         if not bool(behind.any()):
-            self._behind[stage] = None
+            self._behind[stage] = False
 
     def _no_worlds(self) -> Tensor:
         with torch.inference_mode(False):

@@ -129,14 +129,12 @@ class Simulation:
         if n < 1:
             raise InvalidInputError(f"n must be ≥ 1, got {n}.")
         alive = self._alive()
-        before = self.engine.evolving().clone()
-        self.engine.step(n, alive)
+        bad = self.engine.step(n, alive)
         self.fresh.stepped(alive)
-        bad = self.engine.diverged()
         if bad is not None and alive is not None:
             bad &= ~self.diverged
         if bad is not None and bool(bad.any()):
-            self._handle_divergence(bad, before, n)
+            self._handle_divergence(bad, n)
 
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the present state: every field is current then."""
@@ -199,9 +197,10 @@ class Simulation:
             return None
         return (~self.diverged).nonzero().flatten()
 
-    def _handle_divergence(self, bad: Tensor, before: Tensor, n: int) -> None:
+    def _handle_divergence(self, bad: Tensor, n: int) -> None:
         """Give bad worlds their state back, then raise or mark them."""
-        elements = bad_elements(self.engine, bad, before)
+        before = self.engine.before
+        elements = bad_elements(self.engine, bad)
         rows = self.select_envs(bad)
         for name in EVOLVING_FIELDS:
             shape = self.engine.field_shape(name)[1:]

@@ -2,11 +2,11 @@
 
 import pytest
 import torch
+from tests.laws import zoo
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, models, oracles
 from simstate.entity import data as entity_data
 from simstate.entity import frames
-from tests.laws import zoo
 
 SIDEWAYS = (3.0, -4.0, 1.0)
 

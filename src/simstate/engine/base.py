@@ -15,7 +15,6 @@ from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
 from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError
-from simstate.math.vector import greatest
 
 MAX_VALUE = 1e10
 """MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
@@ -46,6 +45,12 @@ class Engine(ABC):
         self.fields: dict[str, Tensor] = {}
         self.expanded: dict[str, Tensor] = {}
         self._constants: dict[str, Tensor] = {}
+        self.num_evolving = self.columns[EVOLVING_FIELDS[-1]].stop
+        """The number of the first columns of the state, which a step changes."""
+        with torch.inference_mode(False):
+            shape = (num_envs, self.num_evolving)
+            self.before = torch.zeros(shape, dtype=self.dtype, device=device)
+            """Those columns before the last step."""
 
     def field(self, name: str) -> Tensor:
         """The live tensor of a raw field; shape (num_envs, …)."""
@@ -79,17 +84,27 @@ class Engine(ABC):
             self._constants[name] = tensor
         return self._constants[name]
 
-    @abstractmethod
-    def evolving(self) -> Tensor:
-        """The first columns of the state, which a step changes, as they are now."""
+    def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
+        """Advance the worlds by n time steps; positions and velocities are fresh.
 
-    def diverged(self) -> Tensor | None:
+        Returns the mask of worlds that went bad, or None; `before` has what the
+        step changed in them.
+        """
+        self._remember()
+        self._advance(n, env_ids)
+        return self._find_bad()
+
+    @abstractmethod
+    def _remember(self) -> None:
+        """Copy the columns of the state that a step changes to `before`."""
+
+    @abstractmethod
+    def _advance(self, n: int, env_ids: Tensor | None) -> None:
+        """Step, and compute positions and velocities at the new state."""
+
+    @abstractmethod
+    def _find_bad(self) -> Tensor | None:
         """The mask of worlds whose state went bad in the last step; None: no world."""
-        values = self.evolving()
-        # One reduction without temporaries; NaN compares as false.
-        if greatest(values) <= MAX_VALUE:
-            return None
-        return ~(values.abs() <= MAX_VALUE).all(dim=1)
 
     def acceleration_now(self) -> Tensor:
         """Accelerations at the present state; (num_envs, nv). The fields are kept."""
@@ -147,10 +162,6 @@ class Engine(ABC):
     @abstractmethod
     def is_bound(self, name: str) -> bool:
         """Whether the engine has kept the field up to date so far."""
-
-    @abstractmethod
-    def step(self, n: int, env_ids: Tensor | None) -> None:
-        """Advance the worlds by n time steps and refresh positions and velocities."""
 
     @abstractmethod
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:

@@ -17,7 +17,7 @@ import torch
 from mujoco import batch
 from torch import Tensor
 
-from simstate.engine.base import EVOLVING_FIELDS, Engine
+from simstate.engine.base import MAX_VALUE, Engine
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
@@ -55,7 +55,12 @@ class NativeEngine(Engine):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
-        self._risen = np.zeros(self.batch.warning.shape[:2], dtype=bool)
+        self._risen: np.ndarray | None = None
+        """Which warning counters rose in the last step; None: none did."""
+        # NumPy's calls cost less than torch's, which tells for few worlds.
+        self._evolving = self.batch.state[:, : self.num_evolving]
+        self._before = self.before.numpy()
+        self._after = np.zeros_like(self._before)
 
     @property
     def state(self) -> Tensor:
@@ -66,10 +71,6 @@ class NativeEngine(Engine):
     def state_is_live(self) -> bool:
         """Writing into `state` writes the simulation's state."""
         return True
-
-    def evolving(self) -> Tensor:
-        """A live view of the columns of the state that a step changes."""
-        return self._state[:, : self.columns[EVOLVING_FIELDS[-1]].stop]
 
     def is_bound(self, name: str) -> bool:
         """Whether the field has been copied out of the calls so far."""
@@ -83,14 +84,31 @@ class NativeEngine(Engine):
             tensor = torch.from_numpy(array)
         return tensor.view(self.field_shape(name))
 
-    def step(self, n: int, env_ids: Tensor | None) -> None:
-        """Advance by n × mj_step, then run the velocity stage at the new state."""
+    def _remember(self) -> None:
+        np.copyto(self._before, self._evolving)
+
+    def _advance(self, n: int, env_ids: Tensor | None) -> None:
+        """Run n × mj_step, then the velocity stage at the new state."""
         counts = self.batch.warning[..., 1].copy()
         with _quiet():
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
-        self._risen = self.batch.warning[..., 1] != counts
-        if self._risen[:, :_FIRST_BAD].any():
-            self._tell_warnings()
+        now = self.batch.warning[..., 1]
+        self._risen = None if np.array_equal(now, counts) else now != counts
+        if self._risen is not None and self._risen[:, :_FIRST_BAD].any():
+            self._tell_warnings(self._risen)
+
+    def _find_bad(self) -> Tensor | None:
+        """Worlds whose state is bad, or that MuJoCo found bad on its way."""
+        np.copyto(self._after, self._evolving)
+        flat = self._after.reshape(-1)
+        # If the squares add up to less, no number is too great; NaN compares as false.
+        fine = bool(np.dot(flat, flat) <= MAX_VALUE**2)
+        if fine and self._risen is None:
+            return None
+        bad = ~(np.abs(self._after) <= MAX_VALUE).all(axis=1)
+        if self._risen is not None:
+            bad |= self._risen[:, _FIRST_BAD:].any(axis=1)
+        return torch.from_numpy(bad) if bad.any() else None
 
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Compute derived fields up to `stage`, in these worlds alone.
@@ -101,19 +119,10 @@ class NativeEngine(Engine):
         with _quiet():
             self.batch.forward(_ids(env_ids), _STAGES[stage])
 
-    def diverged(self) -> Tensor | None:
-        """Worlds whose state is bad, or that MuJoCo found bad on its way."""
-        bad = super().diverged()
-        risen = self._risen[:, _FIRST_BAD:].any(axis=1)
-        if not risen.any():
-            return bad
-        mask = torch.from_numpy(risen)
-        return mask if bad is None else bad | mask
-
     def cause(self, world: int) -> tuple[str, int] | None:
         """The field and index that MuJoCo's own warning names in this world."""
         for k, field in enumerate(_BAD_FIELDS):
-            if self._risen[world, _FIRST_BAD + k]:
+            if self._risen is not None and self._risen[world, _FIRST_BAD + k]:
                 return field, int(self.batch.warning[world, _FIRST_BAD + k, 0])
         return None
 
@@ -127,10 +136,10 @@ class NativeEngine(Engine):
         with _quiet():
             self.batch.set_const(_ids(env_ids))
 
-    def _tell_warnings(self) -> None:
+    def _tell_warnings(self, risen: np.ndarray) -> None:
         """Tell of warnings in the last step that are not about a bad state."""
         for kind in range(_FIRST_BAD):
-            worlds = np.flatnonzero(self._risen[:, kind])
+            worlds = np.flatnonzero(risen[:, kind])
             if worlds.size:
                 text = mujoco.mju_warningText(kind, 0)
                 warnings.warn(

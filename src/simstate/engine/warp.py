@@ -113,9 +113,8 @@ class WarpEngine(Engine):
         """A copy of the state of all worlds; shape (num_envs, nstate)."""
         return self._gathered(STATE_FIELDS)
 
-    def evolving(self) -> Tensor:
-        """A copy of the columns of the state that a step changes."""
-        return self._gathered(EVOLVING_FIELDS)
+    def _remember(self) -> None:
+        self.before.copy_(self._gathered(EVOLVING_FIELDS))
 
     def _gathered(self, names: tuple[str, ...]) -> Tensor:
         rows = [self.field(name).reshape(self.num_envs, -1) for name in names]
@@ -137,16 +136,15 @@ class WarpEngine(Engine):
             return torch.zeros(shape, dtype=self.dtype, device=self.device)
         return wp.to_torch(array, requires_grad=False).view(shape)
 
-    def step(self, n: int, env_ids: Tensor | None) -> None:
+    def _advance(self, n: int, env_ids: Tensor | None) -> None:
         """Advance by n steps; worlds not in `env_ids` get their state back."""
         others = self._others(env_ids)
-        kept = None if others is None else self.evolving()
         for _ in range(n):
             self._run("step", self._compute_step)
-        if kept is not None:
+        if others is not None:
             for name in EVOLVING_FIELDS:
                 alias = self._alias(name)
-                values = kept[:, self.columns[name]].view(alias.shape)
+                values = self.before[:, self.columns[name]].view(alias.shape)
                 alias[others] = values[others]
         self._refresh()
         self._tell_overflow()
@@ -173,14 +171,12 @@ class WarpEngine(Engine):
         others[env_ids] = False
         return others
 
-    def diverged(self) -> Tensor | None:
+    def _find_bad(self) -> Tensor | None:
         """Worlds whose state or controls are bad; Warp clips a NaN control silently."""
-        bad = super().diverged()
-        ctrl = self.field("ctrl")
-        if not ctrl.numel() or greatest(ctrl) <= MAX_VALUE:
-            return bad
-        mask = ~(ctrl.abs() <= MAX_VALUE).all(dim=1)
-        return mask if bad is None else bad | mask
+        values = self._gathered((*EVOLVING_FIELDS, "ctrl"))
+        if greatest(values) <= MAX_VALUE:
+            return None
+        return ~(values.abs() <= MAX_VALUE).all(dim=1)
 
     def cause(self, world: int) -> tuple[str, int] | None:
         """Warp blames nothing: the state itself tells."""

@@ -429,6 +429,9 @@ class EntityData:
             name: as_index(ids, sim.device)
             for name, ids in _column_ids(index, sim.model).items()
         }
+        self._parts = {
+            name: _runs(ids) for name, ids in _column_ids(index, sim.model).items()
+        }
         self.stored: dict[str, Tensor] = {}
         self._cacc: tuple[int, Tensor] | None = None
         self._live: tuple[int, set[int]] | None = None
@@ -448,6 +451,14 @@ class EntityData:
     def parameter(self, name: str) -> Tensor:
         """A model parameter; shape (num_envs or 1, …)."""
         return self.engine.parameter(name)
+
+    def take(self, field: str, columns: str) -> Tensor:
+        """Some columns of a raw field: a view where they are contiguous."""
+        parts = self._parts[columns]
+        tensor = self.raw(field)
+        if len(parts) == 1:
+            return tensor[:, parts[0]]
+        return torch.cat([tensor[:, part] for part in parts], dim=1)
 
     def columns(self, name: str) -> Index:
         """The ids of some of the entity's elements, a slice where contiguous."""
@@ -546,6 +557,17 @@ def _column_ids(index: EntityIndex, model: mujoco.MjModel) -> dict[str, Sequence
         "equality_ids": index.equalities.ids,
         "body_rootid": np.asarray(model.body_rootid).tolist(),
     }
+
+
+def _runs(ids: Sequence[int]) -> list[slice]:
+    """The ids as slices of neighbours, in their order; at least one slice."""
+    runs: list[slice] = []
+    for i in ids:
+        if runs and runs[-1].stop == i:
+            runs[-1] = slice(runs[-1].start, i + 1)
+        else:
+            runs.append(slice(i, i + 1))
+    return runs or [slice(0, 0)]
 
 
 EntityData.quantities = {

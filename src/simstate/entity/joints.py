@@ -33,7 +33,7 @@ def column(
 ) -> Quantity:
     """Declare some columns of a raw field; `columns` names them in EntityData.index."""
     return Quantity(
-        lambda data: data.raw(field)[:, data.columns(columns)],
+        lambda data: data.take(field, columns),
         subject=subject, kind=kind, unit=unit, shape=(count,), reads=(field,),
         writer=writer, when=when, point_text=point_text, axes_text=axes_text,
     )  # fmt: skip

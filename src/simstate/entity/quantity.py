@@ -119,10 +119,11 @@ class Quantity:
                 raise InvalidInputError(self._written_message(data))
             if memo.token == token:
                 return memo.value
-        # Neither autograd nor inference tensors: the memo outlives the caller's mode.
-        with torch.inference_mode(False), torch.no_grad():
-            value = self.compute(data)
-        return data.remember(self.name, token, value)
+        if torch.is_inference_mode_enabled():
+            # The memo outlives the caller's mode, in which it could not be used.
+            with torch.inference_mode(False):
+                return data.remember(self.name, token, self.compute(data))
+        return data.remember(self.name, token, self.compute(data))
 
     def __set__(self, data: EntityData, value: object) -> None:
         memo = data.memo.get(self.name)

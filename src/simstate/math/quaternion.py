@@ -29,16 +29,16 @@ def multiply(left: Tensor, right: Tensor) -> Tensor:
 
 def rotate(quat: Tensor, vec: Tensor) -> Tensor:
     """The components of `vec` in the outer axes: vec_w of (quat_wb, vec_b)."""
-    imag = quat[..., 1:]
-    twice = 2.0 * cross(imag, vec)
-    return vec + quat[..., :1] * twice + cross(imag, twice)
+    imag = quat[..., 1:].contiguous()
+    turned = cross(imag, cross(imag, vec) + quat[..., :1] * vec)
+    return torch.add(vec, turned, alpha=2.0)
 
 
 def rotate_inverse(quat: Tensor, vec: Tensor) -> Tensor:
     """The components of `vec` in the inner axes: vec_b of (quat_wb, vec_w)."""
-    imag = quat[..., 1:]
-    twice = 2.0 * cross(imag, vec)
-    return vec - quat[..., :1] * twice + cross(imag, twice)
+    imag = quat[..., 1:].contiguous()
+    turned = cross(imag, cross(imag, vec) - quat[..., :1] * vec)
+    return torch.add(vec, turned, alpha=2.0)
 
 
 def to_matrix(quat: Tensor) -> Tensor:

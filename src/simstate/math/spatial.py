@@ -18,6 +18,7 @@ def velocity_from_cvel(pos: Tensor, subtree_com: Tensor, cvel: Tensor) -> Tensor
             subtree; (..., 3).
         cvel: MuJoCo's angular then linear velocity at that point; (..., 6).
     """
+    cvel = cvel.contiguous()  # a cross product of strided vectors takes twice as long
     ang_vel, lin_vel = cvel[..., :3], cvel[..., 3:]
     moved = lin_vel + cross(ang_vel, pos - subtree_com)
     return torch.cat([moved, ang_vel.expand_as(moved)], dim=-1)
