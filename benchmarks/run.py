@@ -19,8 +19,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="also write the ratios here")
     args = parser.parse_args()
-    table = Table(title=f"{os.cpu_count()} CPUs, MuJoCo {mujoco.__version__}, torch "
-                        f"{torch.__version__}; medians of interleaved repeats")  # fmt: skip
+    versions = f"MuJoCo {mujoco.__version__}, torch {torch.__version__}"
+    title = f"{os.cpu_count()} CPUs, {versions}; medians of interleaved repeats"
+    table = Table(title=title)
     for header in ("what", "simstate", "other", "ratio", "spread"):
         table.add_column(header)
     results: dict[str, float] = {}

@@ -72,6 +72,7 @@ class Simulation:
         with torch.inference_mode(False):
             self.diverged = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
             """Worlds that diverged and wait for a reset; shape (num_envs,)."""
+            self._some_diverged = False
             self._default_row = self._row_of(built.default)
             self.default_fields = self._fields_of(self._default_row[0])
             """The state fields at reset, of one world, without leading dimension."""
@@ -153,7 +154,9 @@ class Simulation:
         if not rows.count:
             return
         self.write_state(self._default_row, rows.index)
-        self.diverged[rows.index] = False
+        if self._some_diverged:
+            self.diverged[rows.index] = False
+            self._some_diverged = bool(self.diverged.any())
         for entity in self.scene.values():
             entity.write_defaults_to_sim(rows.index)
 
@@ -193,7 +196,7 @@ class Simulation:
 
     def _alive(self) -> Tensor | None:
         """The ids of the worlds that have not diverged; None if that is all of them."""
-        if not bool(self.diverged.any()):
+        if not self._some_diverged:
             return None
         return (~self.diverged).nonzero().flatten()
 
@@ -211,6 +214,7 @@ class Simulation:
         if self.on_divergence == "raise":
             raise divergence_error(self.engine, bad, before[:, 0], n, elements)
         self.diverged |= bad
+        self._some_diverged = True
 
     def _row_of(self, data: mujoco.MjData) -> Tensor:
         """The state of an MjData as one row; shape (1, nstate)."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import mujoco
 import numpy as np
@@ -55,6 +53,8 @@ class NativeEngine(Engine):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
+        self._counts = self.batch.warning[..., 1]
+        self._counts_before = self._counts.copy()
         self._risen: np.ndarray | None = None
         """Which warning counters rose in the last step; None: none did."""
         # NumPy's calls cost less than torch's, which tells for few worlds.
@@ -89,13 +89,13 @@ class NativeEngine(Engine):
 
     def _advance(self, n: int, env_ids: Tensor | None) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
-        counts = self.batch.warning[..., 1].copy()
-        with _quiet():
+        np.copyto(self._counts_before, self._counts)
+        with _QUIET:
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
-        now = self.batch.warning[..., 1]
-        self._risen = None if np.array_equal(now, counts) else now != counts
-        if self._risen is not None and self._risen[:, :_FIRST_BAD].any():
-            self._tell_warnings(self._risen)
+        risen = self._counts != self._counts_before
+        self._risen = risen if risen.any() else None
+        if self._risen is not None and risen[:, :_FIRST_BAD].any():
+            self._tell_warnings(risen)
 
     def _find_bad(self) -> Tensor | None:
         """Worlds whose state is bad, or that MuJoCo found bad on its way."""
@@ -116,7 +116,7 @@ class NativeEngine(Engine):
         A pass that stops before the accelerations leaves those of another world in
         their place; a world whose positions are behind has them behind as well.
         """
-        with _quiet():
+        with _QUIET:
             self.batch.forward(_ids(env_ids), _STAGES[stage])
 
     def cause(self, world: int) -> tuple[str, int] | None:
@@ -133,7 +133,7 @@ class NativeEngine(Engine):
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Run mj_setConst in these worlds; the state is not touched."""
-        with _quiet():
+        with _QUIET:
             self.batch.set_const(_ids(env_ids))
 
     def _tell_warnings(self, risen: np.ndarray) -> None:
@@ -166,16 +166,19 @@ def _ids(env_ids: Tensor | None) -> np.ndarray | None:
     return env_ids.sort().values.numpy()
 
 
-@contextmanager
-def _quiet() -> Generator[None]:
-    """Keep MuJoCo from printing and logging what the counters tell us anyway."""
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(_ignore)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(before)
+class _Quiet:
+    """Keeps MuJoCo from printing and logging what its counters tell us anyway."""
+
+    def __enter__(self) -> None:
+        self._handler = mujoco.get_mju_user_warning()
+        mujoco.set_mju_user_warning(_ignore)
+
+    def __exit__(self, *error: object) -> None:
+        mujoco.set_mju_user_warning(self._handler)
 
 
 def _ignore(message: str) -> None:
     del message
+
+
+_QUIET = _Quiet()
