@@ -13,10 +13,12 @@ from simstate.errors import (
     ModelError,
     ShapeError,
     SimStateError,
+    SnapshotError,
     StaleReadError,
     UnknownNameError,
 )
 from simstate.scene import (
+    CameraCfg,
     EntityCfg,
     InitialStateCfg,
     MotorActuatorCfg,
@@ -29,6 +31,7 @@ from simstate.simulation import Simulation
 __version__ = "0.1.0"
 
 __all__ = [
+    "CameraCfg",
     "DivergenceError",
     "Entity",
     "EntityCfg",
@@ -44,6 +47,7 @@ __all__ = [
     "ShapeError",
     "SimStateError",
     "Simulation",
+    "SnapshotError",
     "StaleReadError",
     "UnknownNameError",
     "VelocityActuatorCfg",

@@ -22,6 +22,10 @@ class ModelError(SimStateError, ValueError):
     """A model or a scene that cannot be built as it was described."""
 
 
+class SnapshotError(SimStateError, ValueError):
+    """A snapshot that is damaged, of another model or of another kind."""
+
+
 class UnknownNameError(SimStateError, LookupError, AttributeError):
     """A name that the model, the entity or the engine does not have."""
 
@@ -44,10 +48,15 @@ class DivergenceError(SimStateError, RuntimeError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for `name`, which is not among `known`, with the nearest names."""
+    return UnknownNameError(f"Unknown {kind} {name!r}.{suggestion(name, known)}")
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name, and what is known, as two sentences."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return UnknownNameError(f"Unknown {kind} {name!r}.{hint} Known: {listed(names)}.")
+    return f"{hint} Known: {listed(names)}."
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import mujoco
 import torch
@@ -22,6 +23,10 @@ from simstate.errors import InvalidInputError, unknown_name
 from simstate.freshness import Freshness, Mode
 from simstate.ids import Ids, Selection, Values, as_values, check_finite, select
 from simstate.scene import SceneCfg, build_scene
+
+if TYPE_CHECKING:  # these build on Simulation and are loaded when they are used
+    from simstate.sensors import SceneCameras
+    from simstate.state import Snapshot, State, StateList, TensorState
 
 OnDivergence = Literal["raise", "mask"]
 
@@ -80,11 +85,22 @@ class Simulation:
         self.data = RawData(self)
         self.scene = SceneEntities(
             {
-                name: Entity(index, self, built.soft_limit_factors[name])
+                name: Entity(index, self, built.configs[name])
                 for name, index in built.entities.items()
             }
         )
+        self._camera_cfgs = built.cameras
+        self._cameras: SceneCameras | None = None
         self.reset()
+
+    @property
+    def cameras(self) -> SceneCameras:
+        """The scene's cameras by name, rendered when they are read."""
+        from simstate.sensors import SceneCameras
+
+        if self._cameras is None:
+            self._cameras = SceneCameras(self, self._camera_cfgs)
+        return self._cameras
 
     @property
     def time(self) -> Tensor:
@@ -115,9 +131,13 @@ class Simulation:
         like = self.engine.field("qpos")
         values = as_values(state, "state", rows.count, (self.engine.nstate,), like)
         check_finite(values, "state")
+        self.write_rows(values, rows)
+
+    def write_rows(self, state: Tensor, rows: Selection) -> None:
+        """Write rows of the state, unchecked, into its fields."""
         for name, columns in self.engine.columns.items():
             shape = self.engine.field_shape(name)[1:]
-            part = values[:, columns].reshape(values.shape[0], *shape)
+            part = state[:, columns].reshape(state.shape[0], *shape)
             if part.numel():
                 self.fresh.write(name, rows, None, part)
 
@@ -155,10 +175,58 @@ class Simulation:
             return
         self.write_state(self._default_row, rows.index)
         if self._some_diverged:
-            self.diverged[rows.index] = False
-            self._some_diverged = bool(self.diverged.any())
+            self.mark_diverged(torch.zeros_like(self.diverged[rows.index]), rows)
         for entity in self.scene.values():
             entity.write_defaults_to_sim(rows.index)
+
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict", "tensor"] = "dict",
+        cameras: bool = True,
+    ) -> StateList | TensorState:
+        """A copy of the unified state: a list of dictionaries, or tensors with names.
+
+        Positions and velocities are those of link origins along world axes; see
+        `simstate.state.types`. `cameras=False` leaves the images out.
+        """
+        from simstate.state import StateList, read_states
+
+        _one_of("mode", mode, ("dict", "tensor"))
+        tensors = read_states(self, self.select_envs(env_ids), cameras)
+        return StateList(tensors) if mode == "dict" else tensors
+
+    def set_states(
+        self, states: Sequence[State] | TensorState, env_ids: Ids = None
+    ) -> None:
+        """Write unified states, whole or in part; what is not given stays.
+
+        One state for each selected world, or a single one for all of them. Everything
+        is checked before anything is written.
+        """
+        from simstate.state import write_states
+
+        write_states(self, states, self.select_envs(env_ids))
+
+    def snapshot(self, env_ids: Ids = None) -> Snapshot:
+        """Everything that the worlds need to go on exactly as they would have."""
+        from simstate.state import take_snapshot
+
+        return take_snapshot(self, self.select_envs(env_ids))
+
+    def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
+        """Bring worlds to the state of a snapshot; one of one world fits all of them.
+
+        The random generator goes back too, if all worlds are restored.
+        """
+        from simstate.state import restore_snapshot
+
+        restore_snapshot(self, snapshot, self.select_envs(env_ids))
+
+    def mark_diverged(self, diverged: Tensor, rows: Selection) -> None:
+        """Say of the selected worlds whether they have diverged; shape (n,)."""
+        self.diverged[rows.index] = diverged
+        self._some_diverged = bool(self.diverged.any())
 
     def expand(self, name: str) -> Tensor:
         """Live per-world values of a model parameter; shape (num_envs, …).

@@ -34,7 +34,7 @@ wp.config.log_level = wp.LOG_WARNING  # before it is initialised: no banner
 import mujoco_warp as mjw  # noqa: E402
 
 
-def _initialise(device: torch.device) -> None:
+def initialise(device: torch.device) -> None:
     """Start Warp; that there is no CUDA driver is no news to a user of the CPU.
 
     Warp's C code writes that to standard error whatever the log level is.
@@ -86,7 +86,7 @@ class WarpEngine(Engine):
         super().__init__(model, num_envs, device)
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
-        _initialise(device)
+        initialise(device)
         self._warp_device = wp.device_from_torch(device)
         try:
             with wp.ScopedDevice(self._warp_device):

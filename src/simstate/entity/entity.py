@@ -14,7 +14,7 @@ from simstate.entity.writers import EntityWriters
 from simstate.errors import unknown_name
 from simstate.ids import as_index
 from simstate.math import quaternion
-from simstate.scene import EntityIndex
+from simstate.scene import EntityCfg, EntityIndex
 from simstate.scene.load import matching
 
 if TYPE_CHECKING:
@@ -31,11 +31,13 @@ class Entity(EntityWriters):
     """
 
     def __init__(
-        self, index: EntityIndex, sim: Simulation, soft_limit_factor: float
+        self, index: EntityIndex, sim: Simulation, cfg: EntityCfg | None
     ) -> None:
         self.index = index
         self.sim = sim
-        self.data = EntityData(index, sim, soft_limit_factor)
+        self._kind = None if cfg is None else cfg.kind
+        factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
+        self.data = EntityData(index, sim, factor)
         """The entity's quantities."""
         self._store_defaults()
 
@@ -55,6 +57,14 @@ class Entity(EntityWriters):
     def is_fixed_base(self) -> bool:
         """Whether the root link has neither a free joint nor is mocap."""
         return self.index.base == "fixed"
+
+    @property
+    def is_robot(self) -> bool:
+        """Whether it counts as a robot: as configured, or if it has driven joints."""
+        if self._kind is not None:
+            return self._kind == "robot"
+        jointed = self.num_joints + self.num_ball_joints > 0
+        return jointed and self.num_actuators > 0
 
     @property
     def body_names(self) -> tuple[str, ...]:

@@ -7,12 +7,19 @@ from simstate.scene.actuators import (
     VelocityActuatorCfg,
 )
 from simstate.scene.build import BuiltScene, build_scene
-from simstate.scene.cfg import EntityCfg, InitialStateCfg, ModelSource, SceneCfg
+from simstate.scene.cfg import (
+    CameraCfg,
+    EntityCfg,
+    InitialStateCfg,
+    ModelSource,
+    SceneCfg,
+)
 from simstate.scene.index import Elements, EntityIndex
 
 __all__ = [
     "ActuatorCfg",
     "BuiltScene",
+    "CameraCfg",
     "Elements",
     "EntityCfg",
     "EntityIndex",

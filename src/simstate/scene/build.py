@@ -11,7 +11,8 @@ import mujoco
 import numpy as np
 
 from simstate.errors import InvalidInputError, ModelError, unknown_name
-from simstate.scene.cfg import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene.cameras import add_cameras
+from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.index import EntityIndex, index_entity
 from simstate.scene.initial import default_data, unit_quat, vector
 from simstate.scene.load import compile_spec, prepare_entity
@@ -26,7 +27,10 @@ class BuiltScene:
 
     model: mujoco.MjModel
     entities: dict[str, EntityIndex]
-    soft_limit_factors: dict[str, float]
+    configs: dict[str, EntityCfg | None]
+    """The configuration of each entity; None for a compiled model."""
+    cameras: dict[str, CameraCfg]
+    """The cameras, which the compiled model has under these names, or their own."""
     default: mujoco.MjData
 
 
@@ -35,7 +39,7 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
     if isinstance(scene, mujoco.MjModel):
         entities = {WHOLE_MODEL: index_entity(scene, WHOLE_MODEL, "")}
         default = default_data(scene, entities, {WHOLE_MODEL: InitialStateCfg()})
-        return BuiltScene(scene, entities, {WHOLE_MODEL: 1.0}, default)
+        return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, default)
     _check_names(scene)
     specs = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
     parent = mujoco.MjSpec()
@@ -45,13 +49,13 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
         _add_ground(parent)
     for name, spec in specs.items():
         _attach(parent, name, spec, scene.entities[name])
+    add_cameras(parent, scene.cameras)
     model = compile_spec(parent, "The scene")
     entities = {name: index_entity(model, name, f"{name}/") for name in specs}
     states = {name: cfg.init_state for name, cfg in scene.entities.items()}
-    factors = {
-        name: cfg.soft_joint_pos_limit_factor for name, cfg in scene.entities.items()
-    }
-    return BuiltScene(model, entities, factors, default_data(model, entities, states))
+    default = default_data(model, entities, states)
+    configs: dict[str, EntityCfg | None] = dict(scene.entities)
+    return BuiltScene(model, entities, configs, dict(scene.cameras), default)
 
 
 def _check_names(scene: SceneCfg) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import mujoco
 
@@ -52,6 +52,37 @@ class EntityCfg:
     """False removes the model's own actuators, to declare all of them here."""
     soft_joint_pos_limit_factor: float = 1.0
     """Soft limits span this fraction of each joint's range, about its middle."""
+    kind: Literal["robot", "object"] | None = None
+    """What it counts as in unified states; None: a robot if it has joints and
+    actuators."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraCfg:
+    """A camera of a scene, which `sim.cameras` renders in all worlds.
+
+    It stands in the world, is mounted on a body, or is one that a model has.
+    """
+
+    body: str | None = None
+    """The body that carries it, as "entity/body"; None: it stands in the world."""
+    camera: str | None = None
+    """A camera of an entity's own model, as "entity/camera", to take as it is."""
+    pos: Sequence[float] = (0.0, 0.0, 0.0)
+    """Position in the axes of the body, or of the world [m]."""
+    look_at: Sequence[float] | None = None
+    """A point to look at, in the same axes [m]; up is +z."""
+    rot: Sequence[float] | None = None
+    """Orientation wxyz in the same axes, if no look_at is given: the camera looks along
+    its −z axis, +x is to the right and +y up, as in MJCF."""
+    width: int = 64
+    """Pixels in a row."""
+    height: int = 48
+    """Pixels in a column."""
+    fovy: float | None = None
+    """Vertical field of view [deg]; None: 45, or what the model's camera has."""
+    intrinsic: tuple[float, float, float, float] | None = None
+    """fx, fy, cx, cy in pixels, instead of fovy; (0, 0) is the upper left corner."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +91,8 @@ class SceneCfg:
 
     entities: Mapping[str, EntityCfg]
     """The entities by name; a name has no "/" in it."""
+    cameras: Mapping[str, CameraCfg] = field(default_factory=dict[str, CameraCfg])
+    """Cameras by name."""
     ground: bool = True
     """Whether to add a ground plane at z = 0."""
     timestep: float | None = 0.005

@@ -1,0 +1,100 @@
+"""Adding the cameras of a configuration to a scene's specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.scene.cfg import CameraCfg
+from simstate.scene.initial import unit_quat, vector
+
+_PIXEL = 1e-5
+"""Size of a pixel on the sensor [m]; it cancels out."""
+
+
+def add_cameras(spec: mujoco.MjSpec, cameras: Mapping[str, CameraCfg]) -> None:
+    """Add each camera to the world or to its body, or set up the model's own."""
+    for name, cfg in cameras.items():
+        _check(name, cfg)
+        camera = (
+            _model_camera(spec, cfg) if cfg.camera else _new_camera(spec, name, cfg)
+        )
+        camera.resolution = [cfg.width, cfg.height]
+        if cfg.intrinsic is not None:
+            fx, fy, cx, cy = cfg.intrinsic
+            camera.sensor_size = [cfg.width * _PIXEL, cfg.height * _PIXEL]
+            camera.focal_pixel = [fx, fy]
+            # MuJoCo measures from the middle, to the left and up.
+            camera.principal_pixel = [cfg.width / 2 - cx, cfg.height / 2 - cy]
+        elif cfg.fovy is not None:
+            camera.fovy = cfg.fovy
+
+
+def look_at_quat(pos: np.ndarray, target: np.ndarray) -> np.ndarray:
+    """Orientation wxyz of a camera at `pos` whose −z axis points to `target`."""
+    backward = pos - target
+    distance = float(np.linalg.norm(backward))
+    if distance < 1e-9:
+        raise InvalidInputError("A camera's look_at must not be its own position.")
+    backward = backward / distance
+    right = np.cross([0.0, 0.0, 1.0], backward)
+    if np.linalg.norm(right) < 1e-9:  # straight up or down: let +y be up
+        right = np.array([1.0, 0.0, 0.0])
+    right = right / np.linalg.norm(right)
+    axes = np.column_stack([right, np.cross(backward, right), backward])
+    quat = np.zeros(4)
+    mujoco.mju_mat2Quat(quat, axes.flatten())
+    return quat
+
+
+def _check(name: str, cfg: CameraCfg) -> None:
+    """Raise unless the configuration of a camera makes sense."""
+    if cfg.width < 1 or cfg.height < 1:
+        raise InvalidInputError(
+            f"Camera {name!r} must have at least one pixel, got {cfg.width} × "
+            f"{cfg.height}."
+        )
+    if cfg.fovy is not None and not 0.0 < cfg.fovy < 180.0:
+        raise InvalidInputError(
+            f"fovy of camera {name!r} must be in (0, 180) degrees, got {cfg.fovy}."
+        )
+    if cfg.intrinsic is not None and not min(cfg.intrinsic[:2]) > 0:
+        raise InvalidInputError(
+            f"The focal lengths of camera {name!r} must be > 0, got {cfg.intrinsic}."
+        )
+    pairs = (("fovy", "intrinsic"), ("look_at", "rot"), ("camera", "body"))
+    for one, two in pairs:
+        if getattr(cfg, one) is not None and getattr(cfg, two) is not None:
+            raise InvalidInputError(
+                f"Camera {name!r} is given both {one} and {two}: give one of them."
+            )
+
+
+def _model_camera(spec: mujoco.MjSpec, cfg: CameraCfg) -> Any:
+    """The camera that an entity's model brought along."""
+    known = {camera.name: camera for camera in spec.cameras}
+    if cfg.camera not in known:
+        raise unknown_name("camera of a model", str(cfg.camera), known)
+    return known[cfg.camera]
+
+
+def _new_camera(spec: mujoco.MjSpec, name: str, cfg: CameraCfg) -> Any:
+    """A new camera in the world or on a body."""
+    parent: Any = spec.worldbody
+    if cfg.body is not None:
+        known = {body.name: body for body in spec.bodies}
+        if cfg.body not in known:
+            raise unknown_name("body for a camera", cfg.body, known)
+        parent = known[cfg.body]
+    pos = vector(cfg.pos, 3, f"pos of camera {name!r}")
+    quat = np.array([1.0, 0.0, 0.0, 0.0])
+    if cfg.look_at is not None:
+        target = vector(cfg.look_at, 3, f"look_at of camera {name!r}")
+        quat = look_at_quat(pos, target)
+    elif cfg.rot is not None:
+        quat = unit_quat(cfg.rot, f"rot of camera {name!r}")
+    return parent.add_camera(name=name, pos=pos, quat=quat)

@@ -1,0 +1,164 @@
+"""Cameras: images of all worlds, and the geometry that goes with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from simstate.engine import Stage
+from simstate.errors import unknown_name
+from simstate.ids import Index
+from simstate.scene import CameraCfg
+from simstate.simulation import Simulation
+from simstate.state.tensors import CameraTensors
+
+if TYPE_CHECKING:
+    from simstate.sensors.render import Renderer
+
+
+class Images(NamedTuple):
+    """What one rendering gives."""
+
+    rgb: Tensor
+    depth: Tensor
+    segmentation: Tensor
+
+
+class Camera:
+    """One camera in all worlds; rendered when an image is read, once for each state.
+
+    Pixel (u, v) covers [u, u + 1) × [v, v + 1), and (0, 0) is the upper left corner of
+    the image. The optical axes are OpenCV's: x right, y down, z forward.
+    """
+
+    def __init__(self, sim: Simulation, name: str, cfg: CameraCfg) -> None:
+        self.name = name
+        self.width, self.height = cfg.width, cfg.height
+        self._sim = sim
+        self._camera = int(sim.model.camera(cfg.camera or name).id)
+        self._renderer: Renderer | None = None
+        self._images: tuple[int, Images] | None = None
+
+    @property
+    def rgb(self) -> Tensor:
+        """Colour, 0 … 255, uint8; shape (num_envs, H, W, 3)."""
+        return self._render().rgb
+
+    @property
+    def depth(self) -> Tensor:
+        """Distance along the optical axis [m], 0 for no hit; (num_envs, H, W)."""
+        return self._render().depth
+
+    @property
+    def segmentation(self) -> Tensor:
+        """Id of the geom that each pixel shows, −1 for none; (num_envs, H, W)."""
+        return self._render().segmentation
+
+    @property
+    def pos(self) -> Tensor:
+        """Position of the camera, world axes [m]; shape (num_envs, 3)."""
+        return self._sim.data.cam_xpos[:, self._camera]
+
+    @property
+    def look_at(self) -> Tensor:
+        """The point 1 m in front of the camera, world axes [m]; (num_envs, 3)."""
+        return self.pos - self._sim.data.cam_xmat[:, self._camera, :, 2]
+
+    @property
+    def extrinsic(self) -> Tensor:
+        """World to camera, OpenCV's axes; shape (num_envs, 4, 4).
+
+        (x, y, z, 1) in the camera's axes = extrinsic @ (x, y, z, 1) in world axes.
+        """
+        flip = torch.tensor([1.0, -1.0, -1.0], dtype=self._sim.dtype)
+        rot_wc = self._sim.data.cam_xmat[:, self._camera] * flip.to(self._sim.device)
+        rot_cw = rot_wc.transpose(1, 2)
+        matrix = torch.zeros_like(rot_cw.new_empty(self._sim.num_envs, 4, 4))
+        matrix[:, :3, :3] = rot_cw
+        matrix[:, :3, 3] = -(rot_cw @ self.pos[..., None])[..., 0]
+        matrix[:, 3, 3] = 1.0
+        return matrix
+
+    @property
+    def intrinsic(self) -> Tensor:
+        """Pinhole matrix [px]: (u, v, 1) ~ intrinsic @ (x, y, z); (num_envs, 3, 3)."""
+        fx, fy, cx, cy = self._pinhole()
+        matrix = torch.tensor(
+            [[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]],
+            dtype=self._sim.dtype,
+            device=self._sim.device,
+        )
+        return matrix.expand(self._sim.num_envs, 3, 3).clone()
+
+    def tensors(self, index: Index) -> CameraTensors:
+        """A copy of images and geometry in some worlds."""
+        return CameraTensors(
+            rgb=self.rgb[index].clone(),
+            depth=self.depth[index].clone(),
+            pos=self.pos[index].clone(),
+            look_at=self.look_at[index].clone(),
+            intrinsic=self.intrinsic[index],
+            extrinsic=self.extrinsic[index],
+        )
+
+    def _pinhole(self) -> tuple[float, float, float, float]:
+        """Focal lengths and principal point [px], as MuJoCo's frustum has them."""
+        model = self._sim.model
+        width, height = (
+            float(model.cam_sensorsize[self._camera, 0]),
+            float(model.cam_sensorsize[self._camera, 1]),
+        )
+        if height == 0.0:
+            focal = (
+                0.5
+                * self.height
+                / math.tan(0.5 * math.radians(float(model.cam_fovy[self._camera])))
+            )
+            return focal, focal, 0.5 * self.width, 0.5 * self.height
+        # An image of another shape than the sensor shows the middle part of it.
+        aspect = self.width / self.height
+        if aspect > width / height:
+            height = width / aspect
+        else:
+            width = height * aspect
+        fx, fy, cx, cy = (float(x) for x in model.cam_intrinsic[self._camera])
+        return (
+            fx * self.width / width,
+            fy * self.height / height,
+            self.width * (0.5 - cx / width),
+            self.height * (0.5 - cy / height),
+        )
+
+    def _render(self) -> Images:
+        token = self._sim.fresh.ensure(Stage.POSITION, f"camera {self.name!r}")
+        if self._images is None or self._images[0] != token:
+            if self._renderer is None:
+                from simstate.sensors.render import Renderer  # loads Warp
+
+                resolution = (self.width, self.height)
+                self._renderer = Renderer(self._sim, self._camera, resolution)
+            images = Images(*self._renderer.render())
+            self._images = (self._sim.fresh.ensure(Stage.POSITION, self.name), images)
+        return self._images[1]
+
+
+class SceneCameras(Mapping[str, Camera]):
+    """The cameras of a scene by name; an unknown name raises with suggestions."""
+
+    def __init__(self, sim: Simulation, cfgs: Mapping[str, CameraCfg]) -> None:
+        self._cameras = {name: Camera(sim, name, cfg) for name, cfg in cfgs.items()}
+
+    def __getitem__(self, name: str) -> Camera:
+        if name not in self._cameras:
+            raise unknown_name("camera", name, self._cameras)
+        return self._cameras[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cameras)
+
+    def __len__(self) -> int:
+        return len(self._cameras)

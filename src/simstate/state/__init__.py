@@ -1,0 +1,63 @@
+"""Unified states, exact snapshots, and what differs between two of them."""
+
+from __future__ import annotations
+
+from simstate.ids import Selection
+from simstate.simulation import Simulation
+from simstate.state.apply import write_states
+from simstate.state.dicts import StateList
+from simstate.state.diff import Diff, Difference, diff
+from simstate.state.snapshot import Snapshot, restore_snapshot, take_snapshot
+from simstate.state.tensors import (
+    CameraTensors,
+    EntityTensors,
+    TensorState,
+    read_entity,
+)
+from simstate.state.types import (
+    BodyState,
+    CameraState,
+    ObjectState,
+    RobotState,
+    State,
+)
+
+__all__ = [
+    "BodyState",
+    "CameraState",
+    "CameraTensors",
+    "Diff",
+    "Difference",
+    "EntityTensors",
+    "ObjectState",
+    "RobotState",
+    "Snapshot",
+    "State",
+    "StateList",
+    "TensorState",
+    "diff",
+    "read_states",
+    "restore_snapshot",
+    "take_snapshot",
+    "write_states",
+]
+
+
+def read_states(sim: Simulation, rows: Selection, cameras: bool) -> TensorState:
+    """A copy of the unified state of the selected worlds."""
+    parts = {
+        name: read_entity(entity, rows.index)
+        for name, entity in sim.scene.items()
+        if entity.num_bodies
+    }
+    robots = {name for name in parts if sim.scene[name].is_robot}
+    images = {
+        name: camera.tensors(rows.index)
+        for name, camera in (sim.cameras.items() if cameras else ())
+    }
+    return TensorState(
+        rows.count,
+        {name: part for name, part in parts.items() if name not in robots},
+        {name: part for name, part in parts.items() if name in robots},
+        images,
+    )

@@ -1,0 +1,238 @@
+"""Writing unified states into a simulation, after everything was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simstate.entity import Entity
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.ids import Selection, check_finite
+from simstate.math import quaternion
+from simstate.simulation import Simulation
+from simstate.state.parse import EntityUpdate, parse_states
+from simstate.state.tensors import TENSORS, EntityTensors, TensorState, joint_order
+
+_ROOT = ("pos", "rot", "vel", "ang_vel")
+_MOVED = 1e-4
+"""How far [m or rad] the pose of what cannot move may be off."""
+
+
+def write_states(
+    sim: Simulation, states: Sequence[Any] | TensorState, rows: Selection
+) -> None:
+    """Write states, a list of dictionaries or tensors, into the selected worlds."""
+    count = states.num_envs if isinstance(states, TensorState) else len(states)
+    if count not in (rows.count, 1):
+        raise ShapeError(
+            f"states must be {rows.count}, one for each selected world, or a single "
+            f"one for all of them; got {count}. Nothing was written."
+        )
+    if isinstance(states, TensorState):
+        updates = [
+            _update_of(sim, name, tensors) for name, tensors in states.entities.items()
+        ]
+    else:
+        updates = parse_states(sim, states)
+    ids = rows.tensor(sim.device)
+    plans = [
+        _Plan(update, ids if count == 1 else ids[update.worlds]) for update in updates
+    ]
+    for plan in plans:
+        plan.check()
+    for plan in plans:
+        plan.write()
+
+
+class _Plan:
+    """The writes of one update, checked as a whole before the first of them."""
+
+    def __init__(self, update: EntityUpdate, env_ids: Tensor) -> None:
+        self.update = update
+        self.entity = update.entity
+        self.env_ids = env_ids
+
+    def check(self) -> None:
+        """Raise if something cannot be written."""
+        index = self.entity.index
+        for key, kind in (
+            ("dof_pos_target", "position"),
+            ("dof_vel_target", "velocity"),
+        ):
+            if key in self.update.joints:
+                inputs = getattr(index, f"{kind}_inputs").joints
+                for joint in self.update.joints[key][0]:
+                    if joint not in inputs:
+                        name = self.entity.joint_names[joint]
+                        raise InvalidInputError(
+                            f"{self.update.path}.{key}.{name}: no actuator takes a "
+                            f"{kind} target for this joint. Nothing was written."
+                        )
+        self._check_bodies()
+        if "rot" in self.update.root:
+            _check_quats(self.update.root["rot"], f"{self.update.path}.rot")
+        for key, (_, quats) in self.update.balls.items():
+            if key == "dof_pos":
+                _check_quats(quats, f"{self.update.path}.{key}")
+        for name, body in self.update.bodies.items():
+            if "rot" in body:
+                _check_quats(body["rot"], f"{self.update.path}.body.{name}.rot")
+        self._check_root()
+
+    def _check_bodies(self) -> None:
+        """Raise if links are given whose joints would have to be found from them."""
+        index = self.entity.index
+        movable = {*index.free_body_ids, *index.mocap_bodies.ids, index.root_body_id}
+        names = dict(zip(index.bodies.names, index.bodies.ids, strict=True))
+        driven = [name for name in self.update.bodies if names[name] not in movable]
+        given = "dof_pos" in self.update.joints or "dof_pos" in self.update.balls
+        has_joints = self.entity.num_joints + self.entity.num_ball_joints > 0
+        if driven and has_joints and not given:
+            raise InvalidInputError(
+                f"{self.update.path}.body.{driven[0]}: links follow from the joints, "
+                "so give dof_pos as well. Nothing was written."
+            )
+
+    def _check_root(self) -> None:
+        """Raise if the pose or velocity of a root that cannot move would change."""
+        base = self.entity.index.base
+        root = self.update.root
+        if base == "free" or (base == "fixed" and _is_jointed(self.entity)):
+            return
+        now = self._current([0])
+        for key in ("pos", "rot") if base == "fixed" else ():
+            if key in root and not _close(root[key], now[key][:, 0], key):
+                raise InvalidInputError(
+                    f"{self.update.path}.{key}: the base of {self.entity.name!r} is "
+                    "fixed and cannot be moved. Nothing was written."
+                )
+        for key in ("vel", "ang_vel"):
+            if key in root and bool((root[key].abs() > _MOVED).any()):
+                raise InvalidInputError(
+                    f"{self.update.path}.{key}: the base of {self.entity.name!r} is "
+                    f"{base} and has no velocity. Nothing was written."
+                )
+
+    def write(self) -> None:
+        """Write joints, then poses, then velocities, then targets."""
+        entity, ids = self.entity, self.env_ids
+        # Read first: the other links and the root keep what is not given.
+        roots = self._pose_and_velocity()
+        for key, method in (
+            ("dof_pos", entity.write_joint_position_to_sim),
+            ("dof_vel", entity.write_joint_velocity_to_sim),
+            ("dof_pos_target", entity.set_joint_position_target),
+            ("dof_vel_target", entity.set_joint_velocity_target),
+        ):
+            if key in self.update.joints:
+                joints, values = self.update.joints[key]
+                method(values, joints, ids)
+        for key, method in (
+            ("dof_pos", entity.write_ball_joint_quat_to_sim),
+            ("dof_vel", entity.write_ball_joint_ang_vel_to_sim),
+        ):
+            if key in self.update.balls:
+                balls, values = self.update.balls[key]
+                method(values, balls, ids)
+        if roots is not None:
+            bodies, pose, vel, free = roots
+            entity.write_body_link_pose_to_sim(pose, bodies, ids)
+            if free:
+                moving = [bodies.index(body) for body in free]
+                entity.write_body_link_velocity_to_sim(vel[:, moving], free, ids)
+
+    def _pose_and_velocity(self) -> tuple[list[int], Tensor, Tensor, list[int]] | None:
+        """Links with a free joint or mocap that are given, with what they will be."""
+        index = self.entity.index
+        given = {
+            self.entity.body_names.index(name): part
+            for name, part in self.update.bodies.items()
+        }
+        if self.update.root:
+            given[0] = self.update.root
+        free = [index.bodies.ids.index(body) for body in index.free_body_ids]
+        mocap = [index.bodies.ids.index(body) for body in index.mocap_bodies.ids]
+        bodies = sorted(body for body in given if body in (*free, *mocap))
+        if not bodies:
+            return None
+        now = self._current(bodies)
+        for k, body in enumerate(bodies):
+            for key, values in given[body].items():
+                now[key][:, k] = values
+        pose = torch.cat([now["pos"], now["rot"]], dim=-1)
+        vel = torch.cat([now["vel"], now["ang_vel"]], dim=-1)
+        return bodies, pose, vel, [body for body in bodies if body in free]
+
+    def _current(self, bodies: list[int]) -> dict[str, Tensor]:
+        """Copies of the present poses and velocities of links; shape (n, B, k)."""
+        data = self.entity.data
+        quantities = {
+            "pos": data.body_link_pos_w,
+            "rot": data.body_link_quat_w,
+            "vel": data.body_link_lin_vel_w,
+            "ang_vel": data.body_link_ang_vel_w,
+        }
+        return {key: q[self.env_ids][:, bodies] for key, q in quantities.items()}
+
+
+def _update_of(sim: Simulation, name: str, tensors: EntityTensors) -> EntityUpdate:
+    """The update that a state of tensors asks for; joints are matched by name."""
+    if name not in sim.scene:
+        raise unknown_name("entity in the state", name, list(sim.scene))
+    entity = sim.scene[name]
+    joints = joint_order(tensors.joint_names, entity.joint_names)
+    joint_order(tensors.ball_joint_names, entity.ball_joint_names)
+    joint_order(tensors.body_names, entity.body_names)
+    values: dict[str, Tensor] = {}
+    for key in TENSORS:
+        tensor = getattr(tensors, key).to(device=sim.device, dtype=sim.dtype)
+        if not key.endswith("_target"):
+            check_finite(tensor, f"{name}.{key}")
+        values[key] = tensor
+    count = len(tensors.pos)
+    update = EntityUpdate(entity, list(range(count)), name)
+    update.root = {key: values[key] for key in _ROOT}
+    if joints:
+        ids = list(range(len(joints)))
+        for key in ("dof_pos", "dof_vel"):
+            update.joints[key] = (ids, values[key][:, joints])
+        for key, kind in (
+            ("dof_pos_target", "position"),
+            ("dof_vel_target", "velocity"),
+        ):
+            taken = list(getattr(entity.index, f"{kind}_inputs").joints)
+            if taken:
+                targets = values[key][:, [joints[k] for k in taken]]
+                check_finite(targets, f"{name}.{key}")
+                update.joints[key] = (taken, targets)
+    if entity.num_ball_joints:
+        balls = joint_order(tensors.ball_joint_names, entity.ball_joint_names)
+        ids = list(range(len(balls)))
+        update.balls["dof_pos"] = (ids, values["ball_quat"][:, balls])
+        update.balls["dof_vel"] = (ids, values["ball_ang_vel"][:, balls])
+    for k, body in enumerate(tensors.body_names):
+        update.bodies[body] = {key: values[f"body_{key}"][:, k] for key in _ROOT}
+    return update
+
+
+def _is_jointed(entity: Entity) -> bool:
+    """Whether joints move the root link, so that its pose follows from them."""
+    return bool(entity.sim.model.body_dofnum[entity.index.root_body_id])
+
+
+def _check_quats(quats: Tensor, path: str) -> None:
+    if bool(((quats * quats).sum(-1) < 1e-18).any()):
+        raise InvalidInputError(
+            f"{path} must not be a zero quaternion. Nothing was written."
+        )
+
+
+def _close(given: Tensor, now: Tensor, key: str) -> bool:
+    """Whether a pose is the present one, to what float32 and text formats keep."""
+    if key == "rot":
+        angle = quaternion.angle_between(quaternion.normalize(given), now)
+        return bool((angle <= 10 * _MOVED).all())  # float32 keeps half of the digits
+    return bool(((given - now).abs() <= _MOVED).all())

@@ -1,0 +1,163 @@
+"""A list of states whose dictionaries are built when they are touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, SupportsIndex, cast, overload
+
+import torch
+from torch import Tensor
+
+from simstate.state.tensors import CameraTensors, EntityTensors, TensorState
+from simstate.state.types import (
+    BodyState,
+    CameraState,
+    DofValue,
+    ObjectState,
+    RobotState,
+    State,
+)
+
+
+class StateList(Sequence[State]):
+    """The states of many worlds, as a list of dictionaries.
+
+    Each dictionary is made when it is first asked for, and kept, so that changes to it
+    stay. Slices, iteration, equality, `list()` and pickling work as with a list.
+    """
+
+    def __init__(self, tensors: TensorState) -> None:
+        self._tensors = tensors
+        self._built: dict[int, State] = {}
+
+    @property
+    def untouched(self) -> TensorState | None:
+        """The tensors behind the list, if no dictionary has been handed out yet."""
+        return None if self._built else self._tensors
+
+    def __len__(self) -> int:
+        return self._tensors.num_envs
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> State: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[State]: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> State | list[State]:
+        if isinstance(index, slice):
+            return [self._state(i) for i in range(len(self))[index]]
+        return self._state(range(len(self))[index])
+
+    def __setitem__(self, index: SupportsIndex, state: State) -> None:
+        self._built[range(len(self))[index]] = state
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence):
+            return NotImplemented
+        others = cast("Sequence[State]", other)
+        return len(self) == len(others) and all(map(same, self, others))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __repr__(self) -> str:
+        return f"StateList of {len(self)} worlds; entities: " + ", ".join(
+            self._tensors.entities
+        )
+
+    def _state(self, i: int) -> State:
+        if i not in self._built:
+            self._built[i] = build_state(self._tensors, i)
+        return self._built[i]
+
+
+def build_state(tensors: TensorState, i: int) -> State:
+    """The dictionary of one world."""
+    return {
+        "objects": {
+            name: build_object(part, i) for name, part in tensors.objects.items()
+        },
+        "robots": {name: build_robot(part, i) for name, part in tensors.robots.items()},
+        "cameras": {
+            name: build_camera(part, i) for name, part in tensors.cameras.items()
+        },
+    }
+
+
+def build_object(tensors: EntityTensors, i: int) -> ObjectState:
+    """The dictionary of one object; joints and links only if it has joints."""
+    state: ObjectState = {
+        "pos": tensors.pos[i],
+        "rot": tensors.rot[i],
+        "vel": tensors.vel[i],
+        "ang_vel": tensors.ang_vel[i],
+    }
+    if tensors.joint_names or tensors.ball_joint_names or len(tensors.body_names) > 1:
+        state["dof_pos"] = _by_joint(tensors, tensors.dof_pos[i], tensors.ball_quat[i])
+        state["dof_vel"] = _by_joint(
+            tensors, tensors.dof_vel[i], tensors.ball_ang_vel[i]
+        )
+        parts = zip(
+            tensors.body_pos[i].unbind(0),
+            tensors.body_rot[i].unbind(0),
+            tensors.body_vel[i].unbind(0),
+            tensors.body_ang_vel[i].unbind(0),
+            strict=True,
+        )
+        bodies: Iterable[BodyState] = (
+            {"pos": pos, "rot": rot, "vel": vel, "ang_vel": ang_vel}
+            for pos, rot, vel, ang_vel in parts
+        )
+        state["body"] = dict(zip(tensors.body_names, bodies, strict=True))
+    return state
+
+
+def build_robot(tensors: EntityTensors, i: int) -> RobotState:
+    """The dictionary of one robot: an object's, and the targets of its actuators."""
+    state = cast("RobotState", build_object(tensors, i))
+    state["dof_pos_target"] = _targets(tensors.joint_names, tensors.dof_pos_target[i])
+    state["dof_vel_target"] = _targets(tensors.joint_names, tensors.dof_vel_target[i])
+    return state
+
+
+def build_camera(tensors: CameraTensors, i: int) -> CameraState:
+    """The dictionary of one camera."""
+    return {
+        "rgb": tensors.rgb[i],
+        "depth": tensors.depth[i],
+        "pos": tensors.pos[i],
+        "look_at": tensors.look_at[i],
+        "intrinsic": tensors.intrinsic[i],
+        "extrinsic": tensors.extrinsic[i],
+    }
+
+
+def _by_joint(
+    tensors: EntityTensors, single: Tensor, balls: Tensor
+) -> dict[str, DofValue]:
+    """Numbers of the 1-DoF joints and tensors of the ball joints, by name."""
+    numbers = cast("list[float]", single.tolist())  # pyright: ignore[reportUnknownMemberType]
+    found: dict[str, DofValue] = dict(zip(tensors.joint_names, numbers, strict=True))
+    if tensors.ball_joint_names:
+        found.update(zip(tensors.ball_joint_names, balls.unbind(0), strict=True))
+    return found
+
+
+def _targets(names: tuple[str, ...], targets: Tensor) -> dict[str, float]:
+    """The targets of the joints that have one."""
+    numbers = cast("list[float]", targets.tolist())  # pyright: ignore[reportUnknownMemberType]
+    return {
+        name: number
+        for name, number in zip(names, numbers, strict=True)
+        if number == number
+    }
+
+
+def same(left: object, right: object) -> bool:
+    """Whether two states, or parts of them, hold the same names and numbers."""
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        a = cast("Mapping[str, Any]", left)
+        b = cast("Mapping[str, Any]", right)
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(left, Tensor) or isinstance(right, Tensor):
+        one, two = torch.as_tensor(left), torch.as_tensor(right)
+        return one.shape == two.shape and bool(torch.equal(one, two.to(one)))
+    return left == right

@@ -1,0 +1,70 @@
+"""What a compiled model is, short enough to be stored with a snapshot."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+import mujoco
+import numpy as np
+
+Fingerprint = dict[str, dict[str, Any]]
+"""`sizes` by name, `names` of the elements by kind, and a digest of each `field`."""
+
+_SIZES = ("nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "neq", "nmocap")
+_NAMED = {
+    "body": (mujoco.mjtObj.mjOBJ_BODY, "nbody"),
+    "joint": (mujoco.mjtObj.mjOBJ_JOINT, "njnt"),
+    "actuator": (mujoco.mjtObj.mjOBJ_ACTUATOR, "nactuator"),
+    "equality": (mujoco.mjtObj.mjOBJ_EQUALITY, "neq"),
+}
+
+
+def fingerprint(model: mujoco.MjModel) -> Fingerprint:
+    """Sizes, names and a digest of every array and option of a model."""
+    names = {
+        kind: [mujoco.mj_id2name(model, obj.value, i) or "" for i in range(count)]
+        for kind, (obj, size) in _NAMED.items()
+        for count in [int(getattr(model, size))]
+    }
+    fields = {
+        prefix + name: _digest(value)
+        for prefix, owner in (("", model), ("opt.", model.opt))
+        for name in dir(owner)
+        if not name.startswith("_")
+        for value in [getattr(owner, name)]
+        if isinstance(value, np.ndarray) or (prefix and not callable(value))
+    }
+    sizes = {name: int(getattr(model, name)) for name in _SIZES}
+    return {"sizes": sizes, "names": names, "fields": fields}
+
+
+def differences(ours: Fingerprint, theirs: Mapping[str, Any]) -> list[str]:
+    """What differs between two models, each in a few words; none if they are one."""
+    found: list[str] = []
+    for name, size in ours["sizes"].items():
+        other = theirs["sizes"].get(name)
+        if other != size:
+            found.append(f"{name} is {size} here, {other} there")
+    for kind, names in ours["names"].items():
+        others = theirs["names"].get(kind, [])
+        here = [name for name in names if name not in others]
+        there = [name for name in others if name not in names]
+        if here or there:
+            found.append(f"{kind} names only here {here}, only there {there}")
+        elif names != others:
+            found.append(f"the order of the {kind} names")
+    changed = [
+        name
+        for name, digest in ours["fields"].items()
+        if theirs["fields"].get(name, digest) != digest
+    ]
+    if changed and not found:
+        found.append(f"the values of {', '.join(changed)}")
+    return found
+
+
+def _digest(value: Any) -> str:
+    data = np.ascontiguousarray(value).tobytes()
+    return hashlib.blake2b(data, digest_size=8).hexdigest()

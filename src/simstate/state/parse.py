@@ -1,0 +1,265 @@
+"""Dictionaries of states → checked tensors; nothing is written before all is checked.
+
+Worlds whose dictionaries name the same things are handled together, so that a list of
+equal states costs a few stacked tensors and not a walk through each number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.entity import Entity
+from simstate.errors import (
+    InvalidInputError,
+    ShapeError,
+    UnknownNameError,
+    suggestion,
+)
+from simstate.simulation import Simulation
+
+GROUPS = ("objects", "robots", "cameras")
+ROOT_SIZES = {"pos": 3, "rot": 4, "vel": 3, "ang_vel": 3}
+DOF_KEYS = ("dof_pos", "dof_vel")
+TARGET_KEYS = ("dof_pos_target", "dof_vel_target")
+CAMERA_KEYS = ("rgb", "depth", "pos", "look_at", "intrinsic", "extrinsic")
+
+Dict = Mapping[str, Any]
+
+
+@dataclass
+class EntityUpdate:
+    """What to write of one entity in some worlds."""
+
+    entity: Entity
+    worlds: list[int]
+    """Positions in the list of states."""
+    path: str
+    """Where it stands in the state, for messages."""
+    root: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """pos, rot, vel and ang_vel as far as given; shape (n, k)."""
+    joints: dict[str, tuple[list[int], Tensor]] = field(
+        default_factory=dict[str, tuple[list[int], Tensor]]
+    )
+    """Per key of the state: ids of 1-DoF joints, and numbers (n, joints)."""
+    balls: dict[str, tuple[list[int], Tensor]] = field(
+        default_factory=dict[str, tuple[list[int], Tensor]]
+    )
+    """Per key of the state: ids of ball joints, and numbers (n, balls, 4 or 3)."""
+    bodies: dict[str, dict[str, Tensor]] = field(
+        default_factory=dict[str, dict[str, Tensor]]
+    )
+    """Per link: pos, rot, vel and ang_vel as far as given; shape (n, k)."""
+
+
+def parse_states(sim: Simulation, states: Sequence[Any]) -> list[EntityUpdate]:
+    """The updates that a list of states asks for, every one of them checked."""
+    found: dict[tuple[str, Any], tuple[EntityUpdate, list[Dict]]] = {}
+    for world, state in enumerate(states):
+        for group, name, part in _entities_of(sim, state, world):
+            path = f"{group}.{name}"
+            entity = sim.scene[name]
+            signature = _signature(entity, group, part, f"states[{world}].{path}")
+            key = (name, signature)
+            if key not in found:
+                found[key] = (EntityUpdate(entity, [], path), [])
+            update, parts = found[key]
+            update.worlds.append(world)
+            parts.append(part)
+    return [_fill(sim, update, parts) for update, parts in found.values()]
+
+
+def _entities_of(
+    sim: Simulation, state: Any, world: int
+) -> list[tuple[str, str, Dict]]:
+    """The entities that a state names, each with its group and its dictionary."""
+    where = f"states[{world}]"
+    _check_keys(state, GROUPS, where)
+    found: list[tuple[str, str, Dict]] = []
+    for group in ("objects", "robots"):
+        members = state.get(group, {})
+        known = [n for n, e in sim.scene.items() if e.is_robot == (group == "robots")]
+        _check_keys(members, known, f"{where}.{group}")
+        found += [(group, name, part) for name, part in members.items()]
+    cameras = state.get("cameras", {})
+    _check_keys(cameras, list(sim.cameras), f"{where}.cameras")
+    for name, camera in cameras.items():
+        _check_keys(camera, CAMERA_KEYS, f"{where}.cameras.{name}")
+    return found
+
+
+def _signature(entity: Entity, group: str, part: Any, where: str) -> Any:
+    """What a dictionary names: equal for worlds that can be handled together."""
+    allowed = [*ROOT_SIZES, *DOF_KEYS, "body"]
+    if group == "robots":
+        allowed += TARGET_KEYS
+    _check_keys(part, allowed, where)
+    names: list[Any] = [tuple(key for key in ROOT_SIZES if key in part)]
+    for key in (*DOF_KEYS, *TARGET_KEYS):
+        joints = part.get(key)
+        if joints is None:
+            names.append(None)
+            continue
+        known = entity.joint_names
+        if key in DOF_KEYS:
+            known += entity.ball_joint_names
+        _check_keys(joints, known, f"{where}.{key}")
+        names.append(tuple(joints))
+    bodies = part.get("body")
+    if bodies is None:
+        names.append(None)
+    else:
+        _check_keys(bodies, entity.body_names, f"{where}.body")
+        for name, body in bodies.items():
+            _check_keys(body, ROOT_SIZES, f"{where}.body.{name}")
+        names.append(tuple((name, tuple(body)) for name, body in bodies.items()))
+    return tuple(names)
+
+
+def _fill(sim: Simulation, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
+    """Stack the numbers of worlds that name the same things, and check them."""
+    first = parts[0]
+    entity, path, worlds = update.entity, update.path, update.worlds
+
+    def stacked(values: list[Any], size: int | None, *keys: str) -> Tensor:
+        return _stack(sim, values, size, worlds, ".".join((path, *keys)))
+
+    for key, size in ROOT_SIZES.items():
+        if key in first:
+            update.root[key] = stacked([part[key] for part in parts], size, key)
+    for key in (*DOF_KEYS, *TARGET_KEYS):
+        if key not in first:
+            continue
+        dofs = [part[key] for part in parts]
+        singles = [name for name in first[key] if name in entity.joint_names]
+        balls = [name for name in first[key] if name not in entity.joint_names]
+        if singles:
+            ids = [entity.joint_names.index(name) for name in singles]
+            columns = _numbers(sim, dofs, singles, worlds, f"{path}.{key}")
+            update.joints[key] = (ids, columns)
+        if balls:
+            size = 4 if key == "dof_pos" else 3
+            ids = [entity.ball_joint_names.index(name) for name in balls]
+            columns = [
+                stacked([d[name] for d in dofs], size, key, name) for name in balls
+            ]
+            update.balls[key] = (ids, torch.stack(columns, dim=1))
+    for name, keys in first.get("body", {}).items():
+        update.bodies[name] = {
+            key: stacked(
+                [part["body"][name][key] for part in parts],
+                ROOT_SIZES[key],
+                "body",
+                name,
+                key,
+            )
+            for key in keys
+        }
+    return update
+
+
+def _stack(
+    sim: Simulation, values: list[Any], size: int | None, worlds: list[int], path: str
+) -> Tensor:
+    """Vectors of the worlds as one finite tensor, engine's dtype; (n, size)."""
+    try:
+        tensor = torch.stack(values) if isinstance(values[0], Tensor) else None
+    except (TypeError, RuntimeError):
+        tensor = None
+    if tensor is None:
+        rows = [_vector(value, size, f"states[{w}].{path}")
+                for w, value in zip(worlds, values, strict=True)]  # fmt: skip
+        tensor = torch.stack(rows)
+    if tensor.shape[1:] != (size,) or not tensor.dtype.is_floating_point:
+        for world, value in zip(worlds, values, strict=True):
+            _vector(value, size, f"states[{world}].{path}")
+    tensor = tensor.to(device=sim.device, dtype=sim.dtype)
+    finite = torch.isfinite(tensor)
+    if not bool(finite.all()):
+        row, column = (~finite).nonzero()[0]
+        raise InvalidInputError(
+            f"states[{worlds[int(row)]}].{path} must be finite, got "
+            f"{float(tensor[row, column])}. Nothing was written."
+        )
+    return tensor
+
+
+def _vector(value: Any, size: int | None, path: str) -> Tensor:
+    """One vector, or an error that names where it stands."""
+    try:
+        tensor = torch.as_tensor(value)
+        if tensor.dtype == torch.bool or tensor.dtype.is_complex:
+            raise TypeError(f"{tensor.dtype} is not a real number")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(
+            f"{path} must be {size} numbers, got {type(value).__name__}: {error}. "
+            "Nothing was written."
+        ) from error
+    if tuple(tensor.shape) != (size,):
+        raise ShapeError(
+            f"{path} must have shape ({size},), got {tuple(tensor.shape)}. Nothing was "
+            "written."
+        )
+    return tensor.to(torch.float64)
+
+
+def _numbers(
+    sim: Simulation, dofs: list[Dict], names: list[str], worlds: list[int], path: str
+) -> Tensor:
+    """The numbers of 1-DoF joints in all worlds; shape (n, joints)."""
+    rows = [[dof[name] for name in names] for dof in dofs]
+    try:
+        array = np.array(rows, dtype=np.float64)
+        fine = array.shape == (len(dofs), len(names))
+    except (TypeError, ValueError, RuntimeError):
+        array, fine = np.zeros(0), False
+    if not fine:
+        array = np.array(
+            [
+                [_number(value, f"states[{world}].{path}.{name}")
+                 for name, value in zip(names, row, strict=True)]
+                for world, row in zip(worlds, rows, strict=True)
+            ]
+        )  # fmt: skip
+    if not np.isfinite(array).all():
+        row, column = np.argwhere(~np.isfinite(array))[0]
+        raise InvalidInputError(
+            f"states[{worlds[row]}].{path}.{names[column]} must be finite, got "
+            f"{array[row, column]}. Nothing was written."
+        )
+    return torch.as_tensor(array, dtype=sim.dtype, device=sim.device)
+
+
+def _number(value: Any, path: str) -> float:
+    """One number, or an error that names where it stands."""
+    try:
+        if isinstance(value, str | bool):
+            raise TypeError("it is not a number")
+        array = np.asarray(value, dtype=np.float64)
+        if array.size == 1:
+            return float(array.reshape(()))
+        raise TypeError(f"it has shape {array.shape}")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InvalidInputError(
+            f"{path} must be one number, got {value!r}: {error}. Nothing was written."
+        ) from error
+
+
+def _check_keys(part: Any, known: Any, where: str) -> None:
+    """Raise unless `part` is a dictionary whose keys are all known."""
+    if not isinstance(part, Mapping):
+        raise InvalidInputError(
+            f"{where} must be a dictionary, got {type(part).__name__}. Nothing was "
+            "written."
+        )
+    for key in cast("Dict", part):
+        if key not in known:
+            raise UnknownNameError(
+                f"Unknown key {where}.{key}.{suggestion(str(key), known)} Nothing was "
+                "written."
+            )

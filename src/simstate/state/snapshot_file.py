@@ -1,0 +1,86 @@
+"""One file for a snapshot: an npz archive, written atomically, read without pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.errors import SnapshotError
+
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ValueError,
+    KeyError,
+    EOFError,
+    NotImplementedError,
+    UnicodeDecodeError,
+)
+
+
+def write_file(
+    path: Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> None:
+    """Write header and tensors beside the target, then put them in its place."""
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    arrays["digest"] = np.frombuffer(_digest(arrays), dtype=np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
+    path = path.absolute()
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        try:
+            file.write(buffer.getbuffer())
+            file.flush()
+            os.fsync(file.fileno())
+        except BaseException:
+            os.unlink(file.name)
+            raise
+    os.replace(file.name, path)
+
+
+def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors of a file, if it is whole and unaltered."""
+    if not path.is_file():
+        raise SnapshotError(f"There is no file {str(path)!r}.")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays: dict[str, np.ndarray] = {name: archive[name] for name in archive}
+        digest = arrays.pop("digest").tobytes()
+        whole = digest == _digest(arrays)
+        header: dict[str, Any] = json.loads(arrays.pop("header").tobytes())
+    except _UNREADABLE as error:
+        raise SnapshotError(
+            f"{str(path)!r} is not a whole snapshot: {error}. It may be cut off, "
+            "damaged or of another kind."
+        ) from error
+    if not whole:
+        raise SnapshotError(f"{str(path)!r} was altered: its checksum does not fit.")
+    if header.get("format") != kind:
+        raise SnapshotError(
+            f"{str(path)!r} has the format {header.get('format')!r}, not {kind!r}."
+        )
+    tensors = {name: torch.as_tensor(array.copy()) for name, array in arrays.items()}
+    return header, tensors
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """SHA-256 over names, types, shapes and bytes of the arrays."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
+        digest.update(array.tobytes())
+    return digest.digest()

@@ -1,0 +1,177 @@
+"""The unified state of many worlds: one tensor for each quantity, with names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from torch import Tensor
+
+from simstate.entity import Entity
+from simstate.errors import UnknownNameError, listed
+from simstate.ids import Index
+
+
+@dataclass(frozen=True)
+class EntityTensors:
+    """State of one entity in n worlds; points and axes as in simstate.state.types."""
+
+    joint_names: tuple[str, ...]
+    """The 1-DoF joints, in the order of the columns of dof_pos."""
+    ball_joint_names: tuple[str, ...]
+    """The ball joints, in the order of ball_quat."""
+    body_names: tuple[str, ...]
+    """The links, in the order of body_pos."""
+    pos: Tensor
+    """Origin of the root link, world axes [m]; shape (n, 3)."""
+    rot: Tensor
+    """Orientation of the root link, wxyz; shape (n, 4)."""
+    vel: Tensor
+    """Velocity of the root link's origin, world axes [m/s]; shape (n, 3)."""
+    ang_vel: Tensor
+    """Angular velocity of the root link, world axes [rad/s]; shape (n, 3)."""
+    dof_pos: Tensor
+    """Joint positions [rad or m]; shape (n, joints)."""
+    dof_vel: Tensor
+    """Joint velocities [rad/s or m/s]; shape (n, joints)."""
+    dof_pos_target: Tensor
+    """Position targets, NaN where a joint has none [rad or m]; shape (n, joints)."""
+    dof_vel_target: Tensor
+    """Velocity targets, NaN where a joint has none; shape (n, joints)."""
+    ball_quat: Tensor
+    """Orientations of the ball joints to their parents, wxyz; shape (n, balls, 4)."""
+    ball_ang_vel: Tensor
+    """Angular velocities of the ball joints, body axes [rad/s]; (n, balls, 3)."""
+    body_pos: Tensor
+    """Origins of the links, world axes [m]; shape (n, bodies, 3)."""
+    body_rot: Tensor
+    """Orientations of the links, wxyz; shape (n, bodies, 4)."""
+    body_vel: Tensor
+    """Velocities of the links' origins, world axes [m/s]; shape (n, bodies, 3)."""
+    body_ang_vel: Tensor
+    """Angular velocities of the links, world axes [rad/s]; (n, bodies, 3)."""
+
+    def reorder(self, joint_names: Sequence[str]) -> EntityTensors:
+        """The same state with the 1-DoF joints in another simulator's order.
+
+        Both sides must have the same joints; what is missing on either is named.
+        """
+        order = joint_order(self.joint_names, joint_names)
+        columns = ("dof_pos", "dof_vel", "dof_pos_target", "dof_vel_target")
+        return replace(
+            self,
+            joint_names=tuple(joint_names),
+            **{name: getattr(self, name)[:, order] for name in columns},
+        )
+
+    def rows(self, index: Index | int) -> EntityTensors:
+        """The state in some of the worlds."""
+        chosen = {name: getattr(self, name)[index] for name in TENSORS}
+        return replace(self, **chosen)
+
+
+TENSORS = tuple(
+    item.name for item in fields(EntityTensors) if not item.name.endswith("_names")
+)
+"""The names of the tensors of an EntityTensors."""
+
+
+@dataclass(frozen=True)
+class CameraTensors:
+    """Images and geometry of one camera in n worlds; see CameraState."""
+
+    rgb: Tensor
+    """Colour, uint8; shape (n, H, W, 3)."""
+    depth: Tensor
+    """Distance along the optical axis [m]; shape (n, H, W)."""
+    pos: Tensor
+    """Position, world axes [m]; shape (n, 3)."""
+    look_at: Tensor
+    """A point on the optical axis, 1 m in front, world axes [m]; shape (n, 3)."""
+    intrinsic: Tensor
+    """Pinhole matrix in pixels; shape (n, 3, 3)."""
+    extrinsic: Tensor
+    """World to camera, OpenCV's axes; shape (n, 4, 4)."""
+
+    def rows(self, index: Index | int) -> CameraTensors:
+        """The camera in some of the worlds."""
+        return CameraTensors(
+            *(getattr(self, item.name)[index] for item in fields(self))
+        )
+
+
+@dataclass(frozen=True)
+class TensorState:
+    """The unified state of n worlds. What comes out of a simulation is a copy."""
+
+    num_envs: int
+    objects: Mapping[str, EntityTensors]
+    """Entities that are not robots, by name."""
+    robots: Mapping[str, EntityTensors]
+    """Articulations with actuators, by name."""
+    cameras: Mapping[str, CameraTensors] = field(
+        default_factory=dict[str, CameraTensors]
+    )
+    """Cameras by name."""
+
+    @property
+    def entities(self) -> dict[str, EntityTensors]:
+        """Objects and robots together, by name."""
+        return {**self.objects, **self.robots}
+
+    def rows(self, index: Index, num_envs: int) -> TensorState:
+        """The state in some of the worlds."""
+        return TensorState(
+            num_envs,
+            {name: part.rows(index) for name, part in self.objects.items()},
+            {name: part.rows(index) for name, part in self.robots.items()},
+            {name: part.rows(index) for name, part in self.cameras.items()},
+        )
+
+
+_QUANTITIES = {
+    "dof_pos": "joint_pos",
+    "dof_vel": "joint_vel",
+    "dof_pos_target": "joint_pos_target",
+    "dof_vel_target": "joint_vel_target",
+    "ball_quat": "ball_joint_quat",
+    "ball_ang_vel": "ball_joint_ang_vel",
+    "body_pos": "body_link_pos_w",
+    "body_rot": "body_link_quat_w",
+    "body_vel": "body_link_lin_vel_w",
+    "body_ang_vel": "body_link_ang_vel_w",
+}
+"""The quantity behind each tensor; the root is the first body."""
+
+
+def read_entity(entity: Entity, index: Index) -> EntityTensors:
+    """A copy of an entity's state in the selected worlds."""
+    tensors = {
+        name: entity.data.read(quantity)[index].clone()
+        for name, quantity in _QUANTITIES.items()
+    }
+    root = {
+        name: tensors[f"body_{name}"][:, 0].clone()
+        for name in ("pos", "rot", "vel", "ang_vel")
+    }
+    return EntityTensors(
+        joint_names=entity.joint_names,
+        ball_joint_names=entity.ball_joint_names,
+        body_names=entity.body_names,
+        **root,
+        **tensors,
+    )
+
+
+def joint_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
+    """Where each wanted joint is; a joint missing on either side raises."""
+    missing = [name for name in want if name not in have]
+    extra = [name for name in have if name not in want]
+    if missing or extra or len(set(want)) != len(want):
+        repeated = sorted({name for name in want if list(want).count(name) > 1})
+        raise UnknownNameError(
+            "The joints of the two sides differ. Only in the order that was asked for: "
+            f"{listed(missing)}. Only in the state: {listed(extra)}. "
+            f"Asked for more than once: {listed(repeated)}."
+        )
+    return [list(have).index(name) for name in want]
