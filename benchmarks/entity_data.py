@@ -11,7 +11,7 @@ from mujoco import batch
 from rich.table import Table
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
-from timing import Timing, interleaved
+from timing import interleaved
 
 SUBSTEPS = 4
 KEYFRAMES = {"quadruped": "home", "humanoid": "stand"}
@@ -81,7 +81,7 @@ def stepping(table: Table, results: dict[str, float]) -> None:
                 f"{work / timing['ours'].median / 1e3:,.1f} k world-steps/s",
                 f"{work / timing['bare'].median / 1e3:,.1f} k world-steps/s",
                 f"{ratio:.3f} × bare mujoco.batch",
-                _spread(timing["ours"]),
+                timing["ours"].spread_text,
             )
         growth = per_step[-1] / per_step[0]
         results[f"{model}: time per world-step, 4096 / 64"] = growth
@@ -122,7 +122,7 @@ def reading(table: Table, results: dict[str, float]) -> None:
         f"{fresh:,.0f} µs",
         f"{MJLAB_NINE_US:,} µs (mjlab)",
         f"1/{MJLAB_NINE_US / fresh:.0f} of mjlab",
-        _spread(timing["fresh"]),
+        timing["fresh"].spread_text,
     )
     table.add_row("one of them again in the same state", f"{again:.2f} µs", "", "", "")
 
@@ -145,7 +145,3 @@ def importing(table: Table, results: dict[str, float]) -> None:
     results["import without torch [s]"] = best
     table.add_row("import simstate, without torch", f"{best:.2f} s", "", "", "")
     table.add_row("  … loads warp", loaded, "", "", "")
-
-
-def _spread(timing: Timing) -> str:
-    return f"± {100 * timing.spread:.0f} %"

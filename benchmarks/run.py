@@ -9,6 +9,7 @@ from pathlib import Path
 
 import mujoco
 import torch
+import unified_state
 from rich.console import Console
 from rich.table import Table
 
@@ -25,7 +26,13 @@ def main() -> None:
     for header in ("what", "simstate", "other", "ratio", "spread"):
         table.add_column(header)
     results: dict[str, float] = {}
-    for part in (entity_data.importing, entity_data.reading, entity_data.stepping):
+    parts = (
+        entity_data.importing,
+        entity_data.reading,
+        entity_data.stepping,
+        unified_state.converting,
+    )
+    for part in parts:
         part(table, results)
     Console(width=140).print(table)
     if args.json:

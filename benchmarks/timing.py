@@ -21,6 +21,11 @@ class Timing:
         """Half the distance of the quartiles, relative to the median."""
         return (self.high - self.low) / (2 * self.median)
 
+    @property
+    def spread_text(self) -> str:
+        """The spread as it stands in a table."""
+        return f"± {100 * self.spread:.0f} %"
+
 
 def interleaved(
     calls: dict[str, Callable[[], object]], repeats: int

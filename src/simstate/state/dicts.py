@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import gc
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, SupportsIndex, cast, overload
 
 import torch
@@ -17,6 +19,20 @@ from simstate.state.types import (
     RobotState,
     State,
 )
+
+_CHUNK = 64
+
+
+@contextmanager
+def _collector_paused() -> Generator[None]:
+    """Keep the garbage collector from walking many new objects again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class StateList(Sequence[State]):
@@ -46,6 +62,12 @@ class StateList(Sequence[State]):
         if isinstance(index, slice):
             return [self._state(i) for i in range(len(self))[index]]
         return self._state(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[State]:
+        for start in range(0, len(self), _CHUNK):
+            with _collector_paused():
+                states = self[start : start + _CHUNK]
+            yield from states
 
     def __setitem__(self, index: SupportsIndex, state: State) -> None:
         self._built[range(len(self))[index]] = state

@@ -23,13 +23,17 @@ from simstate.errors import (
 )
 from simstate.simulation import Simulation
 
-GROUPS = ("objects", "robots", "cameras")
+Dict = Mapping[str, Any]
+
 ROOT_SIZES = {"pos": 3, "rot": 4, "vel": 3, "ang_vel": 3}
 DOF_KEYS = ("dof_pos", "dof_vel")
 TARGET_KEYS = ("dof_pos_target", "dof_vel_target")
-CAMERA_KEYS = ("rgb", "depth", "pos", "look_at", "intrinsic", "extrinsic")
 
-Dict = Mapping[str, Any]
+# Dictionaries whose keys are what is allowed: a whole set of keys is compared at once.
+_GROUPS: Dict = dict.fromkeys(("objects", "robots", "cameras"))
+_CAMERA: Dict = dict.fromkeys(("rgb", "depth", "pos", "look_at", "intrinsic", "extrinsic"))
+_OBJECT: Dict = dict.fromkeys((*ROOT_SIZES, *DOF_KEYS, "body"))
+_ROBOT: Dict = dict.fromkeys((*_OBJECT, *TARGET_KEYS))
 
 
 @dataclass
@@ -60,11 +64,12 @@ class EntityUpdate:
 def parse_states(sim: Simulation, states: Sequence[Any]) -> list[EntityUpdate]:
     """The updates that a list of states asks for, every one of them checked."""
     found: dict[tuple[str, Any], tuple[EntityUpdate, list[Dict]]] = {}
+    known = _Known(sim)
     for world, state in enumerate(states):
-        for group, name, part in _entities_of(sim, state, world):
+        for group, name, part in _entities_of(known, state, world):
             path = f"{group}.{name}"
             entity = sim.scene[name]
-            signature = _signature(entity, group, part, f"states[{world}].{path}")
+            signature = _signature(known, name, group, part, f"states[{world}].{path}")
             key = (name, signature)
             if key not in found:
                 found[key] = (EntityUpdate(entity, [], path), [])
@@ -74,50 +79,60 @@ def parse_states(sim: Simulation, states: Sequence[Any]) -> list[EntityUpdate]:
     return [_fill(sim, update, parts) for update, parts in found.values()]
 
 
-def _entities_of(
-    sim: Simulation, state: Any, world: int
-) -> list[tuple[str, str, Dict]]:
+class _Known:
+    """The names that a simulation has, as dictionaries for `_check_keys`."""
+
+    def __init__(self, sim: Simulation) -> None:
+        entities = sim.scene.items()
+        self.groups = {
+            "objects": dict.fromkeys(n for n, e in entities if not e.is_robot),
+            "robots": dict.fromkeys(n for n, e in entities if e.is_robot),
+            "cameras": dict.fromkeys(sim.cameras),
+        }
+        self.joints = {n: dict.fromkeys(e.joint_names) for n, e in entities}
+        self.dofs = {
+            n: dict.fromkeys(e.joint_names + e.ball_joint_names) for n, e in entities
+        }
+        self.bodies = {n: dict.fromkeys(e.body_names) for n, e in entities}
+
+
+def _entities_of(known: _Known, state: Any, world: int) -> list[tuple[str, str, Dict]]:
     """The entities that a state names, each with its group and its dictionary."""
     where = f"states[{world}]"
-    _check_keys(state, GROUPS, where)
+    _check_keys(state, _GROUPS, where)
     found: list[tuple[str, str, Dict]] = []
     for group in ("objects", "robots"):
         members = state.get(group, {})
-        known = [n for n, e in sim.scene.items() if e.is_robot == (group == "robots")]
-        _check_keys(members, known, f"{where}.{group}")
+        _check_keys(members, known.groups[group], f"{where}.{group}")
         found += [(group, name, part) for name, part in members.items()]
     cameras = state.get("cameras", {})
-    _check_keys(cameras, list(sim.cameras), f"{where}.cameras")
+    _check_keys(cameras, known.groups["cameras"], f"{where}.cameras")
     for name, camera in cameras.items():
-        _check_keys(camera, CAMERA_KEYS, f"{where}.cameras.{name}")
+        _check_keys(camera, _CAMERA, f"{where}.cameras.{name}")
     return found
 
 
-def _signature(entity: Entity, group: str, part: Any, where: str) -> Any:
+def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> Any:
     """What a dictionary names: equal for worlds that can be handled together."""
-    allowed = [*ROOT_SIZES, *DOF_KEYS, "body"]
-    if group == "robots":
-        allowed += TARGET_KEYS
-    _check_keys(part, allowed, where)
+    _check_keys(part, _ROBOT if group == "robots" else _OBJECT, where)
     names: list[Any] = [tuple(key for key in ROOT_SIZES if key in part)]
     for key in (*DOF_KEYS, *TARGET_KEYS):
         joints = part.get(key)
         if joints is None:
             names.append(None)
             continue
-        known = entity.joint_names
-        if key in DOF_KEYS:
-            known += entity.ball_joint_names
-        _check_keys(joints, known, f"{where}.{key}")
+        allowed = known.dofs if key in DOF_KEYS else known.joints
+        _check_keys(joints, allowed[name], f"{where}.{key}")
         names.append(tuple(joints))
     bodies = part.get("body")
     if bodies is None:
         names.append(None)
     else:
-        _check_keys(bodies, entity.body_names, f"{where}.body")
-        for name, body in bodies.items():
-            _check_keys(body, ROOT_SIZES, f"{where}.body.{name}")
-        names.append(tuple((name, tuple(body)) for name, body in bodies.items()))
+        _check_keys(bodies, known.bodies[name], f"{where}.body")
+        for link, body in bodies.items():
+            if type(body) is not dict or not body.keys() <= ROOT_SIZES.keys():
+                _check_keys(body, ROOT_SIZES, f"{where}.body.{link}")
+        names.append(tuple([(link, *body) for link, body in bodies.items()]))
     return tuple(names)
 
 
@@ -250,8 +265,10 @@ def _number(value: Any, path: str) -> float:
         ) from error
 
 
-def _check_keys(part: Any, known: Any, where: str) -> None:
-    """Raise unless `part` is a dictionary whose keys are all known."""
+def _check_keys(part: Any, known: Dict, where: str) -> None:
+    """Raise unless `part` is a dictionary whose keys are all among those of `known`."""
+    if type(part) is dict and part.keys() <= known.keys():
+        return
     if not isinstance(part, Mapping):
         raise InvalidInputError(
             f"{where} must be a dictionary, got {type(part).__name__}. Nothing was "
