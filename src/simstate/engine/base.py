@@ -23,6 +23,26 @@ EVOLVING_FIELDS = STATE_FIELDS[: STATE_FIELDS.index("qacc_warmstart") + 1]
 """The state fields that a step changes, the first ones; the others are inputs."""
 
 
+_DERIVED_CONSTANTS = (
+    "body_subtreemass",
+    "body_invweight0",
+    "dof_invweight0",
+    "tendon_length0",
+    "tendon_invweight0",
+    "actuator_acc0",
+    "geom_aabb",
+    "geom_rbound",
+    "eq_data",
+    "cam_pos0",
+    "cam_poscom0",
+    "cam_mat0",
+    "light_pos0",
+    "light_poscom0",
+    "light_dir0",
+)
+"""The model parameters that set_const computes, on every engine."""
+
+
 class Engine(ABC):
     """`num_envs` copies of one model, stepped together.
 
@@ -33,6 +53,8 @@ class Engine(ABC):
 
     name: str
     dtype: torch.dtype
+    _more_derived_constants: tuple[str, ...] = ()
+    """Those that this engine has beyond the common ones."""
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, device: torch.device
@@ -174,6 +196,11 @@ class Engine(ABC):
     @abstractmethod
     def _expand(self, name: str) -> Tensor:
         """Give a model parameter values of its own in each world."""
+
+    def derived_constants(self) -> list[str]:
+        """The parameters that set_const computes, as far as the model has any."""
+        names = (*_DERIVED_CONSTANTS, *self._more_derived_constants)
+        return [name for name in names if np.size(model_value(self.model, name))]
 
     @abstractmethod
     def set_const(self, env_ids: Tensor | None) -> None:

@@ -39,6 +39,13 @@ class NativeEngine(Engine):
 
     name = "native"
     dtype = torch.float64
+    _more_derived_constants = (
+        "dof_M0",
+        "dof_length",
+        "actuator_length0",
+        "geom_sameframe",
+        "bvh_aabb",
+    )
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))
@@ -135,6 +142,8 @@ class NativeEngine(Engine):
         """Run mj_setConst in these worlds; the state is not touched."""
         with _QUIET:
             self.batch.set_const(_ids(env_ids))
+        for name in self.derived_constants():
+            self.expand(name)  # the batch did: now they are known to be per world
 
     def _tell_warnings(self, risen: np.ndarray) -> None:
         """Tell of warnings in the last step that are not about a bad state."""

@@ -54,24 +54,6 @@ def initialise(device: torch.device) -> None:
 
 
 _LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
-_DERIVED_CONSTANTS = (
-    "body_subtreemass",
-    "body_invweight0",
-    "dof_invweight0",
-    "tendon_length0",
-    "tendon_invweight0",
-    "actuator_acc0",
-    "geom_aabb",
-    "geom_rbound",
-    "eq_data",
-    "cam_pos0",
-    "cam_poscom0",
-    "cam_mat0",
-    "light_pos0",
-    "light_poscom0",
-    "light_dir0",
-)
-"""The model parameters that set_const computes."""
 
 
 class WarpEngine(Engine):
@@ -287,12 +269,7 @@ class WarpEngine(Engine):
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Recompute the derived constants, in these worlds; the state is kept."""
-        names = [
-            name
-            for name in _DERIVED_CONSTANTS
-            if np.size(model_value(self.model, name))
-        ]
-        kept = {name: self.expand(name).clone() for name in names}
+        kept = {name: self.expand(name).clone() for name in self.derived_constants()}
         self._run("set_const", lambda: mjw.set_const(self.warp_model, self.warp_data))
         others = self._others(env_ids)
         if others is not None:

@@ -31,7 +31,9 @@ TARGET_KEYS = ("dof_pos_target", "dof_vel_target")
 
 # Dictionaries whose keys are what is allowed: a whole set of keys is compared at once.
 _GROUPS: Dict = dict.fromkeys(("objects", "robots", "cameras"))
-_CAMERA: Dict = dict.fromkeys(("rgb", "depth", "pos", "look_at", "intrinsic", "extrinsic"))
+_CAMERA: Dict = dict.fromkeys(
+    ("rgb", "depth", "pos", "look_at", "intrinsic", "extrinsic")
+)
 _OBJECT: Dict = dict.fromkeys((*ROOT_SIZES, *DOF_KEYS, "body"))
 _ROBOT: Dict = dict.fromkeys((*_OBJECT, *TARGET_KEYS))
 

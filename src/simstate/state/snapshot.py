@@ -125,6 +125,8 @@ def restore_snapshot(sim: Simulation, snapshot: Snapshot, rows: Selection) -> No
     for name, tensor in sim.engine.expanded.items():
         if name not in snapshot.parameters:
             shared = torch.as_tensor(model_value(sim.model, name))
+            # bvh_aabb holds the bodies' boxes alone, the first of the model's.
+            shared = shared[: tensor.shape[1]] if tensor.ndim > 1 else shared
             tensor[rows.index] = shared.to(tensor)
     state = snapshot.state.to(device=sim.device, dtype=sim.dtype)
     sim.write_rows(state, rows)
