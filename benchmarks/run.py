@@ -9,11 +9,11 @@ from pathlib import Path
 
 import mujoco
 import torch
-import unified_state
 from rich.console import Console
 from rich.table import Table
 
 import entity_data
+import unified_state
 
 
 def main() -> None:

@@ -28,15 +28,22 @@ class Timing:
 
 
 def interleaved(
-    calls: dict[str, Callable[[], object]], repeats: int
+    calls: dict[str, Callable[[], object]],
+    repeats: int,
+    prepare: dict[str, Callable[[], object]] | None = None,
 ) -> dict[str, Timing]:
-    """Time each call in turn, `repeats` times over, after one round to warm up."""
+    """Time each call in turn, `repeats` times over, after one round to warm up.
+
+    What `prepare` has for a call runs before it and is not timed.
+    """
+    prepare = prepare or {}
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
     for round_ in range(repeats):
         names = list(calls) if round_ % 2 else list(calls)[::-1]
         for name in names:
+            prepare.get(name, lambda: None)()
             start = time.perf_counter()
             calls[name]()
             times[name].append(time.perf_counter() - start)

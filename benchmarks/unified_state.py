@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from rich.table import Table
-from timing import interleaved
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from timing import interleaved
 
 JOINTS = 19
 REFERENCE_MS = {"out": 2100, "back": 2850}
-"""MetaSim's conversions of the same size on a 2-core machine, in milliseconds."""
+"""MetaSim's conversions of the same size, measured elsewhere on 2 cores, [ms]."""
 
 
 def chain() -> str:
@@ -61,7 +61,7 @@ def converting(table: Table, results: dict[str, float]) -> None:
         table.add_row(
             f"{name}, 1024 worlds",
             f"{taken:.1f} ms",
-            f"{reference} ms (MetaSim)" if reference else "",
+            f"{reference} ms (MetaSim, another run)" if reference else "",
             f"1/{reference / taken:.0f} of MetaSim" if reference else "",
             timing[name].spread_text,
         )

@@ -80,6 +80,8 @@ class Freshness:
         self, name: str, rows: Selection, columns: Index | None, values: Tensor
     ) -> None:
         """Write a state field in some worlds, and mark just those as behind."""
+        if not rows.count or not values.numel():
+            return
         self.observe()
         tensor = self.engine.field(name)
         assign(tensor, rows.index, columns, values.to(tensor.dtype))
@@ -88,7 +90,7 @@ class Freshness:
     def written(self, name: str, rows: Selection) -> None:
         """Take note of a write to a watched tensor in these worlds alone."""
         watched = self._by_name.get(name)
-        if watched is None or not rows.count:
+        if watched is None:
             return
         watched.version = watched.tensor._version
         env_ids = None if rows.is_all else rows.tensor(self.engine.device)

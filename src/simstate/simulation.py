@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -61,8 +62,7 @@ class Simulation:
         on_divergence: OnDivergence = "raise",
         seed: int = 0,
     ) -> None:
-        if num_envs < 1:
-            raise InvalidInputError(f"num_envs must be ≥ 1, got {num_envs}.")
+        num_envs = _positive("num_envs", num_envs)
         _one_of("freshness", freshness, ("auto", "strict", "off"))
         _one_of("on_divergence", on_divergence, ("raise", "mask"))
         built = build_scene(scene)
@@ -70,7 +70,7 @@ class Simulation:
         """The compiled scene, on the host. To change physics, use `expand`."""
         self.num_envs = num_envs
         self.on_divergence: OnDivergence = on_divergence
-        self.engine = make_engine(built.model, num_envs, engine, torch.device(device))
+        self.engine = make_engine(built.model, num_envs, engine, _as_device(device))
         self.device = self.engine.device
         self.dtype = self.engine.dtype
         self.rng = torch.Generator(device=self.device).manual_seed(seed)
@@ -92,6 +92,7 @@ class Simulation:
         self._camera_cfgs = built.cameras
         self._cameras: SceneCameras | None = None
         self.reset()
+        self.forward()
 
     @property
     def cameras(self) -> SceneCameras:
@@ -147,8 +148,7 @@ class Simulation:
         Accelerations and forces are then those of the last dynamics evaluation, at
         the state before the last of the n steps. Worlds in `diverged` do not move.
         """
-        if n < 1:
-            raise InvalidInputError(f"n must be ≥ 1, got {n}.")
+        n = _positive("n", n)
         alive = self._alive()
         bad = self.engine.step(n, alive)
         self.fresh.stepped(alive)
@@ -173,6 +173,8 @@ class Simulation:
         rows = self.select_envs(env_ids)
         if not rows.count:
             return
+        for entity in self.scene.values():
+            entity.check_defaults(rows.index)
         self.write_state(self._default_row, rows.index)
         if self._some_diverged:
             self.mark_diverged(torch.zeros_like(self.diverged[rows.index]), rows)
@@ -299,6 +301,28 @@ class Simulation:
         }
 
 
-def _one_of(what: str, value: str, allowed: tuple[str, ...]) -> None:
+def _one_of(what: str, value: object, allowed: tuple[str, ...]) -> None:
     if value not in allowed:
-        raise unknown_name(what, value, allowed)
+        raise unknown_name(what, str(value), allowed)
+
+
+def _positive(what: str, value: object) -> int:
+    """A whole number of at least 1."""
+    try:
+        number = operator.index(value)  # pyright: ignore[reportArgumentType]
+    except TypeError:
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise InvalidInputError(
+            f"{what} must be ≥ 1 and a whole number, got {value!r}."
+        )
+    return number
+
+
+def _as_device(device: str | torch.device) -> torch.device:
+    try:
+        return torch.device(device)
+    except (RuntimeError, TypeError) as error:
+        raise InvalidInputError(
+            f"device must be 'cpu' or 'cuda', as torch names them, got {device!r}."
+        ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -292,7 +293,8 @@ def test_the_live_state_may_be_written_to_other_worlds() -> None:
 def test_parameters_are_written_by_what_they_name(model: str, name: str) -> None:
     sim = simulated(SOURCES[model])
     robot = sim.scene["robot"]
-    parameter = WRITERS[name].removeprefix('sim.expand("').removesuffix('")')
+    remedy = EntityData.quantities[name].remedy
+    (parameter,) = re.findall(r'sim\.expand\("(\w+)"\)', remedy)
     ids = robot.index.joints.ids if "joint" in name else robot.index.bodies.ids
     value = robot.data.read(name).clone()
     value[1] *= 1.25
@@ -677,9 +679,9 @@ def test_assigning_to_a_quantity_raises_and_names_the_writer(
     robot = mixed.scene["robot"]
     quantity = EntityData.quantities[name]
     value = torch.zeros_like(robot.data.read(name))
-    with refused(mixed, name, quantity.writer or "no writer"):
+    with refused(mixed, name, quantity.remedy.format(entity="robot")):
         setattr(robot.data, name, value)
-    with refused(mixed, name, quantity.writer or "no writer"):
+    with refused(mixed, name, quantity.remedy.format(entity="robot")):
         setattr(robot.data, name, 0.0)
 
 
@@ -740,7 +742,7 @@ def test_a_write_into_a_copy_raises_at_the_next_read(
     kept = data.read(name).clone()
     data.read(name)[0] = 7.0
     quantity = EntityData.quantities[name]
-    with refused(mixed, name, quantity.writer or "no writer"):
+    with refused(mixed, name, quantity.remedy.format(entity="robot")):
         data.read(name)
     torch.testing.assert_close(data.read(name), kept, rtol=0, atol=0, equal_nan=True)
 

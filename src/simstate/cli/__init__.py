@@ -29,6 +29,9 @@ def main(args: list[str] | None = None) -> int:
     )
     try:
         return command.execute()
+    except KeyboardInterrupt:
+        report_error(SimStateError("interrupted before the command was done."))
+        return 130
     except SimStateError as error:
         if command.debug:
             raise

@@ -54,8 +54,10 @@ class Run:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        if not self.seconds > 0:
-            raise InvalidInputError(f"--seconds must be > 0, got {self.seconds}.")
+        if not 0 < self.seconds < float("inf"):
+            raise InvalidInputError(
+                f"--seconds must be > 0 and finite, got {self.seconds}."
+            )
         out = console()
         scene = scene_of(self.model)
         sim = Simulation(

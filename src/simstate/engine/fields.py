@@ -80,7 +80,14 @@ class RawData:
     """
 
     def __init__(self, reader: FieldReader) -> None:
-        self.reader = reader
+        object.__setattr__(self, "reader", reader)
+
+    reader: FieldReader
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in FIELDS:
+            raise unavailable_field(name)
+        object.__setattr__(self, name, value)
 
     time = _state(behind=Stage.ACCELERATION)
     """Simulation time [s]; shape (num_envs,)."""

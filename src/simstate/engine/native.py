@@ -51,11 +51,8 @@ class NativeEngine(Engine):
         super().__init__(model, num_envs, torch.device("cpu"))
         if cfg.num_threads < 0:
             raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
-        sleeps = model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value
-        threads = cfg.num_threads or len(os.sched_getaffinity(0))
-        self.batch = batch.Batch(
-            _without_reset(model), num_envs, threads, persistent=bool(sleeps)
-        )
+        threads = cfg.num_threads or _available_cpus()
+        self.batch = batch.Batch(_without_reset(model), num_envs, threads)
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
@@ -66,6 +63,8 @@ class NativeEngine(Engine):
         """Which warning counters rose in the last step; None: none did."""
         # NumPy's calls cost less than torch's, which tells for few worlds.
         self._evolving = self.batch.state[:, : self.num_evolving]
+        mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
+        self._mocap = self.batch.state[:, mocap]
         self._before = self.before.numpy()
         self._after = np.zeros_like(self._before)
 
@@ -110,9 +109,11 @@ class NativeEngine(Engine):
         flat = self._after.reshape(-1)
         # If the squares add up to less, no number is too great; NaN compares as false.
         fine = bool(np.dot(flat, flat) <= MAX_VALUE**2)
+        fine = fine and bool((np.abs(self._mocap) <= MAX_VALUE).all())
         if fine and self._risen is None:
             return None
         bad = ~(np.abs(self._after) <= MAX_VALUE).all(axis=1)
+        bad |= ~(np.abs(self._mocap) <= MAX_VALUE).all(axis=1)
         if self._risen is not None:
             bad |= self._risen[:, _FIRST_BAD:].any(axis=1)
         return torch.from_numpy(bad) if bad.any() else None
@@ -166,6 +167,13 @@ def _without_reset(model: mujoco.MjModel) -> mujoco.MjModel:
     model = copy.copy(model)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
     return model
+
+
+def _available_cpus() -> int:
+    """The CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS, Windows
 
 
 def _ids(env_ids: Tensor | None) -> np.ndarray | None:

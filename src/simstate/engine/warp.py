@@ -65,9 +65,9 @@ class WarpEngine(Engine):
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, device: torch.device, cfg: WarpCfg
     ) -> None:
-        super().__init__(model, num_envs, device)
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
+        super().__init__(model, num_envs, device)
         initialise(device)
         self._warp_device = wp.device_from_torch(device)
         try:
@@ -155,7 +155,7 @@ class WarpEngine(Engine):
 
     def _find_bad(self) -> Tensor | None:
         """Worlds whose state or controls are bad; Warp clips a NaN control silently."""
-        values = self._gathered((*EVOLVING_FIELDS, "ctrl"))
+        values = self._gathered((*EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat"))
         if greatest(values) <= MAX_VALUE:
             return None
         return ~(values.abs() <= MAX_VALUE).all(dim=1)
@@ -210,14 +210,16 @@ class WarpEngine(Engine):
                 compute()
                 return
             stream = wp.stream_from_torch(torch.cuda.current_stream(self.device))
-            with wp.ScopedStream(stream):
-                if key not in self._graphs:
+            if key not in self._graphs:
+                with wp.ScopedStream(stream):
                     compute()  # compiles and loads what the capture will record
-                    with wp.ScopedCapture() as capture:
-                        compute()
-                    self._graphs[key] = capture.graph
-                else:
-                    wp.capture_launch(self._graphs[key])
+                # CUDA does not capture on the default stream, which torch's may be.
+                own = wp.ScopedStream(wp.Stream(self._warp_device))
+                with own, wp.ScopedCapture() as capture:
+                    compute()
+                self._graphs[key] = capture.graph
+            else:
+                wp.capture_launch(self._graphs[key], stream=stream)
 
     def _tell_overflow(self) -> None:
         """Warn once of each kind of buffer that was too small: contacts were lost."""

@@ -37,10 +37,11 @@ from simstate.entity.frames import (
     vel_w,
 )
 from simstate.entity.quantity import Quantity
-from simstate.errors import ModelError
+from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
 from simstate.math import quaternion
 from simstate.scene import EntityIndex
+from simstate.scene.index import TargetInputs
 
 if TYPE_CHECKING:
     from simstate.simulation import Simulation
@@ -246,7 +247,7 @@ class EntityData:
     joint_pos_limits = Quantity(
         j.joint_pos_limits, subject="joint", kind="pos_limits", unit="rad or m",
         shape=("num_joints", 2), reads=(), parameters=("jnt_range", "jnt_limited"),
-        writer='sim.expand("jnt_range")',
+        remedy='use sim.expand("jnt_range")[:] = …',
     )  # fmt: skip
     """Lower and upper limit of each joint, infinite where it has none [rad or m];
     (num_envs, num_joints, 2)."""
@@ -435,9 +436,18 @@ class EntityData:
         self.stored: dict[str, Tensor] = {}
         self._cacc: tuple[int, Tensor] | None = None
         self._live: tuple[int, set[int]] | None = None
+        self._sealed = True
+
+    def __setattr__(self, name: str, value: object) -> None:
+        known = name in self.__dict__ or hasattr(type(self), name)
+        if self.__dict__.get("_sealed") and not known:
+            raise unknown_name("quantity", name, EntityData.quantities)
+        object.__setattr__(self, name, value)
 
     def read(self, name: str) -> Tensor:
         """A quantity by name."""
+        if name not in EntityData.quantities:
+            raise unknown_name("quantity", name, EntityData.quantities)
         return EntityData.quantities[name].__get__(self, EntityData)
 
     def raw(self, name: str) -> Tensor:
@@ -482,10 +492,18 @@ class EntityData:
         return self._picks[frame]
 
     def target_inputs(self, kind: str) -> tuple[Index, Index, Tensor]:
-        """Joints, columns of ctrl and control per unit of one kind of target."""
-        inputs = getattr(self.index, f"{kind}_inputs")
-        scale = torch.tensor(inputs.scale, dtype=self.dtype, device=self.engine.device)
+        """Joints, columns of ctrl and control per unit of one kind of target.
+
+        The last has shape (num_envs or 1, inputs): it follows gears and gains that
+        differ from world to world.
+        """
+        inputs: TargetInputs = getattr(self.index, f"{kind}_inputs")
         device = self.engine.device
+        scale = self.parameter("actuator_gear")[:, list(inputs.outputs), 0]
+        if kind == "effort":
+            gain = self.parameter("actuator_gainprm")[:, list(inputs.actuators), 0]
+            counts = torch.tensor(inputs.has_gain, dtype=torch.bool, device=device)
+            scale = 1.0 / (scale * torch.where(counts, gain, torch.ones_like(gain)))
         return as_index(inputs.joints, device), as_index(inputs.ctrl, device), scale
 
     def remember(self, name: str, token: int, value: Tensor) -> Tensor:

@@ -245,8 +245,9 @@ class Entity(EntityWriters):
 
     def sensor(self, name: str) -> Tensor:
         """The readings of one sensor, MuJoCo's units and axes; (num_envs, dim)."""
-        (found,), _ = _find([name], self.sensor_names, "sensor", True)
-        sensor = self.index.sensors.ids[found]
+        if name not in self.sensor_names:
+            raise unknown_name("sensor", name, self.sensor_names)
+        sensor = self.index.sensors.ids[self.sensor_names.index(name)]
         first, width = (
             self.sim.model.sensor_adr[sensor],
             self.sim.model.sensor_dim[sensor],
@@ -299,7 +300,7 @@ class SceneEntities(Mapping[str, Entity]):
 
     def __getitem__(self, name: str) -> Entity:
         if name not in self._entities:
-            raise unknown_name("entity", name, self._entities)
+            raise unknown_name("entity", str(name), self._entities)
         return self._entities[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -316,6 +317,8 @@ def _find(
     patterns: Patterns, names: Sequence[str], kind: str, preserve_order: bool
 ) -> tuple[list[int], list[str]]:
     """Positions and names of what matches, each once."""
+    if not isinstance(patterns, str | Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise unknown_name(f"{kind} (a name or a regex)", str(patterns), names)
     if preserve_order:
         ordered = [patterns] if isinstance(patterns, str) else list(patterns)
         found = [name for one in ordered for name in matching(one, names, kind)]

@@ -242,6 +242,17 @@ def ang_acc_w(frame: Frame) -> Quantity:
     )  # fmt: skip
 
 
+_WHOLE_WRITERS = {
+    ("root", "link", "pose"): "write_root_link_pose_to_sim",
+    ("root", "link", "vel"): "write_root_link_velocity_to_sim",
+    ("root", "com", "pose"): "write_root_com_pose_to_sim",
+    ("root", "com", "vel"): "write_root_com_velocity_to_sim",
+    ("body", "link", "pose"): "write_body_link_pose_to_sim",
+    ("body", "link", "vel"): "write_body_link_velocity_to_sim",
+}
+"""What writes the pose or the velocity that a quantity is a part of."""
+
+
 def _in_base(frame: Frame, world_name: str) -> Compute:
     """The vector of that name, along the root link's axes."""
     return lambda data: quaternion.rotate_inverse(
@@ -266,6 +277,10 @@ def _declare(
 ) -> Quantity:
     """A quantity of a frame; what all of them have in common is said here."""
     oriented = kind in ("pose", "quat") and frame.local_quat
+    whole = {"pos": "pose", "quat": "pose", "lin_vel": "vel", "ang_vel": "vel"}.get(
+        kind
+    )
+    remedy = _WHOLE_WRITERS.get((frame.subject, frame.point, whole or ""), "")
     return Quantity(
         compute,
         subject=frame.subject,
@@ -278,6 +293,7 @@ def _declare(
         reads=reads,
         parameters=(frame.local_quat,) if oriented else (),
         writer=writer,
+        remedy="" if writer or not remedy else f"use {{entity}}.{remedy}(…)",
         when=when,
         evaluates=evaluates,
     )

@@ -54,6 +54,7 @@ def stored(
         lambda data: data.stored[name],
         subject=subject, kind=kind, axes=axes, axes_in_name=False, unit=unit,
         shape=shape, reads=(), writer=writer,
+        remedy="" if writer else f"write into it: {{entity}}.data.{name}[:] = …",
     )  # fmt: skip
 
 
@@ -62,7 +63,7 @@ def target(kind: str, unit: str, writer: str, inputs: str) -> Quantity:
     return Quantity(
         lambda data: _targets(data, inputs),
         subject="joint", kind=kind, unit=unit, shape=("num_joints",), reads=("ctrl",),
-        writer=writer,
+        parameters=("actuator_gear", "actuator_gainprm"), writer=writer,
     )  # fmt: skip
 
 
@@ -107,7 +108,7 @@ def parameter(
     return Quantity(
         lambda data: _per_world(data, name, data.columns(columns)),
         subject=subject, kind=kind, unit=unit, shape=shape, reads=(),
-        parameters=(name,), writer=f'sim.expand("{name}")',
+        parameters=(name,), remedy=f'use sim.expand("{name}")[:] = …',
     )  # fmt: skip
 
 

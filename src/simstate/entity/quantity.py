@@ -54,6 +54,7 @@ class Quantity:
         axes_text: str = "",
         parameters: tuple[str, ...] = (),
         writer: str = "",
+        remedy: str = "",
         when: str = "now",
         evaluates: bool = False,
     ) -> None:
@@ -73,6 +74,10 @@ class Quantity:
         """Model parameters that it depends on; live if they were expanded."""
         self.writer = writer
         """The method of Entity that writes it; "" if it is not state."""
+        computed = "it is computed from the state and has no writer of its own"
+        written = f"use {{entity}}.{writer}(…)" if writer else computed
+        self.remedy = remedy or written
+        """What to do instead of assigning to it."""
         self.when = when
         """The instant that it describes, in words."""
         self.evaluates = evaluates
@@ -133,12 +138,10 @@ class Quantity:
         raise InvalidInputError(self._written_message(data))
 
     def _written_message(self, data: EntityData) -> str:
-        remedy = (
-            f"use {data.name}.{self.writer}(…)"
-            if self.writer
-            else "it is computed from the state and has no writer of its own"
+        return (
+            f"{data.name}.data.{self.name} cannot be written this way: "
+            f"{self.remedy.format(entity=data.name)}."
         )
-        return f"{data.name}.data.{self.name} cannot be written in place: {remedy}."
 
 
 def _read_stage(name: str) -> Stage:

@@ -287,6 +287,9 @@ class EntityWriters:
         columns, count = self._elements(
             "equality", equality_ids, self.index.equalities.ids
         )
+        switches = torch.as_tensor(active)
+        if switches.dtype == torch.bool:
+            active = switches.to(self.sim.dtype)
         rows, values = self._rows("active", active, (count,), env_ids)
         if not bool(((values == 0) | (values == 1)).all()):
             raise InvalidInputError("active must be 1 (on) or 0 (off) everywhere.")
@@ -319,6 +322,16 @@ class EntityWriters:
         stored = self.data.stored["encoder_bias"]
         row_ids = rows.tensor(stored.device)[:, None]
         stored[row_ids, _as_tensor(columns, stored)] = values
+
+    def check_defaults(self, env_ids: Ids = None) -> None:
+        """Raise unless the state at reset of the selected worlds can be written."""
+        index = self.sim.select_envs(env_ids).index
+        for name in ("default_root_state", "default_joint_pos", "default_joint_vel"):
+            check_finite(
+                self.data.stored[name][index], f"{self.index.name}.data.{name}"
+            )
+        quats = self.data.stored["default_root_state"][index][:, 3:7]
+        _unit_quat(quats, f"{self.index.name}.data.default_root_state")
 
     def write_defaults_to_sim(self, env_ids: Ids = None) -> None:
         """Write `default_root_state`, `default_joint_pos` and `default_joint_vel`."""
@@ -399,7 +412,9 @@ class EntityWriters:
         place = {joint: k for k, joint in enumerate(chosen)}
         taken = [k for k, joint in enumerate(inputs.joints) if joint in place]
         columns = as_index([inputs.ctrl[k] for k in taken], device)
-        scale = values.new_tensor([inputs.scale[k] for k in taken])
+        scale = self.data.target_inputs(kind)[2][:, taken]
+        if scale.shape[0] > 1:
+            scale = scale[rows.index]
         picked = values[:, [place[inputs.joints[k]] for k in taken]]
         check_finite(picked, "target")
         self.sim.fresh.write("ctrl", rows, columns, picked * scale)

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
 from simstate.entity import Entity
+from simstate.entity.joints import unit_or_zero
 from simstate.math import quaternion
 from simstate.oracles.reference import FRAMES, Reference, frame_ids
 from simstate.oracles.report import relative_error
@@ -77,6 +79,65 @@ def plain_fields(sim: Simulation) -> Iterator[Finding]:
             expected = reference.field(field)[:, ids]
             rotation = quaternion.to_matrix(_read(entity, quantity))
             yield name, quantity, relative_error(rotation.flatten(-2), expected)
+        yield from _root_poses(name, entity, reference)
+        yield from _parameters(name, entity)
+
+
+def _root_poses(name: str, entity: Entity, reference: Reference) -> Iterator[Finding]:
+    """The root's poses, its heading, and gravity in its axes."""
+    if entity.index.base == "none":
+        return
+    body = entity.index.root_body_id
+    for point, pos_field, mat_field in (
+        ("link", "xpos", "xmat"),
+        ("com", "xipos", "ximat"),
+    ):
+        pos = reference.field(pos_field)[:, body]
+        axes = reference.field(mat_field)[:, body]
+        pose = _read(entity, f"root_{point}_pose_w")
+        for quantity, value in (
+            (f"root_{point}_pos_w", _read(entity, f"root_{point}_pos_w")),
+            (f"root_{point}_pose_w", pose[:, :3]),
+        ):
+            yield name, quantity, relative_error(value, pos)
+        for quantity, value in (
+            (f"root_{point}_quat_w", _read(entity, f"root_{point}_quat_w")),
+            (f"root_{point}_pose_w", pose[:, 3:]),
+        ):
+            rotation = quaternion.to_matrix(value).flatten(-2)
+            yield name, quantity, relative_error(rotation, axes)
+    axes = reference.field("xmat")[:, body].reshape(-1, 3, 3)
+    heading = torch.atan2(axes[:, 1, 0], axes[:, 0, 0])
+    turn = _read(entity, "heading_w").to(torch.float64) - heading
+    yield name, "heading_w", relative_error(torch.sin(turn), torch.zeros_like(turn))
+    model: Any = entity.sim.model
+    off = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
+    gravity = torch.as_tensor(np.array(model.opt.gravity)) * (0.0 if off else 1.0)
+    direction = unit_or_zero(gravity)
+    expected = torch.einsum("nij,i->nj", axes, direction)
+    value = _read(entity, "projected_gravity_b")
+    yield name, "projected_gravity_b", relative_error(value, expected)
+
+
+def _parameters(name: str, entity: Entity) -> Iterator[Finding]:
+    """Masses, inertias and limits are the compiled model's."""
+    model: Any = entity.sim.model
+    bodies, joints = list(entity.index.bodies.ids), list(entity.index.joints.ids)
+    limits = np.array(model.jnt_range[joints])
+    limits[~np.array(model.jnt_limited[joints], dtype=bool)] = [-np.inf, np.inf]
+    for quantity, array in (
+        ("body_mass", model.body_mass[bodies]),
+        ("body_inertia", model.body_inertia[bodies]),
+        ("joint_pos_limits", limits),
+    ):
+        value = _read(entity, quantity).to(torch.float64)
+        expected = torch.as_tensor(np.array(array)).expand_as(value)
+        same = torch.isinf(value) & (value == expected)  # ∞ − ∞ tells nothing
+        zero = torch.zeros_like(value)
+        error = relative_error(
+            torch.where(same, zero, value), torch.where(same, zero, expected)
+        )
+        yield name, quantity, error
 
 
 def forces(sim: Simulation) -> Iterator[Finding]:
@@ -119,9 +180,10 @@ def object_velocity(sim: Simulation) -> Iterator[Finding]:
             expected = reference.velocity(kind, frame_ids(entity, frame))
             vel = _read(entity, f"{frame}_vel_w")
             yield name, f"{frame}_vel_w", relative_error(vel, expected)
-            ang_vel = _read(entity, f"{frame}_ang_vel_w")
-            error = relative_error(ang_vel, expected[..., 3:])
-            yield name, f"{frame}_ang_vel_w", error
+            for part, columns in (("lin", slice(0, 3)), ("ang", slice(3, 6))):
+                quantity = f"{frame}_{part}_vel_w"
+                value = _read(entity, quantity)
+                yield name, quantity, relative_error(value, expected[..., columns])
         yield from _root_velocities(name, entity, reference)
 
 
@@ -138,6 +200,8 @@ def _root_velocities(
         vel = _read(entity, f"root_{frame}_vel_w")
         yield name, f"root_{frame}_vel_w", relative_error(vel, expected)
         for part, six in (("lin", expected[:, :3]), ("ang", expected[:, 3:])):
+            quantity = f"root_{frame}_{part}_vel_w"
+            yield name, quantity, relative_error(_read(entity, quantity), six)
             quantity = f"root_{frame}_{part}_vel_b"
             in_base = torch.einsum("nij,ni->nj", rot_wb, six)
             yield name, quantity, relative_error(_read(entity, quantity), in_base)

@@ -44,11 +44,18 @@ class ActuatorCfg(ABC):
         actuator = spec.add_actuator(
             name=joint.name, target=joint.name, trntype=mujoco.mjtTrn.mjTRN_JOINT
         )
+        # Nothing of the model's default class: what is configured here is all of it.
+        actuator.gear = [1, 0, 0, 0, 0, 0]
+        for limited in ("ctrllimited", "forcelimited", "actlimited"):
+            setattr(actuator, limited, mujoco.mjtLimited.mjLIMITED_FALSE)
+        actuator.ctrlrange = actuator.forcerange = actuator.actrange = [0, 0]
+        actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
+        actuator.delay = 0
         self._configure(actuator)
         if self.effort_limit is not None:
             # MuJoCo limits the force before the gear, the limit here is the joint's.
             limit = self.effort_limit / abs(float(actuator.gear[0]))
-            actuator.forcelimited = True
+            actuator.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
             actuator.forcerange = [-limit, limit]
         if self.armature is not None:
             joint.armature = self.armature

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +15,10 @@ from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.index import EntityIndex, index_entity
-from simstate.scene.initial import default_data, unit_quat, vector
+from simstate.scene.initial import Start, default_data, unit_quat, vector
 from simstate.scene.load import compile_spec, prepare_entity
+
+_NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 
 WHOLE_MODEL = "model"
 """The name of the one entity of a simulation that was given a compiled model."""
@@ -37,30 +40,60 @@ class BuiltScene:
 def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
     """Compile a configuration, or take a compiled model as one entity "model"."""
     if isinstance(scene, mujoco.MjModel):
+        _check_model(scene)
         entities = {WHOLE_MODEL: index_entity(scene, WHOLE_MODEL, "")}
-        default = default_data(scene, entities, {WHOLE_MODEL: InitialStateCfg()})
+        # As MuJoCo resets it: the controls are left alone.
+        start = Start(InitialStateCfg(), np.zeros(3), _NO_TURN, True, True)
+        default = default_data(scene, entities, {WHOLE_MODEL: start})
         return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, default)
-    _check_names(scene)
+    _check_scene(scene)
     specs = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
     parent = mujoco.MjSpec()
     parent.modelname = "scene"
     _set_options(parent, specs, scene)
+    userdata = max((int(spec.nuserdata) for spec in specs.values()), default=0)
+    for spec in (parent, *specs.values()):
+        spec.nuserdata = userdata
     if scene.ground:
         _add_ground(parent)
-    for name, spec in specs.items():
-        _attach(parent, name, spec, scene.entities[name])
+    starts = {
+        name: _attach(parent, name, spec, scene.entities[name])
+        for name, spec in specs.items()
+    }
     add_cameras(parent, scene.cameras)
     model = compile_spec(parent, "The scene")
+    _check_model(model)
     entities = {name: index_entity(model, name, f"{name}/") for name in specs}
-    states = {name: cfg.init_state for name, cfg in scene.entities.items()}
-    default = default_data(model, entities, states)
+    default = default_data(model, entities, starts)
     configs: dict[str, EntityCfg | None] = dict(scene.entities)
     return BuiltScene(model, entities, configs, dict(scene.cameras), default)
 
 
-def _check_names(scene: SceneCfg) -> None:
-    """Raise unless the entities' names are usable and their factors make sense."""
+def _check_model(model: mujoco.MjModel) -> None:
+    """Raise for what would keep a part of the state outside the state tensor."""
+    if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value:
+        raise ModelError(
+            "The model has sleeping enabled, and which trees sleep is not in MuJoCo's "
+            "state: a snapshot could not go on exactly. Switch the flag off."
+        )
+
+
+def _check_scene(scene: SceneCfg) -> None:
+    """Raise unless entities are what they should be, and their names usable."""
+    if not isinstance(scene, SceneCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(
+            "A simulation takes a SceneCfg or a compiled MjModel, got "
+            f"{type(scene).__name__}: "
+            "try SceneCfg(entities={'robot': EntityCfg(model=…)})."
+        )
+    if not isinstance(scene.entities, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError("SceneCfg.entities must be a dictionary: name → EntityCfg.")
     for name, cfg in scene.entities.items():
+        if not isinstance(cfg, EntityCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ModelError(
+                f"Entity {name!r} must be an EntityCfg, got {type(cfg).__name__}: try "
+                f"EntityCfg(model={cfg!r})."
+            )
         if not name or "/" in name:
             raise ModelError(
                 f"An entity's name is not empty and has no '/' in it, got {name!r}."
@@ -95,6 +128,8 @@ def _set_options(
             value = getattr(defaults, name)
         for spec in (parent, *specs.values()):
             _set_option(spec, name, value)
+    if not np.isfinite(parent.option.gravity).all():
+        raise InvalidInputError(f"gravity must be finite, got {parent.option.gravity}.")
     if not parent.option.timestep > 0:
         raise InvalidInputError(f"timestep must be > 0, got {parent.option.timestep}.")
 
@@ -104,7 +139,9 @@ def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
         setattr(spec.option, name, value)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"Physics option {name!r} cannot be {value!r}: {error}"
+            f"Physics option {name!r} cannot be {value!r}: it must be like its "
+            f"default, {getattr(mujoco.MjSpec().option, name)!r}; for a choice give "
+            "the number of MuJoCo's enum, such as mujoco.mjtIntegrator.mjINT_RK4.value."
         ) from error
 
 
@@ -151,9 +188,12 @@ def _add_ground(parent: mujoco.MjSpec) -> None:
 
 def _attach(
     parent: mujoco.MjSpec, name: str, spec: mujoco.MjSpec, cfg: EntityCfg
-) -> None:
+) -> Start:
     """Attach the entity under `name/`, so placed that its root starts as configured."""
     pos, quat = _placement(name, spec, cfg.init_state)
+    keys = [key for key in spec.keys if key.name == cfg.init_state.keyframe]
+    states_ctrl = any(len(key.ctrl) for key in keys)
+    states_act = any(len(key.act) for key in keys)
     frame = parent.worldbody.add_frame(pos=pos, quat=quat)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -161,6 +201,7 @@ def _attach(
             parent.attach(spec, prefix=f"{name}/", frame=frame)
         except ValueError as error:
             raise ModelError(f"Entity {name!r} cannot be attached: {error}") from error
+    return Start(cfg.init_state, pos, quat, states_ctrl, states_act)
 
 
 def _placement(
@@ -168,7 +209,7 @@ def _placement(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Position and quaternion of the frame that carries the whole entity."""
     own = compile_spec(spec, f"The model of entity {name!r}")
-    root_pos, root_quat = np.zeros(3), np.array([1.0, 0.0, 0.0, 0.0])
+    root_pos, root_quat = np.zeros(3), _NO_TURN
     if own.nbody > 1:
         root_pos, root_quat = own.body_pos[1].copy(), own.body_quat[1].copy()
     pos = root_pos if state.pos is None else vector(state.pos, 3, "init_state.pos")

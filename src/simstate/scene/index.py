@@ -35,15 +35,18 @@ class Elements:
 
 @dataclass(frozen=True)
 class TargetInputs:
-    """The controls that take a target for a joint, for one kind of target.
-
-    `joints` are positions in the entity's list of joints, `ctrl` the columns of ctrl,
-    `scale` the control per unit of the target (the gear ratio for positions).
-    """
+    """The controls that take a target for a joint, for one kind of target."""
 
     joints: tuple[int, ...]
+    """Positions in the entity's list of joints."""
     ctrl: tuple[int, ...]
-    scale: tuple[float, ...]
+    """Columns of ctrl."""
+    actuators: tuple[int, ...]
+    """Ids of the actuators."""
+    outputs: tuple[int, ...]
+    """Rows of actuator_gear."""
+    has_gain: tuple[bool, ...]
+    """Whether the actuator's gain multiplies the control, as in a motor."""
 
 
 @dataclass(frozen=True)
@@ -249,25 +252,23 @@ def _target_inputs(
     model: mujoco.MjModel, actuators: Elements, joints: Elements, bit: int
 ) -> TargetInputs:
     """The controls that take the kind of target that `bit` stands for."""
-    found: list[tuple[int, int, float]] = []
+    found: list[tuple[int, int, int, int, bool]] = []
     for actuator in actuators.ids:
         joint = int(model.actuator_trnid[actuator, 0])
         drives_joint = model.actuator_trntype[actuator] in _JOINT_TRANSMISSIONS
         if not drives_joint or joint not in joints.ids:
             continue
         inputs = _inputs(model, actuator)
-        gear = float(model.actuator_gear[model.actuator_outadr[actuator], 0])
-        if bit not in inputs or gear == 0.0:
+        output = int(model.actuator_outadr[actuator])
+        if bit not in inputs or model.actuator_gear[output, 0] == 0.0:
             continue
         column = int(model.actuator_ctrladr[actuator]) + inputs.index(bit)
-        scale = gear if bit != _EFFORT else 1.0 / _force_per_control(model, actuator)
-        found.append((joints.ids.index(joint), column, scale))
+        has_gain = model.actuator_gaintype[actuator] != mujoco.mjtGain.mjGAIN_PID.value
+        place = joints.ids.index(joint)
+        found.append((place, column, actuator, output, bool(has_gain)))
     found.sort()
-    return TargetInputs(
-        tuple(joint for joint, _, _ in found),
-        tuple(column for _, column, _ in found),
-        tuple(scale for _, _, scale in found),
-    )
+    columns = zip(*found, strict=True) if found else ((),) * 5
+    return TargetInputs(*(tuple(column) for column in columns))
 
 
 def _inputs(model: mujoco.MjModel, actuator: int) -> list[int]:
@@ -295,11 +296,3 @@ def _inputs(model: mujoco.MjModel, actuator: int) -> list[int]:
     if bias[2] == -gain and bias[0] == bias[1] == 0.0:
         return [_VELOCITY]
     return []
-
-
-def _force_per_control(model: mujoco.MjModel, actuator: int) -> float:
-    """Joint force or torque per unit of a motor's or feedforward control."""
-    gear = float(model.actuator_gear[model.actuator_outadr[actuator], 0])
-    if model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_PID.value:
-        return gear
-    return gear * float(model.actuator_gainprm[actuator, 0])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
 
 import mujoco
 import numpy as np
@@ -13,28 +15,49 @@ from simstate.scene.index import Elements, EntityIndex
 from simstate.scene.load import matching
 
 
+@dataclass(frozen=True)
+class Start:
+    """How one entity starts: what was configured, and how its model was placed."""
+
+    cfg: InitialStateCfg
+    pos: np.ndarray
+    """Where the frame that carries the whole entity is, world axes [m]."""
+    quat: np.ndarray
+    """The frame's orientation, wxyz."""
+    states_ctrl: bool
+    """Whether the keyframe states controls."""
+    states_act: bool
+    """Whether the keyframe states activations."""
+
+
 def default_data(
     model: mujoco.MjModel,
     entities: Mapping[str, EntityIndex],
-    states: Mapping[str, InitialStateCfg],
+    starts: Mapping[str, Start],
 ) -> mujoco.MjData:
-    """An MjData in the state to which a reset brings every world back."""
+    """An MjData in the state to which a reset brings every world back.
+
+    Position controls start where they hold the pose, unless a keyframe states them.
+    """
     data = mujoco.MjData(model)
     for name, index in entities.items():
-        state = states[name]
-        stated = state.keyframe is not None and _load_keyframe(
-            model, data, index, state
-        )
-        _set_root(data, model, index, state)
-        _set_joints(data, index, state)
-        if not stated:
-            _hold_pose(model, data, index)
+        start = starts[name]
+        if start.cfg.keyframe is not None:
+            _load_keyframe(model, data, index, start)
+        _set_root(data, model, index, start.cfg)
+        _set_joints(data, index, start.cfg)
+        _hold_pose(model, data, index, start)
     return data
 
 
 def vector(values: Sequence[float], size: int, what: str) -> np.ndarray:
     """The numbers as an array of `size` finite float64s."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{what} must be {size} numbers, got {values!r}."
+        ) from error
     if array.shape != (size,):
         raise ShapeError(f"{what} must be {size} numbers, got shape {array.shape}.")
     if not np.isfinite(array).all():
@@ -52,18 +75,14 @@ def unit_quat(values: Sequence[float], what: str) -> np.ndarray:
 
 
 def _load_keyframe(
-    model: mujoco.MjModel,
-    data: mujoco.MjData,
-    index: EntityIndex,
-    state: InitialStateCfg,
-) -> bool:
-    """Take the entity's part of a keyframe; whether the keyframe states controls."""
+    model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex, start: Start
+) -> None:
+    """Take the entity's part of a keyframe, moved to where the entity is placed."""
     keys = _keyframes(model, index)
-    if state.keyframe not in keys:
-        raise unknown_name(
-            f"keyframe of entity {index.name!r}", str(state.keyframe), keys
-        )
-    key = keys[state.keyframe]
+    if start.cfg.keyframe not in keys:
+        kind = f"keyframe of entity {index.name!r}"
+        raise unknown_name(kind, str(start.cfg.keyframe), keys)
+    key = keys[start.cfg.keyframe]
     for adr in index.qpos_adr:
         data.qpos[adr] = model.key_qpos[key, adr]
     for adr in index.dof_adr:
@@ -83,7 +102,60 @@ def _load_keyframe(
     controls, activations = list(index.controls.ids), list(index.activations.ids)
     data.ctrl[controls] = model.key_ctrl[key][controls]
     data.act[activations] = model.key_act[key][activations]
-    return bool(np.any(data.ctrl[controls] != 0.0))
+    _move_keyframe(model, data, index, start)
+
+
+def _move_keyframe(
+    model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex, start: Start
+) -> None:
+    """Carry a keyframe's free and mocap bodies along with a root that is placed.
+
+    A keyframe is written where the entity's own model is; with `pos` or `rot` the root
+    goes elsewhere, and what is free of it goes with it.
+    """
+    cfg = start.cfg
+    if cfg.pos is None and cfg.rot is None:
+        return
+    turn, shift = start.quat, start.pos
+    root = _root_pose(model, data, index)
+    if root is not None:
+        pos, quat = root
+        wanted_pos = pos if cfg.pos is None else vector(cfg.pos, 3, "init_state.pos")
+        wanted = quat if cfg.rot is None else unit_quat(cfg.rot, "init_state.rot")
+        inverse, turn, moved = np.zeros(4), np.zeros(4), np.zeros(3)
+        mujoco.mju_negQuat(inverse, quat)
+        mujoco.mju_mulQuat(turn, wanted, inverse)
+        mujoco.mju_rotVecQuat(moved, pos, turn)
+        shift = wanted_pos - moved
+    for q, v in zip(index.free_qpos_adr, index.free_dof_adr, strict=True):
+        _move_pose(data.qpos[q : q + 3], data.qpos[q + 3 : q + 7], shift, turn)
+        mujoco.mju_rotVecQuat(data.qvel[v : v + 3], data.qvel[v : v + 3].copy(), turn)
+    for body in index.mocap_bodies.ids:
+        mocap = model.body_mocapid[body]
+        _move_pose(data.mocap_pos[mocap], data.mocap_quat[mocap], shift, turn)
+
+
+def _root_pose(
+    model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Copies of position and quaternion of a root that can be placed, else None."""
+    if index.base == "free":
+        q = index.free_qpos_adr[index.free_body_ids.index(index.root_body_id)]
+        return data.qpos[q : q + 3].copy(), data.qpos[q + 3 : q + 7].copy()
+    if index.base == "mocap":
+        mocap = model.body_mocapid[index.root_body_id]
+        return data.mocap_pos[mocap].copy(), data.mocap_quat[mocap].copy()
+    return None
+
+
+def _move_pose(
+    pos: np.ndarray, quat: np.ndarray, shift: np.ndarray, turn: np.ndarray
+) -> None:
+    """Move a pose in place by a rotation about the origin, then a shift."""
+    turned = np.zeros(3)
+    mujoco.mju_rotVecQuat(turned, pos.copy(), turn)
+    pos[:] = turned + shift
+    mujoco.mju_mulQuat(quat, turn, quat.copy())
 
 
 def _keyframes(model: mujoco.MjModel, index: EntityIndex) -> dict[str, int]:
@@ -153,23 +225,32 @@ def _set_joints(
     )
     for given, target, single, ball, width, what in targets:
         sizes = [1] * len(single) + [width] * len(ball)
-        for joint, value in _resolve(given, both.names, what).items():
+        values = _resolve(given, both.names, len(single), what)
+        for joint, value in values.items():
             adr, size = (single + ball)[joint], sizes[joint]
             label = f"init_state.{what} of {both.names[joint]!r}"
-            array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+            numbers = cast("Sequence[float]", np.atleast_1d(value).tolist())
+            checked = vector(numbers, size, label)
             if size == 4:
-                array = unit_quat(array.tolist(), label)
-            target[adr : adr + size] = vector(array.tolist(), size, label)
+                checked = unit_quat(checked.tolist(), label)
+            target[adr : adr + size] = checked
 
 
 def _resolve(
-    given: Mapping[str, JointValue], names: Sequence[str], what: str
+    given: Mapping[str, JointValue], names: Sequence[str], num_single: int, what: str
 ) -> dict[int, JointValue]:
-    """The value of each joint, by its position in `names`; two for one is an error."""
+    """The value of each joint, by its position in `names`; two for one is an error.
+
+    A single number is for 1-DoF joints, which come first, if it matches any.
+    """
     values: dict[int, JointValue] = {}
     source: dict[int, str] = {}
     for pattern, value in given.items():
-        for name in matching(pattern, names, f"joint in init_state.{what}"):
+        matched = matching(pattern, names, f"joint in init_state.{what}")
+        single = [name for name in matched if names.index(name) < num_single]
+        if np.ndim(value) == 0 and single:
+            matched = single
+        for name in matched:
             joint = names.index(name)
             if joint in source:
                 raise InvalidInputError(
@@ -180,13 +261,18 @@ def _resolve(
     return values
 
 
-def _hold_pose(model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex) -> None:
+def _hold_pose(
+    model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex, start: Start
+) -> None:
     """Let position controls start at the joint positions that they act on."""
     inputs = index.position_inputs
-    for joint, column, scale in zip(
-        inputs.joints, inputs.ctrl, inputs.scale, strict=True
+    for joint, column, actuator, output in zip(
+        inputs.joints, inputs.ctrl, inputs.actuators, inputs.outputs, strict=True
     ):
-        target = scale * data.qpos[index.qpos_adr[joint]]
-        data.ctrl[column] = target
-        filtered = model.actuator_actadr[model.actuator_ctrladr == column]
-        data.act[filtered[filtered >= 0]] = target
+        gear = float(model.actuator_gear[output, 0])
+        target = gear * data.qpos[index.qpos_adr[joint]]
+        if not start.states_ctrl:
+            data.ctrl[column] = target
+        adr = int(model.actuator_actadr[actuator])
+        if adr >= 0 and not start.states_act:
+            data.act[adr] = target

@@ -12,7 +12,7 @@ from typing import Any
 import mujoco
 
 from simstate import models
-from simstate.errors import ModelError, listed, unknown_name
+from simstate.errors import ModelError, suggestion, unknown_name
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
 
@@ -58,8 +58,8 @@ def load_spec(source: ModelSource) -> mujoco.MjSpec:
     path = Path(source)
     if not _is_file(path):
         raise ModelError(
-            f"There is no model {str(source)[:200]!r}: it is not a file, nor one of "
-            f"the shipped models ({listed(models.NAMES)}), nor an XML string."
+            f"There is no model {str(source)[:200]!r}: it is not a file, nor an XML "
+            f"string, nor a shipped model.{suggestion(str(source), models.NAMES)}"
         )
     with _explained(str(path)):
         return mujoco.MjSpec.from_file(str(path))
@@ -130,10 +130,15 @@ def matching(
 ) -> list[str]:
     """The names, in their order, that match a pattern in full; none for one raises."""
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
+    for pattern in patterns:
+        if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise unknown_name(f"{kind} (a name or a regex)", str(pattern), names)
     found: set[str] = set()
     for pattern in patterns:
         try:
-            hits = {name for name in names if re.fullmatch(pattern, name)}
+            # A whole name comes first: names may hold what means more in a regex.
+            exact = {pattern} & set(names)
+            hits = exact or {name for name in names if re.fullmatch(pattern, name)}
         except re.error as error:
             raise unknown_name(f"{kind} (bad regex: {error})", pattern, names) from None
         if not hits:
