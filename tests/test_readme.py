@@ -8,7 +8,8 @@ from simstate import EntityData
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
-def test_code_blocks_run_in_order(capsys):
+def test_code_blocks_run_in_order(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a block saves a file
     blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert len(blocks) >= 5
     exec(compile("\n".join(blocks), "README.md", "exec"), {})
