@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from simstate.entity import Entity
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.errors import (
+    InvalidInputError,
+    ShapeError,
+    UnknownNameError,
+    suggestion,
+)
 from simstate.ids import Selection, check_finite
 from simstate.math import quaternion
 from simstate.simulation import Simulation
 from simstate.state.parse import EntityUpdate, parse_states
-from simstate.state.tensors import TENSORS, EntityTensors, TensorState, joint_order
+from simstate.state.tensors import (
+    EntityTensors,
+    TensorState,
+    joint_order,
+    tensor_shapes,
+)
 
 _ROOT = ("pos", "rot", "vel", "ang_vel")
 _MOVED = 1e-4
@@ -25,6 +34,13 @@ def write_states(
     sim: Simulation, states: Sequence[Any] | TensorState, rows: Selection
 ) -> None:
     """Write states, a list of dictionaries or tensors, into the selected worlds."""
+    if isinstance(states, str | Mapping) or not isinstance(
+        states, Sequence | TensorState
+    ):
+        raise InvalidInputError(
+            "states must be a list of dictionaries, or what get_states returns, got "
+            f"{type(states).__name__}. Nothing was written."
+        )
     count = states.num_envs if isinstance(states, TensorState) else len(states)
     if count not in (rows.count, 1):
         raise ShapeError(
@@ -32,8 +48,11 @@ def write_states(
             f"one for all of them; got {count}. Nothing was written."
         )
     if isinstance(states, TensorState):
+        groups = (("objects", states.objects), ("robots", states.robots))
         updates = [
-            _update_of(sim, name, tensors) for name, tensors in states.entities.items()
+            _update_of(sim, group, name, tensors, count)
+            for group, members in groups
+            for name, tensors in members.items()
         ]
     else:
         updates = parse_states(sim, states)
@@ -74,9 +93,11 @@ class _Plan:
         self._check_bodies()
         if "rot" in self.update.root:
             _check_quats(self.update.root["rot"], f"{self.update.path}.rot")
-        for key, (_, quats) in self.update.balls.items():
-            if key == "dof_pos":
-                _check_quats(quats, f"{self.update.path}.{key}")
+        balls, quats = self.update.balls.get("dof_pos", ([], None))
+        for k, ball in enumerate(balls):
+            name = self.entity.ball_joint_names[ball]
+            if quats is not None:
+                _check_quats(quats[:, k], f"{self.update.path}.dof_pos.{name}")
         for name, body in self.update.bodies.items():
             if "rot" in body:
                 _check_quats(body["rot"], f"{self.update.path}.body.{name}.rot")
@@ -97,24 +118,38 @@ class _Plan:
             )
 
     def _check_root(self) -> None:
-        """Raise if the pose or velocity of a root that cannot move would change."""
+        """Raise if the pose or velocity of a root that cannot be placed would change."""
         base = self.entity.index.base
-        root = self.update.root
-        if base == "free" or (base == "fixed" and _is_jointed(self.entity)):
+        if base == "free":
             return
+        name = self.entity.body_names[0]
+        given = [(f"{self.update.path}.{k}", k, v) for k, v in self.update.root.items()]
+        given += [
+            (f"{self.update.path}.body.{name}.{k}", k, v)
+            for k, v in self.update.bodies.get(name, {}).items()
+        ]
         now = self._current([0])
-        for key in ("pos", "rot") if base == "fixed" else ():
-            if key in root and not _close(root[key], now[key][:, 0], key):
+        for path, key, values in given:
+            if base == "mocap" and key in ("pos", "rot"):
+                continue
+            if base == "fixed" and self._follows_joints(key):
+                continue
+            if not _close(values, now[key][:, 0], key):
+                why = "its base is a mocap body, which has no velocity"
+                if base == "fixed":
+                    why = "its base is fixed, or follows from joints that are not given"
                 raise InvalidInputError(
-                    f"{self.update.path}.{key}: the base of {self.entity.name!r} is "
-                    "fixed and cannot be moved. Nothing was written."
+                    f"{path} cannot be set in {self.entity.name!r}: {why}. Nothing was "
+                    "written."
                 )
-        for key in ("vel", "ang_vel"):
-            if key in root and bool((root[key].abs() > _MOVED).any()):
-                raise InvalidInputError(
-                    f"{self.update.path}.{key}: the base of {self.entity.name!r} is "
-                    f"{base} and has no velocity. Nothing was written."
-                )
+
+    def _follows_joints(self, key: str) -> bool:
+        """Whether joints move the root link, and the update says where they are."""
+        entity = self.entity
+        if not entity.sim.model.body_dofnum[entity.index.root_body_id]:
+            return False
+        dof = "dof_pos" if key in ("pos", "rot") else "dof_vel"
+        return dof in self.update.joints or dof in self.update.balls
 
     def write(self) -> None:
         """Write joints, then poses, then velocities, then targets."""
@@ -178,22 +213,33 @@ class _Plan:
         return {key: q[self.env_ids][:, bodies] for key, q in quantities.items()}
 
 
-def _update_of(sim: Simulation, name: str, tensors: EntityTensors) -> EntityUpdate:
+def _update_of(
+    sim: Simulation, group: str, name: str, tensors: EntityTensors, count: int
+) -> EntityUpdate:
     """The update that a state of tensors asks for; joints are matched by name."""
-    if name not in sim.scene:
-        raise unknown_name("entity in the state", name, list(sim.scene))
+    known = [n for n, e in sim.scene.items() if e.is_robot == (group == "robots")]
+    path = f"{group}.{name}"
+    if name not in known:
+        raise UnknownNameError(
+            f"Unknown entity {path}.{suggestion(name, known)} Nothing was written."
+        )
     entity = sim.scene[name]
     joints = joint_order(tensors.joint_names, entity.joint_names)
     joint_order(tensors.ball_joint_names, entity.ball_joint_names)
     joint_order(tensors.body_names, entity.body_names)
     values: dict[str, Tensor] = {}
-    for key in TENSORS:
-        tensor = getattr(tensors, key).to(device=sim.device, dtype=sim.dtype)
+    for key, shape in tensor_shapes(entity).items():
+        tensor = getattr(tensors, key)
+        want = (count, *shape)
+        if not isinstance(tensor, Tensor) or tuple(tensor.shape) != want:
+            got = tuple(tensor.shape) if isinstance(tensor, Tensor) else tensor
+            raise ShapeError(
+                f"{path}.{key} must have shape {want}, got {got}. Nothing was written."
+            )
+        values[key] = tensor.to(device=sim.device, dtype=sim.dtype)
         if not key.endswith("_target"):
-            check_finite(tensor, f"{name}.{key}")
-        values[key] = tensor
-    count = len(tensors.pos)
-    update = EntityUpdate(entity, list(range(count)), name)
+            check_finite(values[key], f"{path}.{key}")
+    update = EntityUpdate(entity, list(range(count)), path)
     update.root = {key: values[key] for key in _ROOT}
     if joints:
         ids = list(range(len(joints)))
@@ -206,7 +252,7 @@ def _update_of(sim: Simulation, name: str, tensors: EntityTensors) -> EntityUpda
             taken = list(getattr(entity.index, f"{kind}_inputs").joints)
             if taken:
                 targets = values[key][:, [joints[k] for k in taken]]
-                check_finite(targets, f"{name}.{key}")
+                check_finite(targets, f"{path}.{key}")
                 update.joints[key] = (taken, targets)
     if entity.num_ball_joints:
         balls = joint_order(tensors.ball_joint_names, entity.ball_joint_names)
@@ -218,11 +264,6 @@ def _update_of(sim: Simulation, name: str, tensors: EntityTensors) -> EntityUpda
     return update
 
 
-def _is_jointed(entity: Entity) -> bool:
-    """Whether joints move the root link, so that its pose follows from them."""
-    return bool(entity.sim.model.body_dofnum[entity.index.root_body_id])
-
-
 def _check_quats(quats: Tensor, path: str) -> None:
     if bool(((quats * quats).sum(-1) < 1e-18).any()):
         raise InvalidInputError(
@@ -231,8 +272,8 @@ def _check_quats(quats: Tensor, path: str) -> None:
 
 
 def _close(given: Tensor, now: Tensor, key: str) -> bool:
-    """Whether a pose is the present one, to what float32 and text formats keep."""
+    """Whether a value is the present one, to what float32 and text formats keep."""
     if key == "rot":
         angle = quaternion.angle_between(quaternion.normalize(given), now)
         return bool((angle <= 10 * _MOVED).all())  # float32 keeps half of the digits
-    return bool(((given - now).abs() <= _MOVED).all())
+    return bool(((given - now).abs() <= _MOVED * (1.0 + now.abs())).all())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex, cast, overload
 
@@ -172,19 +172,32 @@ def _world_differences(
 
 def _leaves(state: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], Any]]:
     """Entity, element and quantity of every number or tensor in a state."""
-    for group, members in state.items():
-        for name, part in members.items():
+    for group, members in _items(state, "a state"):
+        for name, part in _items(members, group):
             entity = f"{group}.{name}"
-            for quantity, value in part.items():
+            yield (entity, "", ""), _PRESENT
+            for quantity, value in _items(part, entity):
                 if quantity == "body":
-                    for body, inner in value.items():
-                        for key, vector in inner.items():
+                    for body, inner in _items(value, f"{entity}.body"):
+                        for key, vector in _items(inner, f"{entity}.body.{body}"):
                             yield (entity, f"body.{body}", key), vector
                 elif isinstance(value, Mapping):
                     for joint, number in cast("Mapping[str, Any]", value).items():
                         yield (entity, joint, quantity), number
                 else:
                     yield (entity, "", quantity), value
+
+
+_PRESENT = 0.0
+"""Stands for an entity itself, so that one that is missing is missed."""
+
+
+def _items(part: Any, where: str) -> Iterable[tuple[str, Any]]:
+    if not isinstance(part, Mapping):
+        raise InvalidInputError(
+            f"{where} must be a dictionary, got {type(part).__name__}."
+        )
+    return cast("Mapping[str, Any]", part).items()
 
 
 def _compare(left: Any, right: Any, quantity: str) -> tuple[float, str]:
@@ -195,8 +208,11 @@ def _compare(left: Any, right: Any, quantity: str) -> tuple[float, str]:
         if math.isfinite(left) and math.isfinite(right):
             return abs(left - right), ""
         return math.inf, f"not finite: {left} and {right}"
-    one = torch.as_tensor(left, dtype=torch.float64)
-    two = torch.as_tensor(right, dtype=torch.float64)
+    try:
+        one = torch.as_tensor(left, dtype=torch.float64)
+        two = torch.as_tensor(right, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        return math.inf, f"not a number: {error}"
     if one.shape != two.shape:
         return math.inf, f"shapes {tuple(one.shape)} and {tuple(two.shape)}"
     for side, values in (("left", one), ("right", two)):
@@ -205,6 +221,9 @@ def _compare(left: Any, right: Any, quantity: str) -> tuple[float, str]:
     if not one.numel():
         return 0.0, ""
     if quantity == "rot" or (quantity == "dof_pos" and one.shape == (4,)):
+        for side, quat in (("left", one), ("right", two)):
+            if not bool((quat != 0).any()):
+                return math.inf, f"a zero quaternion on the {side}"
         return _angle(one, two), ""
     return float((one - two).abs().max()), ""
 

@@ -21,6 +21,7 @@ from simstate.errors import (
     UnknownNameError,
     suggestion,
 )
+from simstate.ids import int_list
 from simstate.simulation import Simulation
 
 Dict = Mapping[str, Any]
@@ -119,17 +120,17 @@ def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> A
     _check_keys(part, _ROBOT if group == "robots" else _OBJECT, where)
     names: list[Any] = [tuple(key for key in ROOT_SIZES if key in part)]
     for key in (*DOF_KEYS, *TARGET_KEYS):
-        joints = part.get(key)
-        if joints is None:
+        if key not in part:
             names.append(None)
             continue
+        joints = part[key]
         allowed = known.dofs if key in DOF_KEYS else known.joints
         _check_keys(joints, allowed[name], f"{where}.{key}")
         names.append(tuple(joints))
-    bodies = part.get("body")
-    if bodies is None:
+    if "body" not in part:
         names.append(None)
     else:
+        bodies = part["body"]
         _check_keys(bodies, known.bodies[name], f"{where}.body")
         for link, body in bodies.items():
             if type(body) is not dict or not body.keys() <= ROOT_SIZES.keys():
@@ -184,10 +185,12 @@ def _stack(
     sim: Simulation, values: list[Any], size: int | None, worlds: list[int], path: str
 ) -> Tensor:
     """Vectors of the worlds as one finite tensor, engine's dtype; (n, size)."""
-    try:
-        tensor = torch.stack(values) if isinstance(values[0], Tensor) else None
-    except (TypeError, RuntimeError):
-        tensor = None
+    tensor = None
+    if all(isinstance(v, Tensor) and v.dtype.is_floating_point for v in values):
+        try:
+            tensor = torch.stack(values)
+        except RuntimeError:
+            tensor = None
     if tensor is None:
         rows = [_vector(value, size, f"states[{w}].{path}")
                 for w, value in zip(worlds, values, strict=True)]  # fmt: skip
@@ -209,10 +212,16 @@ def _stack(
 def _vector(value: Any, size: int | None, path: str) -> Tensor:
     """One vector, or an error that names where it stands."""
     try:
+        if not isinstance(value, Tensor):
+            if any(isinstance(number, bool) for number in value):
+                raise TypeError("a truth value is not a number")
+            value = np.asarray(value)
+            if value.dtype.kind not in "iuf":
+                raise TypeError(f"{value.dtype} is not a real number")
         tensor = torch.as_tensor(value)
         if tensor.dtype == torch.bool or tensor.dtype.is_complex:
             raise TypeError(f"{tensor.dtype} is not a real number")
-    except (TypeError, ValueError, RuntimeError) as error:
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InvalidInputError(
             f"{path} must be {size} numbers, got {type(value).__name__}: {error}. "
             "Nothing was written."
@@ -230,12 +239,9 @@ def _numbers(
 ) -> Tensor:
     """The numbers of 1-DoF joints in all worlds; shape (n, joints)."""
     rows = [[dof[name] for name in names] for dof in dofs]
-    try:
-        array = np.array(rows, dtype=np.float64)
-        fine = array.shape == (len(dofs), len(names))
-    except (TypeError, ValueError, RuntimeError):
-        array, fine = np.zeros(0), False
-    if not fine:
+    if all(type(value) is float for row in rows for value in row):
+        array = np.array(rows)
+    else:
         array = np.array(
             [
                 [_number(value, f"states[{world}].{path}.{name}")
@@ -243,25 +249,28 @@ def _numbers(
                 for world, row in zip(worlds, rows, strict=True)
             ]
         )  # fmt: skip
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
+    tensor = torch.as_tensor(array, dtype=sim.dtype, device=sim.device)
+    finite = torch.isfinite(tensor)  # in the engine's dtype, which may be too narrow
+    if not bool(finite.all()):
+        row, column = int_list((~finite).nonzero()[0])
         raise InvalidInputError(
-            f"states[{worlds[row]}].{path}.{names[column]} must be finite, got "
-            f"{array[row, column]}. Nothing was written."
+            f"states[{worlds[row]}].{path}.{names[column]} must be finite in "
+            f"{str(sim.dtype).removeprefix('torch.')}, got {array[row, column]}. "
+            "Nothing was written."
         )
-    return torch.as_tensor(array, dtype=sim.dtype, device=sim.device)
+    return tensor
 
 
 def _number(value: Any, path: str) -> float:
     """One number, or an error that names where it stands."""
     try:
-        if isinstance(value, str | bool):
-            raise TypeError("it is not a number")
-        array = np.asarray(value, dtype=np.float64)
-        if array.size == 1:
-            return float(array.reshape(()))
-        raise TypeError(f"it has shape {array.shape}")
-    except (TypeError, ValueError, RuntimeError) as error:
+        array = np.asarray(value)
+        if array.dtype.kind not in "iuf":
+            raise TypeError("it is not a real number")
+        if array.size != 1:
+            raise TypeError(f"it has shape {array.shape}")
+        return float(array.reshape(()))
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InvalidInputError(
             f"{path} must be one number, got {value!r}: {error}. Nothing was written."
         ) from error

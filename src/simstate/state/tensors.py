@@ -163,6 +163,20 @@ def read_entity(entity: Entity, index: Index) -> EntityTensors:
     )
 
 
+def tensor_shapes(entity: Entity) -> dict[str, tuple[int, ...]]:
+    """The shape of each tensor of an entity's state, without the worlds."""
+    joints, balls = entity.num_joints, entity.num_ball_joints
+    sizes = {"pos": 3, "rot": 4, "vel": 3, "ang_vel": 3}
+    dofs = ("dof_pos", "dof_vel", "dof_pos_target", "dof_vel_target")
+    return {
+        **{name: (size,) for name, size in sizes.items()},
+        **dict.fromkeys(dofs, (joints,)),
+        "ball_quat": (balls, 4),
+        "ball_ang_vel": (balls, 3),
+        **{f"body_{name}": (entity.num_bodies, size) for name, size in sizes.items()},
+    }
+
+
 def joint_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
     """Where each wanted joint is; a joint missing on either side raises."""
     missing = [name for name in want if name not in have]
