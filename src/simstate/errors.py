@@ -26,8 +26,11 @@ class SnapshotError(SimStateError, ValueError):
     """A snapshot that is damaged, of another model or of another kind."""
 
 
-class UnknownNameError(SimStateError, LookupError, AttributeError):
+class UnknownNameError(SimStateError, KeyError, AttributeError):
     """A name that the model, the entity or the engine does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show it in quotes
 
 
 class StaleReadError(SimStateError, RuntimeError):

@@ -23,7 +23,7 @@ EVOLVING_FIELDS = STATE_FIELDS[: STATE_FIELDS.index("qacc_warmstart") + 1]
 """The state fields that a step changes, the first ones; the others are inputs."""
 
 
-_DERIVED_CONSTANTS = (
+COMMON_CONSTANTS = (
     "body_subtreemass",
     "body_invweight0",
     "dof_invweight0",
@@ -199,7 +199,7 @@ class Engine(ABC):
 
     def derived_constants(self) -> list[str]:
         """The parameters that set_const computes, as far as the model has any."""
-        names = (*_DERIVED_CONSTANTS, *self._more_derived_constants)
+        names = (*COMMON_CONSTANTS, *self._more_derived_constants)
         return [name for name in names if np.size(model_value(self.model, name))]
 
     @abstractmethod

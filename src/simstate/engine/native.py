@@ -30,6 +30,16 @@ _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 
 
+NATIVE_CONSTANTS = (
+    "dof_M0",
+    "dof_length",
+    "actuator_length0",
+    "geom_sameframe",
+    "bvh_aabb",
+)
+"""What mj_setConst computes that MuJoCo Warp has no use for."""
+
+
 class NativeEngine(Engine):
     """Worlds as rows of mjSTATE_INTEGRATION, run by mujoco.batch.
 
@@ -39,13 +49,7 @@ class NativeEngine(Engine):
 
     name = "native"
     dtype = torch.float64
-    _more_derived_constants = (
-        "dof_M0",
-        "dof_length",
-        "actuator_length0",
-        "geom_sameframe",
-        "bvh_aabb",
-    )
+    _more_derived_constants = NATIVE_CONSTANTS
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))

@@ -62,10 +62,12 @@ def _check(name: str, cfg: CameraCfg) -> None:
         raise InvalidInputError(
             f"fovy of camera {name!r} must be in (0, 180) degrees, got {cfg.fovy}."
         )
-    if cfg.intrinsic is not None and not min(cfg.intrinsic[:2]) > 0:
-        raise InvalidInputError(
-            f"The focal lengths of camera {name!r} must be > 0, got {cfg.intrinsic}."
-        )
+    if cfg.intrinsic is not None:
+        numbers = vector(cfg.intrinsic, 4, f"intrinsic of camera {name!r}")
+        if not numbers[:2].min() > 0:
+            raise InvalidInputError(
+                f"The focal lengths of camera {name!r} must be > 0, got {cfg.intrinsic}."
+            )
     pairs = (("fovy", "intrinsic"), ("look_at", "rot"), ("camera", "body"))
     for one, two in pairs:
         if getattr(cfg, one) is not None and getattr(cfg, two) is not None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine import Stage
-from simstate.errors import unknown_name
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import Index
 from simstate.scene import CameraCfg
 from simstate.simulation import Simulation
@@ -135,13 +135,20 @@ class Camera:
 
     def _render(self) -> Images:
         token = self._sim.fresh.ensure(Stage.POSITION, f"camera {self.name!r}")
+        if self._images is not None and any(t._version for t in self._images[1]):
+            self._images = None
+            raise InvalidInputError(
+                f"An image of camera {self.name!r} was written to: it is rendered from "
+                "the state. Draw on a copy, such as camera.rgb.clone()."
+            )
         if self._images is None or self._images[0] != token:
             if self._renderer is None:
                 from simstate.sensors.render import Renderer  # loads Warp
 
                 resolution = (self.width, self.height)
                 self._renderer = Renderer(self._sim, self._camera, resolution)
-            images = Images(*self._renderer.render())
+            with torch.inference_mode(False):  # such tensors would count no writes
+                images = Images(*self._renderer.render())
             self._images = (self._sim.fresh.ensure(Stage.POSITION, self.name), images)
         return self._images[1]
 

@@ -34,9 +34,9 @@ def write_states(
     sim: Simulation, states: Sequence[Any] | TensorState, rows: Selection
 ) -> None:
     """Write states, a list of dictionaries or tensors, into the selected worlds."""
-    if isinstance(states, str | Mapping) or not isinstance(
-        states, Sequence | TensorState
-    ):
+    kinds = (Sequence, TensorState)
+    fits = isinstance(states, kinds)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not fits or isinstance(states, str | Mapping):
         raise InvalidInputError(
             "states must be a list of dictionaries, or what get_states returns, got "
             f"{type(states).__name__}. Nothing was written."
@@ -62,6 +62,8 @@ def write_states(
     ]
     for plan in plans:
         plan.check()
+    for plan in plans:  # before the first write: the rest stays as it is now
+        plan.read()
     for plan in plans:
         plan.write()
 
@@ -73,6 +75,7 @@ class _Plan:
         self.update = update
         self.entity = update.entity
         self.env_ids = env_ids
+        self._placed: tuple[list[int], Tensor, Tensor, list[int]] | None = None
 
     def check(self) -> None:
         """Raise if something cannot be written."""
@@ -93,10 +96,10 @@ class _Plan:
         self._check_bodies()
         if "rot" in self.update.root:
             _check_quats(self.update.root["rot"], f"{self.update.path}.rot")
-        balls, quats = self.update.balls.get("dof_pos", ([], None))
-        for k, ball in enumerate(balls):
-            name = self.entity.ball_joint_names[ball]
-            if quats is not None:
+        if "dof_pos" in self.update.balls:
+            balls, quats = self.update.balls["dof_pos"]
+            for k, ball in enumerate(balls):
+                name = self.entity.ball_joint_names[ball]
                 _check_quats(quats[:, k], f"{self.update.path}.dof_pos.{name}")
         for name, body in self.update.bodies.items():
             if "rot" in body:
@@ -118,7 +121,7 @@ class _Plan:
             )
 
     def _check_root(self) -> None:
-        """Raise if the pose or velocity of a root that cannot be placed would change."""
+        """Raise if a root that cannot be placed would get another pose or velocity."""
         base = self.entity.index.base
         if base == "free":
             return
@@ -151,11 +154,13 @@ class _Plan:
         dof = "dof_pos" if key in ("pos", "rot") else "dof_vel"
         return dof in self.update.joints or dof in self.update.balls
 
+    def read(self) -> None:
+        """Read what is not given of the links that are placed, so that it stays."""
+        self._placed = self._pose_and_velocity()
+
     def write(self) -> None:
-        """Write joints, then poses, then velocities, then targets."""
+        """Write joints and targets, then poses, then velocities."""
         entity, ids = self.entity, self.env_ids
-        # Read first: the other links and the root keep what is not given.
-        roots = self._pose_and_velocity()
         for key, method in (
             ("dof_pos", entity.write_joint_position_to_sim),
             ("dof_vel", entity.write_joint_velocity_to_sim),
@@ -172,8 +177,8 @@ class _Plan:
             if key in self.update.balls:
                 balls, values = self.update.balls[key]
                 method(values, balls, ids)
-        if roots is not None:
-            bodies, pose, vel, free = roots
+        if self._placed is not None:
+            bodies, pose, vel, free = self._placed
             entity.write_body_link_pose_to_sim(pose, bodies, ids)
             if free:
                 moving = [bodies.index(body) for body in free]

@@ -180,6 +180,9 @@ def same(left: object, right: object) -> bool:
         b = cast("Mapping[str, Any]", right)
         return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
     if isinstance(left, Tensor) or isinstance(right, Tensor):
-        one, two = torch.as_tensor(left), torch.as_tensor(right)
+        try:
+            one, two = torch.as_tensor(left), torch.as_tensor(right)
+        except (TypeError, ValueError, RuntimeError):
+            return False
         return one.shape == two.shape and bool(torch.equal(one, two.to(one)))
     return left == right

@@ -175,7 +175,8 @@ def _leaves(state: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str, str], An
     for group, members in _items(state, "a state"):
         for name, part in _items(members, group):
             entity = f"{group}.{name}"
-            yield (entity, "", ""), _PRESENT
+            if not part:
+                yield (entity, "", ""), _PRESENT
             for quantity, value in _items(part, entity):
                 if quantity == "body":
                     for body, inner in _items(value, f"{entity}.body"):
@@ -259,9 +260,18 @@ def _snapshot_differences(left: Snapshot, right: Snapshot) -> Iterator[Differenc
             yield Difference(
                 int(row), "state", field, element, error, place["unit"], what
             )
-    for name in sorted({*left.parameters, *right.parameters}):
-        error, what = _compare(
-            left.parameters.get(name), right.parameters.get(name), name
-        )
-        if error != 0.0:
-            yield Difference(0, "parameters", name, "", error, "", what)
+    groups = [("parameters", left.parameters, right.parameters)]
+    for entity in sorted({*left.entities, *right.entities}):
+        kept = left.entities.get(entity, {}), right.entities.get(entity, {})
+        groups.append((f"entities.{entity}", *kept))
+    groups.append(("", {"diverged": left.diverged}, {"diverged": right.diverged}))
+    for group, ours, theirs in groups:
+        for name in sorted({*ours, *theirs}):
+            for world in range(count):
+                one = ours[name][world] if name in ours else None
+                two = theirs[name][world] if name in theirs else None
+                error, what = _compare(one, two, name)
+                if error != 0.0:
+                    yield Difference(world, group, name, "", error, "", what)
+    if not torch.equal(left.rng, right.rng):
+        yield Difference(0, "", "rng", "", math.inf, "", "another state")

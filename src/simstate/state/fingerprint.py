@@ -12,7 +12,10 @@ import numpy as np
 Fingerprint = dict[str, dict[str, Any]]
 """`sizes` by name, `names` of the elements by kind, and a digest of each `field`."""
 
-_SIZES = ("nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "neq", "nmocap")
+_SIZES = (
+    "nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "neq", "nmocap",
+    "nuserdata", "nhistory", "npluginstate",
+)  # fmt: skip
 _NAMED = {
     "body": (mujoco.mjtObj.mjOBJ_BODY, "nbody"),
     "joint": (mujoco.mjtObj.mjOBJ_JOINT, "njnt"),

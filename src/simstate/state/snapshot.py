@@ -11,7 +11,8 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.engine.base import model_value
+from simstate.engine.base import COMMON_CONSTANTS, model_value
+from simstate.engine.native import NATIVE_CONSTANTS
 from simstate.errors import ShapeError, SnapshotError
 from simstate.ids import Selection
 from simstate.simulation import Simulation
@@ -120,7 +121,18 @@ def take_snapshot(sim: Simulation, rows: Selection) -> Snapshot:
 def restore_snapshot(sim: Simulation, snapshot: Snapshot, rows: Selection) -> None:
     """Bring the selected worlds to the state of a snapshot of the same model."""
     _check(sim, snapshot, rows)
-    for name, tensor in snapshot.parameters.items():
+    # Constants that the other engine computes for itself alone are left to it.
+    computed = {*COMMON_CONSTANTS, *NATIVE_CONSTANTS} - {
+        *sim.engine.derived_constants()
+    }
+    parameters = {
+        name: tensor
+        for name, tensor in snapshot.parameters.items()
+        if name not in computed
+    }
+    for name in parameters:
+        sim.expand(name)
+    for name, tensor in parameters.items():
         sim.expand(name)[rows.index] = tensor.to(sim.engine.expand(name))
     for name, tensor in sim.engine.expanded.items():
         if name not in snapshot.parameters:
@@ -135,7 +147,10 @@ def restore_snapshot(sim: Simulation, snapshot: Snapshot, rows: Selection) -> No
             stored = sim.scene[name].data.stored[key]
             stored[rows.index] = tensor.to(stored)
     sim.mark_diverged(snapshot.diverged.to(sim.device), rows)
-    if rows.is_all and snapshot.rng.numel() == sim.rng.get_state().numel():
+    if (
+        rows.count == sim.num_envs
+        and snapshot.rng.numel() == sim.rng.get_state().numel()
+    ):
         sim.rng.set_state(snapshot.rng)
 
 

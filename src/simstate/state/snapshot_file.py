@@ -7,8 +7,6 @@ import io
 import json
 import os
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,16 +16,6 @@ import torch
 from torch import Tensor
 
 from simstate.errors import SnapshotError
-
-_UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    ValueError,
-    KeyError,
-    EOFError,
-    NotImplementedError,
-    UnicodeDecodeError,
-)
 
 
 def write_file(
@@ -45,10 +33,10 @@ def write_file(
             file.write(buffer.getbuffer())
             file.flush()
             os.fsync(file.fileno())
+            os.replace(file.name, path)
         except BaseException:
             os.unlink(file.name)
             raise
-    os.replace(file.name, path)
 
 
 def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -56,12 +44,13 @@ def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]
     if not path.is_file():
         raise SnapshotError(f"There is no file {str(path)!r}.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        archive: Any = np.load(path, allow_pickle=False)
+        with archive:
             arrays: dict[str, np.ndarray] = {name: archive[name] for name in archive}
         digest = arrays.pop("digest").tobytes()
         whole = digest == _digest(arrays)
         header: dict[str, Any] = json.loads(arrays.pop("header").tobytes())
-    except _UNREADABLE as error:
+    except Exception as error:  # what a damaged archive raises is without limits
         raise SnapshotError(
             f"{str(path)!r} is not a whole snapshot: {error}. It may be cut off, "
             "damaged or of another kind."
