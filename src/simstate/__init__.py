@@ -4,6 +4,14 @@ One world or thousands, on CPU threads or a GPU, behind one API; every number sa
 point, axes and unit, and nothing is read stale.
 """
 
+import os
+import sys
+
+if "torch" not in sys.modules:
+    # Let torch's threads sleep while they wait: MuJoCo's want the cores. Where torch is
+    # loaded already this comes too late, and costs speed only.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 from simstate import math, models
 from simstate.engine import NativeCfg, WarpCfg
 from simstate.entity import Entity, EntityData, Quantity

@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage
+from simstate.engine import FIELDS, STATE_FIELDS, Engine, OneTorchThread, Stage
 from simstate.errors import InvalidInputError, StaleReadError
 from simstate.ids import Index, Selection
 
@@ -84,7 +84,8 @@ class Freshness:
             return
         self.observe()
         tensor = self.engine.field(name)
-        assign(tensor, rows.index, columns, values.to(tensor.dtype))
+        with OneTorchThread():
+            assign(tensor, rows.index, columns, values.to(tensor.dtype))
         self.written(name, rows)
 
     def written(self, name: str, rows: Selection) -> None:

@@ -10,6 +10,7 @@ from simstate.engine.cfg import EngineCfg, NativeCfg, WarpCfg
 from simstate.engine.fields import FIELDS, STATE_FIELDS, RawData, RawField
 from simstate.engine.native import NativeEngine
 from simstate.engine.stage import Stage
+from simstate.engine.threads import OneTorchThread
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Engine",
     "EngineCfg",
     "NativeCfg",
+    "OneTorchThread",
     "RawData",
     "RawField",
     "Stage",

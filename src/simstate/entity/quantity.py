@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, Stage
+from simstate.engine import FIELDS, OneTorchThread, Stage
 from simstate.errors import InvalidInputError, ModelError
 
 if TYPE_CHECKING:
@@ -124,11 +124,12 @@ class Quantity:
                 raise InvalidInputError(self._written_message(data))
             if memo.token == token:
                 return memo.value
-        if torch.is_inference_mode_enabled():
-            # The memo outlives the caller's mode, in which it could not be used.
-            with torch.inference_mode(False):
-                return data.remember(self.name, token, self.compute(data))
-        return data.remember(self.name, token, self.compute(data))
+        with OneTorchThread():
+            if torch.is_inference_mode_enabled():
+                # The memo outlives the caller's mode, in which it could not be used.
+                with torch.inference_mode(False):
+                    return data.remember(self.name, token, self.compute(data))
+            return data.remember(self.name, token, self.compute(data))
 
     def __set__(self, data: EntityData, value: object) -> None:
         memo = data.memo.get(self.name)

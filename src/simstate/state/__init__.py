@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simstate.engine import OneTorchThread
 from simstate.ids import Selection
 from simstate.simulation import Simulation
 from simstate.state.apply import write_states
@@ -45,11 +46,12 @@ __all__ = [
 
 def read_states(sim: Simulation, rows: Selection, cameras: bool) -> TensorState:
     """A copy of the unified state of the selected worlds."""
-    parts = {
-        name: read_entity(entity, rows.index)
-        for name, entity in sim.scene.items()
-        if entity.num_bodies
-    }
+    with OneTorchThread():
+        parts = {
+            name: read_entity(entity, rows.index)
+            for name, entity in sim.scene.items()
+            if entity.num_bodies
+        }
     robots = {name for name in parts if sim.scene[name].is_robot}
     images = {
         name: camera.tensors(rows.index)
