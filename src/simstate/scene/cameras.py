@@ -66,7 +66,7 @@ def _check(name: str, cfg: CameraCfg) -> None:
         numbers = vector(cfg.intrinsic, 4, f"intrinsic of camera {name!r}")
         if not numbers[:2].min() > 0:
             raise InvalidInputError(
-                f"Focal lengths of camera {name!r} must be > 0, got {cfg.intrinsic}."
+                f"Camera {name!r}: focal lengths must be > 0, got {cfg.intrinsic}."
             )
     pairs = (("fovy", "intrinsic"), ("look_at", "rot"), ("camera", "body"))
     for one, two in pairs:
