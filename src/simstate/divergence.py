@@ -10,7 +10,7 @@ from simstate.engine import MAX_VALUE, Engine
 from simstate.errors import DivergenceError
 
 _SHOWN = 8
-_SEARCHED = (
+DESCRIBED_FIELDS = (
     "ctrl",
     "qfrc_applied",
     "xfrc_applied",
@@ -21,7 +21,8 @@ _SEARCHED = (
     "act",
     "qacc_warmstart",
 )
-"""Inputs first: a bad input is the cause of a bad position, not the other way."""
+"""The fields whose elements have names. Inputs come first: a bad input is the cause of
+a bad position, not the other way."""
 
 
 def first_bad_element(engine: Engine, world: int) -> str:
@@ -45,7 +46,7 @@ def first_bad_element(engine: Engine, world: int) -> str:
 
 def _first_bad(engine: Engine, row: Tensor) -> str:
     """The first bad number in a row of the state; "" if there is none."""
-    for name in _SEARCHED:
+    for name in DESCRIBED_FIELDS:
         values = row[engine.columns[name]].to(torch.float64)
         bad = (~(values.abs() <= MAX_VALUE)).nonzero().flatten()
         if bad.numel():

@@ -539,3 +539,21 @@ def test_a_scene_without_cameras_has_none():
     sim = Simulation(SceneCfg(entities=entities))
     assert dict(sim.cameras) == {}
     assert sim.get_states()[0]["cameras"] == {}
+
+
+def test_a_field_of_view_of_one_world_changes_its_image_and_matrix(engine):
+    entities = {"cube": EntityCfg(model="cube", init_state=InitialStateCfg())}
+    camera = CameraCfg(pos=(0.4, 0.0, 0.1), look_at=(0.0, 0.0, 0.025))
+    scene = SceneCfg(entities=entities, cameras={"it": camera})
+    sim = Simulation(scene, num_envs=2, engine=engine)
+    cube = int(sim.model.body_geomadr[sim.model.body("cube/cube").id])
+    it = sim.cameras["it"]
+    before = (it.segmentation == cube).sum(dim=(1, 2))
+    focal = it.intrinsic[0, 1, 1].item()
+    sim.expand("cam_fovy")[1] = 15.0
+    after = (it.segmentation == cube).sum(dim=(1, 2))
+    assert after[0] == before[0]
+    assert after[1] > 4 * before[1]
+    assert it.intrinsic[0, 1, 1].item() == focal
+    want = 24.0 / np.tan(np.deg2rad(7.5))
+    assert it.intrinsic[1, 1, 1].item() == pytest.approx(want, rel=1e-5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,12 +86,10 @@ class Camera:
     def intrinsic(self) -> Tensor:
         """Pinhole matrix [px]: (u, v, 1) ~ intrinsic @ (x, y, z); (num_envs, 3, 3)."""
         fx, fy, cx, cy = self._pinhole()
-        matrix = torch.tensor(
-            [[fx, 0.0, cx], [0.0, fy, cy], [0.0, 0.0, 1.0]],
-            dtype=self._sim.dtype,
-            device=self._sim.device,
-        )
-        return matrix.expand(self._sim.num_envs, 3, 3).clone()
+        matrix = fx.new_zeros(self._sim.num_envs, 3, 3)
+        matrix[:, 0, 0], matrix[:, 1, 1], matrix[:, 2, 2] = fx, fy, 1.0
+        matrix[:, 0, 2], matrix[:, 1, 2] = cx, cy
+        return matrix
 
     def tensors(self, index: Index) -> CameraTensors:
         """A copy of images and geometry in some worlds."""
@@ -105,27 +102,23 @@ class Camera:
             extrinsic=self.extrinsic[index],
         )
 
-    def _pinhole(self) -> tuple[float, float, float, float]:
+    def _pinhole(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Focal lengths and principal point [px], as MuJoCo's frustum has them."""
-        model = self._sim.model
-        width, height = (
-            float(model.cam_sensorsize[self._camera, 0]),
-            float(model.cam_sensorsize[self._camera, 1]),
-        )
+        sensor = self._sim.model.cam_sensorsize[self._camera]
+        width, height = float(sensor[0]), float(sensor[1])
+        parameter = self._sim.engine.parameter
         if height == 0.0:
-            focal = (
-                0.5
-                * self.height
-                / math.tan(0.5 * math.radians(float(model.cam_fovy[self._camera])))
-            )
-            return focal, focal, 0.5 * self.width, 0.5 * self.height
+            fovy = torch.deg2rad(parameter("cam_fovy")[:, self._camera])
+            focal = 0.5 * self.height / torch.tan(0.5 * fovy)
+            middle = torch.ones_like(focal)
+            return focal, focal, 0.5 * self.width * middle, 0.5 * self.height * middle
         # An image of another shape than the sensor shows the middle part of it.
         aspect = self.width / self.height
         if aspect > width / height:
             height = width / aspect
         else:
             width = height * aspect
-        fx, fy, cx, cy = (float(x) for x in model.cam_intrinsic[self._camera])
+        fx, fy, cx, cy = parameter("cam_intrinsic")[:, self._camera].unbind(-1)
         return (
             fx * self.width / width,
             fy * self.height / height,

@@ -58,6 +58,7 @@ class Renderer:
                 render_seg=True,
                 cam_active=[camera],
                 background_color=(0.6, 0.75, 0.9, 1.0),
+                use_precomputed_rays=False,  # fields of view may differ by world
             )
 
     def render(self) -> tuple[Tensor, Tensor, Tensor]:

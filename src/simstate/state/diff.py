@@ -256,7 +256,9 @@ def _snapshot_differences(left: Snapshot, right: Snapshot) -> Iterator[Differenc
         for row, column in gap.nonzero():
             error = float(gap[row, column])
             what = "" if math.isfinite(error) else "not finite"
-            element = f"{field}[{int(column)}]"
+            labels = left.header["labels"].get(field)
+            label = f" ({labels[int(column)]})" if labels else ""
+            element = f"[{int(column)}]{label}"
             yield Difference(
                 int(row), "state", field, element, error, place["unit"], what
             )

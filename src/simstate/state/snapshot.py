@@ -11,6 +11,7 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine.base import COMMON_CONSTANTS, model_value
 from simstate.engine.native import NATIVE_CONSTANTS
 from simstate.errors import ShapeError, SnapshotError
@@ -98,6 +99,7 @@ def take_snapshot(sim: Simulation, rows: Selection) -> Snapshot:
             "fields": _describe_fields(sim),
             "velocity": "linear velocities: link origin, world axes [m/s]; qvel of a "
             "free joint: linear world axes, angular body axes [rad/s]",
+            "labels": _labels(sim),
             "entities": list(sim.scene),
             "model": fingerprint(sim.model),
         },
@@ -140,6 +142,9 @@ def restore_snapshot(sim: Simulation, snapshot: Snapshot, rows: Selection) -> No
             # bvh_aabb holds the bodies' boxes alone, the first of the model's.
             shared = shared[: tensor.shape[1]] if tensor.ndim > 1 else shared
             tensor[rows.index] = shared.to(tensor)
+    foreign = snapshot.header["engine"] != sim.engine.name
+    if foreign and not parameters.keys().isdisjoint(COMMON_CONSTANTS):
+        sim.set_const(rows.index)  # for the constants that the other engine has not
     state = snapshot.state.to(device=sim.device, dtype=sim.dtype)
     sim.write_rows(state, rows)
     for name, kept in snapshot.entities.items():
@@ -188,6 +193,18 @@ _UNITS = {
     "mocap_pos": "m, world axes",
     "mocap_quat": "quaternion wxyz",
 }
+
+
+def _labels(sim: Simulation) -> dict[str, list[str]]:
+    """What each column of the state belongs to, by the names of the model."""
+    return {
+        name: [
+            describe_element(sim.model, name, i)
+            for i in range(columns.stop - columns.start)
+        ]
+        for name, columns in sim.engine.columns.items()
+        if name in DESCRIBED_FIELDS
+    }
 
 
 def _describe_fields(sim: Simulation) -> dict[str, dict[str, Any]]:
