@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING
 
-import mujoco
-import numpy as np
 import torch
-from torch import Tensor
 
-from simstate.engine import FIELDS, STATE_FIELDS
 from simstate.entity import joints as j
 from simstate.entity.frames import (
     BODY_COM,
@@ -20,8 +14,6 @@ from simstate.entity.frames import (
     ROOT_COM,
     ROOT_LINK,
     SITE,
-    Frame,
-    Picks,
     acc_w,
     ang_acc_w,
     ang_vel_b,
@@ -29,34 +21,20 @@ from simstate.entity.frames import (
     lin_acc_w,
     lin_vel_b,
     lin_vel_w,
-    moved_by,
     pos_w,
     pose_w,
     quat_w,
-    spatial_acceleration,
     vel_w,
 )
 from simstate.entity.quantity import Quantity
-from simstate.errors import ModelError, unknown_name
-from simstate.ids import Index, as_index
+from simstate.entity.reader import EntityReader
 from simstate.math import quaternion
-from simstate.scene import EntityIndex
-from simstate.scene.index import TargetInputs
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    pass
 
 
-class Memo(NamedTuple):
-    """A computed value, the state that it belongs to, and its version then."""
-
-    token: int
-    value: Tensor
-    version: int
-    is_live: bool
-
-
-class EntityData:
+class EntityData(EntityReader):
     """The quantities of one entity in all worlds; engine's dtype, quaternions wxyz.
 
     `_w`: along world axes; `_b`: along the root link's axes. `link`: of the body
@@ -64,9 +42,6 @@ class EntityData:
     computed when it is first read in a state. Where it can be a view of the engine's
     memory it is live: `.clone()` keeps one.
     """
-
-    quantities: ClassVar[dict[str, Quantity]]
-    """The contract of every quantity, by name."""
 
     # Root link.
     root_link_pose_w = pose_w(ROOT_LINK, "write_root_link_pose_to_sim")
@@ -411,181 +386,6 @@ class EntityData:
     )  # fmt: skip
     """Whether each equality constraint is switched on, 1 or 0; (num_envs,
     num_equalities)."""
-
-    def __init__(
-        self, index: EntityIndex, sim: Simulation, soft_limit_factor: float
-    ) -> None:
-        self.name = index.name
-        self.index = index
-        self.sim = sim
-        self.engine = sim.engine
-        self.fresh = sim.fresh
-        self.num_envs = sim.num_envs
-        self.dtype = sim.dtype
-        self.num_joints = len(index.joints)
-        self.soft_limit_factor = soft_limit_factor
-        self.memo: dict[str, Memo] = {}
-        self._picks: dict[Frame, Picks] = {}
-        self._columns = {
-            name: as_index(ids, sim.device)
-            for name, ids in _column_ids(index, sim.model).items()
-        }
-        self._parts = {
-            name: _runs(ids) for name, ids in _column_ids(index, sim.model).items()
-        }
-        self.stored: dict[str, Tensor] = {}
-        self._cacc: tuple[int, Tensor] | None = None
-        self._live: tuple[int, set[int]] | None = None
-        self._sealed = True
-
-    def __setattr__(self, name: str, value: object) -> None:
-        known = name in self.__dict__ or hasattr(type(self), name)
-        if self.__dict__.get("_sealed") and not known:
-            raise unknown_name("quantity", name, EntityData.quantities)
-        object.__setattr__(self, name, value)
-
-    def read(self, name: str) -> Tensor:
-        """A quantity by name."""
-        if name not in EntityData.quantities:
-            raise unknown_name("quantity", name, EntityData.quantities)
-        return EntityData.quantities[name].__get__(self, EntityData)
-
-    def raw(self, name: str) -> Tensor:
-        """A raw field's live tensor; the quantity has seen to its freshness."""
-        if name in STATE_FIELDS or self.fresh.is_watched(name):
-            return self.engine.field(name)
-        tensor = self.fresh.hand_out(name)
-        self.fresh.ensure(FIELDS[name].stage, f"sim.data.{name}")
-        return tensor
-
-    def parameter(self, name: str) -> Tensor:
-        """A model parameter; shape (num_envs or 1, …)."""
-        return self.engine.parameter(name)
-
-    def take(self, field: str, columns: str) -> Tensor:
-        """Some columns of a raw field: a view where they are contiguous."""
-        parts = self._parts[columns]
-        tensor = self.raw(field)
-        if len(parts) == 1:
-            return tensor[:, parts[0]]
-        return torch.cat([tensor[:, part] for part in parts], dim=1)
-
-    def columns(self, name: str) -> Index:
-        """The ids of some of the entity's elements, a slice where contiguous."""
-        return self._columns[name]
-
-    def addresses(self, name: str) -> Tensor:
-        """Addresses of the entity's ball or free joints; shape (joints,)."""
-        ids = getattr(self.index, name)
-        return torch.tensor(ids, dtype=torch.int64, device=self.engine.device)
-
-    def picks(self, frame: Frame) -> Picks:
-        """Where a frame's elements are."""
-        if frame not in self._picks:
-            if frame.subject == "root" and self.index.base == "none":
-                raise ModelError(
-                    f"Entity {self.name!r} has no body, so it has no root link."
-                )
-            self._picks[frame] = Picks.resolve(
-                frame, self.index, self.sim.model, self.engine.device
-            )
-        return self._picks[frame]
-
-    def target_inputs(self, kind: str) -> tuple[Index, Index, Tensor]:
-        """Joints, columns of ctrl and control per unit of one kind of target.
-
-        The last has shape (num_envs or 1, inputs): it follows gears and gains that
-        differ from world to world.
-        """
-        inputs: TargetInputs = getattr(self.index, f"{kind}_inputs")
-        device = self.engine.device
-        scale = self.parameter("actuator_gear")[:, list(inputs.outputs), 0]
-        if kind == "effort":
-            gain = self.parameter("actuator_gainprm")[:, list(inputs.actuators), 0]
-            counts = torch.tensor(inputs.has_gain, dtype=torch.bool, device=device)
-            scale = 1.0 / (scale * torch.where(counts, gain, torch.ones_like(gain)))
-        return as_index(inputs.joints, device), as_index(inputs.ctrl, device), scale
-
-    def remember(self, name: str, token: int, value: Tensor) -> Tensor:
-        """Keep a computed value for this state, and hand it out."""
-        is_live = value.untyped_storage().data_ptr() in self._live_storages()
-        self.memo[name] = Memo(token, value, value._version, is_live)
-        return value
-
-    def spatial_acceleration(self) -> Tensor:
-        """Derivative of cvel of the entity's bodies; (num_envs, num_bodies, 6)."""
-        token = self.fresh.tokens[0]
-        if self._cacc is None or self._cacc[0] != token:
-            cacc = spatial_acceleration(
-                self.raw("qvel"),
-                self.fresh.acceleration_now(),
-                self.raw("cdof"),
-                self.raw("cdof_dot"),
-                self.all_moved_by[self.columns("body_ids")],
-            )
-            self._cacc = (token, cacc)
-        return self._cacc[1]
-
-    @cached_property
-    def all_moved_by(self) -> Tensor:
-        """1 where a dof moves a body of the scene; shape (nbody, nv)."""
-        mask = moved_by(self.sim.model, tuple(range(self.sim.model.nbody)))
-        return torch.as_tensor(mask, dtype=self.dtype, device=self.engine.device)
-
-    def gravity_direction(self) -> Tensor:
-        """Unit vector along gravity, world axes; zero without; (num_envs or 1, 3)."""
-        if "opt.gravity" not in self.engine.expanded:
-            return self._shared_gravity_direction
-        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
-
-    @cached_property
-    def _shared_gravity_direction(self) -> Tensor:
-        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
-
-    @cached_property
-    def _gravity_acts(self) -> float:
-        """1.0, or 0.0 in a model whose gravity is switched off."""
-        off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
-        return float(not self.sim.model.opt.disableflags & off)
-
-    def _live_storages(self) -> set[int]:
-        """Memory that is not a quantity's own: writes to it are seen elsewhere."""
-        known = len(self.engine.expanded) + len(self.engine.fields)
-        if self._live is None or self._live[0] != known:
-            tensors = [*self.engine.fields.values(), *self.engine.expanded.values()]
-            tensors += self.stored.values()
-            pointers = {t.untyped_storage().data_ptr() for t in tensors}
-            self._live = (known, pointers)
-        return self._live[1]
-
-
-def _column_ids(index: EntityIndex, model: mujoco.MjModel) -> dict[str, Sequence[int]]:
-    """The ids of each kind of element, by the names that declarations use."""
-    return {
-        "body_ids": index.bodies.ids,
-        "joint_ids": index.joints.ids,
-        "qpos_adr": index.qpos_adr,
-        "dof_adr": index.dof_adr,
-        "free_dofs": [adr + k for adr in index.free_dof_adr for k in range(6)],
-        "tendon_ids": index.tendons.ids,
-        "actuator_columns": index.actuators.ids,
-        "control_columns": index.controls.ids,
-        "activation_columns": index.activations.ids,
-        "mocap_ids": [int(model.body_mocapid[i]) for i in index.mocap_bodies.ids],
-        "equality_ids": index.equalities.ids,
-        "body_rootid": np.asarray(model.body_rootid).tolist(),
-    }
-
-
-def _runs(ids: Sequence[int]) -> list[slice]:
-    """The ids as slices of neighbours, in their order; at least one slice."""
-    runs: list[slice] = []
-    for i in ids:
-        if runs and runs[-1].stop == i:
-            runs[-1] = slice(runs[-1].start, i + 1)
-        else:
-            runs.append(slice(i, i + 1))
-    return runs or [slice(0, 0)]
 
 
 EntityData.quantities = {

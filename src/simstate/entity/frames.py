@@ -20,7 +20,7 @@ from simstate.math import acceleration_from_cacc, quaternion, velocity_from_cvel
 from simstate.scene import EntityIndex
 
 if TYPE_CHECKING:
-    from simstate.entity.data import EntityData
+    from simstate.entity.reader import EntityReader
 
 Pick: TypeAlias = "int | Index"
 """What selects a frame's elements: an int drops the dimension, for the root."""
@@ -87,11 +87,11 @@ def _bodies(array: np.ndarray, ids: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(array[i]) for i in ids)
 
 
-def _position(data: EntityData, frame: Frame) -> Tensor:
+def _position(data: EntityReader, frame: Frame) -> Tensor:
     return data.raw(frame.pos_field)[:, data.picks(frame).elements]
 
 
-def _orientation(data: EntityData, frame: Frame) -> Tensor:
+def _orientation(data: EntityReader, frame: Frame) -> Tensor:
     picks = data.picks(frame)
     quat = data.raw("xquat")[:, picks.bodies]
     if not frame.local_quat:
@@ -101,7 +101,7 @@ def _orientation(data: EntityData, frame: Frame) -> Tensor:
     )
 
 
-def _velocity(data: EntityData, frame: Frame) -> Tensor:
+def _velocity(data: EntityReader, frame: Frame) -> Tensor:
     picks = data.picks(frame)
     return velocity_from_cvel(
         _position(data, frame),
@@ -110,7 +110,7 @@ def _velocity(data: EntityData, frame: Frame) -> Tensor:
     )
 
 
-def _acceleration(data: EntityData, frame: Frame) -> Tensor:
+def _acceleration(data: EntityReader, frame: Frame) -> Tensor:
     picks = data.picks(frame)
     return acceleration_from_cacc(
         _position(data, frame),
@@ -152,7 +152,7 @@ ANY_POINT = "any"
 def pose_w(frame: Frame, writer: str = "") -> Quantity:
     """Declare the position and quaternion of a frame."""
 
-    def compute(data: EntityData) -> Tensor:
+    def compute(data: EntityReader) -> Tensor:
         return torch.cat([_position(data, frame), _orientation(data, frame)], dim=-1)
 
     reads = (frame.pos_field, "xquat")
@@ -185,7 +185,7 @@ def vel_w(frame: Frame, writer: str = "") -> Quantity:
 def lin_vel_w(frame: Frame) -> Quantity:
     """Declare the linear velocity of a frame's point."""
 
-    def compute(data: EntityData) -> Tensor:
+    def compute(data: EntityReader) -> Tensor:
         return data.read(_name(frame, "vel_w"))[..., :3]
 
     reads = (frame.pos_field, *_VELOCITY_READS)
@@ -195,7 +195,7 @@ def lin_vel_w(frame: Frame) -> Quantity:
 def ang_vel_w(frame: Frame) -> Quantity:
     """Declare the angular velocity of a frame."""
 
-    def compute(data: EntityData) -> Tensor:
+    def compute(data: EntityReader) -> Tensor:
         return data.raw("cvel")[:, data.picks(frame).bodies][..., :3]
 
     return _declare(

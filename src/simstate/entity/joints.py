@@ -13,7 +13,7 @@ from simstate.math import quaternion
 from simstate.math.vector import cross, norm
 
 if TYPE_CHECKING:
-    from simstate.entity.data import EntityData
+    from simstate.entity.reader import EntityReader
 
 LAST_EVALUATION = "last dynamics evaluation: after a step, the state before it"
 
@@ -31,7 +31,7 @@ def column(
     point_text: str = "–",
     axes_text: str = "",
 ) -> Quantity:
-    """Declare some columns of a raw field; `columns` names them in EntityData.index."""
+    """Declare some columns of a raw field; `columns` names them in the reader."""
     return Quantity(
         lambda data: data.take(field, columns),
         subject=subject, kind=kind, unit=unit, shape=(count,), reads=(field,),
@@ -67,7 +67,7 @@ def target(kind: str, unit: str, writer: str, inputs: str) -> Quantity:
     )  # fmt: skip
 
 
-def _targets(data: EntityData, inputs: str) -> Tensor:
+def _targets(data: EntityReader, inputs: str) -> Tensor:
     joints, columns, scale = data.target_inputs(inputs)
     ctrl = data.raw("ctrl")
     targets = ctrl.new_full((ctrl.shape[0], data.num_joints), torch.nan)
@@ -75,7 +75,7 @@ def _targets(data: EntityData, inputs: str) -> Tensor:
     return targets
 
 
-def joint_pos_limits(data: EntityData) -> Tensor:
+def joint_pos_limits(data: EntityReader) -> Tensor:
     """Lower and upper limit of each joint; infinite where there is none."""
     joints = data.columns("joint_ids")
     limits = data.parameter("jnt_range")[:, joints]
@@ -87,7 +87,7 @@ def joint_pos_limits(data: EntityData) -> Tensor:
     return limits.expand(data.num_envs, *limits.shape[1:])
 
 
-def soft_joint_pos_limits(data: EntityData) -> Tensor:
+def soft_joint_pos_limits(data: EntityReader) -> Tensor:
     """The limits drawn in towards their middle by the configured factor."""
     limits = data.read("joint_pos_limits")
     middle = limits.mean(-1, keepdim=True)
@@ -112,14 +112,14 @@ def parameter(
     )  # fmt: skip
 
 
-def _per_world(data: EntityData, name: str, columns: Index) -> Tensor:
+def _per_world(data: EntityReader, name: str, columns: Index) -> Tensor:
     values = data.parameter(name)[:, columns]
     if values.shape[0] == data.num_envs and name in data.engine.expanded:
         return values
     return values.expand(data.num_envs, *values.shape[1:]).clone()
 
 
-def projected_gravity_b(data: EntityData) -> Tensor:
+def projected_gravity_b(data: EntityReader) -> Tensor:
     """The unit vector along gravity in the root link's axes; zero without gravity."""
     direction = data.gravity_direction()
     return quaternion.rotate_inverse(data.read("root_link_quat_w"), direction)
@@ -131,7 +131,7 @@ def unit_or_zero(vec: Tensor) -> Tensor:
     return vec / torch.where(length > 0, length, torch.ones_like(length))
 
 
-def heading_w(data: EntityData) -> Tensor:
+def heading_w(data: EntityReader) -> Tensor:
     """The angle about world z of the root link's x axis, projected to the ground."""
     quat = data.read("root_link_quat_w")
     forward = quat.new_tensor([1.0, 0.0, 0.0]).expand(quat.shape[0], 3)
@@ -139,7 +139,7 @@ def heading_w(data: EntityData) -> Tensor:
     return torch.atan2(axis[..., 1], axis[..., 0])
 
 
-def qfrc_external(data: EntityData) -> Tensor:
+def qfrc_external(data: EntityReader) -> Tensor:
     """The applied wrenches as forces on the 1-DoF joints: Jᵀ · wrench."""
     wrench = data.raw("xfrc_applied")
     com = data.raw("subtree_com")[:, data.columns("body_rootid")]
@@ -152,7 +152,7 @@ def qfrc_external(data: EntityData) -> Tensor:
     return (data.raw("cdof")[:, dofs] * on_dofs).sum(-1)
 
 
-def blocks(data: EntityData, field: str, addresses: str, width: int) -> Tensor:
+def blocks(data: EntityReader, field: str, addresses: str, width: int) -> Tensor:
     """Groups of `width` neighbouring columns; shape (num_envs, groups, width)."""
     first = data.addresses(addresses)
     columns = first[:, None] + torch.arange(width, device=first.device)

@@ -16,14 +16,14 @@ from simstate.engine import FIELDS, OneTorchThread, Stage
 from simstate.errors import InvalidInputError, ModelError
 
 if TYPE_CHECKING:
-    from simstate.entity.data import EntityData
+    from simstate.entity.reader import EntityReader
 
 Axes = Literal["w", "b", ""]
 """World, root link, or none that is common to the components."""
 
 Size: TypeAlias = "str | int"
 
-Compute: TypeAlias = "Callable[[EntityData], Tensor]"
+Compute: TypeAlias = "Callable[[EntityReader], Tensor]"
 
 AXES_TEXT: dict[Axes, str] = {"w": "world", "b": "root link", "": "–"}
 
@@ -110,8 +110,8 @@ class Quantity:
     @overload
     def __get__(self, data: None, owner: type) -> Quantity: ...
     @overload
-    def __get__(self, data: EntityData, owner: type) -> Tensor: ...
-    def __get__(self, data: EntityData | None, owner: type) -> Quantity | Tensor:
+    def __get__(self, data: EntityReader, owner: type) -> Tensor: ...
+    def __get__(self, data: EntityReader | None, owner: type) -> Quantity | Tensor:
         if data is None:
             return self
         token = data.fresh.ensure(self.stage, f"{data.name}.data.{self.name}")
@@ -131,14 +131,14 @@ class Quantity:
                     return data.remember(self.name, token, self.compute(data))
             return data.remember(self.name, token, self.compute(data))
 
-    def __set__(self, data: EntityData, value: object) -> None:
+    def __set__(self, data: EntityReader, value: object) -> None:
         memo = data.memo.get(self.name)
         if memo is not None and memo.is_live and value is memo.value:
             return  # `data.joint_pos += 1` has already written in place
         data.memo.pop(self.name, None)
         raise InvalidInputError(self._written_message(data))
 
-    def _written_message(self, data: EntityData) -> str:
+    def _written_message(self, data: EntityReader) -> str:
         return (
             f"{data.name}.data.{self.name} cannot be written this way: "
             f"{self.remedy.format(entity=data.name)}."
