@@ -9,10 +9,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
-import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, OneTorchThread, Stage
+from simstate.engine import FIELDS, Stage
 from simstate.errors import InvalidInputError, ModelError
 
 if TYPE_CHECKING:
@@ -114,7 +113,10 @@ class Quantity:
     def __get__(self, data: EntityReader | None, owner: type) -> Quantity | Tensor:
         if data is None:
             return self
-        token = data.fresh.ensure(self.stage, f"{data.name}.data.{self.name}")
+        if data.is_computing:  # what is being computed has seen to what it reads
+            token = data.fresh.tokens[self.stage]
+        else:
+            token = data.fresh.ensure(self.stage, f"{data.name}.data.{self.name}")
         if self.evaluates:
             token = data.fresh.tokens[Stage.STATE]
         memo = data.memo.get(self.name)
@@ -124,11 +126,9 @@ class Quantity:
                 raise InvalidInputError(self._written_message(data))
             if memo.token == token:
                 return memo.value
-        with OneTorchThread():
-            if torch.is_inference_mode_enabled():
-                # The memo outlives the caller's mode, in which it could not be used.
-                with torch.inference_mode(False):
-                    return data.remember(self.name, token, self.compute(data))
+        if data.is_computing:
+            return data.remember(self.name, token, self.compute(data))
+        with data.computing():
             return data.remember(self.name, token, self.compute(data))
 
     def __set__(self, data: EntityReader, value: object) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, STATE_FIELDS
+from simstate.engine import FIELDS, STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
 from simstate.entity.frames import Frame, Picks, moved_by, spatial_acceleration
 from simstate.entity.quantity import Quantity
@@ -62,6 +63,7 @@ class EntityReader:
         }
         self.stored: dict[str, Tensor] = {}
         self._cacc: tuple[int, Tensor] | None = None
+        self.is_computing = False
         self._live: tuple[int, set[int]] | None = None
         self._sealed = True
 
@@ -76,6 +78,24 @@ class EntityReader:
         if name not in type(self).quantities:
             raise unknown_name("quantity", name, type(self).quantities)
         return type(self).quantities[name].__get__(self, type(self))
+
+    @contextmanager
+    def computing(self) -> Generator[None]:
+        """While it is entered, quantities read each other without a check.
+
+        One thread of torch's, and no inference mode: a memo outlives the caller's, in
+        which it could not be used.
+        """
+        self.is_computing = True
+        try:
+            with OneTorchThread():
+                if torch.is_inference_mode_enabled():
+                    with torch.inference_mode(False):
+                        yield
+                else:
+                    yield
+        finally:
+            self.is_computing = False
 
     def raw(self, name: str) -> Tensor:
         """A raw field's live tensor; the quantity has seen to its freshness."""

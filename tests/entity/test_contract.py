@@ -1,0 +1,46 @@
+"""A quantity's contract is true: it reads the fields that it declares, and no others."""
+
+import pytest
+
+from simstate import EntityCfg, EntityData, SceneCfg, Simulation
+from simstate.entity.reader import EntityReader
+
+
+@pytest.fixture(scope="module")
+def sims():
+    names = ("humanoid", "finger", "mocap_target", "arm")
+    scenes = [SceneCfg(entities={"robot": EntityCfg(model=name)}) for name in names]
+    return [Simulation(scene, num_envs=2) for scene in scenes]
+
+
+@pytest.mark.parametrize("name", EntityData.quantities)
+def test_reads_what_it_declares(sims, name, monkeypatch):
+    used = set()
+    raw = EntityReader.raw
+
+    def recorded(self, field):
+        used.add(field)
+        return raw(self, field)
+
+    monkeypatch.setattr(EntityReader, "raw", recorded)
+    for sim in sims:
+        sim.step()  # every quantity is computed anew
+        sim.scene["robot"].data.read(name)
+    assert used == set(EntityData.quantities[name].reads)
+
+
+@pytest.mark.parametrize("name", EntityData.quantities)
+def test_depends_on_the_parameters_that_it_declares(sims, name, monkeypatch):
+    used = set()
+    parameter = EntityReader.parameter
+
+    def recorded(self, field):
+        used.add(field)
+        return parameter(self, field)
+
+    monkeypatch.setattr(EntityReader, "parameter", recorded)
+    for sim in sims:
+        sim.step()
+        sim.scene["robot"].data.__dict__.pop("_shared_gravity_direction", None)
+        sim.scene["robot"].data.read(name)
+    assert used <= set(EntityData.quantities[name].parameters)
