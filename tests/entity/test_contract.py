@@ -1,4 +1,4 @@
-"""A quantity's contract is true: it reads the fields that it declares, and no others."""
+"""A quantity's contract is true: it reads the fields that it declares, no others."""
 
 import pytest
 
