@@ -76,6 +76,8 @@ def test_ctrl_c_ends_with_the_table_so_far():
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        # A shell's background job ignores the signal, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert "8 worlds" in process.stdout.readline()
