@@ -46,11 +46,6 @@ class StateList(Sequence[State]):
         self._tensors = tensors
         self._built: dict[int, State] = {}
 
-    @property
-    def untouched(self) -> TensorState | None:
-        """The tensors behind the list, if no dictionary has been handed out yet."""
-        return None if self._built else self._tensors
-
     def __len__(self) -> int:
         return self._tensors.num_envs
 

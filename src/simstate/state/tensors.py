@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
@@ -64,17 +64,6 @@ class EntityTensors:
             **{name: getattr(self, name)[:, order] for name in columns},
         )
 
-    def rows(self, index: Index | int) -> EntityTensors:
-        """The state in some of the worlds."""
-        chosen = {name: getattr(self, name)[index] for name in TENSORS}
-        return replace(self, **chosen)
-
-
-TENSORS = tuple(
-    item.name for item in fields(EntityTensors) if not item.name.endswith("_names")
-)
-"""The names of the tensors of an EntityTensors."""
-
 
 @dataclass(frozen=True)
 class CameraTensors:
@@ -92,12 +81,6 @@ class CameraTensors:
     """Pinhole matrix in pixels; shape (n, 3, 3)."""
     extrinsic: Tensor
     """World to camera, OpenCV's axes; shape (n, 4, 4)."""
-
-    def rows(self, index: Index | int) -> CameraTensors:
-        """The camera in some of the worlds."""
-        return CameraTensors(
-            *(getattr(self, item.name)[index] for item in fields(self))
-        )
 
 
 @dataclass(frozen=True)
@@ -118,15 +101,6 @@ class TensorState:
     def entities(self) -> dict[str, EntityTensors]:
         """Objects and robots together, by name."""
         return {**self.objects, **self.robots}
-
-    def rows(self, index: Index, num_envs: int) -> TensorState:
-        """The state in some of the worlds."""
-        return TensorState(
-            num_envs,
-            {name: part.rows(index) for name, part in self.objects.items()},
-            {name: part.rows(index) for name, part in self.robots.items()},
-            {name: part.rows(index) for name, part in self.cameras.items()},
-        )
 
 
 _QUANTITIES = {
