@@ -12,11 +12,12 @@ if "torch" not in sys.modules:
     # loaded already this comes too late, and costs speed only.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from simstate import math, models
+from simstate import integrate, math, models
 from simstate.engine import NativeCfg, WarpCfg
 from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import (
     DivergenceError,
+    IntegrationError,
     InvalidInputError,
     ModelError,
     ShapeError,
@@ -45,6 +46,7 @@ __all__ = [
     "EntityCfg",
     "EntityData",
     "InitialStateCfg",
+    "IntegrationError",
     "InvalidInputError",
     "ModelError",
     "MotorActuatorCfg",
@@ -60,6 +62,7 @@ __all__ = [
     "UnknownNameError",
     "VelocityActuatorCfg",
     "WarpCfg",
+    "integrate",
     "math",
     "models",
 ]
