@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from simstate.integrate.forces import ForceModel
+from simstate.integrate.frame import MovingFrame
 from simstate.integrate.integration import Integration, Integrator
+from simstate.integrate.loads import (
+    Drag,
+    JointTargets,
+    PointMassGravity,
+    Thruster,
+    UniformGravity,
+)
 from simstate.integrate.processes import (
     GeometricBrownian,
     Noise,
@@ -56,6 +64,7 @@ __all__ = [
     "SRA1",
     "SRIW1",
     "Adaptive",
+    "Drag",
     "Euler",
     "EulerHeun",
     "EulerMaruyama",
@@ -65,16 +74,21 @@ __all__ = [
     "Heun",
     "Integration",
     "Integrator",
+    "JointTargets",
     "Midpoint",
+    "MovingFrame",
     "Noise",
     "OrnsteinUhlenbeck",
     "PlatenWeak2",
+    "PointMassGravity",
     "Process",
     "QPosState",
     "QuaternionBlock",
     "RKMilstein",
     "Stochastic",
     "Tableau",
+    "Thruster",
+    "UniformGravity",
     "scheme",
 ]
 

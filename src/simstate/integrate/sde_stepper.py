@@ -248,8 +248,8 @@ class StochasticStepper(Stepper):
                 )
             if not bool(values.isfinite().all()):
                 raise InvalidInputError(
-                    f"The diffusion of {kind} for {name} is not finite. The state is as "
-                    "it was before the step."
+                    f"The diffusion of {kind} for {name} is not finite. The state is "
+                    "as it was before the step."
                 )
 
 

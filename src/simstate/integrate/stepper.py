@@ -36,7 +36,7 @@ class Stepper:
         check_model(sim)
         self.scheme = scheme
         self.stages = Stages(scheme.tableau, sim.num_envs, sim.device)
-        self.evaluations = torch.zeros(
+        self.evaluations: Tensor = torch.zeros(
             sim.num_envs, dtype=torch.int64, device=sim.device
         )
         """Evaluations of the dynamics so far; shape (num_envs,)."""
