@@ -79,7 +79,7 @@ class StochasticStepper(Stepper):
         self._start, self._ids = time.clone(), env_ids
         for block in self.blocks:
             block.begin()
-        h = self.sim.timestep
+        h = self.timestep
         increments, integrals = self._increments(h, env_ids)
         tableau = self.stochastic.tableau
         if tableau is not None:
