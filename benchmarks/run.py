@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import entity_data
+import integrators
 import unified_state
 
 
@@ -31,6 +32,8 @@ def main() -> None:
         entity_data.reading,
         entity_data.stepping,
         unified_state.converting,
+        integrators.fixed_steps,
+        integrators.adaptive_steps,
     )
     for part in parts:
         part(table, results)

@@ -76,6 +76,14 @@ def displace_position(
         qx = origin[world, q + 1]
         qy = origin[world, q + 2]
         qz = origin[world, q + 3]
+        # Where MuJoCo does it, with its threshold: rounding must not add up over steps.
+        norm = wp.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
+        if wp.abs(norm - h.dtype(1.0)) > h.dtype(1e-15):
+            scale = h.dtype(1.0) / norm
+            qw = qw * scale
+            qx = qx * scale
+            qy = qy * scale
+            qz = qz * scale
         if mode == HIGH_ORDER:
             w = qw + step * combined(rates, weights, world, r)
             x = qx + step * combined(rates, weights, world, r + 1)
