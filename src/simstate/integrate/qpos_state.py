@@ -159,6 +159,7 @@ class QPosState:
         of length nq (in high-order mode), and any with `combined=True`, is taken as it
         is: it is a sum of rates that were made so before.
         """
+        self._configured()
         self.derivative.copy_(self._as_rate("rate", rate, combined))
 
     def set_diffusion(self, diffusion: Tensor) -> None:
