@@ -1,0 +1,84 @@
+"""The root state of an entity, read and written in any convention."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from torch import Tensor
+
+from simstate.conventions import axes
+from simstate.conventions.convention import Convention
+from simstate.conventions.convert import convert
+from simstate.conventions.presets import MUJOCO
+from simstate.conventions.state import RigidBodyState
+from simstate.conventions.values import numbers
+from simstate.entity import Entity
+from simstate.errors import ConventionError, InvalidInputError
+from simstate.ids import Ids, Values
+
+
+def read_state(
+    entity: Entity, convention: Convention, model: Convention
+) -> RigidBodyState:
+    """The root link's state in a convention; see `Entity.state_in`."""
+    data = entity.data
+    pose, vel = data.root_link_pose_w, data.root_link_vel_w
+    state = RigidBodyState(
+        _axes_of(model),
+        pose[:, :3],
+        pose[:, 3:],
+        vel[:, :3],
+        vel[:, 3:],
+        _com(entity),
+    )
+    return convert(state, convention)
+
+
+def write_state(
+    entity: Entity,
+    convention: Convention,
+    state: RigidBodyState | Values,
+    env_ids: Ids,
+    model: Convention,
+) -> None:
+    """Write the root link's state from a convention; see `Entity.write_state_in`."""
+    rows = entity.sim.select_envs(env_ids)
+    com = _com(entity)
+    com = com[rows.index] if com.shape[0] > 1 else com
+    if not isinstance(state, RigidBodyState):
+        state = RigidBodyState.from_vector(convention, state)
+    elif state.convention != convention:
+        name = state.convention.name
+        raise ConventionError(
+            f"The state is written in {name}, and {convention.name} is to be written: "
+            f"pass convert(state, {convention.name}), or "
+            f"write_state_in({name}, state)."
+        )
+    state = _with_com(state, com, model)
+    own = convert(state, _axes_of(model))
+    root_state = own.vector.to(entity.sim.engine.field("qpos"))
+    entity.write_root_state_to_sim(root_state, rows.index)
+
+
+def _axes_of(model: Convention) -> Convention:
+    """How the simulation's own numbers are written, in the model's axes."""
+    return replace(MUJOCO, name="the model", world=model.world, body=model.body)
+
+
+def _com(entity: Entity) -> Tensor:
+    """The root link's centre of mass from its origin, body axes [m]; (n or 1, 3)."""
+    ipos = entity.data.parameter("body_ipos")
+    return ipos[:, entity.index.root_body_id]
+
+
+def _with_com(state: RigidBodyState, com: Tensor, model: Convention) -> RigidBodyState:
+    """The state with the entity's own centre of mass, which it must not contradict."""
+    body = state.convention.body
+    own = axes.components(com, body, model.body, "body").to(state.position)
+    if state.com is not None and not bool(((state.com - own).abs() < 1e-6).all()):
+        raise InvalidInputError(
+            f"The state's centre of mass is at {numbers(state.com.reshape(-1, 3)[0])} "
+            f"from the origin, the entity's at {numbers(own[0])} (body axes of "
+            f"{state.convention.name}) [m]. Leave com out to use the entity's."
+        )
+    return state.with_com(own)
