@@ -8,12 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.conventions.bodies import random_bodies, tensor
 
 from simstate import conventions as c
 from simstate.conventions import axes
 from simstate.errors import ConventionError, InvalidInputError
 from simstate.math import euler, quaternion
-from tests.conventions.bodies import random_bodies, tensor
 
 PAIRS = list(product(c.PRESETS.values(), repeat=2))
 SEEDS = st.integers(0, 2**32 - 1)
@@ -158,9 +158,7 @@ def test_half_turns_in_every_form(form, offset):
 
 def test_euler_angles_are_in_range_and_finite_at_the_poles():
     pole = tensor([[np.deg2rad(30), s * np.pi / 2, np.deg2rad(20)] for s in (1, -1)])
-    rad = replace(
-        c.MUJOCO, name="rad", attitude=c.Attitude("euler", sequence="izyx")
-    )
+    rad = replace(c.MUJOCO, name="rad", attitude=c.Attitude("euler", sequence="izyx"))
     zeros = torch.zeros(2, 3, dtype=torch.float64)
     state = c.RigidBodyState(rad, zeros, pole, zeros, zeros)
     there = c.convert(c.convert(state, c.MUJOCO), replace(rad, angle_unit="deg"))

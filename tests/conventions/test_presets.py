@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
+from tests.conventions.bodies import random_bodies
 
 from simstate import conventions as c
-from tests.conventions.bodies import random_bodies
 
 # Columns: the axes of NED and FRD in ENU and FLU, written out by hand.
 NED = np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1.0]])
