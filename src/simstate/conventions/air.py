@@ -69,12 +69,12 @@ def velocity_from_wind_angles(
     return length[..., None] * rot_bw[..., :, 0]
 
 
-def R_pas(  # noqa: N802
+def R_pas(
     source: FlightAxes,
     target: FlightAxes,
     *,
     velocity_b: Values | None = None,
-    R_pas_E_to_B: Values | None = None,  # noqa: N803
+    R_pas_E_to_B: Values | None = None,
     definition: Definition = "stevens",
 ) -> Tensor:
     """R_pas from any flight axes to any other: r_target = R @ r_source; (..., 3, 3).

@@ -70,9 +70,8 @@ class _Change:
         if source.angle_unit != target.angle_unit:
             angular = angular * (in_radians(source.angle_unit) / unit)
         com = None if state.com is None else self._along(state.com, "body")
-        return RigidBodyState(
-            target, self._position(), attitude, self._linear(), angular, com
-        )
+        parts = (self._position(), attitude, self._linear(), angular)
+        return RigidBodyState.trusted(target, parts, com)
 
     def _turned(self) -> Tensor:
         """The attitude in the target's world and body axes, wxyz; (..., 4)."""

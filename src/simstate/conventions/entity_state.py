@@ -9,7 +9,7 @@ from torch import Tensor
 from simstate.conventions import axes
 from simstate.conventions.convention import Convention
 from simstate.conventions.convert import convert
-from simstate.conventions.presets import MUJOCO
+from simstate.conventions.presets import MUJOCO, MUJOCO_QVEL
 from simstate.conventions.state import RigidBodyState
 from simstate.conventions.values import numbers
 from simstate.entity import Entity
@@ -21,17 +21,27 @@ def read_state(
     entity: Entity, convention: Convention, model: Convention
 ) -> RigidBodyState:
     """The root link's state in a convention; see `Entity.state_in`."""
+    com = _com(entity).expand(entity.sim.num_envs, 3)
+    if entity.index.base == "free":
+        state = RigidBodyState.trusted(_axes_of(model, MUJOCO_QVEL), _free(entity), com)
+        return convert(state, convention)
     data = entity.data
     pose, vel = data.root_link_pose_w, data.root_link_vel_w
-    state = RigidBodyState(
-        _axes_of(model),
-        pose[:, :3],
-        pose[:, 3:],
-        vel[:, :3],
-        vel[:, 3:],
-        _com(entity),
+    parts = (pose[:, :3], pose[:, 3:], vel[:, :3], vel[:, 3:])
+    return convert(RigidBodyState.trusted(_axes_of(model), parts, com), convention)
+
+
+def _free(entity: Entity) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """qpos and qvel of the root's free joint: no kinematics need to be computed."""
+    k = entity.index.free_body_ids.index(entity.index.root_body_id)
+    q, v = entity.index.free_qpos_adr[k], entity.index.free_dof_adr[k]
+    qpos, qvel = entity.sim.data.qpos, entity.sim.data.qvel
+    return (
+        qpos[:, q : q + 3],
+        qpos[:, q + 3 : q + 7],
+        qvel[:, v : v + 3],
+        qvel[:, v + 3 : v + 6],
     )
-    return convert(state, convention)
 
 
 def write_state(
@@ -60,9 +70,9 @@ def write_state(
     entity.write_root_state_to_sim(root_state, rows.index)
 
 
-def _axes_of(model: Convention) -> Convention:
+def _axes_of(model: Convention, form: Convention = MUJOCO) -> Convention:
     """How the simulation's own numbers are written, in the model's axes."""
-    return replace(MUJOCO, name="the model", world=model.world, body=model.body)
+    return replace(form, name="the model", world=model.world, body=model.body)
 
 
 def _com(entity: Entity) -> Tensor:

@@ -24,17 +24,17 @@ from simstate.math import euler, quaternion, transform
 from simstate.math.vector import apply
 
 
-def passive_from_active(R_act: Values) -> Tensor:  # noqa: N803
+def passive_from_active(R_act: Values) -> Tensor:
     """R_pas_A_to_B of R_act_A_to_B; shape (..., 3, 3)."""
     return _rotation(R_act, "R_act").mT
 
 
-def active_from_passive(R_pas: Values) -> Tensor:  # noqa: N803
+def active_from_passive(R_pas: Values) -> Tensor:
     """R_act_A_to_B of R_pas_A_to_B; shape (..., 3, 3)."""
     return _rotation(R_pas, "R_pas").mT
 
 
-def rotate(R: Values, vector: Values) -> Tensor:  # noqa: N803
+def rotate(R: Values, vector: Values) -> Tensor:
     """R @ vector: the vector turned (active) or in other axes (passive); (..., 3)."""
     rot = _rotation(R, "R")
     return apply(rot, as_tensor(vector, "vector", 3, like=rot))
@@ -61,7 +61,7 @@ def passive_from_angles(
 
 
 def angles_from_active(
-    R_act: Values,  # noqa: N803
+    R_act: Values,
     sequence: str,
     unit: AngleUnit = "deg",
 ) -> Tensor:
@@ -76,7 +76,7 @@ def angles_from_active(
 
 
 def angles_from_passive(
-    R_pas: Values,  # noqa: N803
+    R_pas: Values,
     sequence: str,
     unit: AngleUnit = "deg",
 ) -> Tensor:
@@ -84,7 +84,7 @@ def angles_from_passive(
     return angles_from_active(_rotation(R_pas, "R_pas").mT, sequence, unit)
 
 
-def quat_from_active(R_act: Values) -> Tensor:  # noqa: N803
+def quat_from_active(R_act: Values) -> Tensor:
     """The quaternion wxyz, w ≥ 0, of R_act, right at half turns too; (..., 4)."""
     return quaternion.from_matrix(_rotation(R_act, "R_act"))
 
@@ -94,7 +94,7 @@ def active_from_quat(quat: Values) -> Tensor:
     return quaternion.to_matrix(check_unit(as_tensor(quat, "quat", 4), "quat"))
 
 
-def passive_transform(R_pas_A_to_B: Values, b_A_a: Values) -> Tensor:  # noqa: N803
+def passive_transform(R_pas_A_to_B: Values, b_A_a: Values) -> Tensor:
     """T_pas_A_a_to_B_b, of a point b at `b_A_a` from point a in axes A; (..., 4, 4).
 
     It takes a position in axes A from point a to that in axes B from point b.
@@ -103,7 +103,7 @@ def passive_transform(R_pas_A_to_B: Values, b_A_a: Values) -> Tensor:  # noqa: N
     return transform.passive(rot, as_tensor(b_A_a, "b_A_a", 3, like=rot))
 
 
-def active_transform(R_act: Values, shift: Values) -> Tensor:  # noqa: N803
+def active_transform(R_act: Values, shift: Values) -> Tensor:
     """The transform that turns a position, then moves it by `shift`; (..., 4, 4)."""
     rot = _rotation(R_act, "R_act")
     return transform.from_parts(rot, as_tensor(shift, "shift", 3, like=rot))

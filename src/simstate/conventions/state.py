@@ -75,6 +75,21 @@ class RigidBodyState:
             object.__setattr__(self, name, tensor.expand(*batch, *given[name][1]))
 
     @classmethod
+    def trusted(
+        cls,
+        convention: Convention,
+        parts: tuple[Tensor, Tensor, Tensor, Tensor],
+        com: Tensor | None,
+    ) -> RigidBodyState:
+        """A state of tensors that are known to be right; nothing is checked."""
+        state = object.__new__(cls)
+        names = ("position", "attitude", "linear_velocity", "angular_velocity")
+        values = dict(zip(names, parts, strict=True))
+        for name, value in {"convention": convention, "com": com, **values}.items():
+            object.__setattr__(state, name, value)
+        return state
+
+    @classmethod
     def from_vector(
         cls, convention: Convention, vector: Values, com: Values | None = None
     ) -> RigidBodyState:
