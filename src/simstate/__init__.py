@@ -12,12 +12,13 @@ if "torch" not in sys.modules:
     # loaded already this comes too late, and costs speed only.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from simstate import conventions, math, models
+from simstate import conventions, integrate, math, models
 from simstate.engine import NativeCfg, WarpCfg
 from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import (
     ConventionError,
     DivergenceError,
+    IntegrationError,
     InvalidInputError,
     ModelError,
     ShapeError,
@@ -48,6 +49,7 @@ __all__ = [
     "EntityCfg",
     "EntityData",
     "InitialStateCfg",
+    "IntegrationError",
     "InvalidInputError",
     "ModelError",
     "MotorActuatorCfg",
@@ -65,6 +67,7 @@ __all__ = [
     "WarpCfg",
     "conventions",
     "explain",
+    "integrate",
     "math",
     "models",
 ]

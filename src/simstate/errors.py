@@ -41,6 +41,10 @@ class StaleReadError(SimStateError, RuntimeError):
     """A read, under `freshness="strict"`, of a quantity that a write left behind."""
 
 
+class IntegrationError(SimStateError):
+    """An adaptive integrator cannot meet its tolerance."""
+
+
 class DivergenceError(SimStateError, RuntimeError):
     """Worlds that went NaN, infinite or huge, or that MuJoCo would have reset.
 

@@ -11,6 +11,8 @@ After those, call `sim.forward()`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,6 +54,8 @@ class Freshness:
         self._reason: dict[Stage, str] = dict.fromkeys(_DERIVED, "")
         self._evaluated_now = False
         """Whether the last dynamics evaluation was at the present state."""
+        self.loads: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Within it the inputs have the loads of the force models."""
         for name in STATE_FIELDS:
             self.watch(f"sim.data.{name}", engine.field(name), FIELDS[name].stage, name)
         if engine.state_is_live:
@@ -125,6 +129,18 @@ class Freshness:
             self.tokens[stage] += 1
         self._evaluated_now = False
 
+    def moved(self, env_ids: Tensor | None) -> None:
+        """Take note that an integrator moved these worlds, past the version counts."""
+        self.observe()
+        self.mark(Stage.POSITION, env_ids, "a step")
+
+    def acknowledge(self, names: Iterable[str]) -> None:
+        """Take note of writes to inputs that were taken back: nothing has changed."""
+        for name in names:
+            watched = self._by_name.get(name)
+            if watched is not None:
+                watched.version = watched.tensor._version
+
     def forwarded(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Take note of a pass up to `stage` in these worlds."""
         for derived in _DERIVED:
@@ -150,15 +166,20 @@ class Freshness:
             return
         ids = None if behind is True else behind.nonzero().flatten()
         reached = max(stage, Stage.VELOCITY)  # positions come with velocities
-        self.engine.forward(ids, reached)
+        self._evaluate(ids, reached)
         self.forwarded(ids, reached)
 
     def forward(self, env_ids: Tensor | None) -> None:
         """Evaluate the dynamics at the present state, whatever was behind."""
         self.observe()
-        self.engine.forward(env_ids, Stage.ACCELERATION)
+        self._evaluate(env_ids, Stage.ACCELERATION)
         self.forwarded(env_ids, Stage.ACCELERATION)
         self._evaluated_now = env_ids is None
+
+    def _evaluate(self, env_ids: Tensor | None, stage: Stage) -> None:
+        """Run the engine up to `stage`, with all loads where they matter."""
+        with self.loads() if stage == Stage.ACCELERATION else nullcontext():
+            self.engine.forward(env_ids, stage)
 
     def acceleration_now(self) -> Tensor:
         """Qacc at the present state, in qvel's axes; shape (num_envs, nv).
@@ -169,7 +190,8 @@ class Freshness:
         """
         if self.mode == "off" or self._evaluated_now:
             return self.engine.field("qacc").clone()
-        return self.engine.acceleration_now()
+        with self.loads():
+            return self.engine.acceleration_now()
 
     def hand_out(self, name: str) -> Tensor:
         """The live tensor of a raw field, computed if it was not so far."""

@@ -26,6 +26,7 @@ from simstate.ids import Ids, Selection, Values, as_values, check_finite, select
 from simstate.scene import SceneCfg, build_scene
 
 if TYPE_CHECKING:  # these build on Simulation and are loaded when they are used
+    from simstate.integrate import ForceModel, Integration, Integrator, Noise, Process
     from simstate.sensors import SceneCameras
     from simstate.state import Snapshot, State, StateList, TensorState
 
@@ -44,6 +45,9 @@ class Simulation:
         engine: "native" (CPU, float64) or "warp" (CUDA or CPU, float32), or a
             NativeCfg or WarpCfg with options.
         device: where the tensors are; "cuda" needs the warp engine.
+        integrator: what advances the state: None for MuJoCo's own stepper, as the
+            model's options say, or a scheme of `simstate.integrate`, such as
+            RK4(attitude="lie"); the options' integrator is then not used.
         freshness: what a read of a quantity does that a write left behind: "auto"
             computes it first, "strict" raises StaleReadError, "off" returns what is
             there.
@@ -58,6 +62,7 @@ class Simulation:
         num_envs: int = 1,
         engine: EngineCfg = "native",
         device: str | torch.device = "cpu",
+        integrator: Integrator | None = None,
         freshness: Mode = "auto",
         on_divergence: OnDivergence = "raise",
         seed: int = 0,
@@ -73,6 +78,7 @@ class Simulation:
         self.engine = make_engine(built.model, num_envs, engine, _as_device(device))
         self.device = self.engine.device
         self.dtype = self.engine.dtype
+        self.seed = seed
         self.rng = torch.Generator(device=self.device).manual_seed(seed)
         with torch.inference_mode(False):
             self.diverged = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
@@ -91,6 +97,10 @@ class Simulation:
         )
         self._camera_cfgs = built.cameras
         self._cameras: SceneCameras | None = None
+        self.integration: Integration | None = None
+        """Force models, processes and the integrator, once there are any."""
+        if integrator is not None:
+            self._integration(integrator)
         self.reset()
         self.forward()
 
@@ -146,16 +156,58 @@ class Simulation:
         """Advance every world by n time steps; positions and velocities are fresh.
 
         Accelerations and forces are then those of the last dynamics evaluation, at
-        the state before the last of the n steps. Worlds in `diverged` do not move.
+        the state before the last of the n steps; with an `integrator` they are of the
+        new state, too. Worlds in `diverged` do not move.
         """
         n = _positive("n", n)
+        integration = self.integration
+        if integration is not None and integration.stepper is None and n > 1:
+            for _ in range(n):  # MuJoCo's steps, with loads that are held over each
+                self.step()
+            return
         alive = self._alive()
-        bad = self.engine.step(n, alive)
-        self.fresh.stepped(alive)
+        if integration is None:
+            bad = self.engine.step(n, alive)
+            self.fresh.stepped(alive)
+        else:
+            bad = integration.step(n, alive)
         if bad is not None and alive is not None:
             bad &= ~self.diverged
         if bad is not None and bool(bad.any()):
             self._handle_divergence(bad, n)
+
+    def add_force(self, model: ForceModel) -> None:
+        """Call `model(t, sim)` at every evaluation of the dynamics, to write loads.
+
+        It reads quantities and writes wrenches, controls, applied forces or mass rates
+        for all worlds, and must give the same for the same time and state: see
+        `simstate.integrate.forces`. With MuJoCo's own stepper (integrator=None) it is
+        evaluated once a time step, and its loads are held.
+        """
+        self._integration().add_force(model)
+
+    def add_process(self, process: Process) -> None:
+        """Integrate extra numbers of each world with its mechanics."""
+        self._integration().add_process(process)
+
+    def add_noise(self, noise: Noise) -> None:
+        """Let noise sources drive the state; needs a stochastic integrator."""
+        self._integration().add_noise(noise)
+
+    @property
+    def mass_rate(self) -> Tensor:
+        """How fast each body's mass changes [kg/s]; (num_envs, nbody), to be written.
+
+        Inertias scale with the masses. The masses are `sim.expand("body_mass")`.
+        """
+        return self._integration().enable_mass_flow().rate
+
+    def _integration(self, integrator: Integrator | None = None) -> Integration:
+        from simstate.integrate import Integration
+
+        if self.integration is None:
+            self.integration = Integration(self, integrator)
+        return self.integration
 
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the present state: every field is current then."""
@@ -176,6 +228,8 @@ class Simulation:
         for entity in self.scene.values():
             entity.check_defaults(rows.index)
         self.write_state(self._default_row, rows.index)
+        if self.integration is not None:
+            self.integration.reset(rows)
         if self._some_diverged:
             self.mark_diverged(torch.zeros_like(self.diverged[rows.index]), rows)
         for entity in self.scene.values():
@@ -279,8 +333,9 @@ class Simulation:
             shape = self.engine.field_shape(name)[1:]
             values = before[bad, self.engine.columns[name]]
             self.fresh.write(name, rows, None, values.reshape(rows.count, *shape))
-        self.engine.forward(rows.tensor(self.device), Stage.ACCELERATION)
-        self.fresh.forwarded(rows.tensor(self.device), Stage.ACCELERATION)
+        if self.integration is not None:
+            self.integration.put_back(rows.index)
+        self.fresh.forward(rows.tensor(self.device))
         if self.on_divergence == "raise":
             raise divergence_error(self.engine, bad, before[:, 0], n, elements)
         self.diverged |= bad

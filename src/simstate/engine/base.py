@@ -112,12 +112,12 @@ class Engine(ABC):
         Returns the mask of worlds that went bad, or None; `before` has what the
         step changed in them.
         """
-        self._remember()
+        self.remember()
         self._advance(n, env_ids)
-        return self._find_bad()
+        return self.find_bad()
 
     @abstractmethod
-    def _remember(self) -> None:
+    def remember(self) -> None:
         """Copy the columns of the state that a step changes to `before`."""
 
     @abstractmethod
@@ -125,7 +125,7 @@ class Engine(ABC):
         """Step, and compute positions and velocities at the new state."""
 
     @abstractmethod
-    def _find_bad(self) -> Tensor | None:
+    def find_bad(self) -> Tensor | None:
         """The mask of worlds whose state went bad in the last step; None: no world."""
 
     def acceleration_now(self) -> Tensor:

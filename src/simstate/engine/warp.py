@@ -11,8 +11,6 @@ Importing this module loads Warp; the package does so only for `engine="warp"`.
 from __future__ import annotations
 
 import dataclasses
-import os
-import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -27,31 +25,11 @@ from simstate.engine.base import EVOLVING_FIELDS, MAX_VALUE, Engine, model_value
 from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
+from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.math.vector import greatest
 
-wp.config.log_level = wp.LOG_WARNING  # before it is initialised: no banner
-import mujoco_warp as mjw  # noqa: E402
-
-
-def initialise(device: torch.device) -> None:
-    """Start Warp; that there is no CUDA driver is no news to a user of the CPU.
-
-    Warp's C code writes that to standard error whatever the log level is.
-    """
-    if device.type != "cpu":
-        wp.init()
-        return
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-        try:
-            wp.init()
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
-
+import mujoco_warp as mjw  # noqa: E402, isort: skip
 
 _LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
 
@@ -95,7 +73,7 @@ class WarpEngine(Engine):
         """A copy of the state of all worlds; shape (num_envs, nstate)."""
         return self._gathered(STATE_FIELDS)
 
-    def _remember(self) -> None:
+    def remember(self) -> None:
         self.before.copy_(self._gathered(EVOLVING_FIELDS))
 
     def _gathered(self, names: tuple[str, ...]) -> Tensor:
@@ -153,7 +131,7 @@ class WarpEngine(Engine):
         others[env_ids] = False
         return others
 
-    def _find_bad(self) -> Tensor | None:
+    def find_bad(self) -> Tensor | None:
         """Worlds whose state or controls are bad; Warp clips a NaN control silently."""
         values = self._gathered((*EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat"))
         if greatest(values) <= MAX_VALUE:

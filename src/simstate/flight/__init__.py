@@ -1,7 +1,7 @@
 """Free flight: aircraft in Earth axes, one or thousands, under loads of any kind."""
 
 from simstate.flight.aircraft import AIRFRAME, EARTH, AircraftCfg
-from simstate.flight.free_flight import STANDARD_GRAVITY, FlightSnapshot, FreeFlight
+from simstate.flight.free_flight import STANDARD_GRAVITY, FreeFlight
 from simstate.flight.loads import Load, LoadModel
 from simstate.flight.state import FlightState
 
@@ -10,7 +10,6 @@ __all__ = [
     "EARTH",
     "STANDARD_GRAVITY",
     "AircraftCfg",
-    "FlightSnapshot",
     "FlightState",
     "FreeFlight",
     "Load",

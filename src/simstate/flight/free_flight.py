@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -19,6 +19,7 @@ from simstate.flight.aircraft import EARTH, AircraftCfg
 from simstate.flight.loads import Load, LoadModel, NamedPoint, resolve
 from simstate.flight.state import FlightState, flight_state, record
 from simstate.ids import Ids, Values
+from simstate.integrate import Integrator
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.simulation import Simulation
 
@@ -42,15 +43,6 @@ _GROUND = """<mujoco><worldbody>
 """A plane at z = 0 that faces up, which is −z."""
 
 
-@dataclass(frozen=True)
-class FlightSnapshot:
-    """Everything that the flights need to go on; restoring does not change it."""
-
-    snapshot: Snapshot
-    held: dict[str, Tensor]
-    """The loads from `apply_loads`, by aircraft; (num_envs, links, 6)."""
-
-
 class FreeFlight:
     """One aircraft, or several in one world, in `num_envs` worlds.
 
@@ -62,79 +54,40 @@ class FreeFlight:
         mass: of the airframe [kg].
         inertia: about its centre of mass, body axes [kg·m²]; (3, 3).
         num_envs: the number of worlds.
+        fleet: several aircraft by name, instead of the one of mass and inertia.
         timestep: the time step [s].
         integrator: one of MuJoCo's ("RK4", "Euler", "implicit", "implicitfast"), over
             whose steps loads are held as they were at the start; or a scheme of
             `simstate.integrate`, which evaluates load models at each of its stages.
         gravity: along E's +z [m/s²].
         ground: whether there is a plane at z = 0 to land on.
-        engine, device: as in Simulation.
+        engine: as in Simulation.
+        device: as in Simulation.
         aircraft: everything else about the one aircraft; see `AircraftCfg`.
     """
 
     def __init__(
         self,
-        mass: float,
-        inertia: Values,
+        mass: float | None = None,
+        inertia: Values | None = None,
         num_envs: int = 1,
         *,
+        fleet: Mapping[str, AircraftCfg] | None = None,
         timestep: float = 0.005,
-        integrator: Any = "RK4",
+        integrator: str | Integrator = "RK4",
         gravity: float = STANDARD_GRAVITY,
         ground: bool = False,
         engine: EngineCfg = "native",
         device: str | torch.device = "cpu",
         **aircraft: Any,
     ) -> None:
-        unknown = set(aircraft) - set(AircraftCfg.__dataclass_fields__)
-        if unknown:
-            known = tuple(AircraftCfg.__dataclass_fields__)
-            raise unknown_name("argument of FreeFlight", min(unknown), known)
-        cfg = AircraftCfg(mass=mass, inertia=inertia, **aircraft)
-        self._build({"aircraft": cfg}, num_envs, timestep, integrator, gravity, ground,
-                    engine, device)  # fmt: skip
-
-    @classmethod
-    def of(
-        cls,
-        aircraft: Mapping[str, AircraftCfg],
-        num_envs: int = 1,
-        *,
-        timestep: float = 0.005,
-        integrator: Any = "RK4",
-        gravity: float = STANDARD_GRAVITY,
-        ground: bool = False,
-        engine: EngineCfg = "native",
-        device: str | torch.device = "cpu",
-    ) -> FreeFlight:
-        """Several aircraft by name in each world; the rest as in FreeFlight itself."""
-        if not aircraft:
-            raise InvalidInputError("There is no aircraft: give at least one.")
-        flight = cls.__new__(cls)
-        flight._build(aircraft, num_envs, timestep, integrator, gravity, ground, engine,
-                      device)  # fmt: skip
-        return flight
-
-    def _build(
-        self,
-        aircraft: Mapping[str, AircraftCfg],
-        num_envs: int,
-        timestep: float,
-        integrator: Any,
-        gravity: float,
-        ground: bool,
-        engine: EngineCfg,
-        device: str | torch.device,
-    ) -> None:
+        configs = _configs(mass, inertia, fleet, aircraft)
         options: dict[str, Any] = {}
-        stepping: dict[str, Any] = {}
         if isinstance(integrator, str):
             if integrator not in _INTEGRATORS:
                 raise unknown_name("integrator of MuJoCo", integrator, _INTEGRATORS)
             options["integrator"] = _INTEGRATORS[integrator]
-        else:
-            stepping["integrator"] = integrator
-        entities = {name: _entity(cfg) for name, cfg in aircraft.items()}
+        entities = {name: _entity(cfg) for name, cfg in configs.items()}
         if ground:
             entities["ground"] = EntityCfg(model=_GROUND)
         scene = SceneCfg(
@@ -144,17 +97,11 @@ class FreeFlight:
             gravity=(0.0, 0.0, gravity),
             options=options,
         )
-        self.sim = Simulation(scene, num_envs, engine, device, **stepping)
+        scheme = None if isinstance(integrator, str) else integrator
+        self.sim = Simulation(scene, num_envs, engine, device, scheme)
         """The simulation, whose world axes are Earth axes."""
-        self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in aircraft}
+        self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
-        self.has_stages = bool(stepping)
-        """Whether load models are evaluated at each stage of a step."""
-        self._models: dict[str, list[LoadModel]] = {name: [] for name in aircraft}
-        self._held = {
-            name: self.sim.data.qpos.new_zeros(num_envs, entity.num_bodies, 6)
-            for name, entity in self.aircraft.items()
-        }
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
         """An aircraft in all worlds, every part of one instant, whatever integrates."""
@@ -203,9 +150,9 @@ class FreeFlight:
         link = entity.body_names[0] if body is None else body
         load = Load(force=forces, moment=moments, axes=axes, point=point, body=link)
         wrench = resolve(load, entity, self.get_state(aircraft))
-        held = self._held[entity.name][:, wrench.body_id]
-        held[:, :3], held[:, 3:] = wrench.force_E, wrench.moment_E_com
-        self._write(entity, self._held[entity.name])
+        entity.write_external_wrench_to_sim(
+            wrench.force_E[:, None], wrench.moment_E_com[:, None], [wrench.body_id]
+        )
 
     def add_load(self, model: LoadModel, aircraft: str | None = None) -> None:
         """Add loads as a function of time and state: `model(t, state) -> Load(s)`.
@@ -220,22 +167,22 @@ class FreeFlight:
                 "load is given with apply_loads."
             )
         entity = self._entity(aircraft)
-        if self.has_stages and not self._has_models:
-            self.sim.add_force(self._evaluate)
-        self._models[entity.name].append(model)
 
-    @property
-    def _has_models(self) -> bool:
-        return any(self._models.values())
+        def add_loads(t: Tensor, sim: Simulation) -> None:
+            state = flight_state(entity.state_in(PTERA, EARTH), t)
+            applied = sim.data.xfrc_applied
+            for load in _listed(model(t, state)):
+                wrench = resolve(load, entity, state)
+                body = entity.index.bodies.ids[wrench.body_id]
+                applied[:, body, :3] += wrench.force_E
+                applied[:, body, 3:] += wrench.moment_E_com
+
+        add_loads.__qualname__ = getattr(model, "__qualname__", type(model).__name__)
+        self.sim.add_force(add_loads)
 
     def step(self, n: int = 1) -> None:
         """Advance every world by n time steps."""
-        if self.has_stages or not self._has_models:
-            self.sim.step(n)
-            return
-        for _ in range(n):
-            self._evaluate(self.sim.time, self.sim)
-            self.sim.step()
+        self.sim.step(n)
 
     def fly(self, n: int, every: int = 1, aircraft: str | None = None) -> FlightState:
         """Step n times and return the states on the way, the first included.
@@ -254,27 +201,15 @@ class FreeFlight:
 
     def reset(self, env_ids: Ids = None) -> None:
         """Bring worlds back to their start, with no held loads."""
-        rows = self.sim.select_envs(env_ids)
-        self.sim.reset(rows.index)
-        for held in self._held.values():
-            held[rows.index] = 0.0
+        self.sim.reset(env_ids)
 
-    def save_state(self) -> FlightSnapshot:
+    def save_state(self) -> Snapshot:
         """Everything that all worlds need to go on as they would have."""
-        held = {name: value.clone() for name, value in self._held.items()}
-        return FlightSnapshot(self.sim.snapshot(), held)
+        return self.sim.snapshot()
 
-    def restore_state(self, saved: FlightSnapshot) -> None:
-        """Go back to a saved state, as often as wanted."""
-        if not isinstance(saved, FlightSnapshot):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInputError(
-                f"restore_state takes what save_state returned, got {saved!r}."
-            )
-        if set(saved.held) != set(self._held):
-            raise unknown_name("aircraft", ", ".join(saved.held), self._held)
-        self.sim.restore(saved.snapshot)
-        for name, value in saved.held.items():
-            self._held[name].copy_(value)
+    def restore_state(self, saved: Snapshot) -> None:
+        """Go back to a saved state, as often as wanted: it is not used up."""
+        self.sim.restore(saved)
 
     def _entity(self, aircraft: str | None) -> Entity:
         """The entity of an aircraft; None is for the only one."""
@@ -284,35 +219,37 @@ class FreeFlight:
             raise unknown_name("aircraft", str(aircraft), self.aircraft)
         return self.aircraft[aircraft]
 
-    def _evaluate(self, t: Tensor, sim: Simulation) -> None:
-        """Write the held loads and those of the models at the present state."""
-        del sim
-        for name, entity in self.aircraft.items():
-            if not self._models[name]:
-                continue
-            state = flight_state(entity.state_in(PTERA, EARTH), t)
-            total = self._held[name].clone()
-            for model in self._models[name]:
-                given = model(t, state)
-                loads = [given] if isinstance(given, Load) else _listed(given)
-                for load in loads:
-                    wrench = resolve(load, entity, state)
-                    total[:, wrench.body_id, :3] += wrench.force_E
-                    total[:, wrench.body_id, 3:] += wrench.moment_E_com
-            self._write(entity, total)
 
-    def _write(self, entity: Entity, wrenches: Tensor) -> None:
-        entity.write_external_wrench_to_sim(wrenches[..., :3], wrenches[..., 3:])
+def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:
+    """What a load model returned, as several."""
+    if isinstance(given, Iterable):
+        return given
+    return (given,)
 
 
-def _listed(given: object) -> Sequence[Load]:
-    """What a load model returned, as a list."""
-    try:
-        return list(given)  # pyright: ignore
-    except TypeError:
+def _configs(
+    mass: float | None,
+    inertia: Values | None,
+    fleet: Mapping[str, AircraftCfg] | None,
+    aircraft: dict[str, Any],
+) -> Mapping[str, AircraftCfg]:
+    """The aircraft by name, of the one or of the other way to give them."""
+    if (mass is None) != (inertia is None) or (mass is None) == (not fleet):
         raise InvalidInputError(
-            f"A load model returns a Load or several, got {type(given).__name__}."
-        ) from None
+            "Give the mass and the inertia of one aircraft, or a fleet of several: "
+            "FreeFlight(fleet={'lead': AircraftCfg(mass=…, inertia=…), …})."
+        )
+    if mass is None or inertia is None:
+        if aircraft:
+            raise InvalidInputError(
+                f"With a fleet, {min(aircraft)!r} belongs into its AircraftCfg."
+            )
+        return fleet or {}
+    known = tuple(AircraftCfg.__dataclass_fields__)
+    for name in aircraft:
+        if name not in known:
+            raise unknown_name("argument of FreeFlight", name, known)
+    return {"aircraft": AircraftCfg(mass=mass, inertia=inertia, **aircraft)}
 
 
 def _entity(cfg: AircraftCfg) -> EntityCfg:

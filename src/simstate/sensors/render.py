@@ -12,7 +12,8 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from simstate.engine.warp import WarpEngine, initialise, mjw
+from simstate.engine.warp import WarpEngine, mjw
+from simstate.engine.warp_start import initialise
 from simstate.simulation import Simulation
 
 _SHOWN = (

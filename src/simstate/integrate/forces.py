@@ -1,0 +1,122 @@
+"""Force models: loads that are functions of time and state, at every evaluation.
+
+A model is called as `model(t, sim)` at each evaluation of the dynamics, that is at every
+stage of every step, with the worlds at that stage's state and time. It reads quantities
+(`sim.scene["robot"].data…`) and writes inputs: wrenches, controls, applied forces, mass
+rates. Before the first model the inputs are what you had set; afterwards they are that
+again. So models add to each other with `+=` on `sim.data.xfrc_applied`,
+`sim.data.qfrc_applied` or `sim.mass_rate`, and a plain write replaces.
+
+A model has no memory: it must give the same loads for the same time and state. Stages
+run ahead of the step and back again, adaptive schemes throw whole steps away, so what a
+model remembered would be of states that never were. What has memory is a state: use a
+process (`sim.add_process`) and let the model read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from simstate.engine import Stage
+from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.integrate.integration import Integration
+    from simstate.simulation import Simulation
+
+ForceModel = Callable[[Tensor, "Simulation"], None]
+"""`model(t, sim)`: t is the time of each world [s], shape (num_envs,)."""
+
+INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+
+
+class Forces:
+    """The force models of a simulation, and how they act in an evaluation."""
+
+    def __init__(self, integration: Integration) -> None:
+        self._integration = integration
+        self._sim = integration.sim
+        self.models: list[ForceModel] = []
+        self._applying = False
+
+    def evaluate(self, env_ids: Tensor | None) -> None:
+        """Evaluate the dynamics at the present time and state, with all models."""
+        engine = self._sim.engine
+        if not self.models and not self._integration.processes:
+            engine.forward(env_ids, Stage.ACCELERATION)
+            return
+        self._sim.fresh.moved(None)  # somebody may read quantities
+        with self.applied():
+            engine.forward(env_ids, Stage.ACCELERATION)
+        self._sim.fresh.forwarded(env_ids, Stage.ACCELERATION)
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The inputs with all models' loads at the present time and state."""
+        if self._applying:
+            raise InvalidInputError(
+                "A force model read an acceleration or a force. Those depend on what "
+                "the model is about to write: read positions and velocities only."
+            )
+        if not self.models:
+            yield
+            return
+        inputs = self._inputs()
+        kept = {name: tensor.clone() for name, tensor in inputs.items()}
+        self._applying = True
+        fresh = self._sim.fresh
+        mode, fresh.mode = fresh.mode, "auto"
+        try:
+            for model in self.models:
+                model(self._sim.engine.field("time"), self._sim)
+            self._check(inputs, kept)
+            yield
+        finally:
+            self._put_back(inputs, kept)
+            fresh.mode = mode
+            self._applying = False
+
+    def _inputs(self) -> dict[str, Tensor]:
+        """What a model may write, as far as there is any of it."""
+        engine = self._sim.engine
+        inputs = {name: engine.field(name) for name in INPUTS}
+        flow = self._integration.mass_flow
+        if flow is not None:
+            inputs["mass_rate"] = flow.rate
+        return {name: tensor for name, tensor in inputs.items() if tensor.numel()}
+
+    def _put_back(self, inputs: dict[str, Tensor], kept: dict[str, Tensor]) -> None:
+        for name, tensor in inputs.items():
+            tensor.data.copy_(kept[name])
+        self._sim.fresh.acknowledge(INPUTS)
+
+    def _check(self, inputs: dict[str, Tensor], kept: dict[str, Tensor]) -> None:
+        """Raise if a load is not finite, and name the model that wrote it."""
+        bad = [name for name, tensor in inputs.items() if not _is_finite(tensor)]
+        if not bad or not all(_is_finite(kept[name]) for name in bad):
+            return  # what the user set is for the divergence check to find
+        for model in self.models:
+            for name, tensor in inputs.items():
+                tensor.data.copy_(kept[name])
+            model(self._sim.engine.field("time"), self._sim)
+            for name in bad:
+                world = (~inputs[name].isfinite()).flatten(1).any(dim=1)
+                if bool(world.any()):
+                    raise InvalidInputError(
+                        f"Force model {_name(model)} wrote a value that is not finite "
+                        f"to {name}, first in world {int(world.nonzero()[0])}. The "
+                        "state is as it was before the step."
+                    )
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    # Inf − inf and NaN alike make the sum NaN or infinite.
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
+
+
+def _name(model: ForceModel) -> str:
+    return repr(getattr(model, "__qualname__", None) or type(model).__name__)

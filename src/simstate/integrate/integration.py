@@ -1,0 +1,213 @@
+"""What a simulation has when more than MuJoCo's own stepper moves it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.engine import EVOLVING_FIELDS
+from simstate.errors import InvalidInputError, SnapshotError
+from simstate.ids import Index, Selection
+from simstate.integrate.forces import ForceModel, Forces
+from simstate.integrate.processes import Noise, Process
+from simstate.integrate.schemes import Adaptive, Explicit
+from simstate.integrate.stochastic import Stochastic
+
+if TYPE_CHECKING:
+    from simstate.integrate.mass import MassFlow
+    from simstate.integrate.stepper import Stepper
+    from simstate.simulation import Simulation
+
+Integrator = Explicit | Stochastic
+"""What `Simulation(integrator=…)` takes."""
+
+
+class Integration:
+    """Force models, processes, mass flow, noise, and the stepper that uses them."""
+
+    def __init__(self, sim: Simulation, scheme: Integrator | None) -> None:
+        self.sim = sim
+        self.scheme = scheme
+        self.forces = Forces(self)
+        self.processes: list[Process] = []
+        self.noises: list[Noise] = []
+        self.mass_flow: MassFlow | None = None
+        self.stepper = None if scheme is None else self._make_stepper(scheme)
+        sim.fresh.loads = self.forces.applied
+
+    def _make_stepper(self, scheme: Integrator) -> Stepper:
+        from simstate.integrate.adaptive import AdaptiveStepper  # these load Warp
+        from simstate.integrate.sde_stepper import StochasticStepper
+        from simstate.integrate.stepper import Stepper
+
+        with torch.inference_mode(False):
+            if isinstance(scheme, Adaptive):
+                return AdaptiveStepper(self, scheme)
+            if isinstance(scheme, Explicit):
+                return Stepper(self, scheme)
+            if isinstance(scheme, Stochastic):  # pyright: ignore[reportUnnecessaryIsInstance]
+                return StochasticStepper(self, scheme)
+        raise InvalidInputError(
+            "integrator must be a scheme of simstate.integrate, such as RK4(), or "
+            f"None, got {scheme!r}."
+        )
+
+    def add_force(self, model: ForceModel) -> None:
+        """Evaluate a force model with all others from now on."""
+        if not callable(model):
+            raise InvalidInputError(
+                f"A force model is called as model(t, sim); got {model!r}."
+            )
+        attach = getattr(model, "attach", None)
+        if attach is not None:
+            attach(self.sim)
+        self.forces.models.append(model)
+        self.sim.fresh.moved(None)
+
+    def add_process(self, process: Process) -> None:
+        """Integrate a process with the mechanics from now on."""
+        stepper = self._need_stepper(f"Process {process.name!r}")
+        if process.name in [other.name for other in self.processes]:
+            raise InvalidInputError(
+                f"There is a process {process.name!r} already; names must differ."
+            )
+        if process.num_sources:
+            self._refuse_if_deterministic(process, f"process {process.name!r}")
+        process.attach(self.sim)
+        self.processes.append(process)
+        if process.num_sources:
+            self.noises.append(process)
+        stepper.forget_blocks()
+
+    def add_noise(self, noise: Noise) -> None:
+        """Let noise sources drive the state from now on."""
+        if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                "Noise needs num_sources and diffusion(t, sim); got "
+                f"{type(noise).__name__}."
+            )
+        self._need_stepper("Noise").forget_blocks()
+        self._refuse_if_deterministic(noise, f"noise {type(noise).__name__!r}")
+        self.noises.append(noise)
+
+    def _refuse_if_deterministic(self, noise: Noise, what: str) -> None:
+        if not isinstance(self.scheme, Stochastic):
+            name = "none" if self.scheme is None else self.scheme.name
+            raise InvalidInputError(
+                f"{what.capitalize()} is stochastic, the integrator {name} is "
+                f"deterministic: it would leave the {noise.num_sources} noise sources "
+                "out. Use a stochastic scheme, such as integrate.SRIW1() or "
+                "EulerMaruyama()."
+            )
+
+    def enable_mass_flow(self) -> MassFlow:
+        """Make the body masses part of the state."""
+        from simstate.integrate.mass import MassFlow
+
+        if self.mass_flow is None:
+            self._need_stepper("sim.mass_rate").forget_blocks()
+            self.mass_flow = MassFlow(self.sim)
+        return self.mass_flow
+
+    def _need_stepper(self, what: str) -> Stepper:
+        if self.stepper is None:
+            raise InvalidInputError(
+                f"{what} needs an integrator of simstate's own: MuJoCo's stepper does "
+                "not know that state. Use Simulation(…, integrator=integrate.RK4())."
+            )
+        return self.stepper
+
+    def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
+        """Advance by n time steps; returns the worlds that went bad, or None."""
+        sim = self.sim
+        if self.stepper is None:  # force models alone: held over one of MuJoCo's steps
+            with self.forces.applied():
+                bad = sim.engine.step(n, env_ids)
+            sim.fresh.stepped(env_ids)
+            return bad
+        sim.engine.remember()
+        self._before = self.own_state()
+        sim.fresh.observe()
+        mode, sim.fresh.mode = sim.fresh.mode, "auto"  # models read at every stage
+        try:
+            stuck = self.stepper.step(n, env_ids)
+        except BaseException:
+            self._put_all_back()
+            raise
+        finally:
+            sim.fresh.mode = mode
+        bad = sim.engine.find_bad()
+        sim.fresh.moved(env_ids)
+        if sim.fresh.mode != "auto":  # in auto mode the first read does it
+            sim.fresh.forward(env_ids)
+        if stuck is None or bad is None:
+            return bad if stuck is None else stuck
+        return bad | stuck
+
+    def _put_all_back(self) -> None:
+        """Undo a step that raised half-way."""
+        engine = self.sim.engine
+        for name in EVOLVING_FIELDS:
+            field = engine.field(name).data
+            field.copy_(engine.before[:, engine.columns[name]].view_as(field))
+        self.put_back(slice(None))
+        self.sim.fresh.moved(None)
+
+    def put_back(self, rows: Index) -> None:
+        """Give worlds what is not in MuJoCo's state from before the last step."""
+        if self.stepper is not None:
+            self._write_own(
+                {name: tensor[rows] for name, tensor in self._before.items()}, rows
+            )
+
+    def own_state(self) -> dict[str, Tensor]:
+        """A copy of what MuJoCo's state does not have; each of shape (num_envs, …)."""
+        return {name: tensor.clone() for name, tensor in self._own().items()}
+
+    def _own(self) -> dict[str, Tensor]:
+        own = {f"process {process.name}": process.value for process in self.processes}
+        if self.mass_flow is not None:
+            own["mass"] = self.mass_flow.mass
+            own["inertia"] = self.mass_flow.inertia
+            own["mass_rate"] = self.mass_flow.rate
+        if self.stepper is not None:
+            own |= self.stepper.memory()
+        return own
+
+    def _write_own(self, values: dict[str, Tensor], rows: Index) -> None:
+        own = self._own()
+        for name, tensor in values.items():
+            own[name].data[rows] = tensor.to(own[name])
+        if self.mass_flow is not None:
+            self.sim.engine.set_const(None)
+
+    def restore_own(self, values: dict[str, Tensor], rows: Selection) -> None:
+        """Write what a snapshot kept of `own_state` back."""
+        own = self._own()
+        unknown = [
+            name
+            for name in values
+            if name not in own and name not in ("step_size", "noise_draws")
+        ]
+        if unknown:
+            raise SnapshotError(
+                f"The snapshot has {', '.join(unknown)}, which this simulation has "
+                "not: add the same processes and enable mass flow first. Nothing was "
+                "written."
+            )
+        known = {name: tensor for name, tensor in values.items() if name in own}
+        self._write_own(known, rows.index)
+
+    def reset(self, rows: Selection) -> None:
+        """Bring processes, masses and step sizes of worlds back to their defaults."""
+        for process in self.processes:
+            process.value.data[rows.index] = process.initial[rows.index]
+        flow = self.mass_flow
+        if flow is not None:
+            flow.rate.data[rows.index] = 0.0
+            default = flow.default_mass[rows.index], flow.default_inertia[rows.index]
+            flow.write(*default, rows.index)
+        if self.stepper is not None:
+            self.stepper.forget_steps(rows.index)

@@ -1,0 +1,85 @@
+"""Mass as a state: bodies that lose or gain mass while they move."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.integrate.flat_state import FlatState
+from simstate.integrate.stages import Stages
+
+if TYPE_CHECKING:
+    from simstate.simulation import Simulation
+
+
+class MassFlow:
+    """The masses of all bodies as a block of the state, and how fast they change."""
+
+    def __init__(self, sim: Simulation) -> None:
+        self.sim = sim
+        with torch.inference_mode(False):
+            self.mass = sim.expand("body_mass")
+            self.inertia = sim.expand("body_inertia")
+            sim.set_const()  # now the constants are per world, too
+            self.default_mass = self.mass.clone()
+            self.default_inertia = self.inertia.clone()
+            self.rate = torch.zeros_like(self.mass)
+            """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
+
+    def block(self, stages: Stages) -> MassState:
+        """The block of the state, for the stages of a scheme."""
+        return MassState(self, stages)
+
+    def write(self, mass: Tensor, inertia: Tensor, rows: slice | Tensor) -> None:
+        """Give worlds these masses and inertias, and MuJoCo's constants with them."""
+        self.mass.data[rows] = mass
+        self.inertia.data[rows] = inertia
+        self.sim.engine.set_const(None)
+
+    def name(self, body: int) -> str:
+        """A body's name in the scene."""
+        return repr(self.sim.model.body(body).name or body)
+
+
+class MassState(FlatState):
+    """Body masses; inertias scale with them, and MuJoCo's constants follow."""
+
+    def __init__(self, flow: MassFlow, stages: Stages) -> None:
+        super().__init__("mass", flow.mass.data, lambda: flow.rate, stages)
+        self._flow = flow
+        self._inertia = flow.inertia.clone()
+
+    def begin(self, chosen: Tensor | None = None) -> None:
+        """Start a step at the present masses and inertias."""
+        super().begin(chosen)
+        rows = slice(None) if chosen is None else chosen
+        self._inertia[rows] = self._flow.inertia[rows]
+
+    def displace(self, stage: int) -> None:
+        """Move to a stage; a mass that would run out raises first."""
+        before = self.value.clone()
+        super().displace(stage)
+        if torch.equal(before, self.value):
+            return
+        empty = (self.value <= 0) & (self.origin > 0)
+        if bool(empty.any()):
+            self._refuse(empty)
+        # A body without mass has no inertia to scale.
+        ratio = (self.value / self.origin).nan_to_num(nan=1.0, posinf=1.0)
+        self._flow.inertia.data.copy_(self._inertia * ratio[..., None])
+        self._flow.sim.engine.set_const(None)
+
+    def _refuse(self, empty: Tensor) -> None:
+        world, body = (int(i) for i in empty.nonzero()[0])
+        flow = self._flow
+        mass, rate = float(self.origin[world, body]), float(flow.rate[world, body])
+        time = float(flow.sim.engine.field("time")[world])
+        raise InvalidInputError(
+            f"Body {flow.name(body)} of world {world} would run out of mass at about "
+            f"t = {time:g} s: it has {mass:g} kg and loses {-rate:g} kg/s. Stop the "
+            "flow first (sim.mass_rate, or the force model that sets it). The state is "
+            "as it was before the step."
+        )

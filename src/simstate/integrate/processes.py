@@ -1,0 +1,179 @@
+"""Processes: states of their own beside the mechanics, integrated with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError, ShapeError
+from simstate.ids import Values
+
+if TYPE_CHECKING:
+    from simstate.integrate.flat_state import FlatState
+    from simstate.integrate.stages import Stages
+    from simstate.simulation import Simulation
+
+
+@runtime_checkable
+class Noise(Protocol):
+    """What makes the dynamics stochastic: dx = … + Σ_k g_k dW_k.
+
+    One source may move several blocks of the state: that is what correlates them.
+    """
+
+    @property
+    def num_sources(self) -> int:
+        """The number of independent Wiener processes."""
+        ...
+
+    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+        """What a unit of each source moves, by block of the state.
+
+        Blocks are "qpos", "qvel" (both by dof, in qvel's axes), "act", or a process by
+        its name; shape (num_envs, num_sources, width). Memoryless, as force models are.
+        """
+        ...
+
+
+class Process:
+    """Extra numbers of each world that evolve with it: dx/dt = rate(t, sim).
+
+    Subclass it and define `rate`. Force models read `value`. A process that is driven
+    by noise defines `diffusion` as well, and says its `num_sources`.
+
+    Args:
+        name: what it is called in errors, snapshots and `Noise.diffusion`.
+        initial: the value at reset; shape (width,) or (num_envs, width).
+    """
+
+    num_sources: int = 0
+
+    def __init__(self, name: str, initial: Values) -> None:
+        if not name or name in ("qpos", "qvel", "act", "mass"):
+            raise InvalidInputError(
+                f"A process needs a name of its own, got {name!r}: qpos, qvel, act and "
+                "mass are the mechanics' blocks."
+            )
+        self.name = name
+        self.initial = torch.as_tensor(initial, dtype=torch.float64)
+        if self.initial.ndim not in (1, 2) or not self.initial.numel():
+            raise ShapeError(
+                f"The initial value of process {name!r} must have shape (width,) or "
+                f"(num_envs, width), got {tuple(self.initial.shape)}."
+            )
+        if not bool(self.initial.isfinite().all()):
+            raise InvalidInputError(f"The initial value of {name!r} is not finite.")
+
+    value: Tensor
+    """The present value, float64; shape (num_envs, width). There once it is added."""
+
+    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+        """The drift at the present time and state; shape (num_envs, width)."""
+        raise NotImplementedError
+
+    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+        """What the process's own noise moves; none unless a subclass says so."""
+        del t, sim
+        return {}
+
+    def attach(self, sim: Simulation) -> None:
+        """Make the value for the worlds of a simulation."""
+        width = self.initial.shape[-1]
+        try:
+            initial = self.initial.expand(sim.num_envs, width)
+        except RuntimeError:
+            raise ShapeError(
+                f"The initial value of process {self.name!r} has "
+                f"{self.initial.shape[0]} rows, the simulation {sim.num_envs} worlds."
+            ) from None
+        with torch.inference_mode(False):
+            self.initial = initial.to(sim.device).clone()
+            self.value = self.initial.clone()
+        self._sim = sim
+
+    def block(self, stages: Stages) -> FlatState:
+        """The block of the state, for the stages of a scheme."""
+        from simstate.integrate.flat_state import FlatState  # loads Warp
+
+        return FlatState(self.name, self.value.data, self._checked_rate, stages)
+
+    def _checked_rate(self) -> Tensor:
+        sim = self._sim
+        rate = self.rate(sim.engine.field("time"), sim)
+        if rate.shape != self.value.shape:
+            raise ShapeError(
+                f"The rate of process {self.name!r} must have shape "
+                f"{tuple(self.value.shape)}, got {tuple(rate.shape)}."
+            )
+        return rate
+
+
+class OrnsteinUhlenbeck(Process):
+    """dx = (mean − x) / time_constant dt + σ dW, with the stationary deviation given.
+
+    Its stationary standard deviation is `std`, its correlation exp(−|Δt|/τ): gusts,
+    disturbance torques, sensor drifts. Each of its numbers has a source of its own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        initial: Values,
+        time_constant: float,
+        std: float,
+        mean: float = 0.0,
+    ) -> None:
+        super().__init__(name, initial)
+        _positive(f"The time constant of {name!r}", time_constant)
+        _positive(f"The standard deviation of {name!r}", std)
+        self.time_constant = time_constant
+        self.std = std
+        self.mean = mean
+        self.num_sources = self.initial.shape[-1]
+
+    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+        """The pull towards the mean; shape (num_envs, width)."""
+        del t, sim
+        return (self.mean - self.value) / self.time_constant
+
+    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+        """A constant for each number: the noise is additive."""
+        del t, sim
+        sigma = self.std * (2.0 / self.time_constant) ** 0.5
+        return {self.name: _each_its_own(torch.full_like(self.value, sigma))}
+
+
+class GeometricBrownian(Process):
+    """dx = drift · x dt + volatility · x dW (Itô), each number with its own source."""
+
+    def __init__(
+        self, name: str, initial: Values, drift: float, volatility: float
+    ) -> None:
+        super().__init__(name, initial)
+        _positive(f"The volatility of {name!r}", volatility)
+        self.drift = drift
+        self.volatility = volatility
+        self.num_sources = self.initial.shape[-1]
+
+    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+        """The drift; shape (num_envs, width)."""
+        del t, sim
+        return self.drift * self.value
+
+    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+        """Proportional to the value: the noise is multiplicative."""
+        del t, sim
+        return {self.name: _each_its_own(self.volatility * self.value)}
+
+
+def _each_its_own(values: Tensor) -> Tensor:
+    """Diffusion where source k moves number k alone; (num_envs, width, width)."""
+    return torch.diag_embed(values)
+
+
+def _positive(what: str, value: float) -> None:
+    if not value > 0:
+        raise InvalidInputError(f"{what} must be > 0, got {value}.")

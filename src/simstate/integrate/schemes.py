@@ -1,0 +1,200 @@
+"""The deterministic integrators: a tableau, an attitude mode, and tolerances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from simstate.errors import InvalidInputError, UnknownNameError, unknown_name
+from simstate.integrate import tableaus
+from simstate.integrate.tableau import Tableau
+
+Attitude = Literal["lie", "high_order", "manifold"]
+ATTITUDES: tuple[Attitude, ...] = ("lie", "high_order", "manifold")
+BLOCKS = ("qpos", "qvel", "act", "mass")
+"""The blocks of the state that may have tolerances of their own."""
+
+
+@dataclass(frozen=True)
+class Explicit:
+    """A Runge-Kutta scheme with fixed steps of the model's time step.
+
+    Attitude, of every free and ball joint:
+
+    - "lie": the stages live in the rotation vector from the step's start
+      (Munthe-Kaas). Full order, unit length by construction, exact for a constant
+      angular velocity.
+    - "high_order": the four components of the quaternion are integrated like numbers
+      and normalised. Full order.
+    - "manifold": one rotation by the stage-averaged rate, as MuJoCo 3's own RK4 does.
+      Second order in attitude, whatever the scheme.
+    """
+
+    tableau: Tableau
+    attitude: Attitude = "lie"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.tableau, Tableau):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"tableau must be a Tableau, got {type(self.tableau).__name__}: "
+                "Explicit(Tableau(name, a, b, order)), or a ready one such as RK4()."
+            )
+        if self.attitude not in ATTITUDES:
+            raise unknown_name("attitude mode", str(self.attitude), ATTITUDES)
+
+    @property
+    def name(self) -> str:
+        """The scheme's name."""
+        return self.tableau.name
+
+
+@dataclass(frozen=True)
+class Euler(Explicit):
+    """Forward Euler, order 1."""
+
+    tableau: Tableau = field(default=tableaus.EULER, init=False)
+
+
+@dataclass(frozen=True)
+class Heun(Explicit):
+    """Heun's scheme (explicit trapezoid), order 2."""
+
+    tableau: Tableau = field(default=tableaus.HEUN, init=False)
+
+
+@dataclass(frozen=True)
+class Midpoint(Explicit):
+    """The explicit midpoint scheme, order 2."""
+
+    tableau: Tableau = field(default=tableaus.MIDPOINT, init=False)
+
+
+@dataclass(frozen=True)
+class RK4(Explicit):
+    """The classical Runge-Kutta scheme, order 4."""
+
+    tableau: Tableau = field(default=tableaus.RK4, init=False)
+
+
+@dataclass(frozen=True)
+class Adaptive(Explicit):
+    """A Runge-Kutta pair whose steps, world by world, meet a tolerance.
+
+    `sim.step(n)` ends at exactly n time steps later and takes as many steps of its own
+    as the tolerances ask for; the solution of higher order is accepted, and the step
+    size is remembered from call to call. The error of an attitude is a rotation
+    vector [rad].
+
+    Args:
+        tableau: a scheme with an embedded one (`b_error`).
+        attitude: "lie" or "high_order"; the error of "manifold" cannot be seen by an
+            embedded scheme.
+        atol: absolute tolerance, in the unit of each number; one for all, or by block:
+            {"qpos": 1e-9, "qvel": 1e-8}, where blocks left out have 1e-6.
+        rtol: relative tolerance, likewise; blocks left out have 1e-6.
+        max_step: no step is longer than this [s].
+        min_step: a step that would have to be shorter raises [s].
+    """
+
+    atol: float | Mapping[str, float] = 1e-6
+    rtol: float | Mapping[str, float] = 1e-6
+    max_step: float = math.inf
+    min_step: float = 1e-12
+
+    _DEFAULT_TOLERANCE: ClassVar[float] = 1e-6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tableau.b_error is None:
+            raise InvalidInputError(
+                f"Scheme {self.name!r} has no embedded solution (b_error), so it cannot "
+                "adapt its step: use Explicit(tableau) with a fixed one, or DP54()."
+            )
+        if self.attitude == "manifold":
+            raise InvalidInputError(
+                'attitude="manifold" is second order whatever the scheme, and the '
+                "embedded solution does not see its error, so a tolerance would not "
+                'hold. Use attitude="lie" or "high_order".'
+            )
+        self.tolerances("act")
+        if not 0 < self.min_step < self.max_step:
+            raise InvalidInputError(
+                f"0 < min_step < max_step is needed, got min_step={self.min_step} and "
+                f"max_step={self.max_step}."
+            )
+
+    def tolerances(self, block: str) -> tuple[float, float]:
+        """The absolute and the relative tolerance of a block of the state."""
+        return self._of("atol", self.atol, block), self._of("rtol", self.rtol, block)
+
+    def _of(self, name: str, given: float | Mapping[str, float], block: str) -> float:
+        values = given if isinstance(given, Mapping) else {block: given}
+        for key, value in values.items():
+            if isinstance(given, Mapping) and key not in BLOCKS:
+                raise unknown_name(f"block of the state in {name}", key, BLOCKS)
+            if not (isinstance(value, int | float) and 0 < value < math.inf):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidInputError(
+                    f"{name} must be a number > 0, got {value!r} for {key}."
+                )
+        return float(values.get(block, self._DEFAULT_TOLERANCE))
+
+
+@dataclass(frozen=True)
+class BS32(Adaptive):
+    """Bogacki and Shampine's pair, order 3 with 2; cheap for loose tolerances."""
+
+    tableau: Tableau = field(default=tableaus.BS32, init=False)
+
+
+@dataclass(frozen=True)
+class RKF45(Adaptive):
+    """Fehlberg's pair; the solution of order 5 is accepted."""
+
+    tableau: Tableau = field(default=tableaus.RKF45, init=False)
+
+
+@dataclass(frozen=True)
+class DP54(Adaptive):
+    """Dormand and Prince's pair, order 5 with 4; the usual choice."""
+
+    tableau: Tableau = field(default=tableaus.DP54, init=False)
+
+
+@dataclass(frozen=True)
+class RKF78(Adaptive):
+    """Fehlberg's pair; the solution of order 8 is accepted."""
+
+    tableau: Tableau = field(default=tableaus.RKF78, init=False)
+
+
+@dataclass(frozen=True)
+class DOP853(Adaptive):
+    """Dormand and Prince's scheme of order 8; the choice for tight tolerances."""
+
+    tableau: Tableau = field(default=tableaus.DOP853, init=False)
+
+
+SCHEMES: dict[str, type[Explicit]] = {
+    scheme.__name__.lower(): scheme
+    for scheme in (Euler, Heun, Midpoint, RK4, BS32, RKF45, DP54, RKF78, DOP853)
+}
+"""The ready-made deterministic schemes by name in lower case."""
+
+
+def scheme(name: str, attitude: Attitude = "lie", **options: float) -> Explicit:
+    """The ready-made scheme of that name ("rk4", "dp54", …); case does not matter."""
+    found = SCHEMES.get(name.lower())
+    if found is None:
+        raise _unknown_scheme(name)
+    if options and not issubclass(found, Adaptive):
+        raise InvalidInputError(
+            f"{found.__name__} has fixed steps and takes no {', '.join(options)}; "
+            "adaptive schemes are BS32, RKF45, DP54, RKF78 and DOP853."
+        )
+    return found(attitude=attitude, **options)
+
+
+def _unknown_scheme(name: str) -> UnknownNameError:
+    return unknown_name("integration scheme", name.lower(), SCHEMES)

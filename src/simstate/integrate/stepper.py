@@ -1,0 +1,160 @@
+"""Stepper: one loop over the stages of any scheme, for all worlds at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine import OneTorchThread
+from simstate.errors import ModelError
+from simstate.ids import Index
+from simstate.integrate.flat_state import FlatState
+from simstate.integrate.qpos_state import QPosState
+from simstate.integrate.schemes import Explicit
+from simstate.integrate.stages import Stages
+
+if TYPE_CHECKING:
+    from simstate.integrate.integration import Integration
+    from simstate.simulation import Simulation
+
+Block = QPosState | FlatState
+
+
+class Stepper:
+    """Steps the worlds of a simulation by a Runge-Kutta scheme of fixed step.
+
+    The state is qpos, qvel, act, body mass when it flows, and one block for each
+    process: how many blocks there are does not depend on the model.
+    """
+
+    def __init__(self, integration: Integration, scheme: Explicit) -> None:
+        self.integration = integration
+        self.sim = sim = integration.sim
+        check_model(sim)
+        self.scheme = scheme
+        self.stages = Stages(scheme.tableau, sim.num_envs, sim.device)
+        self.evaluations = torch.zeros(
+            sim.num_envs, dtype=torch.int64, device=sim.device
+        )
+        """Evaluations of the dynamics so far; shape (num_envs,)."""
+        self._activation = activation_range(sim)
+        self._blocks: list[Block] | None = None
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of the state."""
+        if self._blocks is None:
+            with torch.inference_mode(False):
+                self._blocks = self._make_blocks()
+        return self._blocks
+
+    def forget_blocks(self) -> None:
+        """Make the blocks anew at the next step: a process or mass flow was added."""
+        self._blocks = None
+
+    def _make_blocks(self) -> list[Block]:
+        sim, engine, stages = self.sim, self.sim.engine, self.stages
+        qpos = QPosState(engine.field("qpos").data, self.scheme.attitude)
+        qpos.configure(sim.model)
+        qpos.plan(engine.field("qvel").data, stages)
+        blocks: list[Block] = [qpos]
+        for name, rate in (("qvel", "qacc"), ("act", "act_dot")):
+            if engine.field(name).numel():
+                source = engine.field(rate).data
+                value = engine.field(name).data
+                blocks.append(FlatState(name, value, lambda x=source: x, stages))
+        integration = self.integration
+        if integration.mass_flow is not None:
+            blocks.append(integration.mass_flow.block(stages))
+        blocks += [process.block(stages) for process in integration.processes]
+        return blocks
+
+    def memory(self) -> dict[str, Tensor]:
+        """What a snapshot keeps of the stepper; each of shape (num_envs, …)."""
+        return {}
+
+    def forget_steps(self, rows: Index) -> None:
+        """Forget what was learnt about the steps of worlds that are reset."""
+
+    def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
+        """Advance by n time steps; returns worlds that could not be, or None."""
+        with OneTorchThread():
+            self._set_steps(env_ids)
+            for _ in range(n):
+                self._step(env_ids)
+
+    def _set_steps(self, env_ids: Tensor | None) -> None:
+        if env_ids is None:
+            self.stages.set_steps(self.sim.timestep)
+            return
+        steps = torch.zeros_like(self.stages.h)
+        steps[env_ids] = self.sim.timestep
+        self.stages.set_steps(steps)
+
+    def _step(self, env_ids: Tensor | None) -> None:
+        blocks, tableau = self.blocks, self.scheme.tableau
+        time = self.sim.engine.field("time").data
+        start = time.clone()
+        h = self.stages.steps(time.dtype)
+        for block in blocks:
+            block.begin()
+        for stage, c in enumerate(tableau.c):
+            if stage:
+                self.displace(stage)
+            torch.add(start, h, alpha=c, out=time)
+            self.integration.forces.evaluate(env_ids)
+            for block in blocks:
+                block.record(stage, None)
+        self.displace(tableau.num_stages)
+        torch.add(start, h, out=time)
+        self.evaluations += tableau.num_stages
+        self.finish(env_ids)
+
+    def displace(self, stage: int) -> None:
+        """Move all blocks to a stage, or to the end of the step."""
+        for block in self.blocks:
+            block.displace(stage)
+
+    def finish(self, env_ids: Tensor | None) -> None:
+        """Do at a step's end what MuJoCo does: clamp activations, keep a warm start."""
+        engine = self.sim.engine
+        if self._activation is not None:
+            act = engine.field("act").data
+            torch.clamp(act, *self._activation, out=act)
+        warmstart = engine.field("qacc_warmstart").data
+        if env_ids is None:
+            warmstart.copy_(engine.field("qacc"))
+        else:
+            warmstart[env_ids] = engine.field("qacc")[env_ids]
+
+
+def check_model(sim: Simulation) -> None:
+    """Raise if the model has a state that only MuJoCo's own stepper advances."""
+    reasons = {
+        "delayed controls or sensors (history)": sim.model.nhistory,
+        "plugins with a state": sim.model.npluginstate,
+    }
+    found = [text for text, count in reasons.items() if count]
+    if found:
+        raise ModelError(
+            f"The model has {' and '.join(found)}, which only MuJoCo's own stepper "
+            "advances: use integrator=None."
+        )
+
+
+def activation_range(sim: Simulation) -> tuple[Tensor, Tensor] | None:
+    """The least and greatest value of each activation; None: none is limited."""
+    model = sim.model
+    if not model.na or not np.any(model.actuator_actlimited):
+        return None
+    low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)
+    for actuator in np.flatnonzero(model.actuator_actlimited):
+        first = model.actuator_actadr[actuator]
+        if first >= 0:
+            part = slice(first, first + model.actuator_actnum[actuator])
+            low[part], high[part] = model.actuator_actrange[actuator]
+    like = sim.engine.field("act")
+    return torch.as_tensor(low).to(like), torch.as_tensor(high).to(like)
