@@ -122,8 +122,6 @@ def aircraft_xml(
     sections: Mapping[str, str] | None = None,
 ) -> str:
     """MJCF of a free body with this mass, inertia about its COM and parts."""
-    xx, yy, zz = (inertia[k, k] for k in range(3))
-    moments = (xx, yy, zz, inertia[0, 1], inertia[0, 2], inertia[1, 2])
     more = "\n".join(
         f"  <{section}>{text}</{section}>" for section, text in (sections or {}).items()
     )
@@ -132,11 +130,18 @@ def aircraft_xml(
   <worldbody>
     <body name="{name}">
       <freejoint name="root" align="false"/>
-      <inertial pos="{numbers(com)}" mass="{mass!r}" fullinertia="{numbers(moments)}"/>
+      {inertial_xml(mass, inertia, com)}
       {parts}
     </body>
   </worldbody>
 </mujoco>"""
+
+
+def inertial_xml(mass: float, inertia: Tensor, com: Tensor) -> str:
+    """The inertial element of a body, to the last digit."""
+    entries = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+    moments = numbers(tuple(inertia[i, j] for i, j in entries))
+    return f'<inertial pos="{numbers(com)}" mass="{mass!r}" fullinertia="{moments}"/>'
 
 
 def numbers(values: Tensor | tuple[Tensor, ...]) -> str:

@@ -30,12 +30,13 @@ if TYPE_CHECKING:
 STANDARD_GRAVITY = 9.80665
 """[m/s²]."""
 
-_INTEGRATORS = {
+INTEGRATORS = {
     "Euler": mujoco.mjtIntegrator.mjINT_EULER.value,
     "RK4": mujoco.mjtIntegrator.mjINT_RK4.value,
     "implicit": mujoco.mjtIntegrator.mjINT_IMPLICIT.value,
     "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value,
 }
+"""MuJoCo's own integrators by their names in MJCF."""
 
 _GROUND = """<mujoco><worldbody>
 <geom name="ground" type="plane" size="0 0 1" quat="0 1 0 0"/>
@@ -84,9 +85,9 @@ class FreeFlight:
         configs = _configs(mass, inertia, fleet, aircraft)
         options: dict[str, Any] = {}
         if isinstance(integrator, str):
-            if integrator not in _INTEGRATORS:
-                raise unknown_name("integrator of MuJoCo", integrator, _INTEGRATORS)
-            options["integrator"] = _INTEGRATORS[integrator]
+            if integrator not in INTEGRATORS:
+                raise unknown_name("integrator of MuJoCo", integrator, INTEGRATORS)
+            options["integrator"] = INTEGRATORS[integrator]
         entities = {name: _entity(cfg) for name, cfg in configs.items()}
         if ground:
             entities["ground"] = EntityCfg(model=_GROUND)
