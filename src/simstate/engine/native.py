@@ -95,6 +95,7 @@ class NativeEngine(Engine):
         return tensor.view(self.field_shape(name))
 
     def remember(self) -> None:
+        """Copy the columns of the state that a step changes to `before`."""
         np.copyto(self._before, self._evolving)
 
     def _advance(self, n: int, env_ids: Tensor | None) -> None:

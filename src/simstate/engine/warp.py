@@ -29,7 +29,7 @@ from simstate.engine.warp_start import initialise  # before mujoco_warp: no bann
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.math.vector import greatest
 
-import mujoco_warp as mjw  # noqa: E402, isort: skip
+import mujoco_warp as mjw  # isort: skip
 
 _LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
 
@@ -74,6 +74,7 @@ class WarpEngine(Engine):
         return self._gathered(STATE_FIELDS)
 
     def remember(self) -> None:
+        """Copy the columns of the state that a step changes to `before`."""
         self.before.copy_(self._gathered(EVOLVING_FIELDS))
 
     def _gathered(self, names: tuple[str, ...]) -> Tensor:

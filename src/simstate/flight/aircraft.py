@@ -64,8 +64,9 @@ class AircraftCfg:
 
     def spec(self) -> mujoco.MjSpec:
         """The aircraft's own model."""
+        xml = self.xml()
         try:
-            return mujoco.MjSpec.from_string(self.xml(), assets=dict(self.assets))
+            return mujoco.MjSpec.from_string(xml, assets=dict(self.assets))
         except ValueError as error:
             reason = " ".join(str(error).split())
             raise ModelError(

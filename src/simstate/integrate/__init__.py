@@ -6,10 +6,19 @@ models, processes, mass flow and noise then act at every stage of every step.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from simstate.integrate.forces import ForceModel
+from simstate.integrate.frame import MovingFrame
 from simstate.integrate.integration import Integration, Integrator
+from simstate.integrate.loads import (
+    Drag,
+    JointTargets,
+    PointMassGravity,
+    Thruster,
+    UniformGravity,
+)
 from simstate.integrate.processes import (
     GeometricBrownian,
     Noise,
@@ -43,6 +52,7 @@ from simstate.integrate.stochastic import (
 from simstate.integrate.tableau import Tableau
 
 if TYPE_CHECKING:
+    from simstate.integrate.conservation import ConservationReport, report
     from simstate.integrate.qpos_state import QPosState, QuaternionBlock
 
 __all__ = [
@@ -56,6 +66,8 @@ __all__ = [
     "SRA1",
     "SRIW1",
     "Adaptive",
+    "ConservationReport",
+    "Drag",
     "Euler",
     "EulerHeun",
     "EulerMaruyama",
@@ -65,23 +77,37 @@ __all__ = [
     "Heun",
     "Integration",
     "Integrator",
+    "JointTargets",
     "Midpoint",
+    "MovingFrame",
     "Noise",
     "OrnsteinUhlenbeck",
     "PlatenWeak2",
+    "PointMassGravity",
     "Process",
     "QPosState",
     "QuaternionBlock",
     "RKMilstein",
     "Stochastic",
     "Tableau",
+    "Thruster",
+    "UniformGravity",
+    "report",
     "scheme",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in ("QPosState", "QuaternionBlock"):  # they load Warp
-        from simstate.integrate import qpos_state
+_LATE = {
+    "QPosState": "qpos_state",
+    "QuaternionBlock": "qpos_state",
+    "ConservationReport": "conservation",
+    "report": "conservation",
+}
+"""Names whose modules load Warp, so they are imported when they are used."""
 
-        return getattr(qpos_state, name)
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        module = import_module(f"simstate.integrate.{_LATE[name]}")
+        return getattr(module, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

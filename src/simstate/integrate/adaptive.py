@@ -55,7 +55,7 @@ class AdaptiveStepper(Stepper):
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
         with OneTorchThread():
-            return self._integrate(n * self.sim.timestep, env_ids)
+            return self._integrate(n * self.timestep, env_ids)
 
     def _integrate(self, span: float, env_ids: Tensor | None) -> Tensor | None:
         active = torch.ones_like(self.stages.chosen)
@@ -64,7 +64,7 @@ class AdaptiveStepper(Stepper):
             active[env_ids] = True
         stuck = torch.zeros_like(active)
         time = self.sim.engine.field("time").data
-        start = time.double()
+        start = time.clone().double()
         elapsed = torch.zeros_like(self.step_size)
         self._start_steps(active, span)
         while bool(active.any()):

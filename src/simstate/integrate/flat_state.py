@@ -1,4 +1,4 @@
-"""A block of the state whose coordinates are plain numbers: qvel, act, mass, …"""
+"""A block of the state whose coordinates are plain numbers: qvel, act, mass."""
 
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.integrate import kernels
-from simstate.integrate.stages import Launch, Stages, start
+from simstate.integrate.stages import Launch, Stages, start, weighted
 
 
 class FlatState:
@@ -77,7 +77,7 @@ class FlatState:
 
     def combined(self, weights: Tensor) -> Tensor:
         """Σ weights · rates over the stages; shape (num_envs, width)."""
-        return torch.tensordot(weights.to(self.rates.dtype), self.rates, dims=1)
+        return weighted(weights, self.rates)
 
     def scale(self) -> Tensor:
         """What a relative tolerance is relative to; shape (num_envs, width)."""

@@ -1,10 +1,10 @@
 """Force models: loads that are functions of time and state, at every evaluation.
 
-A model is called as `model(t, sim)` at each evaluation of the dynamics, that is at every
-stage of every step, with the worlds at that stage's state and time. It reads quantities
-(`sim.scene["robot"].data…`) and writes inputs: wrenches, controls, applied forces, mass
-rates. Before the first model the inputs are what you had set; afterwards they are that
-again. So models add to each other with `+=` on `sim.data.xfrc_applied`,
+A model is called as `model(t, sim)` at each evaluation of the dynamics, that is at
+every stage of every step, with the worlds at that stage's state and time. It reads
+quantities (`sim.scene["robot"].data…`) and writes inputs: wrenches, controls, applied
+forces, mass rates. Before the first model the inputs are what you had set; afterwards
+they are that again. So models add to each other with `+=` on `sim.data.xfrc_applied`,
 `sim.data.qfrc_applied` or `sim.mass_rate`, and a plain write replaces.
 
 A model has no memory: it must give the same loads for the same time and state. Stages
@@ -15,7 +15,7 @@ process (`sim.add_process`) and let the model read it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -45,17 +45,19 @@ class Forces:
 
     def evaluate(self, env_ids: Tensor | None) -> None:
         """Evaluate the dynamics at the present time and state, with all models."""
-        engine = self._sim.engine
-        if not self.models and not self._integration.processes:
+        engine, flow = self._sim.engine, self._integration.mass_flow
+        if not self.models and not self._integration.processes and flow is None:
             engine.forward(env_ids, Stage.ACCELERATION)
             return
         self._sim.fresh.moved(None)  # somebody may read quantities
         with self.applied():
+            if flow is not None:
+                flow.total_rate.copy_(flow.rate)
             engine.forward(env_ids, Stage.ACCELERATION)
         self._sim.fresh.forwarded(env_ids, Stage.ACCELERATION)
 
     @contextmanager
-    def applied(self) -> Iterator[None]:
+    def applied(self) -> Generator[None]:
         """The inputs with all models' loads at the present time and state."""
         if self._applying:
             raise InvalidInputError(

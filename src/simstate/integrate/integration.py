@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine import EVOLVING_FIELDS
-from simstate.errors import InvalidInputError, SnapshotError
+from simstate.errors import InvalidInputError
 from simstate.ids import Index, Selection
 from simstate.integrate.forces import ForceModel, Forces
 from simstate.integrate.processes import Noise, Process
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Integrator = Explicit | Stochastic
 """What `Simulation(integrator=…)` takes."""
+
+OPTIONAL_MEMORY = ("step_size", "noise_draws")
+"""What a snapshot may have that this simulation's integrator does not."""
 
 
 class Integration:
@@ -186,17 +189,6 @@ class Integration:
     def restore_own(self, values: dict[str, Tensor], rows: Selection) -> None:
         """Write what a snapshot kept of `own_state` back."""
         own = self._own()
-        unknown = [
-            name
-            for name in values
-            if name not in own and name not in ("step_size", "noise_draws")
-        ]
-        if unknown:
-            raise SnapshotError(
-                f"The snapshot has {', '.join(unknown)}, which this simulation has "
-                "not: add the same processes and enable mass flow first. Nothing was "
-                "written."
-            )
         known = {name: tensor for name, tensor in values.items() if name in own}
         self._write_own(known, rows.index)
 

@@ -8,7 +8,8 @@ coordinates and three rates, or, in high-order mode, four rates.
 """
 
 # Warp reads these annotations itself, and its types are not Python's.
-# pyright: basic, reportMissingTypeStubs=false
+# pyright: basic, reportMissingTypeStubs=false, reportInvalidTypeForm=false
+# pyright: reportArgumentType=false
 
 from typing import Any
 

@@ -28,6 +28,8 @@ class MassFlow:
             self.default_inertia = self.inertia.clone()
             self.rate = torch.zeros_like(self.mass)
             """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
+            self.total_rate = torch.zeros_like(self.mass)
+            """The same with what the force models added at the last evaluation."""
 
     def block(self, stages: Stages) -> MassState:
         """The block of the state, for the stages of a scheme."""
@@ -48,7 +50,7 @@ class MassState(FlatState):
     """Body masses; inertias scale with them, and MuJoCo's constants follow."""
 
     def __init__(self, flow: MassFlow, stages: Stages) -> None:
-        super().__init__("mass", flow.mass.data, lambda: flow.rate, stages)
+        super().__init__("mass", flow.mass.data, lambda: flow.total_rate, stages)
         self._flow = flow
         self._inertia = flow.inertia.clone()
 
@@ -75,7 +77,10 @@ class MassState(FlatState):
     def _refuse(self, empty: Tensor) -> None:
         world, body = (int(i) for i in empty.nonzero()[0])
         flow = self._flow
-        mass, rate = float(self.origin[world, body]), float(flow.rate[world, body])
+        mass, rate = (
+            float(self.origin[world, body]),
+            float(flow.total_rate[world, body]),
+        )
         time = float(flow.sim.engine.field("time")[world])
         raise InvalidInputError(
             f"Body {flow.name(body)} of world {world} would run out of mass at about "

@@ -1,5 +1,9 @@
 """Random increments: a stream of its own for each world, from one seed."""
 
+# Torch's signatures of these two functions are incomplete.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import numpy as np

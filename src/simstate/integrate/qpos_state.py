@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import torch
@@ -13,10 +14,10 @@ from torch import Tensor
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.integrate import kernels
 from simstate.integrate.schemes import ATTITUDES, Attitude
-from simstate.integrate.stages import Launch, Stages, start
+from simstate.integrate.stages import Launch, Stages, start, weighted
 from simstate.math import quaternion
 
-_MODES = {
+_MODES: dict[str, Any] = {
     "manifold": kernels.MANIFOLD,
     "high_order": kernels.HIGH_ORDER,
     "lie": kernels.LIE,
@@ -268,7 +269,7 @@ class QPosState:
 
     def combined(self, weights: Tensor) -> Tensor:
         """Σ weights · rates over the stages; shape (num_envs, width)."""
-        return torch.tensordot(weights.to(self.rates.dtype), self.rates, dims=1)
+        return weighted(weights, self.rates)
 
     def scale(self) -> Tensor:
         """What a relative tolerance is relative to, by dof: 1 rad for attitudes."""
@@ -294,13 +295,13 @@ class QPosState:
         return error
 
     def _displace_launch(self, rates: Tensor, weights: Tensor, h: Tensor) -> Launch:
-        inputs = [self.origin, rates, weights, h, _MODES[self.attitude]]
+        inputs: list[Any] = [self.origin, rates, weights, h, _MODES[self.attitude]]
         inputs += [self._flat_qpos, self._flat_rate, self._quat_qpos, self._quat_rate]
         inputs += [self.rotation, self.value]
         return Launch(kernels.displace_position, self.value.shape[0], inputs)
 
     def _record_launch(self, qvel: Tensor, chosen: Tensor, rate: Tensor) -> Launch:
-        inputs = [qvel, self.value, self.rotation, _MODES[self.attitude]]
+        inputs: list[Any] = [qvel, self.value, self.rotation, _MODES[self.attitude]]
         inputs += [self._flat_rate, self._flat_qvel]
         inputs += [self._quat_qpos, self._quat_rate, self._quat_qvel, chosen, rate]
         return Launch(kernels.record_position, self.value.shape[0], inputs)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from simstate.errors import InvalidInputError, UnknownNameError, unknown_name
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.integrate import tableaus
 from simstate.integrate.tableau import Tableau
 
@@ -109,8 +109,8 @@ class Adaptive(Explicit):
         super().__post_init__()
         if self.tableau.b_error is None:
             raise InvalidInputError(
-                f"Scheme {self.name!r} has no embedded solution (b_error), so it cannot "
-                "adapt its step: use Explicit(tableau) with a fixed one, or DP54()."
+                f"Scheme {self.name!r} has no embedded solution (b_error), so it "
+                "cannot adapt its step: use Explicit(tableau), or DP54()."
             )
         if self.attitude == "manifold":
             raise InvalidInputError(
@@ -183,18 +183,15 @@ SCHEMES: dict[str, type[Explicit]] = {
 """The ready-made deterministic schemes by name in lower case."""
 
 
-def scheme(name: str, attitude: Attitude = "lie", **options: float) -> Explicit:
+def scheme(name: str, attitude: Attitude = "lie", **options: Any) -> Explicit:
     """The ready-made scheme of that name ("rk4", "dp54", …); case does not matter."""
     found = SCHEMES.get(name.lower())
     if found is None:
-        raise _unknown_scheme(name)
+        raise unknown_name("integration scheme", name.lower(), SCHEMES)
     if options and not issubclass(found, Adaptive):
+        adaptive = [x.__name__ for x in SCHEMES.values() if issubclass(x, Adaptive)]
         raise InvalidInputError(
             f"{found.__name__} has fixed steps and takes no {', '.join(options)}; "
-            "adaptive schemes are BS32, RKF45, DP54, RKF78 and DOP853."
+            f"adaptive schemes are {', '.join(adaptive)}."
         )
     return found(attitude=attitude, **options)
-
-
-def _unknown_scheme(name: str) -> UnknownNameError:
-    return unknown_name("integration scheme", name.lower(), SCHEMES)

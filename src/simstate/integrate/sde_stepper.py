@@ -79,7 +79,7 @@ class StochasticStepper(Stepper):
         self._start, self._ids = time.clone(), env_ids
         for block in self.blocks:
             block.begin()
-        h = self.sim.timestep
+        h = self.timestep
         increments, integrals = self._increments(h, env_ids)
         tableau = self.stochastic.tableau
         if tableau is not None:
@@ -248,8 +248,8 @@ class StochasticStepper(Stepper):
                 )
             if not bool(values.isfinite().all()):
                 raise InvalidInputError(
-                    f"The diffusion of {kind} for {name} is not finite. The state is as "
-                    "it was before the step."
+                    f"The diffusion of {kind} for {name} is not finite. The state is "
+                    "as it was before the step."
                 )
 
 

@@ -25,7 +25,7 @@ class Launch:
         self._device = arrays[0].device
         initialise(self._device)
         self._tensors = arrays  # Warp borrows their memory
-        self._command = wp.launch(
+        self._command: Any = wp.launch(
             kernel,
             dim=count,
             inputs=[wp.from_torch(x) if isinstance(x, Tensor) else x for x in inputs],
@@ -79,3 +79,8 @@ def start(origin: Tensor, value: Tensor, chosen: Tensor | None) -> None:
         origin.copy_(value)
     else:
         origin[chosen] = value[chosen]
+
+
+def weighted(weights: Tensor, rates: Tensor) -> Tensor:
+    """Σ weights · rates over the stages, the first dimension of `rates`."""
+    return torch.tensordot(weights.to(rates.dtype), rates, dims=1)

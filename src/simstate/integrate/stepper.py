@@ -35,8 +35,10 @@ class Stepper:
         self.sim = sim = integration.sim
         check_model(sim)
         self.scheme = scheme
+        self.timestep = sim.timestep
+        """The step [s]: the model's, unless somebody measures an order."""
         self.stages = Stages(scheme.tableau, sim.num_envs, sim.device)
-        self.evaluations = torch.zeros(
+        self.evaluations: Tensor = torch.zeros(
             sim.num_envs, dtype=torch.int64, device=sim.device
         )
         """Evaluations of the dynamics so far; shape (num_envs,)."""
@@ -88,10 +90,10 @@ class Stepper:
 
     def _set_steps(self, env_ids: Tensor | None) -> None:
         if env_ids is None:
-            self.stages.set_steps(self.sim.timestep)
+            self.stages.set_steps(self.timestep)
             return
         steps = torch.zeros_like(self.stages.h)
-        steps[env_ids] = self.sim.timestep
+        steps[env_ids] = self.timestep
         self.stages.set_steps(steps)
 
     def _step(self, env_ids: Tensor | None) -> None:

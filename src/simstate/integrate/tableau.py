@@ -36,12 +36,11 @@ class Tableau:
     """A second, coarser estimate that damps the first, as DOP853 has it."""
 
     def __post_init__(self) -> None:
-        for name in ("a", "b", "b_error", "b_error_low"):
-            value = getattr(self, name)
-            if value is not None:
-                rows = name == "a"
-                frozen = tuple(map(tuple, value)) if rows else tuple(value)
-                object.__setattr__(self, name, frozen)
+        object.__setattr__(self, "a", tuple(tuple(row) for row in self.a))
+        for name in ("b", "b_error", "b_error_low"):
+            weights: Sequence[float] | None = getattr(self, name)
+            if weights is not None:
+                object.__setattr__(self, name, tuple(weights))
         _check_shape(self)
         _check_order(self)
 
@@ -120,7 +119,7 @@ def _require(tableau: Tableau, name: str, b: Sequence[float], order: int) -> Non
 def _conditions(
     tableau: Tableau,
 ) -> list[tuple[int, str, Sequence[float], float]]:
-    """The order conditions Σ b_i w_i = value up to order four: order, text, w, value."""
+    """The conditions Σ b_i w_i = value up to order four: order, text, w, value."""
     c = tableau.c
 
     def through_a(values: Sequence[float]) -> list[float]:

@@ -16,6 +16,7 @@ from simstate.engine.base import COMMON_CONSTANTS, model_value
 from simstate.engine.native import NATIVE_CONSTANTS
 from simstate.errors import ShapeError, SnapshotError
 from simstate.ids import Selection
+from simstate.integrate.integration import OPTIONAL_MEMORY
 from simstate.simulation import Simulation
 from simstate.state.fingerprint import differences, fingerprint
 from simstate.state.snapshot_file import read_file, write_file
@@ -40,6 +41,8 @@ class Snapshot:
     """Which worlds had diverged; shape (n,)."""
     rng: Tensor
     """State of the simulation's random generator, uint8."""
+    integration: dict[str, Tensor]
+    """What an integrator keeps: processes, mass rates, step sizes; shape (n, …)."""
 
     @property
     def num_envs(self) -> int:
@@ -59,6 +62,8 @@ class Snapshot:
         for entity, kept in self.entities.items():
             for name, tensor in kept.items():
                 arrays[f"entities/{entity}/{name}"] = tensor
+        for name, tensor in self.integration.items():
+            arrays[f"integration/{name}"] = tensor
         write_file(Path(path), self.header, arrays)
 
     @staticmethod
@@ -66,6 +71,7 @@ class Snapshot:
         """Read a file that `save` wrote; one that is cut or altered is refused."""
         header, arrays = read_file(Path(path), FORMAT)
         parameters: dict[str, Tensor] = {}
+        integration: dict[str, Tensor] = {}
         entities: dict[str, dict[str, Tensor]] = {
             name: {} for name in header["entities"]
         }
@@ -73,6 +79,8 @@ class Snapshot:
             part, _, rest = key.partition("/")
             if part == "parameters":
                 parameters[rest] = tensor
+            elif part == "integration":
+                integration[rest] = tensor
             elif part == "entities":
                 entity, _, name = rest.rpartition("/")
                 entities[entity][name] = tensor
@@ -83,6 +91,7 @@ class Snapshot:
             entities,
             arrays["diverged"],
             arrays["rng"],
+            integration,
         )
 
 
@@ -117,7 +126,15 @@ def take_snapshot(sim: Simulation, rows: Selection) -> Snapshot:
         },
         diverged=sim.diverged[index].clone().cpu(),
         rng=sim.rng.get_state(),
+        integration={
+            name: tensor[index].cpu() for name, tensor in _integration(sim).items()
+        },
     )
+
+
+def _integration(sim: Simulation) -> dict[str, Tensor]:
+    """A copy of what the simulation's integrator keeps; empty if it has none."""
+    return {} if sim.integration is None else sim.integration.own_state()
 
 
 def restore_snapshot(sim: Simulation, snapshot: Snapshot, rows: Selection) -> None:
@@ -151,6 +168,8 @@ def restore_snapshot(sim: Simulation, snapshot: Snapshot, rows: Selection) -> No
         for key, tensor in kept.items():
             stored = sim.scene[name].data.stored[key]
             stored[rows.index] = tensor.to(stored)
+    if sim.integration is not None:
+        sim.integration.restore_own(snapshot.integration, rows)
     sim.mark_diverged(snapshot.diverged.to(sim.device), rows)
     if (
         rows.count == sim.num_envs
@@ -167,6 +186,17 @@ def _check(sim: Simulation, snapshot: Snapshot, rows: Selection) -> None:
             "The snapshot is of another model. What differs: "
             + "; ".join(different)
             + ". Nothing was written."
+        )
+    missing = [
+        name
+        for name in snapshot.integration
+        if name not in _integration(sim) and name not in OPTIONAL_MEMORY
+    ]
+    if missing:
+        raise SnapshotError(
+            f"The snapshot has {', '.join(missing)}, which this simulation has not: "
+            "use the same integrator, and add the same processes and mass flow first. "
+            "Nothing was written."
         )
     if snapshot.num_envs not in (rows.count, 1):
         raise ShapeError(

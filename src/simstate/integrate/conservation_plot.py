@@ -1,0 +1,54 @@
+"""The plot of a conservation report."""
+
+# Matplotlib's types are incomplete.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportMissingTypeStubs=false, reportMissingImports=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.integrate.conservation import ConservationReport
+
+
+def draw(report: ConservationReport, path: Path) -> None:
+    """Draw the drift of each quantity over time, on logarithmic axes."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InvalidInputError(
+            "Plots need matplotlib: pip install 'simstate[plot]'."
+        ) from error
+    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    change = {
+        "energy [J]": np.abs(report.energy - report.energy[0]),
+        "linear momentum, world axes [kg·m/s]": _change(report.linear_momentum),
+        "angular momentum about the origin [kg·m²/s]": _change(report.angular_momentum),
+        "quaternion length [1]": report.quaternion_norm,
+    }
+    for name, values in change.items():
+        # Zero has no place on a logarithmic axis; the smallest rounding has.
+        axes.semilogy(report.time, np.maximum(values, 1e-18), label=name)
+    axes.set_xlabel("time [s]")
+    axes.set_ylabel("change since the start")
+    axes.set_title(f"{report.scheme}, time step {report.timestep:g} s")
+    axes.grid(visible=True, alpha=0.3)
+    axes.legend(fontsize="small")
+    try:
+        figure.savefig(path, dpi=120)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"The plot could not be written: {error}") from error
+
+
+def _change(vectors: np.ndarray) -> np.ndarray:
+    return np.linalg.norm(vectors - vectors[0], axis=1)
