@@ -92,8 +92,8 @@ def _free_velocity(names: Names, joint: int) -> list[_Text]:
     first = int(names.model.jnt_dofadr[joint]) + 3
     return linear + _rates(
         f"angular velocity of body {label}",
-        "taken for world axes, as the linear part is: body "
-        f"{label}'s xmat @ qvel[{first}:{first + 3}] gives those",
+        "taken for world axes, as the linear part is: the body's "
+        f"xmat @ qvel[{first}:{first + 3}] gives those",
     )
 
 
