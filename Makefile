@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PTERA := build/ptera
 
-.PHONY: demo test test-ptera check bench format clean
+.PHONY: demo test test-ptera check bench docs format clean
 
 demo: $(READY)
 	$(BIN)/simstate run
@@ -24,6 +24,11 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
+
+# The figures of docs/conventions.md, from the runs in docs/pitfalls.py.
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python docs/figures.py
 
 format: $(READY)
 	$(BIN)/ruff format .

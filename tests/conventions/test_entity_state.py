@@ -75,6 +75,14 @@ def _positive(sim):
     return state
 
 
+@pytest.mark.parametrize("name", ["MUJOCO", "MUJOCO_QVEL", "PX4"])
+def test_what_was_read_does_not_follow_the_worlds(sim, name):
+    state = sim.scene["glider"].state_in(c.PRESETS[name])
+    before = state.vector.clone()
+    sim.step(5)
+    assert torch.equal(state.vector, before)
+
+
 def test_some_worlds(sim):
     entity = sim.scene["glider"]
     state = entity.state_in(c.ROS)

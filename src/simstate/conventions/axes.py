@@ -70,4 +70,6 @@ def quaternion_between(target: str, source: str, kind: Kind) -> Tensor:
 
 def components(vec: Tensor, target: str, source: str, kind: Kind) -> Tensor:
     """The components along the target's axes of those along the source's; (..., 3)."""
+    if target == source:
+        return vec
     return vec @ rotation(target, source, kind).to(vec).mT

@@ -76,6 +76,8 @@ class _Change:
     def _turned(self) -> Tensor:
         """The attitude in the target's world and body axes, wxyz; (..., 4)."""
         target, source, quat = self.target, self.source, self.quat
+        if (target.world, target.body) == (source.world, source.body):
+            return quat
         world = axes.quaternion_between(target.world, source.world, "world")
         body = axes.quaternion_between(source.body, target.body, "body")
         turned = quaternion.multiply(world.to(quat).expand_as(quat), quat)

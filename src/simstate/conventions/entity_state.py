@@ -26,7 +26,7 @@ def read_state(
         state = RigidBodyState.trusted(_axes_of(model, MUJOCO_QVEL), _free(entity), com)
         return convert(state, convention)
     data = entity.data
-    pose, vel = data.root_link_pose_w, data.root_link_vel_w
+    pose, vel = data.root_link_pose_w.clone(), data.root_link_vel_w.clone()
     parts = (pose[:, :3], pose[:, 3:], vel[:, :3], vel[:, 3:])
     return convert(RigidBodyState.trusted(_axes_of(model), parts, com), convention)
 
@@ -35,13 +35,10 @@ def _free(entity: Entity) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """qpos and qvel of the root's free joint: no kinematics need to be computed."""
     k = entity.index.free_body_ids.index(entity.index.root_body_id)
     q, v = entity.index.free_qpos_adr[k], entity.index.free_dof_adr[k]
-    qpos, qvel = entity.sim.data.qpos, entity.sim.data.qvel
-    return (
-        qpos[:, q : q + 3],
-        qpos[:, q + 3 : q + 7],
-        qvel[:, v : v + 3],
-        qvel[:, v + 3 : v + 6],
-    )
+    # Copies: what passes through a conversion as it is must not follow the worlds.
+    qpos = entity.sim.data.qpos[:, q : q + 7].clone()
+    qvel = entity.sim.data.qvel[:, v : v + 6].clone()
+    return qpos[:, :3], qpos[:, 3:], qvel[:, :3], qvel[:, 3:]
 
 
 def write_state(
