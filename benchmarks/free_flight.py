@@ -45,12 +45,14 @@ class Loop:
         self.start_vel = flight.sim.data.qvel[:count].numpy().copy()
 
     def reset(self) -> None:
+        """All flights back to their start."""
         for data, qpos, qvel in zip(
             self.flights, self.start, self.start_vel, strict=True
         ):
             data.qpos[:], data.qvel[:] = qpos, qvel
 
     def step(self, n: int) -> None:
+        """Every flight by n steps."""
         for data in self.flights:
             for _ in range(n):
                 self.rk4(data)

@@ -90,19 +90,22 @@ def test_wind_axes_of_ptera():
 
 
 @given(seed=SEEDS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=5, deadline=None)
 def test_all_pairs_are_rotations_and_compose(seed):
     rng = np.random.default_rng(seed)
     given = {
         "velocity_b": rng.normal(size=(3, 3)) * 20,
         "R_pas_E_to_B": Rotation.random(3, random_state=rng).as_matrix(),
     }
+    turn = {
+        (a, b): air.R_pas(a, b, **given).numpy() for a, b in product(NAMES, repeat=2)
+    }
     for a, b, third in product(NAMES, repeat=3):
-        direct = air.R_pas(a, third, **given)
-        steps = air.R_pas(b, third, **given) @ air.R_pas(a, b, **given)
-        assert torch.allclose(steps, direct, atol=1e-14)
-        eye = torch.eye(3, dtype=torch.float64)
-        assert torch.allclose(direct @ direct.mT, eye, atol=1e-14)
+        steps = turn[b, third] @ turn[a, b]
+        assert np.allclose(steps, turn[a, third], atol=1e-14)
+    for matrix in turn.values():
+        inverse = np.swapaxes(matrix, -1, -2)
+        assert np.allclose(matrix @ inverse, np.eye(3), atol=1e-14)
 
 
 def test_what_an_axis_needs_is_asked_for():

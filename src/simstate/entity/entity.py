@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.engine import Stage
+from simstate.engine import OneTorchThread, Stage
 from simstate.entity.data import EntityData
 from simstate.entity.writers import EntityWriters
 from simstate.errors import unknown_name
@@ -266,7 +266,8 @@ class Entity(EntityWriters):
         from simstate.conventions import MUJOCO
         from simstate.conventions.entity_state import read_state
 
-        return read_state(self, convention, model or MUJOCO)
+        with OneTorchThread():
+            return read_state(self, convention, model or MUJOCO)
 
     def write_state_in(
         self,
@@ -284,7 +285,8 @@ class Entity(EntityWriters):
         from simstate.conventions import MUJOCO
         from simstate.conventions.entity_state import write_state
 
-        write_state(self, convention, state, env_ids, model or MUJOCO)
+        with OneTorchThread():
+            write_state(self, convention, state, env_ids, model or MUJOCO)
 
     def _store_defaults(self) -> None:
         """Keep the state at reset and the encoder bias, per world, and watch them."""
