@@ -27,7 +27,6 @@ bench: $(READY)
 
 # The figures of docs/conventions.md, from the runs in docs/pitfalls.py.
 docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/python docs/figures.py
 
 format: $(READY)

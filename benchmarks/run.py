@@ -14,6 +14,7 @@ from rich.table import Table
 
 import entity_data
 import free_flight
+import integrators
 import unified_state
 
 
@@ -33,6 +34,8 @@ def main() -> None:
         entity_data.stepping,
         unified_state.converting,
         free_flight.flying,
+        integrators.fixed_steps,
+        integrators.adaptive_steps,
     )
     for part in parts:
         part(table, results)

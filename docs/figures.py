@@ -1,6 +1,6 @@
 """Draws the figures of docs/conventions.md from the runs in docs/pitfalls.py.
 
-    python docs/figures.py        # needs matplotlib: pip install -e '.[docs]'
+    make docs        # or, with matplotlib, python docs/figures.py
 
 The same runs give the same files: there is no date in them and no random id.
 """

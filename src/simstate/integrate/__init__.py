@@ -26,6 +26,7 @@ from simstate.integrate.processes import (
     Process,
 )
 from simstate.integrate.schemes import (
+    ATTITUDES,
     BS32,
     DOP853,
     DP54,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from simstate.integrate.qpos_state import QPosState, QuaternionBlock
 
 __all__ = [
+    "ATTITUDES",
     "BS32",
     "DOP853",
     "DP54",

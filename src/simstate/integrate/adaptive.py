@@ -75,6 +75,7 @@ class AdaptiveStepper(Stepper):
             good = active & (error <= 1)
             elapsed = torch.where(good, elapsed + h, elapsed)
             self._adapt(h, error, good, active)
+            self.clamp_activations()
             done = good & (span - elapsed <= 1e-12 * span)
             fine = torch.finfo(torch.float64).eps * 4 * (start + elapsed).abs()
             least = fine.clamp(min=self.control.min_step)

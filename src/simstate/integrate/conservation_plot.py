@@ -38,12 +38,12 @@ def draw(report: ConservationReport, path: Path) -> None:
     }
     for name, values in change.items():
         # Zero has no place on a logarithmic axis; the smallest rounding has.
-        axes.semilogy(report.time, np.maximum(values, 1e-18), label=name)
+        axes.semilogy(report.time[1:], np.maximum(values[1:], 1e-18), label=name)
     axes.set_xlabel("time [s]")
     axes.set_ylabel("change since the start")
     axes.set_title(f"{report.scheme}, time step {report.timestep:g} s")
     axes.grid(visible=True, alpha=0.3)
-    axes.legend(fontsize="small")
+    figure.legend(loc="outside lower center", ncols=2, fontsize="small")
     try:
         figure.savefig(path, dpi=120)
     except (OSError, ValueError) as error:

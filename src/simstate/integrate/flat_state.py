@@ -30,6 +30,7 @@ class FlatState:
         self.value = value
         self.origin = torch.empty_like(value, memory_format=torch.contiguous_format)
         self.rates = value.new_zeros(stages.tableau.num_stages, *value.shape)
+        self._by_stage = list(self.rates)
         self._rate = rate
         self._stages = stages
         h = stages.steps(value.dtype)
@@ -53,9 +54,9 @@ class FlatState:
     def record(self, stage: int, chosen: Tensor | None) -> None:
         """Take the rates at the present values, in the chosen worlds (None: all)."""
         if chosen is None:
-            self.rates[stage].copy_(self._rate())
+            self._by_stage[stage].copy_(self._rate())
         else:
-            self.rates[stage][chosen] = self._rate()[chosen].to(self.rates.dtype)
+            self._by_stage[stage][chosen] = self._rate()[chosen].to(self.rates.dtype)
 
     @property
     def num_dofs(self) -> int:

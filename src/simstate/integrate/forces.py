@@ -46,7 +46,7 @@ class Forces:
     def evaluate(self, env_ids: Tensor | None) -> None:
         """Evaluate the dynamics at the present time and state, with all models."""
         engine, flow = self._sim.engine, self._integration.mass_flow
-        if not self.models and not self._integration.processes and flow is None:
+        if not self._integration.has_readers:
             engine.forward(env_ids, Stage.ACCELERATION)
             return
         self._sim.fresh.moved(None)  # somebody may read quantities

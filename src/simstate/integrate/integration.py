@@ -57,6 +57,11 @@ class Integration:
             f"None, got {scheme!r}."
         )
 
+    @property
+    def has_readers(self) -> bool:
+        """Whether anything but the engine reads time and quantities at the stages."""
+        return bool(self.forces.models or self.processes) or self.mass_flow is not None
+
     def add_force(self, model: ForceModel) -> None:
         """Evaluate a force model with all others from now on."""
         if not callable(model):

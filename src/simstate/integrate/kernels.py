@@ -76,6 +76,14 @@ def displace_position(
         qx = origin[world, q + 1]
         qy = origin[world, q + 2]
         qz = origin[world, q + 3]
+        # Where MuJoCo does it, with its threshold: rounding must not add up over steps.
+        norm = wp.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
+        if wp.abs(norm - h.dtype(1.0)) > h.dtype(1e-15):
+            scale = h.dtype(1.0) / norm
+            qw = qw * scale
+            qx = qx * scale
+            qy = qy * scale
+            qz = qz * scale
         if mode == HIGH_ORDER:
             w = qw + step * combined(rates, weights, world, r)
             x = qx + step * combined(rates, weights, world, r + 1)
@@ -155,10 +163,15 @@ def record_position(
         elif mode == HIGH_ORDER:
             q = quat_qpos[n]
             half = qvel.dtype(0.5)
-            qw = half * qpos[world, q]
-            qx = half * qpos[world, q + 1]
-            qy = half * qpos[world, q + 2]
-            qz = half * qpos[world, q + 3]
+            qw = qpos[world, q]
+            qx = qpos[world, q + 1]
+            qy = qpos[world, q + 2]
+            qz = qpos[world, q + 3]
+            half = half / wp.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
+            qw = half * qw
+            qx = half * qx
+            qy = half * qy
+            qz = half * qz
             rate[world, r] = -qx * x - qy * y - qz * z
             rate[world, r + 1] = qw * x + qy * z - qz * y
             rate[world, r + 2] = qw * y - qx * z + qz * x

@@ -40,10 +40,10 @@ class QPosState:
     An integrator displaces it by rates of its coordinates. For a number that is its
     velocity; for an orientation it depends on the attitude mode: the angular velocity
     in body axes ("manifold"), the four components of q̇ ("high_order"), or the rate of
-    the rotation vector since the last `propagate` began ("lie"). `set_derivative`
-    makes that rate from qvel, so a Runge-Kutta scheme of your own is: clone the state,
-    propagate the clone to a stage, set its derivative there, combine the derivatives,
-    set the sum with `combined=True`, and propagate.
+    the rotation vector from the step's start ("lie"). `set_derivative` makes that rate
+    from qvel, so a Runge-Kutta scheme of your own is: for each stage clone the state,
+    propagate the clone, set its derivative there; then combine the derivatives, set
+    the sum with `combined=True`, and propagate the state itself.
 
     Args:
         value: qpos, displaced in place; shape (num_envs, nq).
@@ -68,6 +68,7 @@ class QPosState:
         self.euclidean_qvel: list[int] = []
         """The matching indices in qvel."""
         self.model: mujoco.MjModel | None = None
+        self._is_stage = False
 
     def configure(self, model: mujoco.MjModel) -> None:
         """Size the state and its derivative, and find every quaternion in qpos."""
@@ -137,11 +138,15 @@ class QPosState:
         return torch.tensor(ids, dtype=torch.int32, device=self.value.device)
 
     def clone(self) -> QPosState:
-        """A state of its own at the same values, with the same derivative."""
+        """A stage: a state of its own at the same values, with the same derivative.
+
+        Once it is propagated, its rates count from the value that it was cloned at, so
+        that they may be combined with those of the state itself and of other clones.
+        """
         model = self._configured()
         other = QPosState(self.value.clone(), self.attitude)
         other.configure(model)
-        other.rotation.copy_(self.rotation)
+        other._is_stage = True
         other.derivative.copy_(self.derivative)
         if self._diffusion is not None:
             other._diffusion = self._diffusion.clone()
@@ -154,6 +159,7 @@ class QPosState:
         of length nq (in high-order mode), and any with `combined=True`, is taken as it
         is: it is a sum of rates that were made so before.
         """
+        self._configured()
         self.derivative.copy_(self._as_rate("rate", rate, combined))
 
     def set_diffusion(self, diffusion: Tensor) -> None:
@@ -208,8 +214,7 @@ class QPosState:
             )
         self._configured()
         if pseudo_step is None:
-            self.begin()
-            self.displace_by(self.derivative, steps.expand(num_envs))
+            self._propagate_by(self.derivative, steps.expand(num_envs))
             return
         noise = self._diffusion
         if noise is None or tuple(pseudo_step.shape) != tuple(noise.shape[:2]):
@@ -220,13 +225,21 @@ class QPosState:
             )
         move = self.derivative * steps.expand(num_envs)[:, None]
         move = move + (noise * pseudo_step.to(noise)[..., None]).sum(dim=1)
+        self._propagate_by(move, torch.ones_like(move[:, 0]))
+
+    def _propagate_by(self, move: Tensor, h: Tensor) -> None:
         self.begin()
-        self.displace_by(move, torch.ones_like(move[:, 0]))
+        self.displace_by(move, h)
+        if not self._is_stage:  # the next step's rates count from here
+            self.rotation.zero_()
 
     def begin(self, chosen: Tensor | None = None) -> None:
         """Start a step where the state is now, in the chosen worlds (None: all)."""
         start(self.origin, self.value, chosen)
-        self.rotation[slice(None) if chosen is None else chosen] = 0.0
+        if chosen is None:
+            self.rotation.zero_()
+        else:
+            self.rotation[chosen] = 0.0
 
     def displace_by(self, move: Tensor, h: Tensor) -> None:
         """value = origin ⊕ h · move where h is not 0; move: (num_envs, width)."""

@@ -106,7 +106,8 @@ class Stepper:
         for stage, c in enumerate(tableau.c):
             if stage:
                 self.displace(stage)
-            torch.add(start, h, alpha=c, out=time)
+            if self.integration.has_readers:
+                torch.add(start, h, alpha=c, out=time)
             self.integration.forces.evaluate(env_ids)
             for block in blocks:
                 block.record(stage, None)
@@ -120,12 +121,16 @@ class Stepper:
         for block in self.blocks:
             block.displace(stage)
 
+    def clamp_activations(self) -> None:
+        """Keep activations in their range, as MuJoCo does after each step."""
+        if self._activation is not None:
+            act = self.sim.engine.field("act").data
+            torch.clamp(act, *self._activation, out=act)
+
     def finish(self, env_ids: Tensor | None) -> None:
         """Do at a step's end what MuJoCo does: clamp activations, keep a warm start."""
         engine = self.sim.engine
-        if self._activation is not None:
-            act = engine.field("act").data
-            torch.clamp(act, *self._activation, out=act)
+        self.clamp_activations()
         warmstart = engine.field("qacc_warmstart").data
         if env_ids is None:
             warmstart.copy_(engine.field("qacc"))

@@ -18,7 +18,8 @@ class Tableau:
 
     Stage i is evaluated at y + h Σ_j a[i][j] k_j, and the step ends at
     y + h Σ_j b[j] k_j. Building one checks that it is explicit, that its numbers fit
-    together, and that it meets the conditions of its order up to the fourth.
+    together, and that it meets the conditions of its order: all of them up to the
+    fourth, those of quadrature beyond.
     """
 
     name: str
@@ -86,6 +87,10 @@ def _check_shape(tableau: Tableau) -> None:
     numbers += [*(tableau.b_error or ()), *(tableau.b_error_low or ())]
     if not all(math.isfinite(x) for x in numbers):
         raise InvalidInputError(f"Tableau {tableau.name!r}: a weight is not finite.")
+    if tableau.b_error is not None and not any(tableau.b_error):
+        raise InvalidInputError(
+            f"Tableau {tableau.name!r}: b_error is all zero, so every step would pass."
+        )
     if tableau.b_error is not None and not 1 <= tableau.error_order < tableau.order:
         raise InvalidInputError(
             f"Tableau {tableau.name!r}: with b_error the embedded solution's "
@@ -96,9 +101,12 @@ def _check_shape(tableau: Tableau) -> None:
 
 def _check_order(tableau: Tableau) -> None:
     """Raise unless the weights meet the conditions of the stated order."""
-    if tableau.order < 1:
+    stages = tableau.num_stages
+    # An explicit scheme needs a stage for each order, and from five on more of them.
+    if not 1 <= tableau.order <= (stages if stages < 5 else stages - 1):
         raise InvalidInputError(
-            f"Tableau {tableau.name!r}: order must be ≥ 1, got {tableau.order}."
+            f"Tableau {tableau.name!r}: no explicit scheme of {stages} stages has "
+            f"order {tableau.order}."
         )
     _require(tableau, "b", tableau.b, tableau.order)
     if tableau.b_error is not None:
@@ -142,4 +150,8 @@ def _conditions(
         (4, "Σ b c a c", [x * y for x, y in zip(c, ac, strict=True)], 1 / 8),
         (4, "Σ b a c²", through_a(squares), 1 / 12),
         (4, "Σ b a a c", through_a(ac), 1 / 24),
+        *(
+            (k, f"Σ b c^{k - 1}", per_stage(lambda x, k=k: x ** (k - 1)), 1 / k)
+            for k in range(5, 9)
+        ),
     ]
