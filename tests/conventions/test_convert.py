@@ -180,6 +180,14 @@ def test_the_source_must_be_what_the_state_says():
     state = random_bodies(0).state
     with pytest.raises(ConventionError, match="written in MUJOCO, not in ROS"):
         c.convert(state, c.ROS, c.PX4)
+    for same in (
+        c.convert(state, source=c.MUJOCO, target=c.PX4),
+        c.convert(state, target=c.PX4),
+    ):
+        identical(same, c.convert(state, c.PX4))
+    for wrong in ((), ("ROS",), (None, "ROS"), ("MUJOCO", c.ROS)):
+        with pytest.raises(InvalidInputError, match="to a Convention"):
+            c.convert(state, *wrong)
 
 
 def test_mixing_names_the_conversion_that_joins_them():

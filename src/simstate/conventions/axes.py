@@ -11,7 +11,6 @@ from torch import Tensor
 
 from simstate.errors import unknown_name
 from simstate.math import quaternion
-from simstate.math.vector import determinant
 
 Kind = Literal["world", "body"]
 
@@ -24,11 +23,17 @@ Z_UP = "Z_UP"
 `world="NWU"` instead to take it for north."""
 
 
-def _column(letter: str, kind: Kind) -> list[float]:
+def _column(letter: str, kind: Kind) -> list[int]:
     place = _DIRECTIONS[kind].index(letter)
-    column = [0.0, 0.0, 0.0]
-    column[place // 2] = 1.0 if place % 2 == 0 else -1.0
+    column = [0, 0, 0]
+    column[place // 2] = 1 if place % 2 == 0 else -1
     return column
+
+
+def _is_right_handed(axes: str, kind: Kind) -> bool:
+    """Whether the third direction is the cross product of the first two."""
+    (a, b, c), (d, e, f), third = (_column(letter, kind) for letter in axes)
+    return [b * f - c * e, c * d - a * f, a * e - b * d] == third
 
 
 def _directions(axes: str, kind: Kind) -> Tensor:
@@ -43,7 +48,7 @@ def known(kind: Kind) -> tuple[str, ...]:
     found: list[str] = [Z_UP] if kind == "world" else []
     for letters in product(_DIRECTIONS[kind], repeat=3):
         axes = "".join(letters)
-        if float(determinant(_directions(axes, kind))) > 0.5:
+        if _is_right_handed(axes, kind):
             found.append(axes)
     return tuple(found)
 

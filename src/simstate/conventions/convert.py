@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import overload
-
 from torch import Tensor
 
 from simstate.conventions import axes
@@ -17,14 +15,10 @@ from simstate.math import quaternion
 from simstate.math.vector import cross
 
 
-@overload
-def convert(state: RigidBodyState, source: Convention, /) -> RigidBodyState: ...
-@overload
 def convert(
-    state: RigidBodyState, source: Convention, target: Convention, /
-) -> RigidBodyState: ...
-def convert(
-    state: RigidBodyState, source: Convention, target: Convention | None = None, /
+    state: RigidBodyState,
+    source: Convention | None = None,
+    target: Convention | None = None,
 ) -> RigidBodyState:
     """The same states in another convention: `convert(state, target)`.
 
@@ -32,14 +26,24 @@ def convert(
     if they are not. World axes are those of the same world about the same point, body
     axes those of the same body about the same origin.
     """
-    if target is None:
-        target = source
-    elif source != state.convention:
+    wanted, stated = (source, None) if target is None else (target, source)
+    _check_convention(stated or wanted)
+    wanted = _check_convention(wanted)
+    if stated is not None and stated != state.convention:
         raise ConventionError(
-            f"The states are written in {state.convention.name}, not in {source.name}: "
-            f"use convert(state, {target.name})."
+            f"The states are written in {state.convention.name}, not in {stated.name}: "
+            f"use convert(state, {wanted.name})."
         )
-    return _Change(state, target).result()
+    return _Change(state, wanted).result()
+
+
+def _check_convention(given: Convention | None) -> Convention:
+    if isinstance(given, Convention):
+        return given
+    raise InvalidInputError(
+        f"A state is converted to a Convention, got {given!r}: try "
+        "convert(state, simstate.conventions.ROS)."
+    )
 
 
 def convert_inertia(inertia: Values, source: Convention, target: Convention) -> Tensor:

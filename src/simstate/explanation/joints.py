@@ -132,65 +132,47 @@ def _rates(what: str, mistake: str) -> list[_Text]:
 
 
 def _hinge_position(names: Names, joint: int) -> list[_Text]:
-    text = "given in degrees, as MJCF's angles are by default: qpos is in radians"
-    return [
-        _Text(
-            f"angle of body {_body(names, joint)[1]}, which is as in the model at "
-            f"{_reference(names, joint)}",
-            "joint anchor",
-            _axis(names, joint, "about"),
-            "rad",
-            text,
-        )
-    ]
-
-
-def _hinge_velocity(names: Names, joint: int) -> list[_Text]:
-    return [
-        _Text(
-            f"rate of the angle of body {_body(names, joint)[1]}",
-            "any",
-            _axis(names, joint, "about"),
-            "rad/s",
-            _shifted(names, joint) or "given in degrees per second",
-        )
-    ]
+    mistake = "given in degrees, as MJCF's angles are by default: qpos is in radians"
+    return [_coordinate(names, joint, "angle", "joint anchor", "rad", mistake)]
 
 
 def _slide_position(names: Names, joint: int) -> list[_Text]:
-    return [
-        _Text(
-            f"displacement of body {_body(names, joint)[1]}, which is as in the model "
-            f"at {_reference(names, joint)}",
-            "any",
-            _axis(names, joint, "along"),
-            "m",
-            "taken for a world coordinate: the axis turns with the parent",
-        )
-    ]
+    mistake = "taken for a world coordinate: the axis turns with the parent"
+    return [_coordinate(names, joint, "displacement", "any", "m", mistake)]
+
+
+def _hinge_velocity(names: Names, joint: int) -> list[_Text]:
+    return [_rate(names, joint, "angle", "rad/s", "given in degrees per second")]
 
 
 def _slide_velocity(names: Names, joint: int) -> list[_Text]:
-    return [
-        _Text(
-            f"rate of the displacement of body {_body(names, joint)[1]}",
-            "any",
-            _axis(names, joint, "along"),
-            "m/s",
-            _shifted(names, joint)
-            or "taken for the body's whole velocity: it is relative to the parent",
-        )
-    ]
+    mistake = "taken for the body's whole velocity: it is relative to the parent"
+    return [_rate(names, joint, "displacement", "m/s", mistake)]
 
 
-def _axis(names: Names, joint: int, how: str) -> str:
+def _coordinate(
+    names: Names, joint: int, what: str, point: str, unit: str, mistake: str
+) -> _Text:
+    """The position of a joint with one degree of freedom."""
+    at = float(names.model.qpos0[names.model.jnt_qposadr[joint]])
+    body = _body(names, joint)[1]
+    meaning = f"{what} of body {body}, which is as in the model at {at:.4g}"
+    return _Text(meaning, point, _axis(names, joint), unit, mistake)
+
+
+def _rate(names: Names, joint: int, what: str, unit: str, mistake: str) -> _Text:
+    """The velocity of such a joint."""
+    meaning = f"rate of the {what} of body {_body(names, joint)[1]}"
+    mistake = _shifted(names, joint) or mistake
+    return _Text(meaning, "any", _axis(names, joint), unit, mistake)
+
+
+def _axis(names: Names, joint: int) -> str:
     """The joint's axis, in words."""
+    hinge = mujoco.mjtJoint.mjJNT_HINGE.value
+    how = "about" if names.model.jnt_type[joint] == hinge else "along"
     x, y, z = (f"{float(c):.3g}" for c in names.model.jnt_axis[joint])
     return f"{how} ({x}, {y}, {z}) of the body"
-
-
-def _reference(names: Names, joint: int) -> str:
-    return f"{float(names.model.qpos0[names.model.jnt_qposadr[joint]]):.4g}"
 
 
 def _shifted(names: Names, joint: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from simstate.conventions import PTERA, RigidBodyState
+from simstate.conventions import RigidBodyState
 from simstate.conventions.air import Definition, wind_angles
 from simstate.conventions.rotations import angles_from_passive
 from simstate.math.vector import apply
@@ -53,8 +53,7 @@ class FlightState:
 
 def flight_state(state: RigidBodyState, time: Tensor) -> FlightState:
     """The names for a state in Ptera's convention."""
-    assert state.convention == PTERA
-    return FlightState(*state.parts[:2], *state.parts[2:], time)
+    return FlightState(*state.parts, time)
 
 
 def record(states: list[FlightState]) -> FlightState:

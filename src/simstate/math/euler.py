@@ -10,7 +10,7 @@ sequence such as "izxz", which turns about one axis twice, in the order of its t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import product
 
 import torch
@@ -57,12 +57,11 @@ def parse(sequence: str) -> Sequence:
 def to_quaternion(angles: Tensor, sequence: str) -> Tensor:
     """The quaternion wxyz of the turns by `angles` [rad] (..., 3); shape (..., 4)."""
     parsed = parse(sequence)
-    quat: Tensor | None = None
-    for axis, column in zip(parsed.axes, parsed.columns, strict=True):
-        turn = _about(axis, angles[..., column])
-        quat = turn if quat is None else quaternion.multiply(quat, turn)
-    assert quat is not None
-    return quat
+    turns = (
+        _about(axis, angles[..., column])
+        for axis, column in zip(parsed.axes, parsed.columns, strict=True)
+    )
+    return reduce(quaternion.multiply, turns)
 
 
 def from_quaternion(quat: Tensor, sequence: str) -> Tensor:

@@ -47,11 +47,6 @@ def invert(transform: Tensor) -> Tensor:
     return from_parts(rot.mT, -apply(rot.mT, shift))
 
 
-def swap_sense(transform: Tensor) -> Tensor:
-    """The active transform of a passive one, or the passive of an active one."""
-    return invert(transform)
-
-
 def apply_to_position(transform: Tensor, position: Tensor) -> Tensor:
     """The position, turned and shifted; shape (..., 3)."""
     return apply_to_vector(transform, position) + transform[..., :3, 3]
