@@ -3,14 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PTERA := build/ptera
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test test-ptera check bench docs format clean
 
 demo: $(READY)
 	$(BIN)/simstate run
 
 test: $(READY)
 	$(BIN)/pytest -q
+
+# Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
+test-ptera: $(PTERA)/.ready
+	$(PTERA)/bin/python tests/interop/ptera_glider.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -20,15 +25,24 @@ check: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py
 
+# The figures of docs/conventions.md, from the runs in docs/pitfalls.py.
+docs: $(READY)
+	$(BIN)/python docs/figures.py
+
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(PTERA)
 
 # The one rule that sets everything up; it runs again when one of its inputs changes.
 $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(PTERA)/.ready: pyproject.toml constraints.txt
+	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
+	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
 	touch $@

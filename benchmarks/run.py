@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import entity_data
+import free_flight
 import integrators
 import unified_state
 
@@ -32,6 +33,7 @@ def main() -> None:
         entity_data.reading,
         entity_data.stepping,
         unified_state.converting,
+        free_flight.flying,
         integrators.fixed_steps,
         integrators.adaptive_steps,
     )

@@ -12,10 +12,11 @@ if "torch" not in sys.modules:
     # loaded already this comes too late, and costs speed only.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from simstate import integrate, math, models
+from simstate import conventions, integrate, math, models
 from simstate.engine import NativeCfg, WarpCfg
 from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import (
+    ConventionError,
     DivergenceError,
     IntegrationError,
     InvalidInputError,
@@ -26,6 +27,7 @@ from simstate.errors import (
     StaleReadError,
     UnknownNameError,
 )
+from simstate.explanation import explain
 from simstate.scene import (
     CameraCfg,
     EntityCfg,
@@ -41,6 +43,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "CameraCfg",
+    "ConventionError",
     "DivergenceError",
     "Entity",
     "EntityCfg",
@@ -62,6 +65,8 @@ __all__ = [
     "UnknownNameError",
     "VelocityActuatorCfg",
     "WarpCfg",
+    "conventions",
+    "explain",
     "integrate",
     "math",
     "models",

@@ -18,6 +18,10 @@ class ShapeError(InvalidInputError):
     """An array whose shape does not fit what it is written to."""
 
 
+class ConventionError(InvalidInputError):
+    """States of two conventions in one operation, or one that is not what it says."""
+
+
 class ModelError(SimStateError, ValueError):
     """A model or a scene that cannot be built as it was described."""
 

@@ -145,7 +145,7 @@ def ndim(values: Values, name: str) -> int:
     """The number of dimensions of what may be values."""
     if isinstance(values, Tensor):
         return values.ndim
-    return _as_array(values, name).ndim
+    return as_array(values, name).ndim
 
 
 def as_values(
@@ -185,11 +185,11 @@ def _as_float_tensor(values: Values, name: str, like: Tensor) -> Tensor:
             )
         # A copy: live values may be written to where they come from.
         return values.detach().to(like.dtype, copy=True)
-    array = _as_array(values, name)
+    array = as_array(values, name)
     return torch.as_tensor(array, dtype=like.dtype, device=like.device)
 
 
-def _as_array(values: Values, name: str) -> np.ndarray[Any, Any]:
+def as_array(values: Values, name: str) -> np.ndarray[Any, Any]:
     """The numbers of an array or of nested sequences."""
     try:
         array = np.array(values)

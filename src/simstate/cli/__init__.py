@@ -9,6 +9,7 @@ import tyro
 
 from simstate.cli.check import Check
 from simstate.cli.console import report_error
+from simstate.cli.explain import Explain
 from simstate.cli.integrate import Integrate
 from simstate.cli.run import Run
 from simstate.errors import SimStateError
@@ -16,6 +17,7 @@ from simstate.errors import SimStateError
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Check, tyro.conf.subcommand("check")]
+    | Annotated[Explain, tyro.conf.subcommand("explain")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
 )
 

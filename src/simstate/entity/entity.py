@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.engine import Stage
+from simstate.engine import OneTorchThread, Stage
 from simstate.entity.data import EntityData
 from simstate.entity.writers import EntityWriters
 from simstate.errors import unknown_name
-from simstate.ids import as_index
+from simstate.ids import Ids, Values, as_index
 from simstate.math import quaternion
 from simstate.scene import EntityCfg, EntityIndex
 from simstate.scene.load import matching
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # conventions build on entities and are loaded when they are used
+    from simstate.conventions import Convention, RigidBodyState
     from simstate.simulation import Simulation
 
 Patterns = str | Sequence[str]
@@ -253,6 +254,39 @@ class Entity(EntityWriters):
             self.sim.model.sensor_dim[sensor],
         )
         return self.sim.data.sensordata[:, int(first) : int(first + width)]
+
+    def state_in(
+        self, convention: Convention, model: Convention | None = None
+    ) -> RigidBodyState:
+        """The root link's state in a convention, a copy; batch shape (num_envs,).
+
+        `model` says in which world and body axes the model itself was built; None:
+        MuJoCo's usual ones, z-up and forward-left-up.
+        """
+        from simstate.conventions import MUJOCO
+        from simstate.conventions.entity_state import read_state
+
+        with OneTorchThread():
+            return read_state(self, convention, model or MUJOCO)
+
+    def write_state_in(
+        self,
+        convention: Convention,
+        state: RigidBodyState | Values,
+        env_ids: Ids = None,
+        model: Convention | None = None,
+    ) -> None:
+        """Write the root link's state from a convention; batch shape (n,).
+
+        `state` carries that same convention, or is a flat vector in its order, shape
+        (n, convention.size). The centre of mass is the entity's own; `model` as in
+        `state_in`.
+        """
+        from simstate.conventions import MUJOCO
+        from simstate.conventions.entity_state import write_state
+
+        with OneTorchThread():
+            write_state(self, convention, state, env_ids, model or MUJOCO)
 
     def _store_defaults(self) -> None:
         """Keep the state at reset and the encoder bias, per world, and watch them."""

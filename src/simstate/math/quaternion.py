@@ -92,7 +92,19 @@ def from_matrix(rot: Tensor) -> Tensor:
     )
     largest = squares.argmax(-1)[..., None, None].expand(*squares.shape[:-1], 1, 4)
     quat = normalize(rows.gather(-2, largest).squeeze(-2))
-    return torch.where(quat[..., :1] < 0, -quat, quat)
+    return canonical(quat)
+
+
+def canonical(quat: Tensor) -> Tensor:
+    """Of q and −q, which are one rotation, that with w ≥ 0; shape (..., 4).
+
+    At half turns, where w is zero, the first other component that is not is positive.
+    """
+    signs = torch.sign(quat)
+    first = torch.zeros_like(signs[..., :1])
+    for k in range(4):
+        first = torch.where(first == 0, signs[..., k : k + 1], first)
+    return torch.where(first < 0, -quat, quat)
 
 
 def from_rotation_vector(vec: Tensor) -> Tensor:
@@ -105,12 +117,28 @@ def from_rotation_vector(vec: Tensor) -> Tensor:
 
 def to_rotation_vector(quat: Tensor) -> Tensor:
     """The shortest rotation vector [rad] of a unit quaternion; shape (..., 3)."""
-    quat = torch.where(quat[..., :1] < 0, -quat, quat)
+    quat = canonical(quat)
     real, imag = quat[..., :1], quat[..., 1:]
     length = norm(imag)
     angle = 2.0 * torch.atan2(length, real)
     safe = torch.where(length > 0, length, torch.ones_like(length))
     return imag * torch.where(length > 0, angle / safe, torch.full_like(length, 2.0))
+
+
+def from_mrp(mrp: Tensor) -> Tensor:
+    """The unit quaternion of modified Rodrigues parameters, tan(angle/4)·axis."""
+    square = dot(mrp, mrp)
+    return torch.cat([1.0 - square, 2.0 * mrp], dim=-1) / (1.0 + square)
+
+
+def to_mrp(quat: Tensor) -> Tensor:
+    """Modified Rodrigues parameters of a unit quaternion, length ≤ 1; shape (..., 3).
+
+    Of the two sets that stand for one rotation it is the shorter; the other, the
+    shadow set, is −mrp / |mrp|².
+    """
+    quat = canonical(quat)
+    return quat[..., 1:] / (1.0 + quat[..., :1])
 
 
 def angle_between(left: Tensor, right: Tensor) -> Tensor:

@@ -49,3 +49,12 @@ def move_velocity(vel: Tensor, offset: Tensor) -> Tensor:
     lin_vel, ang_vel = vel[..., :3], vel[..., 3:]
     moved = lin_vel + cross(ang_vel, offset)
     return torch.cat([moved, ang_vel.expand_as(moved)], dim=-1)
+
+
+def move_moment(moment: Tensor, force: Tensor, offset: Tensor) -> Tensor:
+    """The moment about the point at `offset` from the point of `moment`; (..., 3).
+
+    All in the same axes; `offset` leads from the old point to the new one [m], and
+    `force` is the whole force of the load, which does not depend on the point.
+    """
+    return moment - cross(offset, force)

@@ -1,4 +1,4 @@
-"""Products and lengths of vectors along the last dimension, with broadcasting."""
+"""Products of vectors and small matrices along the last dimensions, broadcasting."""
 
 # Torch's own signatures of these are incomplete; here they get whole ones.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -23,6 +23,26 @@ def dot(left: Tensor, right: Tensor) -> Tensor:
 def norm(vec: Tensor) -> Tensor:
     """The length, last dimension kept; shape (..., 1)."""
     return torch.linalg.vector_norm(vec, dim=-1, keepdim=True)
+
+
+def apply(matrix: Tensor, vec: Tensor) -> Tensor:
+    """The product matrix @ vec of (..., 3, 3) and (..., 3); shape (..., 3)."""
+    return (matrix @ vec[..., None])[..., 0]
+
+
+def determinant(matrix: Tensor) -> Tensor:
+    """The determinant of square matrices; shape (...)."""
+    return torch.linalg.det(matrix)
+
+
+def eigenvalues(matrix: Tensor) -> Tensor:
+    """The eigenvalues of symmetric matrices (..., k, k), rising; shape (..., k)."""
+    return torch.linalg.eigvalsh(matrix)
+
+
+def common_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that all of these broadcast to; a RuntimeError if there is none."""
+    return tuple(torch.broadcast_shapes(*shapes))
 
 
 def greatest(values: Tensor) -> float:

@@ -1,0 +1,75 @@
+"""`simstate explain`: what each number of a model's state and inputs means."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import tyro
+from rich.table import Table
+
+from simstate.cli.console import console
+from simstate.explanation import ElementInfo, Explanation, explain
+
+
+@dataclass
+class Explain:
+    """Say what each element of qpos, qvel, act, ctrl and xfrc_applied means.
+
+    Example: simstate explain humanoid "qvel[4]"
+    """
+
+    model: tyro.conf.Positional[str]
+    """An MJCF file, or the name of a shipped model."""
+    element: tyro.conf.Positional[str | None] = None
+    """A field, an element or a range: qvel, "qvel[4]", "qvel[3:6]"."""
+    json: bool = False
+    """Print the elements as JSON instead of text."""
+    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
+        False
+    )
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        found = explain(self.model)
+        if self.element is not None:
+            found = found.select(self.element)
+        if self.json:
+            print(
+                json.dumps(
+                    [one.to_dict() for one in found], indent=2, ensure_ascii=False
+                )
+            )
+        elif len(found) == 1:
+            console().print(card(found[0]), highlight=False, markup=False)
+        else:
+            console().print(element_table(found, self.model))
+        return 0
+
+
+def card(element: ElementInfo) -> str:
+    """One element in full."""
+    lines = (
+        (element.name, element.meaning),
+        ("of", element.element + (f", entity {element.entity}" * bool(element.entity))),
+        ("point", element.point),
+        ("axes", element.axes),
+        ("unit", element.unit),
+        ("usual mistake", element.mistake),
+    )
+    width = max(len(label) for label, _ in lines)
+    return "\n".join(f"{label:<{width}}  {text}" for label, text in lines)
+
+
+def element_table(elements: Explanation, model: str) -> Table:
+    """Several elements, one in a row."""
+    table = Table(title=f"What the numbers of {model} mean", title_justify="left")
+    columns = ("element", "of", "meaning", "point", "axes", "unit", "usual mistake")
+    for header in columns:
+        table.add_column(header, no_wrap=header in ("element", "unit"))
+    for one in elements:
+        values = (one.name, one.element, one.meaning, one.point, one.axes, one.unit,
+                  one.mistake)  # fmt: skip
+        table.add_row(*(value.replace("[", r"\[") for value in values))
+    return table

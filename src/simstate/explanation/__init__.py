@@ -1,0 +1,52 @@
+"""What each number of a model's state and inputs means: `simstate.explain(model)`."""
+
+from __future__ import annotations
+
+import mujoco
+
+from simstate.explanation.actuators import explain_actuator
+from simstate.explanation.bodies import explain_body
+from simstate.explanation.element import FIELDS, ElementInfo, Explanation
+from simstate.explanation.joints import explain_joint
+from simstate.explanation.names import Names
+from simstate.scene import EntityIndex, SceneCfg, build_scene
+from simstate.scene.build import WHOLE_MODEL
+from simstate.scene.cfg import ModelSource
+from simstate.scene.index import index_entity
+from simstate.scene.load import compile_spec, load_spec
+from simstate.simulation import Simulation
+
+__all__ = ["FIELDS", "ElementInfo", "Explanation", "explain"]
+
+
+def explain(model: Simulation | SceneCfg | mujoco.MjModel | ModelSource) -> Explanation:
+    """Each element of qpos, qvel, act, ctrl and xfrc_applied: what it is, and whose.
+
+    `explain("humanoid")["qvel[4]"]` is one of them, with point, axes, unit and the
+    usual mistake; `model` is whatever simstate simulates or loads.
+    """
+    names = Names(*_compiled(model))
+    compiled = names.model
+    joints = [e for j in range(compiled.njnt) for e in explain_joint(names, j)]
+    actuators = [
+        e for a in range(compiled.nactuator) for e in explain_actuator(names, a)
+    ]
+    bodies = [e for b in range(compiled.nbody) for e in explain_body(names, b)]
+    ordered = sorted(
+        (*joints, *actuators, *bodies), key=lambda e: (FIELDS.index(e.field), e.index)
+    )
+    return Explanation(ordered)
+
+
+def _compiled(
+    model: Simulation | SceneCfg | mujoco.MjModel | ModelSource,
+) -> tuple[mujoco.MjModel, dict[str, EntityIndex]]:
+    """The compiled model and the entities in it."""
+    if isinstance(model, Simulation):
+        return model.model, {n: entity.index for n, entity in model.scene.items()}
+    if isinstance(model, SceneCfg):
+        built = build_scene(model)
+        return built.model, built.entities
+    if not isinstance(model, mujoco.MjModel):
+        model = compile_spec(load_spec(model), "The model")
+    return model, {WHOLE_MODEL: index_entity(model, WHOLE_MODEL, "")}

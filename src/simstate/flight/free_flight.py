@@ -1,0 +1,271 @@
+"""FreeFlight: aircraft in Earth axes, with loads that follow from their state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.conventions import PTERA, RigidBodyState, convert
+from simstate.conventions.presets import MUJOCO
+from simstate.engine import EngineCfg
+from simstate.entity import Entity
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.flight.aircraft import EARTH, AircraftCfg
+from simstate.flight.loads import Load, LoadModel, NamedPoint, resolve
+from simstate.flight.state import FlightState, flight_state, record
+from simstate.ids import Ids, Values
+from simstate.integrate import Integrator
+from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.simulation import Simulation
+
+if TYPE_CHECKING:
+    from simstate.conventions.air import FlightAxes
+    from simstate.state import Snapshot
+
+STANDARD_GRAVITY = 9.80665
+"""[m/s²]."""
+
+INTEGRATORS = {
+    "Euler": mujoco.mjtIntegrator.mjINT_EULER.value,
+    "RK4": mujoco.mjtIntegrator.mjINT_RK4.value,
+    "implicit": mujoco.mjtIntegrator.mjINT_IMPLICIT.value,
+    "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value,
+}
+"""MuJoCo's own integrators by their names in MJCF."""
+
+_GROUND = """<mujoco><worldbody>
+<geom name="ground" type="plane" size="0 0 1" quat="0 1 0 0"/>
+</worldbody></mujoco>"""
+"""A plane at z = 0 that faces up, which is −z."""
+
+
+class FreeFlight:
+    """One aircraft, or several in one world, in `num_envs` worlds.
+
+    MuJoCo's world is Earth axes E: north, east, down. Gravity is applied once, by
+    MuJoCo itself, as (0, 0, +gravity) in E: loads must not hold the weight. Where they
+    do, as Ptera Software's do, give `gravity=0`.
+
+    Args:
+        mass: of the airframe [kg].
+        inertia: about its centre of mass, body axes [kg·m²]; (3, 3).
+        num_envs: the number of worlds.
+        fleet: several aircraft by name, instead of the one of mass and inertia.
+        timestep: the time step [s].
+        integrator: one of MuJoCo's ("RK4", "Euler", "implicit", "implicitfast"), over
+            whose steps loads are held as they were at the start; or a scheme of
+            `simstate.integrate`, which evaluates load models at each of its stages.
+        gravity: along E's +z [m/s²].
+        ground: whether there is a plane at z = 0 to land on.
+        engine: as in Simulation.
+        device: as in Simulation.
+        aircraft: everything else about the one aircraft; see `AircraftCfg`.
+    """
+
+    def __init__(
+        self,
+        mass: float | None = None,
+        inertia: Values | None = None,
+        num_envs: int = 1,
+        *,
+        fleet: Mapping[str, AircraftCfg] | None = None,
+        timestep: float = 0.005,
+        integrator: str | Integrator = "RK4",
+        gravity: float = STANDARD_GRAVITY,
+        ground: bool = False,
+        engine: EngineCfg = "native",
+        device: str | torch.device = "cpu",
+        **aircraft: Any,
+    ) -> None:
+        configs = _configs(mass, inertia, fleet, aircraft)
+        options: dict[str, Any] = {}
+        if isinstance(integrator, str):
+            if integrator not in INTEGRATORS:
+                raise unknown_name("integrator of MuJoCo", integrator, INTEGRATORS)
+            options["integrator"] = INTEGRATORS[integrator]
+        entities = {name: _entity(cfg) for name, cfg in configs.items()}
+        if ground:
+            entities["ground"] = EntityCfg(model=_GROUND)
+        scene = SceneCfg(
+            entities=entities,
+            ground=False,
+            timestep=timestep,
+            gravity=(0.0, 0.0, gravity),
+            options=options,
+        )
+        scheme = None if isinstance(integrator, str) else integrator
+        self.sim = Simulation(scene, num_envs, engine, device, scheme)
+        """The simulation, whose world axes are Earth axes."""
+        self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
+        """The entity of each aircraft."""
+
+    def get_state(self, aircraft: str | None = None) -> FlightState:
+        """An aircraft in all worlds, every part of one instant, whatever integrates."""
+        state = self._entity(aircraft).state_in(PTERA, EARTH)
+        return flight_state(state, self.sim.time.clone())
+
+    def set_state(
+        self,
+        position_E_Eo: Values | None = None,
+        R_pas_E_to_BP1: Values | None = None,
+        velocity_E__E: Values | None = None,
+        omegas_BP1__E: Values | None = None,
+        *,
+        aircraft: str | None = None,
+        env_ids: Ids = None,
+    ) -> None:
+        """Write an aircraft's state, or parts of it; shapes (n, …), or one for all."""
+        entity = self._entity(aircraft)
+        rows = self.sim.select_envs(env_ids)
+        now = entity.state_in(PTERA, EARTH)
+        given = (position_E_Eo, R_pas_E_to_BP1, velocity_E__E, omegas_BP1__E)
+        parts = [
+            part[rows.index] if value is None else value
+            for part, value in zip(now.parts, given, strict=True)
+        ]
+        state = RigidBodyState(PTERA, *parts)
+        entity.write_state_in(PTERA, state, rows.index, EARTH)
+
+    def apply_loads(
+        self,
+        forces: Values,
+        moments: Values,
+        axes: FlightAxes = "earth",
+        point: NamedPoint | Values = "com",
+        *,
+        aircraft: str | None = None,
+        body: str | None = None,
+    ) -> None:
+        """Set the held load on a link: forces [N] at `point`, moments about it [N·m].
+
+        Shapes (num_envs, 3), or (3,) for all worlds. The load is taken to Earth axes at
+        the present attitude and stays so until it is overwritten or the world is reset;
+        one that turns with the aircraft is a load model: see `add_load`.
+        """
+        entity = self._entity(aircraft)
+        link = entity.body_names[0] if body is None else body
+        load = Load(force=forces, moment=moments, axes=axes, point=point, body=link)
+        wrench = resolve(load, entity, self.get_state(aircraft))
+        entity.write_external_wrench_to_sim(
+            wrench.force_E[:, None], wrench.moment_E_com[:, None], [wrench.body_id]
+        )
+
+    def add_load(self, model: LoadModel, aircraft: str | None = None) -> None:
+        """Add loads as a function of time and state: `model(t, state) -> Load(s)`.
+
+        With a scheme of `simstate.integrate` it is evaluated at each stage, at the
+        stage's own time and state. MuJoCo's integrators evaluate it once for a step, at
+        its start. It adds to the loads held by `apply_loads`.
+        """
+        if not callable(model):
+            raise InvalidInputError(
+                f"A load model is a function of (t, state), got {model!r}. A constant "
+                "load is given with apply_loads."
+            )
+        entity = self._entity(aircraft)
+
+        def add_loads(t: Tensor, sim: Simulation) -> None:
+            state = flight_state(entity.state_in(PTERA, EARTH), t)
+            applied = sim.data.xfrc_applied
+            for load in _listed(model(t, state)):
+                wrench = resolve(load, entity, state)
+                body = entity.index.bodies.ids[wrench.body_id]
+                applied[:, body, :3] += wrench.force_E
+                applied[:, body, 3:] += wrench.moment_E_com
+
+        add_loads.__qualname__ = getattr(model, "__qualname__", type(model).__name__)
+        self.sim.add_force(add_loads)
+
+    def step(self, n: int = 1) -> None:
+        """Advance every world by n time steps."""
+        self.sim.step(n)
+
+    def fly(self, n: int, every: int = 1, aircraft: str | None = None) -> FlightState:
+        """Step n times and return the states on the way, the first included.
+
+        One state in `every` steps is kept: shapes (1 + n // every, num_envs, …).
+        """
+        if n < 1 or every < 1 or n % every:
+            raise InvalidInputError(
+                f"n and every must be ≥ 1 and every must divide n, got {n} and {every}."
+            )
+        states = [self.get_state(aircraft)]
+        for _ in range(n // every):
+            self.step(every)
+            states.append(self.get_state(aircraft))
+        return record(states)
+
+    def reset(self, env_ids: Ids = None) -> None:
+        """Bring worlds back to their start, with no held loads."""
+        self.sim.reset(env_ids)
+
+    def save_state(self) -> Snapshot:
+        """Everything that all worlds need to go on as they would have."""
+        return self.sim.snapshot()
+
+    def restore_state(self, saved: Snapshot) -> None:
+        """Go back to a saved state, as often as wanted: it is not used up."""
+        self.sim.restore(saved)
+
+    def _entity(self, aircraft: str | None) -> Entity:
+        """The entity of an aircraft; None is for the only one."""
+        if aircraft is None and len(self.aircraft) == 1:
+            return next(iter(self.aircraft.values()))
+        if aircraft not in self.aircraft:
+            raise unknown_name("aircraft", str(aircraft), self.aircraft)
+        return self.aircraft[aircraft]
+
+
+def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:
+    """What a load model returned, as several."""
+    if isinstance(given, Iterable):
+        return given
+    return (given,)
+
+
+def _configs(
+    mass: float | None,
+    inertia: Values | None,
+    fleet: Mapping[str, AircraftCfg] | None,
+    aircraft: dict[str, Any],
+) -> Mapping[str, AircraftCfg]:
+    """The aircraft by name, of the one or of the other way to give them."""
+    if (mass is None) != (inertia is None) or (mass is None) == (not fleet):
+        raise InvalidInputError(
+            "Give the mass and the inertia of one aircraft, or a fleet of several: "
+            "FreeFlight(fleet={'lead': AircraftCfg(mass=…, inertia=…), …})."
+        )
+    if mass is None or inertia is None:
+        if aircraft:
+            raise InvalidInputError(
+                f"With a fleet, {min(aircraft)!r} belongs into its AircraftCfg."
+            )
+        return fleet or {}
+    known = tuple(AircraftCfg.__dataclass_fields__)
+    for name in aircraft:
+        if name not in known:
+            raise unknown_name("argument of FreeFlight", name, known)
+    return {"aircraft": AircraftCfg(mass=mass, inertia=inertia, **aircraft)}
+
+
+def _entity(cfg: AircraftCfg) -> EntityCfg:
+    """The aircraft's model and its start, as the scene takes them."""
+    if not isinstance(cfg, AircraftCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            f"An aircraft is an AircraftCfg, got {type(cfg).__name__}: try "
+            "AircraftCfg(mass=…, inertia=…)."
+        )
+    start = convert(cfg.start(), _OWN)
+    pos, rot, lin_vel, ang_vel = (
+        [float(number) for number in part] for part in start.parts
+    )
+    state = InitialStateCfg(pos=pos, rot=rot, lin_vel=lin_vel, ang_vel=ang_vel)
+    return EntityCfg(model=cfg.spec(), init_state=state)
+
+
+_OWN = replace(MUJOCO, name="the model", world=EARTH.world, body=EARTH.body)

@@ -1,0 +1,131 @@
+"""Loads on an aircraft: forces and moments in any axes, at any point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from torch import Tensor
+
+from simstate.conventions.air import Definition, FlightAxes, R_pas
+from simstate.conventions.values import as_tensor, choice
+from simstate.entity import Entity
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.flight.aircraft import AIRFRAME
+from simstate.flight.state import FlightState
+from simstate.ids import Values
+from simstate.math import move_moment, quaternion
+from simstate.math.vector import apply
+
+NamedPoint: TypeAlias = Literal["com", "origin"]
+
+_ZERO = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """A force at a point and a moment about it, in any axes; (num_envs, 3) or (3,)."""
+
+    force: Values = _ZERO
+    """[N]."""
+    moment: Values = _ZERO
+    """About `point` [N·m]."""
+    axes: FlightAxes = "body"
+    """The axes of both: earth, body, geometry, wind or stability."""
+    point: NamedPoint | Values = "com"
+    """Where the force acts: "com", "origin", or from the origin in body axes [m]."""
+    body: str = AIRFRAME
+    """The link that it acts on; its origin, COM and body axes are then meant."""
+    definition: Definition = "stevens"
+    """How wind axes lie about the velocity; see `simstate.conventions.air`."""
+
+
+LoadModel: TypeAlias = "Callable[[Tensor, FlightState], Load | Iterable[Load]]"
+"""Loads of an aircraft as a function of time [s], (num_envs,), and of its state."""
+
+
+@dataclass(frozen=True)
+class Wrench:
+    """A load as MuJoCo takes it: at the COM of a link, world axes."""
+
+    body_id: int
+    """The link's id within the entity."""
+    force_E: Tensor
+    """[N]; (num_envs, 3)."""
+    moment_E_com: Tensor
+    """About the link's COM [N·m]; (num_envs, 3)."""
+
+
+def resolve(load: Load, entity: Entity, state: FlightState) -> Wrench:
+    """The load in Earth axes about the COM of its link, at the state's instant."""
+    if not isinstance(load, Load):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            f"A load model returns a Load or several, got {type(load).__name__}: try "
+            "Load(force=…, moment=…, axes='body', point='com')."
+        )
+    choice("flight axes", load.axes, get_args(FlightAxes))
+    if load.body not in entity.body_names:
+        raise unknown_name("link of the aircraft", load.body, entity.body_names)
+    body_id = entity.body_names.index(load.body)
+    like = state.position_E_Eo
+    force = _vectors(load.force, "force", like)
+    moment = _vectors(load.moment, "moment", like)
+    rot_eb = _rot_eb(entity, state, body_id)
+    rot_ea = rot_eb if load.axes == "body" else _rot_ea(load, state, body_id, rot_eb)
+    if rot_ea is not None:
+        force, moment = apply(rot_ea, force), apply(rot_ea, moment)
+    offset = _to_com(load, entity, body_id, like)
+    if offset is not None:
+        moment = move_moment(moment, force, apply(rot_eb, offset))
+    return Wrench(body_id, force, moment)
+
+
+def _vectors(values: Values, name: str, like: Tensor) -> Tensor:
+    tensor = as_tensor(values, name, 3, like=like)
+    if tensor.ndim > 2 or (tensor.ndim == 2 and len(tensor) not in (1, len(like))):
+        raise ShapeError(
+            f"{name} must have shape ({len(like)}, 3), or (3,) for all worlds, got "
+            f"{tuple(tensor.shape)}."
+        )
+    return tensor.expand(len(like), 3)
+
+
+def _rot_eb(entity: Entity, state: FlightState, body_id: int) -> Tensor:
+    """From the link's axes to Earth axes; (num_envs, 3, 3)."""
+    if body_id == 0:
+        return state.R_pas_E_to_BP1.mT
+    return quaternion.to_matrix(entity.data.body_link_quat_w[:, body_id])
+
+
+def _rot_ea(
+    load: Load, state: FlightState, body_id: int, rot_eb: Tensor
+) -> Tensor | None:
+    """From the load's axes to Earth axes; None if they are these."""
+    if load.axes == "earth":
+        return None
+    if body_id:
+        raise InvalidInputError(
+            f"A load on the part {load.body!r} is given in earth or body axes, got "
+            f"{load.axes!r}: those are the axes of the airframe."
+        )
+    rot_ba = R_pas(
+        load.axes,
+        "body",
+        velocity_b=state.velocity_BP1__E,
+        definition=load.definition,
+    )
+    return rot_eb @ rot_ba.to(rot_eb)
+
+
+def _to_com(load: Load, entity: Entity, body_id: int, like: Tensor) -> Tensor | None:
+    """From the load's point to the link's COM, link's axes [m]; None if the same."""
+    if isinstance(load.point, str):
+        choice("point of a load", load.point, get_args(NamedPoint))
+        if load.point == "com":
+            return None
+    model_id = entity.index.bodies.ids[body_id]
+    com = entity.data.parameter("body_ipos")[:, model_id]
+    if isinstance(load.point, str):
+        return com.expand_as(like)
+    return com - _vectors(load.point, "point", like)

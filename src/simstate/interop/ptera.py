@@ -1,0 +1,281 @@
+"""Ptera Software's MuJoCoModel on simstate: the same calls, states of one instant.
+
+    import pterasoftware._mujoco_model
+    from simstate.interop.ptera import MuJoCoModel
+
+    pterasoftware._mujoco_model.MuJoCoModel = MuJoCoModel
+
+Ptera's free-flight solver then runs on it unchanged. It differs where Ptera's own class
+is wrong or silent: R_pas_E_to_BP1 is of the same instant as the position and the
+velocities with every integrator, loads that are not finite raise, and the position at
+the start can be given. Gravity is off: Ptera applies the weight with the loads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, TypedDict
+from xml.sax.saxutils import quoteattr
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.conventions import MUJOCO_QVEL, PTERA, RigidBodyState, convert
+from simstate.conventions.points import check_inertia, check_mass
+from simstate.conventions.values import as_tensor
+from simstate.errors import InvalidInputError, ModelError, ShapeError, unknown_name
+from simstate.flight.aircraft import EARTH, inertial_xml, numbers
+from simstate.flight.free_flight import INTEGRATORS
+from simstate.ids import Values
+from simstate.simulation import Simulation
+
+_START = "start"
+_INJECTED = ("default", "asset", "visual", "worldbody", "body")
+
+_QVEL_E = replace(MUJOCO_QVEL, name="EARTH", world=EARTH.world, body=EARTH.body)
+"""A free joint in a world that is Earth axes."""
+
+Array = np.ndarray[Any, Any]
+
+
+class MuJoCoState(TypedDict):
+    """What `MuJoCoModel.get_state` returns."""
+
+    position_E_Eo: Array
+    """Position of the Cg, Earth axes, from the Earth origin [m]; (3,)."""
+    R_pas_E_to_BP1: Array
+    """Attitude: r_B = R @ r_E; (3, 3)."""
+    velocity_E__E: Array
+    """Velocity of the Cg, Earth axes [m/s]; (3,)."""
+    omegas_BP1__E: Array
+    """Angular velocity, body axes [deg/s]; (3,)."""
+    time: float
+    """[s]."""
+
+
+class MuJoCoModel:
+    """One airplane in free flight: constructor, methods and attributes as in Ptera 5.1.
+
+    Args:
+        name: of the airplane and of its body.
+        mass: [kg].
+        omegas_BP1__E: angular velocity at the start, body axes [deg/s]; (3,).
+        T_pas_BP1_CgP1_to_E_CgP1: attitude at the start, as a transform from body to
+            Earth axes about the Cg; (4, 4).
+        vCg_E__E: velocity of the Cg at the start, Earth axes [m/s]; (3,).
+        I_BP1_CgP1: inertia about the Cg, body axes [kg·m²]; (3, 3).
+        delta_time: the time step [s].
+        integrator: "RK4", "Euler", "implicit" or "implicitfast".
+        extra_xml: MJCF to insert, by place: "default", "asset" and "visual" are whole
+            elements, "worldbody" and "body" go inside those.
+        mujoco_assets: files that this MJCF refers to.
+        position_E_Eo: where the Cg starts, Earth axes [m]; (3,). Ptera's own class
+            starts at the origin always.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        mass: float,
+        omegas_BP1__E: Values,
+        T_pas_BP1_CgP1_to_E_CgP1: Values,
+        vCg_E__E: Values,
+        I_BP1_CgP1: Values,
+        delta_time: float,
+        integrator: str = "RK4",
+        extra_xml: Mapping[str, str] | None = None,
+        mujoco_assets: Mapping[str, bytes] | None = None,
+        *,
+        position_E_Eo: Values = (0.0, 0.0, 0.0),
+    ) -> None:
+        start = _start(position_E_Eo, T_pas_BP1_CgP1_to_E_CgP1, vCg_E__E, omegas_BP1__E)
+        if integrator not in INTEGRATORS:
+            raise unknown_name("integrator", str(integrator), INTEGRATORS)
+        for place in extra_xml or {}:
+            if place not in _INJECTED:
+                raise unknown_name("place in extra_xml", place, _INJECTED)
+        if not np.isfinite(delta_time) or not delta_time > 0:
+            raise InvalidInputError(f"delta_time must be > 0, got {delta_time!r}.")
+        inertial = _inertial(mass, I_BP1_CgP1)
+        header = f'timestep="{float(delta_time)!r}" integrator="{integrator}"'
+        xml = _xml(name, header, inertial, extra_xml or {})
+        assets = dict(mujoco_assets or {})
+        keyframe = _keyframe(_compile(xml, assets), name, start)
+        self._xml_str = xml.replace("</mujoco>", f"{keyframe}</mujoco>")
+        self._assets = assets
+        model = _compile(self._xml_str, assets)
+        self._body_id = _body_id(model, name)
+        joint = int(model.body_jntadr[self._body_id])
+        self._q, self._v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+        key = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_KEY.value, _START)
+        self._initial_key_frame_id = int(key)
+        self._initial_qpos = _frozen(model.key_qpos[key])
+        self._initial_qvel = _frozen(model.key_qvel[key])
+        self._sim = Simulation(model)
+        self.reset()
+
+    @property
+    def xml_str(self) -> str:
+        """The model as MJCF, with the start as a keyframe."""
+        return self._xml_str
+
+    @property
+    def body_id(self) -> int:
+        """The id of the airplane's body in the model."""
+        return self._body_id
+
+    @property
+    def initial_key_frame_id(self) -> int:
+        """The id of the keyframe with the start."""
+        return self._initial_key_frame_id
+
+    @property
+    def initial_qpos(self) -> Array:
+        """qpos at the start, read-only."""
+        return self._initial_qpos
+
+    @property
+    def initial_qvel(self) -> Array:
+        """qvel at the start, read-only."""
+        return self._initial_qvel
+
+    @property
+    def simulation(self) -> Simulation:
+        """The simulation of one world that flies the airplane."""
+        return self._sim
+
+    def apply_loads(self, forces_E: Values, moments_E_CgP1: Values) -> None:
+        """Set the force at the Cg [N] and the moment about it [N·m], Earth axes; (3,).
+
+        They act until the next call. Numbers that are not finite raise.
+        """
+        parts = [
+            as_tensor(values, name, 3).reshape(3)
+            for name, values in (
+                ("forces_E", forces_E),
+                ("moments_E_CgP1", moments_E_CgP1),
+            )
+        ]
+        wrench = torch.cat([part.to(torch.float64) for part in parts])
+        self._sim.data.xfrc_applied[0, self._body_id] = wrench
+
+    def step(self) -> None:
+        """Advance by one time step under the present loads."""
+        self._sim.step()
+
+    def get_state(self) -> MuJoCoState:
+        """The state after the last step, every part of one instant."""
+        q, v = self._q, self._v
+        qpos, qvel = self._sim.data.qpos[0], self._sim.data.qvel[0]
+        parts = (qpos[q : q + 3], qpos[q + 3 : q + 7], qvel[v : v + 3])
+        state = RigidBodyState.trusted(
+            _QVEL_E, (*parts, qvel[v + 3 : v + 6]), qpos.new_zeros(3)
+        )
+        position, attitude, velocity, rates = convert(state, PTERA).parts
+        return {
+            "position_E_Eo": _array(position),
+            "R_pas_E_to_BP1": _array(attitude),
+            "velocity_E__E": _array(velocity),
+            "omegas_BP1__E": _array(rates),
+            "time": float(self._sim.time[0]),
+        }
+
+    def reset(self) -> None:
+        """Go back to the start at time zero, without loads."""
+        self._sim.reset()
+        self._sim.data.qpos[0] = torch.tensor(self._initial_qpos)
+        self._sim.data.qvel[0] = torch.tensor(self._initial_qvel)
+
+    def save_state(self) -> Array:
+        """Everything that the flight needs to go on, as MuJoCo's integration state."""
+        return _array(self._sim.state[0])
+
+    def restore_state(self, state: Array) -> None:
+        """Go back to a state that `save_state` returned, as often as wanted."""
+        self._sim.write_state(np.asarray(state)[None])
+
+
+def _start(
+    position: Values, transform: Values, velocity: Values, rates: Values
+) -> RigidBodyState:
+    """The state at the start as qpos and qvel have it; each of one airplane."""
+    matrix = as_tensor(transform, "T_pas_BP1_CgP1_to_E_CgP1", 4, 4)
+    if matrix.ndim != 2:
+        raise ShapeError(
+            "T_pas_BP1_CgP1_to_E_CgP1 must be one transform, (4, 4), got "
+            f"{tuple(matrix.shape)}."
+        )
+    zero = torch.zeros(3, dtype=torch.float64)
+    # One airplane: every part must be of shape (3,).
+    position, velocity, rates = (
+        as_tensor(values, name, 3).to(torch.float64).reshape(3)
+        for name, values in (
+            ("position_E_Eo", position),
+            ("vCg_E__E", velocity),
+            ("omegas_BP1__E", rates),
+        )
+    )
+    state = RigidBodyState(PTERA, position, matrix[:3, :3].mT, velocity, rates, zero)
+    return convert(state, _QVEL_E)
+
+
+def _inertial(mass: float, inertia: Values) -> str:
+    """The inertial element, with the Cg at the body's origin."""
+    matrix = check_inertia(inertia, "I_BP1_CgP1")
+    if matrix.shape != (3, 3):
+        raise ShapeError(f"I_BP1_CgP1 must be (3, 3), got {tuple(matrix.shape)}.")
+    zero = torch.zeros(3, dtype=torch.float64)
+    return inertial_xml(float(check_mass(mass)), matrix, zero)
+
+
+def _xml(name: str, header: str, inertial: str, extra: Mapping[str, str]) -> str:
+    """The model without its keyframe."""
+    before = "".join(extra.get(place, "") for place in ("default", "asset", "visual"))
+    return f"""<mujoco model={quoteattr(name)}>
+  <option {header} gravity="0 0 0"/>
+  {before}
+  <worldbody>
+    {extra.get("worldbody", "")}
+    <body name={quoteattr(name)}>
+      <freejoint align="false"/>
+      {inertial}
+      {extra.get("body", "")}
+    </body>
+  </worldbody>
+</mujoco>"""
+
+
+def _keyframe(model: mujoco.MjModel, name: str, start: RigidBodyState) -> str:
+    """The start as a keyframe, whatever else in the model has joints."""
+    joint = int(model.body_jntadr[_body_id(model, name)])
+    q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+    qpos, qvel = torch.tensor(model.qpos0), torch.zeros(model.nv, dtype=torch.float64)
+    flat = start.vector
+    qpos[q : q + 7], qvel[v : v + 6] = flat[:7], flat[7:]
+    values = f'qpos="{numbers(qpos)}" qvel="{numbers(qvel)}"'
+    return f'  <keyframe><key name="{_START}" {values}/></keyframe>\n'
+
+
+def _compile(xml: str, assets: dict[str, bytes]) -> mujoco.MjModel:
+    try:
+        return mujoco.MjModel.from_xml_string(xml, assets=assets)
+    except ValueError as error:
+        reason = " ".join(str(error).split())
+        raise ModelError(f"The airplane's model is not valid: {reason}") from error
+
+
+def _body_id(model: mujoco.MjModel, name: str) -> int:
+    return int(mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY.value, name))
+
+
+def _frozen(values: Array) -> Array:
+    copy = np.array(values)
+    copy.flags.writeable = False
+    return copy
+
+
+def _array(tensor: Tensor) -> Array:
+    return tensor.detach().cpu().numpy().copy()

@@ -1,0 +1,113 @@
+"""Euler angles in every sequence, to and from quaternions, exact at the poles too.
+
+A sequence id is "i" (intrinsic: each turn is about the axes as turned so far) or "e"
+(extrinsic: about the fixed axes), then the axes in the order of the turns: "izyx" is
+yaw, pitch, roll. Tait-Bryan angles are listed as (about x, about y, about z), which
+is (roll, pitch, yaw), whatever the order of the turns; the angles of a proper Euler
+sequence such as "izxz", which turns about one axis twice, in the order of its turns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from simstate.math import quaternion
+
+SEQUENCES = tuple(
+    f"{kind}{first}{second}{third}"
+    for kind, first, second, third in product("ie", "xyz", "xyz", "xyz")
+    if first != second and second != third
+)
+"""The 12 Tait-Bryan and 12 proper Euler sequences."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """A parsed sequence id."""
+
+    axes: tuple[int, int, int]
+    """The axes of the turns in intrinsic order: 0, 1, 2 are x, y, z."""
+    columns: tuple[int, int, int]
+    """Where the angle of each of these turns is listed."""
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether the first and the last turn are about the same axis."""
+        return self.axes[0] == self.axes[2]
+
+
+@lru_cache
+def parse(sequence: str) -> Sequence:
+    """The turns of a sequence id, which must be one of SEQUENCES."""
+    letters = sequence[1:]
+    turns = [(letter, k) for k, letter in enumerate(letters)]
+    if sequence[0] == "e":
+        turns.reverse()  # about fixed axes, the last turn is the outermost
+    axes = tuple("xyz".index(letter) for letter, _ in turns)
+    proper = letters[0] == letters[2]
+    columns = tuple(k for _, k in turns) if proper else axes
+    return Sequence((axes[0], axes[1], axes[2]), (columns[0], columns[1], columns[2]))
+
+
+def to_quaternion(angles: Tensor, sequence: str) -> Tensor:
+    """The quaternion wxyz of the turns by `angles` [rad] (..., 3); shape (..., 4)."""
+    parsed = parse(sequence)
+    turns = (
+        _about(axis, angles[..., column])
+        for axis, column in zip(parsed.axes, parsed.columns, strict=True)
+    )
+    return reduce(quaternion.multiply, turns)
+
+
+def from_quaternion(quat: Tensor, sequence: str) -> Tensor:
+    """The angles [rad] of a unit quaternion, each in (−π, π]; shape (..., 3).
+
+    At a pole of the sequence the first and the last turn are about one line; the last
+    of the intrinsic order (the roll of "izyx") is then zero. Near it both are noisy
+    alone but not together: the angles stand for the same rotation to rounding.
+    """
+    parsed = parse(sequence)
+    i, j, k = parsed.axes
+    k = 3 - i - j if parsed.is_proper else k
+    # Half angles of the sum and of the difference of the outer turns are the arguments
+    # of two complex numbers made of the components (Bernardes and Viollet, 2022).
+    sign = 1.0 if (i, j, k) in ((0, 1, 2), (1, 2, 0), (2, 0, 1)) else -1.0
+    w, x, y, z = (quat[..., n] for n in (0, i + 1, j + 1, k + 1))
+    z = sign * z
+    if not parsed.is_proper:
+        # A quarter turn about the middle axis makes the sequence a proper one.
+        w, x, y, z = w - y, x - z, y + w, z + x
+    total, spread = torch.atan2(x, w), torch.atan2(z, y)
+    near, far = torch.hypot(y, z), torch.hypot(w, x)
+    middle = 2.0 * torch.atan2(near, far)
+    first, last = total + spread, total - spread
+    length = torch.hypot(near, far)
+    eps = 16 * torch.finfo(quat.dtype).eps
+    first = torch.where(near <= eps * length, 2.0 * total, first)
+    first = torch.where(far <= eps * length, 2.0 * spread, first)
+    pole = torch.minimum(near, far) <= eps * length
+    last = torch.where(pole, torch.zeros_like(last), last)
+    if not parsed.is_proper:
+        last = -sign * last
+        middle = middle - 0.5 * torch.pi
+    turns = [wrap(first), wrap(middle), wrap(last)]
+    ordered = [turns[parsed.columns.index(column)] for column in range(3)]
+    return torch.stack(ordered, dim=-1)
+
+
+def wrap(angle: Tensor) -> Tensor:
+    """The angle [rad] brought into (−π, π]."""
+    turns = torch.ceil((angle - torch.pi) / (2.0 * torch.pi))
+    return angle - turns * (2.0 * torch.pi)
+
+
+def _about(axis: int, angle: Tensor) -> Tensor:
+    """The quaternion of a turn by `angle` about x, y or z; shape (..., 4)."""
+    parts = [torch.zeros_like(angle) for _ in range(4)]
+    parts[0], parts[axis + 1] = torch.cos(0.5 * angle), torch.sin(0.5 * angle)
+    return torch.stack(parts, dim=-1)

@@ -1,0 +1,119 @@
+"""What is wrong is refused, with what was given and what is allowed."""
+
+import numpy as np
+import pytest
+import torch
+
+from simstate import conventions as c
+from simstate.conventions import air, points
+from simstate.conventions import rotations as r
+from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
+
+ZERO, UNIT = [0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
+
+
+def state(**change):
+    given = {"position": ZERO, "attitude": UNIT, "linear_velocity": ZERO}
+    given |= {"angular_velocity": ZERO, **change}
+    return c.RigidBodyState(given.pop("convention", c.MUJOCO), **given)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: c.Convention(name="x", world="NEU"), UnknownNameError, "right-handed"),
+        (lambda: c.Convention(name="x", world="ned"), UnknownNameError, "'ned'"),
+        (lambda: c.Convention(name="x", body="FRU"), UnknownNameError, "FRD"),
+        (lambda: c.Convention(name="x", body=3), UnknownNameError, "three directions"),
+        (
+            lambda: c.Convention(name="x", angle_unit="degrees"),
+            UnknownNameError,
+            "Known: rad, deg",
+        ),
+        (
+            lambda: c.Convention(name="x", angle_unit=180.0),
+            UnknownNameError,
+            "angle unit '180.0'",
+        ),
+        (lambda: c.Convention(name="x", velocity_point="cg"), UnknownNameError, "com"),
+        (
+            lambda: c.Convention(name="x", attitude="wxyz"),
+            InvalidInputError,
+            "Attitude",
+        ),
+        (
+            lambda: c.Convention(name="x", order=("position",)),
+            InvalidInputError,
+            "each of",
+        ),
+        (lambda: c.Attitude("quat"), UnknownNameError, "quaternion_wxyz"),
+        (lambda: c.Attitude("euler"), UnknownNameError, "izyx"),
+        (lambda: c.Attitude("euler", sequence="zyx"), UnknownNameError, "Did you mean"),
+        (lambda: c.Attitude("mrp", sequence="izyx"), InvalidInputError, "is for Euler"),
+        (lambda: state(position=[0, 0, float("nan")]), InvalidInputError, "finite"),
+        (lambda: state(position=[0.0, 0.0]), ShapeError, "(…, 3)"),
+        (lambda: state(attitude=[0.0, 0, 0, 0]), InvalidInputError, "unit quaternions"),
+        (lambda: state(attitude=[1.0, 1, 0, 0]), InvalidInputError, "Normalise"),
+        (lambda: state(position=torch.zeros(3).int()), InvalidInputError, "floating"),
+        (lambda: state(position="1 m"), InvalidInputError, "real numbers"),
+        (
+            lambda: state(position=np.zeros((2, 3)), com=np.zeros((3, 3))),
+            ShapeError,
+            "one batch shape",
+        ),
+        (lambda: state(convention="ROS"), InvalidInputError, "must be a Convention"),
+        (
+            lambda: state(convention=c.PTERA, attitude=np.eye(3) * 1.1),
+            InvalidInputError,
+            "orthonormal",
+        ),
+        (
+            lambda: state(convention=c.PTERA, attitude=np.diag([1.0, 1, -1])),
+            InvalidInputError,
+            "determinant −1",
+        ),
+        (lambda: c.join([]), InvalidInputError, "at least one"),
+        (lambda: state()[0], ShapeError, "single state"),
+        (lambda: c.join([state(), state()]), ShapeError, "no dimension"),
+        (lambda: r.angles_from_active(np.eye(3), "izyq"), UnknownNameError, "izyx"),
+        (lambda: r.angles_from_active(np.eye(3), "izyx", "°"), UnknownNameError, "deg"),
+        (
+            lambda: r.active_from_angles([0, 0, np.inf], "izyx"),
+            InvalidInputError,
+            "inf",
+        ),
+        (lambda: r.quat_from_active(np.ones((3, 3))), InvalidInputError, "orthonormal"),
+        (lambda: r.rotate(np.eye(3), [1.0, 2.0]), ShapeError, "vector"),
+        (lambda: r.compose(), InvalidInputError, "no transform"),
+        (lambda: r.invert(np.eye(4) * 2), InvalidInputError, "orthonormal"),
+        (lambda: r.invert(np.diag([1.0, 1, 1, 2])), InvalidInputError, "last row"),
+        (lambda: air.wind_angles(ZERO, "classic"), UnknownNameError, "stevens"),
+        (lambda: air.R_pas("body", "wnd"), UnknownNameError, "Did you mean 'wind'"),
+        (
+            lambda: air.velocity_from_wind_angles(-1.0, 0.0, 0.0),
+            InvalidInputError,
+            "≥ 0",
+        ),
+        (
+            lambda: points.check_inertia([[1, 0.2, 0], [0, 1, 0], [0, 0, 1.0]]),
+            InvalidInputError,
+            "not symmetric",
+        ),
+        (
+            lambda: points.check_inertia(np.diag([1.0, 1.0, 2.1])),
+            InvalidInputError,
+            "sum of the other two",
+        ),
+        (
+            lambda: points.check_inertia(np.diag([1.0, 1.0, -1.0])),
+            InvalidInputError,
+            "not all positive",
+        ),
+        (lambda: points.check_mass(0.0), InvalidInputError, "mass must be > 0"),
+        (lambda: points.check_mass("2 kg"), InvalidInputError, "real numbers"),
+    ],
+)
+def test_refused(make, error, message):
+    with pytest.raises(error) as caught:
+        make()
+    assert message in str(caught.value)
