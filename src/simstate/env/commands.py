@@ -1,0 +1,285 @@
+"""Command terms: what is asked of the robot, drawn anew from time to time."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.ids import Index
+from simstate.math import quaternion
+from simstate.math.vector import norm
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+Range = tuple[float, float]
+
+
+@dataclass(kw_only=True)
+class CommandCfg(ABC):
+    """A command: `make` builds what draws it."""
+
+    asset_name: str = "robot"
+    """The entity that it is for."""
+    resampling_time_s: Range
+    """Range of the time after which a world draws its command anew [s]."""
+
+    @abstractmethod
+    def make(self, name: str, env: Env) -> Command:
+        """The term, in the environment's scene."""
+
+
+class Command(ABC):
+    """What is asked of each world now; drawn at reset, and again when time is up."""
+
+    names: tuple[str, ...]
+    """What each column of `command` is."""
+
+    def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
+        low, high = cfg.resampling_time_s
+        if not 0.0 < low <= high:
+            raise InvalidInputError(
+                f"The command term {name!r} has resampling_time_s "
+                f"{cfg.resampling_time_s}: it must be (least, greatest) > 0."
+            )
+        self.env = env
+        self.entity = env.scene[cfg.asset_name]
+        self._resampling_time_s = cfg.resampling_time_s
+        self.time_left = torch.zeros(env.num_envs, device=env.device)
+        """Until the next draw [s]; shape (num_envs,)."""
+        self.error_sum = torch.zeros(env.num_envs, device=env.device)
+        """The error, summed over the steps of the episode; shape (num_envs,)."""
+
+    @property
+    @abstractmethod
+    def command(self) -> Tensor:
+        """What is asked for now; shape (num_envs, columns)."""
+
+    @abstractmethod
+    def error(self) -> Tensor:
+        """How far the worlds are from what is asked for; shape (num_envs,)."""
+
+    def draw(self, env_ids: Tensor) -> None:
+        """Draw the command of these worlds anew."""
+        self.time_left[env_ids] = self._uniform(env_ids, self._resampling_time_s).to(
+            torch.float32
+        )
+        self._draw(env_ids)
+        self._follow(env_ids)
+
+    def reset(self, env_ids: Tensor) -> None:
+        """Begin an episode in these worlds."""
+        self.error_sum[env_ids] = 0.0
+        self.draw(env_ids)
+
+    def measure(self) -> None:
+        """Add the present error to the episode's."""
+        self.error_sum += self.error()
+
+    def advance(self, dt: float) -> None:
+        """Let time run [s], and draw where it is up."""
+        self.time_left -= dt
+        due = (self.time_left <= 0.0).nonzero().flatten()
+        if due.numel():
+            self.draw(due)
+        self._follow(slice(None))
+
+    @abstractmethod
+    def _draw(self, env_ids: Tensor) -> None:
+        """Draw what is asked of these worlds."""
+
+    def _follow(self, rows: Index) -> None:
+        """Bring what depends on the robot's state up to date in these worlds."""
+        del rows  # here nothing does
+
+    def _uniform(self, env_ids: Tensor, span: Range) -> Tensor:
+        """A number for each of these worlds; shape (n,)."""
+        return self.env.rng.uniform(env_ids, 1, *span)[:, 0]
+
+
+@dataclass(kw_only=True)
+class VelocityCommandCfg(CommandCfg):
+    """A velocity over ground, in the axes of the root link."""
+
+    lin_vel_x: Range
+    """Forward [m/s]."""
+    lin_vel_y: Range = (0.0, 0.0)
+    """To the left [m/s]."""
+    ang_vel_z: Range = (0.0, 0.0)
+    """Yaw rate, and its greatest magnitude where a heading is followed [rad/s]."""
+    heading: Range | None = None
+    """Headings to turn to [rad]; None: the yaw rate is drawn itself."""
+    heading_stiffness: float = 1.0
+    """Yaw rate per angle that the heading is off [1/s]."""
+    heading_share: float = 1.0
+    """Share of draws that follow a heading, if there is one."""
+    standing_share: float = 0.0
+    """Share of draws that ask to stand still."""
+
+    def make(self, name: str, env: Env) -> VelocityCommand:
+        """The term, in the environment's scene."""
+        return VelocityCommand(name, self, env)
+
+
+class VelocityCommand(Command):
+    """Forward, sideways [m/s] and yaw velocity [rad/s], root link's axes."""
+
+    names = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
+
+    def __init__(self, name: str, cfg: VelocityCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        self._command = torch.zeros(env.num_envs, 3, device=env.device)
+        self.heading = torch.zeros(env.num_envs, device=env.device)
+        """The heading to turn to, where one is followed [rad]; (num_envs,)."""
+        self.follows_heading = torch.zeros_like(self.heading, dtype=torch.bool)
+        self.is_standing = torch.zeros_like(self.follows_heading)
+        """Where nothing is to move; (num_envs,)."""
+        self.lin_vel_x = cfg.lin_vel_x
+        """The range that forward velocities are drawn from now [m/s]."""
+
+    @property
+    def command(self) -> Tensor:
+        """Velocity x, y [m/s] and yaw rate [rad/s], root link's axes; (num_envs, 3)."""
+        return self._command
+
+    def error(self) -> Tensor:
+        """Distance of the velocity in x and y from the command [m/s]; (num_envs,)."""
+        velocity = self.entity.data.root_link_lin_vel_b[:, :2]
+        return norm(self._command[:, :2] - velocity)[:, 0]
+
+    def _draw(self, env_ids: Tensor) -> None:
+        cfg = self.cfg
+        spans = (self.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z)
+        drawn = [self._uniform(env_ids, span) for span in spans]
+        self._command[env_ids] = torch.stack(drawn, dim=-1).to(torch.float32)
+        chance = (0.0, 1.0)
+        self.is_standing[env_ids] = self._uniform(env_ids, chance) < cfg.standing_share
+        if cfg.heading is not None:
+            heading = self._uniform(env_ids, cfg.heading).to(torch.float32)
+            self.heading[env_ids] = heading
+            self.follows_heading[env_ids] = (
+                self._uniform(env_ids, chance) < cfg.heading_share
+            )
+
+    def _follow(self, rows: Index) -> None:
+        command = self._command[rows]
+        if self.cfg.heading is not None:
+            now = self.entity.data.heading_w[rows].to(torch.float32)
+            off = wrapped(self.heading[rows] - now)
+            rate = (self.cfg.heading_stiffness * off).clamp(*self.cfg.ang_vel_z)
+            turned = torch.where(self.follows_heading[rows], rate, command[:, 2])
+            command = torch.cat([command[:, :2], turned[:, None]], dim=1)
+        standing = self.is_standing[rows][:, None]
+        self._command[rows] = command.masked_fill(standing, 0.0)
+
+
+@dataclass(kw_only=True)
+class PointCommandCfg(CommandCfg):
+    """A point that a site is to reach, in world axes."""
+
+    site_name: str
+    x: Range
+    y: Range
+    z: Range
+
+    def make(self, name: str, env: Env) -> PointCommand:
+        """The term, in the environment's scene."""
+        return PointCommand(name, self, env)
+
+
+class PointCommand(Command):
+    """A point for a site, world axes [m]."""
+
+    names = ("x", "y", "z")
+
+    def __init__(self, name: str, cfg: PointCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        (self.site,), _ = self.entity.find_sites([cfg.site_name])
+        self._command = torch.zeros(env.num_envs, 3, device=env.device)
+
+    @property
+    def command(self) -> Tensor:
+        """The point, world axes [m]; shape (num_envs, 3)."""
+        return self._command
+
+    @property
+    def offset(self) -> Tensor:
+        """The way from the site to the point, world axes [m]; shape (num_envs, 3)."""
+        return self._command - self.entity.data.site_pos_w[:, self.site]
+
+    def error(self) -> Tensor:
+        """Distance of the site from the point [m]; shape (num_envs,)."""
+        return norm(self.offset)[:, 0]
+
+    def _draw(self, env_ids: Tensor) -> None:
+        spans = (self.cfg.x, self.cfg.y, self.cfg.z)
+        drawn = [self._uniform(env_ids, span) for span in spans]
+        self._command[env_ids] = torch.stack(drawn, dim=-1).to(torch.float32)
+
+
+@dataclass(kw_only=True)
+class AttitudeCommandCfg(CommandCfg):
+    """An attitude for the root link, turned from the upright one about any axis."""
+
+    max_angle: float = math.pi
+    """The greatest angle from the default attitude [rad]."""
+    axis: tuple[float, float, float] | None = None
+    """The axis to turn about, world axes; None: any."""
+
+    def make(self, name: str, env: Env) -> AttitudeCommand:
+        """The term, in the environment's scene."""
+        return AttitudeCommand(name, self, env)
+
+
+class AttitudeCommand(Command):
+    """An attitude of the root link, quaternion wxyz."""
+
+    names = ("w", "x", "y", "z")
+
+    def __init__(self, name: str, cfg: AttitudeCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        self._command = torch.zeros(env.num_envs, 4, device=env.device)
+        self._command[:, 0] = 1.0
+
+    @property
+    def command(self) -> Tensor:
+        """The attitude, quaternion wxyz, body to world; shape (num_envs, 4)."""
+        return self._command
+
+    @property
+    def offset(self) -> Tensor:
+        """The turn that is left, root link's axes [rad]; shape (num_envs, 3)."""
+        now = quaternion.conjugate(self.entity.data.root_link_quat_w)
+        left = quaternion.multiply(now, self._command.to(now.dtype))
+        return quaternion.to_rotation_vector(left)
+
+    def error(self) -> Tensor:
+        """Angle between the attitude and the command [rad]; shape (num_envs,)."""
+        return norm(self.offset)[:, 0]
+
+    def _draw(self, env_ids: Tensor) -> None:
+        if self.cfg.axis is None:
+            axis = self.env.rng.normal(env_ids, 3)
+        else:
+            given = torch.tensor([self.cfg.axis], dtype=torch.float64)
+            axis = given.to(env_ids.device).expand(env_ids.shape[0], 3)
+        limit = self.cfg.max_angle
+        angle = self.env.rng.uniform(env_ids, 1, -limit, limit)
+        turn = quaternion.from_rotation_vector(axis / norm(axis) * angle)
+        start = self.entity.data.default_root_state[env_ids, 3:7].to(turn.dtype)
+        target = quaternion.multiply(turn, start)
+        self._command[env_ids] = target.to(torch.float32)
+
+
+def wrapped(angle: Tensor) -> Tensor:
+    """The angle brought to [−π, π) by full turns [rad]."""
+    return (angle + math.pi) % (2.0 * math.pi) - math.pi

@@ -1,0 +1,169 @@
+"""Observation groups: terms side by side; noise, clip, scale, delay and history."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.cfg import (
+    GaussianNoise,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    UniformNoise,
+)
+from simstate.env.terms import Term, not_finite, not_finite_error
+from simstate.errors import InvalidInputError, ShapeError
+from simstate.ids import Index
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+class ObservationGroup:
+    """The terms of one group, computed together into one float32 tensor."""
+
+    def __init__(
+        self, env: Env, name: str, cfg: ObservationGroupCfg, shipped: ModuleType
+    ) -> None:
+        if not cfg.terms:
+            raise InvalidInputError(f"The observation group {name!r} has no terms.")
+        self.name = name
+        self.terms = [
+            ObservationTerm(env, f"{name}/{key}", term, shipped, cfg.noise)
+            for key, term in cfg.terms.items()
+        ]
+
+    def compute(self, env: Env, rows: Index, restart: bool) -> Tensor:
+        """The observations of some worlds, float32; shape (n, k).
+
+        `restart` says that these worlds have just been reset.
+        """
+        parts = [term.compute(env, rows, restart) for term in self.terms]
+        values = torch.cat(parts, dim=1)
+        bad = not_finite(values)
+        if bad is not None:
+            self._raise_not_finite(rows, parts, int(bad[0, 0]))
+        return values
+
+    def column_names(self, env: Env) -> list[str]:
+        """A readable name for each column."""
+        return [name for term in self.terms for name in term.column_names(env)]
+
+    def _raise_not_finite(self, rows: Index, parts: list[Tensor], row: int) -> None:
+        for term, part in zip(self.terms, parts, strict=True):
+            bad = part[row][~part[row].isfinite()]
+            if bad.numel():
+                world = (
+                    row + (rows.start or 0) if isinstance(rows, slice) else rows[row]
+                )
+                raise not_finite_error(term.label, int(world), float(bad[0]))
+
+
+class ObservationTerm(Term):
+    """One term of a group, and what it remembers for delay and history."""
+
+    def __init__(
+        self,
+        env: Env,
+        name: str,
+        cfg: ObservationTermCfg,
+        shipped: ModuleType,
+        noise: bool,
+    ) -> None:
+        super().__init__("observation", name, cfg, shipped, env.scene)
+        self.name = name.rpartition("/")[2]
+        self.noise = cfg.noise if noise else None
+        self.clip = cfg.clip
+        self.scale: float | Tensor | None = None
+        if isinstance(cfg.scale, tuple):
+            self.scale = torch.tensor(cfg.scale, device=env.device)
+        else:
+            self.scale = cfg.scale
+        self.history = cfg.history
+        self.delay = (cfg.delay, cfg.delay) if isinstance(cfg.delay, int) else cfg.delay
+        self._check()
+        self._past: Tensor | None = None
+        """The last values, newest last; shape (num_envs, delay + history, k)."""
+        self._lag: Tensor | None = None
+        """By how many steps each world sees it late; shape (num_envs,)."""
+
+    def compute(self, env: Env, rows: Index, restart: bool) -> Tensor:
+        """The term in some worlds, float32, with all that is done to it; (n, k)."""
+        value = self.tensor(env, 2)[rows].to(torch.float32)
+        if self.noise is not None:
+            value = value + self._drawn(env, rows, value.shape[1])
+        if self.clip is not None:
+            value = value.clamp(*self.clip)
+        if self.scale is not None:
+            self._check_scale(value)
+            value = value * self.scale
+        if self.history == 1 and self.delay[1] == 0:
+            return value
+        return self._recalled(env, rows, value, restart)
+
+    def column_names(self, env: Env, count: int = 0) -> list[str]:
+        """A readable name for each column; of a history, with its age in steps."""
+        count = count or self.tensor(env, 2).shape[1]
+        names = super().column_names(env, count)
+        if self.history == 1:
+            return names
+        ages = range(self.history - 1, -1, -1)
+        return [f"{name}@-{age}" if age else name for age in ages for name in names]
+
+    def _drawn(self, env: Env, rows: Index, columns: int) -> Tensor:
+        """The noise of one value."""
+        if isinstance(self.noise, UniformNoise):
+            noise = env.rng.uniform(rows, columns, self.noise.low, self.noise.high)
+            return noise.to(torch.float32)
+        assert isinstance(self.noise, GaussianNoise)
+        noise = env.rng.normal(rows, columns) * self.noise.std + self.noise.mean
+        return noise.to(torch.float32)
+
+    def _recalled(self, env: Env, rows: Index, value: Tensor, restart: bool) -> Tensor:
+        """Take note of a value, and return the last `history` ones as seen late."""
+        length = self.delay[1] + self.history
+        if self._past is None:
+            shape = (env.num_envs, length, value.shape[1])
+            self._past = torch.zeros(shape, device=value.device)
+            self._lag = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
+        assert self._lag is not None
+        if restart:
+            past = value[:, None].expand(-1, length, -1)
+            low, high = self.delay
+            spread = env.rng.uniform(rows, 1, low, high + 1)[:, 0]
+            self._lag[rows] = spread.to(torch.int64).clamp(max=high)
+        else:
+            past = torch.cat([self._past[rows][:, 1:], value[:, None]], dim=1)
+        self._past[rows] = past
+        if self.delay[1] == 0:
+            return past.flatten(1)
+        first = (self.delay[1] - self._lag[rows])[:, None]
+        steps = first + torch.arange(self.history, device=value.device)
+        seen = past.gather(1, steps[..., None].expand(-1, -1, value.shape[1]))
+        return seen.flatten(1)
+
+    def _check(self) -> None:
+        low, high = self.delay
+        if not 0 <= low <= high:
+            raise InvalidInputError(
+                f"The {self.label} has delay {self.delay}: it must be a number of "
+                "steps ≥ 0, or a range (least, greatest)."
+            )
+        if self.history < 1:
+            raise InvalidInputError(
+                f"The {self.label} has history {self.history}: it must be ≥ 1."
+            )
+        if self.clip is not None and not self.clip[0] <= self.clip[1]:
+            raise InvalidInputError(
+                f"The {self.label} has clip {self.clip}: it must be (least, greatest)."
+            )
+
+    def _check_scale(self, value: Tensor) -> None:
+        if isinstance(self.scale, Tensor) and self.scale.shape[0] != value.shape[1]:
+            raise ShapeError(
+                f"The {self.label} has {self.scale.shape[0]} scales for "
+                f"{value.shape[1]} numbers: give one for each, or a single one."
+            )
