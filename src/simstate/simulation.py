@@ -21,7 +21,7 @@ from simstate.engine import (
 )
 from simstate.entity import Entity, SceneEntities
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.freshness import Freshness, Mode
+from simstate.freshness import Freshness, Mode, assign
 from simstate.ids import Ids, Selection, Values, as_values, check_finite, select
 from simstate.scene import SceneCfg, build_scene
 
@@ -243,14 +243,32 @@ class Simulation:
             self.fresh.watch(label, tensor, Stage.POSITION)
         return tensor
 
+    def write_parameter(
+        self, name: str, values: Values, element_ids: Ids = None, env_ids: Ids = None
+    ) -> None:
+        """Write a model parameter of some elements in some worlds; shape (n, E, …).
+
+        As writing into `expand(name)`, but checked, and the other worlds stay fresh.
+        """
+        tensor = self.expand(name)
+        rows = self.select_envs(env_ids)
+        elements = select(element_ids, tensor.shape[1], f"{name} element", self.device)
+        shape = (elements.count, *tensor.shape[2:])
+        checked = as_values(values, name, rows.count, shape, tensor)
+        check_finite(checked, name)
+        if rows.count and elements.count:
+            self.fresh.observe()
+            assign(tensor, rows.index, elements.index, checked)
+            self.fresh.written(f'sim.expand("{name}")', rows)
+
     def set_const(self, env_ids: Ids = None) -> None:
         """Recompute the constants that depend on changed parameters; state is kept."""
         rows = self.select_envs(env_ids)
         if rows.count:
             ids = None if rows.is_all else rows.tensor(self.device)
-            self.engine.set_const(ids)
             self.fresh.observe()
-            self.fresh.mark(Stage.POSITION, None, "sim.set_const()")
+            self.engine.set_const(ids)
+            self.fresh.mark(Stage.POSITION, ids, "sim.set_const()")
 
     def read_field(self, name: str) -> Tensor:
         """The live tensor of a raw field, as fresh as `freshness` says."""

@@ -28,6 +28,7 @@ from simstate.env.cfg import (
 )
 from simstate.env.commands import (
     AttitudeCommandCfg,
+    HeadingCommandCfg,
     PointCommandCfg,
     VelocityCommandCfg,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "EnvCfg",
     "EventTermCfg",
     "GaussianNoise",
+    "HeadingCommandCfg",
     "JointEffortActionCfg",
     "JointPositionActionCfg",
     "JointVelocityActionCfg",

@@ -61,9 +61,14 @@ class Command(ABC):
     def command(self) -> Tensor:
         """What is asked for now; shape (num_envs, columns)."""
 
+    @property
     @abstractmethod
+    def offset(self) -> Tensor:
+        """What is missing to what is asked for; shape (num_envs, k)."""
+
     def error(self) -> Tensor:
         """How far the worlds are from what is asked for; shape (num_envs,)."""
+        return norm(self.offset)[:, 0]
 
     def draw(self, env_ids: Tensor) -> None:
         """Draw the command of these worlds anew."""
@@ -149,10 +154,13 @@ class VelocityCommand(Command):
         """Velocity x, y [m/s] and yaw rate [rad/s], root link's axes; (num_envs, 3)."""
         return self._command
 
-    def error(self) -> Tensor:
-        """Distance of the velocity in x and y from the command [m/s]; (num_envs,)."""
-        velocity = self.entity.data.root_link_lin_vel_b[:, :2]
-        return norm(self._command[:, :2] - velocity)[:, 0]
+    @property
+    def offset(self) -> Tensor:
+        """Velocity in x and y that is missing, root link's axes [m/s]; (num_envs, 2).
+
+        The yaw rate is no part of it: it has another unit.
+        """
+        return self._command[:, :2] - self.entity.data.root_link_lin_vel_b[:, :2]
 
     def _draw(self, env_ids: Tensor) -> None:
         cfg = self.cfg
@@ -215,10 +223,6 @@ class PointCommand(Command):
         """The way from the site to the point, world axes [m]; shape (num_envs, 3)."""
         return self._command - self.entity.data.site_pos_w[:, self.site]
 
-    def error(self) -> Tensor:
-        """Distance of the site from the point [m]; shape (num_envs,)."""
-        return norm(self.offset)[:, 0]
-
     def _draw(self, env_ids: Tensor) -> None:
         spans = (self.cfg.x, self.cfg.y, self.cfg.z)
         drawn = [self._uniform(env_ids, span) for span in spans]
@@ -262,10 +266,6 @@ class AttitudeCommand(Command):
         left = quaternion.multiply(now, self._command.to(now.dtype))
         return quaternion.to_rotation_vector(left)
 
-    def error(self) -> Tensor:
-        """Angle between the attitude and the command [rad]; shape (num_envs,)."""
-        return norm(self.offset)[:, 0]
-
     def _draw(self, env_ids: Tensor) -> None:
         if self.cfg.axis is None:
             axis = self.env.rng.normal(env_ids, 3)
@@ -278,6 +278,43 @@ class AttitudeCommand(Command):
         start = self.entity.data.default_root_state[env_ids, 3:7].to(turn.dtype)
         target = quaternion.multiply(turn, start)
         self._command[env_ids] = target.to(torch.float32)
+
+
+@dataclass(kw_only=True)
+class HeadingCommandCfg(CommandCfg):
+    """A heading for the root link."""
+
+    heading: Range = (-math.pi, math.pi)
+    """Range of the headings: angles about world z of the link's x axis [rad]."""
+
+    def make(self, name: str, env: Env) -> HeadingCommand:
+        """The term, in the environment's scene."""
+        return HeadingCommand(name, self, env)
+
+
+class HeadingCommand(Command):
+    """A heading for the root link [rad]."""
+
+    names = ("heading",)
+
+    def __init__(self, name: str, cfg: HeadingCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        self._command = torch.zeros(env.num_envs, 1, device=env.device)
+
+    @property
+    def command(self) -> Tensor:
+        """The heading, as `heading_w` [rad]; shape (num_envs, 1)."""
+        return self._command
+
+    @property
+    def offset(self) -> Tensor:
+        """The turn that is left, in [−π, π) [rad]; shape (num_envs, 1)."""
+        return wrapped(self._command - self.entity.data.heading_w[:, None])
+
+    def _draw(self, env_ids: Tensor) -> None:
+        drawn = self._uniform(env_ids, self.cfg.heading).to(torch.float32)
+        self._command[env_ids] = drawn[:, None]
 
 
 def wrapped(angle: Tensor) -> Tensor:

@@ -122,6 +122,11 @@ def generated_commands(env: Env, command_name: str) -> Tensor:
     return env.commands[command_name].command
 
 
+def command_offset(env: Env, command_name: str) -> Tensor:
+    """What is missing to a command, in its own units; (num_envs, k)."""
+    return env.commands[command_name].offset
+
+
 @columns(fixed_columns("cos", "sin"))
 def phase(env: Env, period_s: float) -> Tensor:
     """Cosine and sine of a clock that runs with the episode; (num_envs, 2)."""

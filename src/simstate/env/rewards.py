@@ -31,6 +31,22 @@ def is_terminated(env: Env) -> Tensor:
     return env.terminated.to(torch.float32)
 
 
+def command_error(env: Env, command_name: str) -> Tensor:
+    """How far the world is from a command, in its own unit; (num_envs,)."""
+    return env.commands[command_name].error()
+
+
+def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
+    """exp(−error²/std²) of a command; 1 where it is met; (num_envs,)."""
+    return torch.exp(-env.commands[command_name].error().square() / std**2)
+
+
+def joint_cos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Mean cosine of joint angles: 1 at zero, −1 half a turn away; (num_envs,)."""
+    position = env.scene[asset_cfg.name].data.joint_pos[:, asset_cfg.joint_ids]
+    return position.cos().mean(-1)
+
+
 def track_lin_vel(
     env: Env, command_name: str, std: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:

@@ -11,7 +11,11 @@ from simstate.errors import unknown_name
 
 _MODULES = {
     "Cartpole-Balance": "cartpole_balance",
+    "Cartpole-SwingUp": "cartpole_swingup",
     "Quadruped-Velocity": "quadruped_velocity",
+    "Arm-Reach": "arm_reach",
+    "Satellite-Slew": "satellite_slew",
+    "Glider-Heading": "glider_heading",
 }
 
 NAMES = tuple(_MODULES)
