@@ -10,7 +10,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.divergence import bad_elements, divergence_error
+from simstate.divergence import Divergence, bad_elements, divergence_error
 from simstate.engine import (
     EVOLVING_FIELDS,
     FIELDS,
@@ -22,7 +22,15 @@ from simstate.engine import (
 from simstate.entity import Entity, SceneEntities
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.freshness import Freshness, Mode, assign
-from simstate.ids import Ids, Selection, Values, as_values, check_finite, select
+from simstate.ids import (
+    Ids,
+    Selection,
+    Values,
+    as_values,
+    check_finite,
+    int_list,
+    select,
+)
 from simstate.scene import SceneCfg, build_scene
 
 if TYPE_CHECKING:  # these build on Simulation and are loaded when they are used
@@ -81,6 +89,8 @@ class Simulation:
             self._default_row = self._row_of(built.default)
             self.default_fields = self._fields_of(self._default_row[0])
             """The state fields at reset, of one world, without leading dimension."""
+        self.divergence: Divergence | None = None
+        """What diverged in the last step; None: nothing did."""
         self.fresh = Freshness(self.engine, freshness)
         self.data = RawData(self)
         self.scene = SceneEntities(
@@ -150,6 +160,7 @@ class Simulation:
         """
         n = _positive("n", n)
         alive = self._alive()
+        self.divergence = None
         bad = self.engine.step(n, alive)
         self.fresh.stepped(alive)
         if bad is not None and alive is not None:
@@ -293,12 +304,14 @@ class Simulation:
         before = self.engine.before
         elements = bad_elements(self.engine, bad)
         rows = self.select_envs(bad)
+        ids = rows.tensor(self.device)
+        self.divergence = Divergence(int_list(ids), elements, self.state[ids])
         for name in EVOLVING_FIELDS:
             shape = self.engine.field_shape(name)[1:]
             values = before[bad, self.engine.columns[name]]
             self.fresh.write(name, rows, None, values.reshape(rows.count, *shape))
-        self.engine.forward(rows.tensor(self.device), Stage.ACCELERATION)
-        self.fresh.forwarded(rows.tensor(self.device), Stage.ACCELERATION)
+        self.engine.forward(ids, Stage.ACCELERATION)
+        self.fresh.forwarded(ids, Stage.ACCELERATION)
         if self.on_divergence == "raise":
             raise divergence_error(self.engine, bad, before[:, 0], n, elements)
         self.diverged |= bad

@@ -19,12 +19,10 @@ from simstate.env.cfg import (
     CurriculumTermCfg,
     EnvCfg,
     EventTermCfg,
-    GaussianNoise,
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
     TerminationTermCfg,
-    UniformNoise,
 )
 from simstate.env.commands import (
     AttitudeCommandCfg,
@@ -34,6 +32,7 @@ from simstate.env.commands import (
 )
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
+from simstate.env.noise import GaussianNoise, UniformNoise
 from simstate.env.train_cfg import TrainCfg
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import torch
@@ -144,6 +144,9 @@ class JointAction(Action):
         return default[:, self.joints.joint_ids]
 
 
+_WRENCH = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
+
+
 @dataclass(kw_only=True)
 class BodyWrenchActionCfg(ActionCfg):
     """Forces and torques on one body along its own axes: thrusters, control surfaces.
@@ -158,10 +161,6 @@ class BodyWrenchActionCfg(ActionCfg):
     """Torque per unit of action, body axes [N·m]."""
     limit: float = 1.0
     """Actions are clipped to ± this."""
-    wrench_names: tuple[str, ...] = field(
-        default=("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z"),
-        init=False,
-    )
 
     def make(self, name: str, env: Env) -> BodyWrenchAction:
         """The term, resolved in the environment's scene."""
@@ -182,7 +181,7 @@ class BodyWrenchAction(Action):
                 f"The action term {name!r} does nothing: give force_scale or "
                 "torque_scale a number other than zero."
             )
-        self.names = tuple(cfg.wrench_names[k] for k in self.columns)
+        self.names = tuple(_WRENCH[k] for k in self.columns)
         like = self.entity.data.default_joint_pos
         self.scale = like.new_tensor([scales[k] for k in self.columns])
 

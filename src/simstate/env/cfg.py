@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
+from simstate.env.noise import Noise
+from simstate.errors import InvalidInputError
 from simstate.scene import SceneCfg
 
 TermFunction: TypeAlias = "Callable[..., Any] | str"
@@ -31,22 +33,6 @@ class TermCfg:
     params: Params = field(default_factory=dict[str, Any], kw_only=True)
 
 
-@dataclass(frozen=True)
-class UniformNoise:
-    """Noise that is added to each number, spread evenly over [low, high)."""
-
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class GaussianNoise:
-    """Normally distributed noise that is added to each number."""
-
-    std: float
-    mean: float = 0.0
-
-
 @dataclass
 class ObservationTermCfg(TermCfg):
     """A function that returns (num_envs, k) numbers, and what is done with them.
@@ -54,7 +40,7 @@ class ObservationTermCfg(TermCfg):
     In this order: noise, clip, scale, delay, history.
     """
 
-    noise: UniformNoise | GaussianNoise | None = field(default=None, kw_only=True)
+    noise: Noise | None = field(default=None, kw_only=True)
     clip: tuple[float, float] | None = field(default=None, kw_only=True)
     scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
     """One factor, or one for each number."""
@@ -136,3 +122,57 @@ class EnvCfg:
     """A folder for snapshots of worlds that diverge; None: none are written."""
     max_divergence_dumps: int = 10
     """How many of them are written at most."""
+
+
+_KINDS: dict[str, type] = {
+    "observations": ObservationGroupCfg,
+    "actions": ActionCfg,
+    "rewards": RewardTermCfg,
+    "terminations": TerminationTermCfg,
+    "events": EventTermCfg,
+    "commands": CommandCfg,
+    "curricula": CurriculumTermCfg,
+}
+
+
+def check_cfg(cfg: object) -> None:
+    """Raise unless the configuration makes sense without looking at the scene."""
+    if not isinstance(cfg, EnvCfg):
+        raise InvalidInputError(
+            f"An Env needs an EnvCfg, got {type(cfg).__name__}: "
+            "simstate.env.tasks.make_cfg(name) makes that of a shipped task."
+        )
+    for part, kind in _KINDS.items():
+        for name, value in getattr(cfg, part).items():
+            _check_kind(f"{part}[{name!r}]", value, kind)
+    for group_name, group in cfg.observations.items():
+        for name, value in group.terms.items():
+            where = f"observations[{group_name!r}].terms[{name!r}]"
+            _check_kind(where, value, ObservationTermCfg)
+    if not _is_whole(cfg.decimation, least=1):
+        raise InvalidInputError(
+            f"decimation must be a whole number ≥ 1, got {cfg.decimation!r}."
+        )
+    if not 0.0 < cfg.episode_length_s < float("inf"):
+        raise InvalidInputError(
+            f"episode_length_s must be > 0 and finite, got {cfg.episode_length_s}."
+        )
+    if not _is_whole(cfg.max_divergence_dumps, least=0):
+        raise InvalidInputError(
+            "max_divergence_dumps must be a whole number ≥ 0, got "
+            f"{cfg.max_divergence_dumps!r}."
+        )
+    for part in ("observations", "actions"):
+        if not getattr(cfg, part):
+            raise InvalidInputError(f"{part} is empty: an Env needs at least one.")
+
+
+def _check_kind(where: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise InvalidInputError(
+            f"EnvCfg.{where} must be a {kind.__name__}, got {type(value).__name__}."
+        )
+
+
+def _is_whole(value: object, least: int) -> bool:
+    return isinstance(value, int) and value is not True and value >= least

@@ -6,41 +6,47 @@ import dataclasses
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
-from simstate.ids import int_list
 from simstate.simulation import Simulation
 
 
 class DivergenceLog:
-    """Counts worlds that diverge, and saves the state in which the step began.
+    """Counts worlds that diverge, and saves their states before and after the step.
 
-    A snapshot holds the state before the step, with the controls of that step:
-    `sim.restore(Snapshot.load(path))` and `sim.step(decimation)` show it again.
+    The file `…_before.npz` holds the state before the step with the controls of that
+    step: `sim.restore(Snapshot.load(path))` and `sim.step(decimation)` show it again.
+    `…_after.npz` holds the bad state that it led to, to look at.
     """
 
     def __init__(self, sim: Simulation, folder: str | Path | None, most: int) -> None:
+        self.sim = sim
         self.count = 0
         """How many times a world has diverged."""
         self.paths: list[Path] = []
-        """The snapshots that were written."""
+        """The snapshots from before that were written."""
         self._folder = None if folder is None else Path(folder)
         self._most = most
-        self._known = torch.zeros_like(sim.diverged)
 
-    def note(self, sim: Simulation, step: int) -> None:
+    def note(self) -> None:
         """Take note of the worlds that diverged in the last step."""
-        new = sim.diverged & ~self._known
-        self._known.copy_(sim.diverged)
-        for world in int_list(new.nonzero().flatten()):
+        bad = self.sim.divergence
+        if bad is None:
+            return
+        for world, after in zip(bad.env_ids, bad.after, strict=True):
             self.count += 1
             if self._folder is not None and len(self.paths) < self._most:
-                self._save(sim, self._folder, world, step)
+                self._save(self._folder, world, after)
 
-    def _save(self, sim: Simulation, folder: Path, world: int, step: int) -> None:
-        path = folder / f"diverged_step{step}_world{world}.npz"
+    def _save(self, folder: Path, world: int, after: Tensor) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        kept = sim.snapshot([world])
+        now = self.sim.snapshot([world])
         # It had not diverged when the step began.
-        kept = dataclasses.replace(kept, diverged=torch.zeros_like(kept.diverged))
-        kept.save(path)
+        before = dataclasses.replace(now, diverged=torch.zeros_like(now.diverged))
+        stem = f"diverged_{self.count}_world_{world}"
+        path = folder / f"{stem}_before.npz"
+        before.save(path)
+        dataclasses.replace(now, state=after[None].cpu()).save(
+            folder / f"{stem}_after.npz"
+        )
         self.paths.append(path)

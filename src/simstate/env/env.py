@@ -18,7 +18,7 @@ from simstate.env import (
     terminations,
 )
 from simstate.env.actions import Action
-from simstate.env.cfg import EnvCfg
+from simstate.env.cfg import EnvCfg, check_cfg
 from simstate.env.commands import Command
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.episode_end import EpisodeEnd
@@ -66,7 +66,7 @@ class Env:
         auto_reset: bool = True,
     ) -> None:
         check_seed(seed)
-        _check_cfg(cfg)
+        check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
         self.sim = Simulation(
@@ -82,10 +82,11 @@ class Env:
         """How often `step` was called."""
         self.rng = WorldRandom(self.num_envs, seed, self.device)
         """The worlds' random numbers; terms draw from it."""
-        self._make_buffers()
-        with OneTorchThread():
+        # Buffers are written to later on, which inference mode would forbid.
+        with torch.inference_mode(False), OneTorchThread():
+            self._make_buffers()
             self._make_terms()
-            self._begin(self._all_ids)
+            self._begin(self.all_ids)
         self.observation_dims: dict[str, int] = {
             name: values.shape[1] for name, values in self.observations.items()
         }
@@ -121,7 +122,7 @@ class Env:
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
         self.sim.step(self.cfg.decimation)
-        self.divergence.note(self.sim, self.common_step_counter)
+        self.divergence.note()
         # 3. Clocks.
         self.common_step_counter += 1
         self._episode_length += 1
@@ -228,8 +229,9 @@ class Env:
 
     def _make_buffers(self) -> None:
         """What the environment itself remembers of each world."""
-        self._all_ids = torch.arange(self.num_envs, device=self.device)
-        self._episode_length = torch.zeros_like(self._all_ids)
+        self.all_ids = torch.arange(self.num_envs, device=self.device)
+        """The ids of all worlds; shape (num_envs,)."""
+        self._episode_length = torch.zeros_like(self.all_ids)
         self.observations: Observations = {}
         """The latest observations by group, float32; (num_envs, k)."""
 
@@ -271,7 +273,7 @@ class Env:
             ObservationGroup(self, name, group, observations)
             for name, group in cfg.observations.items()
         ]
-        self.events.startup(self, self._all_ids)
+        self.events.startup(self, self.all_ids)
 
     def _apply(self, action: Tensor) -> None:
         """Remember the action, and let each term write its part of it."""
@@ -377,25 +379,3 @@ class _Commands(dict[str, Command]):
 
     def __missing__(self, name: str) -> Command:
         raise UnknownNameError(f"Unknown command {name!r}.{suggestion(name, self)}")
-
-
-def _check_cfg(cfg: object) -> None:
-    """Raise unless the configuration makes sense without looking at the scene."""
-    if not isinstance(cfg, EnvCfg):
-        raise InvalidInputError(
-            f"An Env needs an EnvCfg, got {type(cfg).__name__}: simstate.env.tasks."
-            "make_cfg(name) makes that of a shipped task."
-        )
-    if not isinstance(cfg.decimation, int) or cfg.decimation < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInputError(
-            f"decimation must be a whole number ≥ 1, got {cfg.decimation!r}."
-        )
-    if not cfg.episode_length_s > 0.0:
-        raise InvalidInputError(
-            f"episode_length_s must be > 0, got {cfg.episode_length_s}."
-        )
-    for part in ("observations", "actions"):
-        if not getattr(cfg, part):
-            raise InvalidInputError(
-                f"{part} is empty: an environment needs at least one."
-            )

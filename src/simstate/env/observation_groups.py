@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.cfg import (
-    GaussianNoise,
-    ObservationGroupCfg,
-    ObservationTermCfg,
-    UniformNoise,
-)
-from simstate.env.terms import Term, not_finite, not_finite_error
+from simstate.env.cfg import ObservationGroupCfg, ObservationTermCfg
+from simstate.env.noise import Noise
+from simstate.env.terms import Term, excuse, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
-from simstate.ids import Index
+from simstate.ids import Index, int_list
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -43,23 +39,25 @@ class ObservationGroup:
         """
         parts = [term.compute(env, rows, restart) for term in self.terms]
         values = torch.cat(parts, dim=1)
-        bad = not_finite(values)
+        bad = excuse(values, env.sim.diverged[rows, None])
         if bad is not None:
-            self._raise_not_finite(rows, parts, int(bad[0, 0]))
+            row, column = int_list(bad.nonzero()[0])
+            world = int(env.all_ids[rows][row])
+            label = self._term_at(column, parts).label
+            raise not_finite_error(label, world, float(values[row, column]))
         return values
 
     def column_names(self, env: Env) -> list[str]:
         """A readable name for each column."""
         return [name for term in self.terms for name in term.column_names(env)]
 
-    def _raise_not_finite(self, rows: Index, parts: list[Tensor], row: int) -> None:
+    def _term_at(self, column: int, parts: list[Tensor]) -> ObservationTerm:
+        """The term that a column belongs to."""
         for term, part in zip(self.terms, parts, strict=True):
-            bad = part[row][~part[row].isfinite()]
-            if bad.numel():
-                world = (
-                    row + (rows.start or 0) if isinstance(rows, slice) else rows[row]
-                )
-                raise not_finite_error(term.label, int(world), float(bad[0]))
+            if column < part.shape[1]:
+                return term
+            column -= part.shape[1]
+        raise IndexError(column)
 
 
 class ObservationTerm(Term):
@@ -94,7 +92,8 @@ class ObservationTerm(Term):
         """The term in some worlds, float32, with all that is done to it; (n, k)."""
         value = self.tensor(env, 2)[rows].to(torch.float32)
         if self.noise is not None:
-            value = value + self._drawn(env, rows, value.shape[1])
+            noise = self.noise.draw(env.rng, rows, value.shape[1])
+            value = value + noise.to(torch.float32)
         if self.clip is not None:
             value = value.clamp(*self.clip)
         if self.scale is not None:
@@ -108,19 +107,14 @@ class ObservationTerm(Term):
         """A readable name for each column; of a history, with its age in steps."""
         count = count or self.tensor(env, 2).shape[1]
         names = super().column_names(env, count)
+        if len(names) != count:
+            raise ShapeError(
+                f"The {self.label} has {count} columns, but names for {len(names)}."
+            )
         if self.history == 1:
             return names
         ages = range(self.history - 1, -1, -1)
         return [f"{name}@-{age}" if age else name for age in ages for name in names]
-
-    def _drawn(self, env: Env, rows: Index, columns: int) -> Tensor:
-        """The noise of one value."""
-        if isinstance(self.noise, UniformNoise):
-            noise = env.rng.uniform(rows, columns, self.noise.low, self.noise.high)
-            return noise.to(torch.float32)
-        assert isinstance(self.noise, GaussianNoise)
-        noise = env.rng.normal(rows, columns) * self.noise.std + self.noise.mean
-        return noise.to(torch.float32)
 
     def _recalled(self, env: Env, rows: Index, value: Tensor, restart: bool) -> Tensor:
         """Take note of a value, and return the last `history` ones as seen late."""
@@ -146,6 +140,11 @@ class ObservationTerm(Term):
         return seen.flatten(1)
 
     def _check(self) -> None:
+        if not isinstance(self.noise, Noise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"The {self.label} has noise {self.noise!r}: it must be a UniformNoise "
+                "or a GaussianNoise."
+            )
         low, high = self.delay
         if not 0 <= low <= high:
             raise InvalidInputError(

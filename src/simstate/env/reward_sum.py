@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from simstate.env.cfg import RewardTermCfg
-from simstate.env.terms import Term, not_finite, not_finite_error
+from simstate.env.terms import Term, excuse, not_finite_error
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.ids import int_list
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -39,9 +40,9 @@ class RewardSum:
         if not values:
             return torch.zeros(env.num_envs, device=env.device)
         parts = torch.stack(values)
-        bad = not_finite(parts)
+        bad = excuse(parts, env.sim.diverged)
         if bad is not None:
-            term, world = int(bad[0, 0]), int(bad[0, 1])
+            term, world = int_list(bad.nonzero()[0])
             label = self.terms[term].label
             raise not_finite_error(label, world, float(parts[term, world]))
         parts *= self._factors

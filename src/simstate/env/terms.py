@@ -97,11 +97,18 @@ def fixed_columns(*names: str) -> ColumnNames:
     return named
 
 
-def not_finite(values: Tensor) -> Tensor | None:
-    """The indices of numbers that are NaN or infinite; None: there are none."""
-    if bool(torch.isfinite(values).all()):
+def excuse(values: Tensor, diverged: Tensor) -> Tensor | None:
+    """Zero what is not finite in diverged worlds; the mask of what is bad elsewhere.
+
+    None: nothing is. Where a world diverged even its last good state may have
+    accelerations that are not finite. `diverged` fits `values` by broadcasting.
+    """
+    finite = torch.isfinite(values)
+    if bool(finite.all()):
         return None
-    return (~torch.isfinite(values)).nonzero()
+    values.masked_fill_(~finite & diverged, 0.0)
+    bad = ~torch.isfinite(values)
+    return bad if bool(bad.any()) else None
 
 
 def not_finite_error(label: str, world: int, value: float) -> InvalidInputError:
