@@ -80,10 +80,10 @@ class Env:
         """The environment steps of a full episode."""
         self.common_step_counter = 0
         """How often `step` was called."""
-        self.rng = WorldRandom(self.num_envs, seed, self.device)
-        """The worlds' random numbers; terms draw from it."""
         # Buffers are written to later on, which inference mode would forbid.
         with torch.inference_mode(False), OneTorchThread():
+            self.rng = WorldRandom(self.num_envs, seed, self.device)
+            """The worlds' random numbers; terms draw from it."""
             self._make_buffers()
             self._make_terms()
             self._begin(self.all_ids)

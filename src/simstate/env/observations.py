@@ -77,7 +77,8 @@ def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return position[:, asset_cfg.site_ids].flatten(1)
 
 
-def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg) -> list[str]:
+def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> list[str]:
+    del params
     entity = env.scene[asset_cfg.name]
     names: list[str] = []
     for name in asset_cfg.names_of("sensor"):
