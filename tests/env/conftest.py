@@ -49,7 +49,7 @@ ROBOT = """
                 mass="0.2" contype="0" conaffinity="0"/>
           <geom name="foot" type="sphere" size="0.03" pos="0 0 -0.22" mass="0.1"
                 contype="0" conaffinity="1" priority="1" friction="0.8"/>
-          <site name="foot" pos="0 0 -0.22"/>
+          <site name="foot" pos="0 0 -0.22" size="0.04"/>
         </body>
       </body>
     </body>
