@@ -224,6 +224,13 @@ class Env:
         """Worlds whose time was up in the last step; bool, (num_envs,)."""
         return self.ends.truncated
 
+    def phase(self, period_s: float) -> Tensor:
+        """How far a clock that runs with the episode is within a period, in [0, 1).
+
+        Shape (num_envs,).
+        """
+        return (self._episode_length * (self.step_dt / period_s)) % 1.0
+
     def close(self) -> None:
         """Nothing is open: worlds are memory, which goes with the environment."""
 
