@@ -94,7 +94,7 @@ def test_functions_and_parameters_that_do_not_exist(make_env):
         make_env(observations=group(ObservationTermCfg("joint_pos_rl")))
     with pytest.raises(UnknownNameError, match="reward term 'mine'"):
         make_env(rewards={"mine": RewardTermCfg("numpy", weight=1.0)})
-    with pytest.raises(InvalidInputError, match=r"'mine'.*'hight'.*height, asset_cfg"):
+    with pytest.raises(UnknownNameError, match=r"'mine'.*'hight'.*mean 'height'"):
         make_env(
             terminations={
                 "mine": TerminationTermCfg(

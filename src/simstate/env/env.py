@@ -23,7 +23,7 @@ from simstate.env.commands import Command
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
-from simstate.env.observation_groups import ObservationGroup
+from simstate.env.observation_groups import Computed, ObservationGroup
 from simstate.env.random import WorldRandom, check_seed
 from simstate.env.reward_sum import RewardSum
 from simstate.env.terms import Term
@@ -294,8 +294,13 @@ class Env:
 
     def _observed(self) -> Observations:
         """What all worlds see now."""
+        return self._computed(slice(0, self.num_envs), restart=False)
+
+    def _computed(self, rows: Index, restart: bool) -> Observations:
+        """What some worlds see now, by group."""
+        values_of: Computed = {}
         return {
-            group.name: group.compute(self, slice(0, self.num_envs), restart=False)
+            group.name: group.compute(self, rows, restart, values_of)
             for group in self._groups
         }
 
@@ -321,7 +326,6 @@ class Env:
         self, env_ids: Tensor, init_states: Sequence[Any] | TensorState | None = None
     ) -> None:
         """Reset these worlds and observe them; the others are not touched."""
-        rows: Index = env_ids
         self.sim.reset(env_ids)
         self.events.reset(self, env_ids)
         if init_states is not None:
@@ -332,10 +336,7 @@ class Env:
         self.rewards.reset(env_ids)
         for command in self.commands.values():
             command.reset(env_ids)
-        fresh = {
-            group.name: group.compute(self, rows, restart=True)
-            for group in self._groups
-        }
+        fresh = self._computed(env_ids, restart=True)
         if env_ids.numel() == self.num_envs:
             self.observations = fresh
             return
