@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 
 import mujoco
 import numpy as np
@@ -16,6 +17,8 @@ from timing import interleaved
 WORLDS = 1024
 REPEATS = 40
 TASK = "Quadruped-Velocity"
+SPINNING = 0.08
+"""For so long after a call a batch's threads take cores from the next batch's [s]."""
 VEL = mujoco.mjtStage.mjSTAGE_VEL.value
 
 
@@ -38,9 +41,11 @@ def stepping(table: Table, results: dict[str, float]) -> None:
         ended.append(int((terminated | truncated).sum()))
 
     def same_state() -> None:
+        time.sleep(SPINNING)
         np.copyto(bare.state, env.sim.engine.batch.state)
 
     def new_actions() -> None:
+        time.sleep(SPINNING)
         actions.normal_(generator=generator).mul_(0.5)
 
     for _ in range(30):
