@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -9,9 +10,9 @@ from torch import Tensor
 
 from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
-from simstate.errors import IntegrationError
+from simstate.errors import IntegrationError, unknown_name
 from simstate.ids import Index
-from simstate.integrate.schemes import Adaptive
+from simstate.integrate.schemes import BLOCKS, Adaptive
 from simstate.integrate.stepper import Block, Stepper
 
 if TYPE_CHECKING:
@@ -57,6 +58,17 @@ class AdaptiveStepper(Stepper):
         with OneTorchThread():
             return self._integrate(n * self.timestep, env_ids)
 
+    def _make_blocks(self) -> list[Block]:
+        blocks = super()._make_blocks()
+        known = {*BLOCKS, *(block.name for block in blocks)}
+        for given in (self.control.atol, self.control.rtol):
+            for name in given if isinstance(given, Mapping) else ():
+                if name not in known:
+                    raise unknown_name(
+                        "block of the state with a tolerance", name, known
+                    )
+        return blocks
+
     def _integrate(self, span: float, env_ids: Tensor | None) -> Tensor | None:
         active = torch.ones_like(self.stages.chosen)
         if env_ids is not None:
@@ -79,7 +91,7 @@ class AdaptiveStepper(Stepper):
             done = good & (span - elapsed <= 1e-12 * span)
             fine = torch.finfo(torch.float64).eps * 4 * (start + elapsed).abs()
             least = fine.clamp(min=self.control.min_step)
-            failed = active & ~good & (self.step_size < least)
+            failed = active & ~done & (self.step_size < least)
             if bool(failed.any()) and self.sim.on_divergence == "raise":
                 raise self._cannot(failed, start + elapsed, h)
             stuck |= failed
@@ -152,7 +164,8 @@ class AdaptiveStepper(Stepper):
         guess = 0.01 * size / speed
         # At rest, or at zero, nothing tells: begin with a thousandth of the span.
         guess = torch.where((speed > 0) & (size > 0), guess, 1e-3 * span)
-        return torch.where(chosen, guess.clamp(1e-6 * span, span), 0.0)
+        least = max(1e-6 * span, self.control.min_step)
+        return torch.where(chosen, guess.clamp(min(least, span), span), 0.0)
 
     def _tolerance(self, block: Block) -> Tensor:
         absolute, relative = self.control.tolerances(block.name)
@@ -205,10 +218,11 @@ class AdaptiveStepper(Stepper):
                 worst, where = float(error[k]), self._describe(block, k)
         return IntegrationError(
             f"{self.scheme.name} cannot meet its tolerance in world {world} at t = "
-            f"{float(time[world]):.9g} s: with a step of {float(h[world]):.3g} s the "
-            f"error of {where} is still {worst:.3g} times its tolerance. Contacts and "
+            f"{float(time[world]):.9g} s: it would need a step of "
+            f"{float(self.step_size[world]):.3g} s, because with {float(h[world]):.3g} "
+            f"s the error of {where} was {worst:.3g} times its tolerance. Contacts and "
             "other jumps need fixed steps (RK4) or integrator=None; otherwise raise "
-            "atol and rtol. The state is as it was before the step."
+            "atol and rtol, or lower min_step. The state is as it was before the step."
         )
 
     def _describe(self, block: Block, k: int) -> str:

@@ -76,13 +76,17 @@ class Integration:
 
     def add_process(self, process: Process) -> None:
         """Integrate a process with the mechanics from now on."""
+        if not isinstance(process, Process):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"A process is a simstate.integrate.Process; got {process!r}."
+            )
+        if process.num_sources:
+            self._refuse_if_deterministic(process, f"process {process.name!r}")
         stepper = self._need_stepper(f"Process {process.name!r}")
         if process.name in [other.name for other in self.processes]:
             raise InvalidInputError(
                 f"There is a process {process.name!r} already; names must differ."
             )
-        if process.num_sources:
-            self._refuse_if_deterministic(process, f"process {process.name!r}")
         process.attach(self.sim)
         self.processes.append(process)
         if process.num_sources:
@@ -96,15 +100,18 @@ class Integration:
                 "Noise needs num_sources and diffusion(t, sim); got "
                 f"{type(noise).__name__}."
             )
-        self._need_stepper("Noise").forget_blocks()
         self._refuse_if_deterministic(noise, f"noise {type(noise).__name__!r}")
+        if noise in self.noises:
+            raise InvalidInputError(
+                f"Noise {type(noise).__name__!r} drives the state already."
+            )
         self.noises.append(noise)
 
     def _refuse_if_deterministic(self, noise: Noise, what: str) -> None:
         if not isinstance(self.scheme, Stochastic):
-            name = "none" if self.scheme is None else self.scheme.name
+            name = "MuJoCo's own" if self.scheme is None else self.scheme.name
             raise InvalidInputError(
-                f"{what.capitalize()} is stochastic, the integrator {name} is "
+                f"{what[0].upper()}{what[1:]} is stochastic, the integrator {name} is "
                 f"deterministic: it would leave the {noise.num_sources} noise sources "
                 "out. Use a stochastic scheme, such as integrate.SRIW1() or "
                 "EulerMaruyama()."
@@ -137,6 +144,7 @@ class Integration:
             return bad
         sim.engine.remember()
         self._before = self.own_state()
+        self.stepper.remember()
         sim.fresh.observe()
         mode, sim.fresh.mode = sim.fresh.mode, "auto"  # models read at every stage
         try:
@@ -161,6 +169,8 @@ class Integration:
             field = engine.field(name).data
             field.copy_(engine.before[:, engine.columns[name]].view_as(field))
         self.put_back(slice(None))
+        if self.stepper is not None:
+            self.stepper.go_back()
         self.sim.fresh.moved(None)
 
     def put_back(self, rows: Index) -> None:

@@ -21,7 +21,7 @@ class NoiseStream:
     """
 
     def __init__(self, seed: int, num_envs: int, device: torch.device) -> None:
-        self._seed = seed
+        self._seed = seed % 2**64  # torch takes negative seeds, Philox does not
         self._device = device
         self.draws = torch.zeros(num_envs, dtype=torch.int64, device=device)
         """How often each world has drawn; shape (num_envs,)."""

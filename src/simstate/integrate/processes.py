@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -67,6 +68,8 @@ class Process:
         if not bool(self.initial.isfinite().all()):
             raise InvalidInputError(f"The initial value of {name!r} is not finite.")
 
+    _sim: Simulation | None = None
+
     value: Tensor
     """The present value, float64; shape (num_envs, width). There once it is added."""
 
@@ -81,6 +84,11 @@ class Process:
 
     def attach(self, sim: Simulation) -> None:
         """Make the value for the worlds of a simulation."""
+        if self._sim is not None and self._sim is not sim:
+            raise InvalidInputError(
+                f"Process {self.name!r} belongs to another simulation already: make "
+                "one for each."
+            )
         width = self.initial.shape[-1]
         try:
             initial = self.initial.expand(sim.num_envs, width)
@@ -102,11 +110,18 @@ class Process:
 
     def _checked_rate(self) -> Tensor:
         sim = self._sim
+        if sim is None:
+            raise InvalidInputError(f"Process {self.name!r} is in no simulation yet.")
         rate = self.rate(sim.engine.field("time"), sim)
         if rate.shape != self.value.shape:
             raise ShapeError(
                 f"The rate of process {self.name!r} must have shape "
                 f"{tuple(self.value.shape)}, got {tuple(rate.shape)}."
+            )
+        if not bool(rate.isfinite().all()) and bool(self.value.isfinite().all()):
+            raise InvalidInputError(
+                f"The rate of process {self.name!r} is not finite. The state is as it "
+                "was before the step."
             )
         return rate
 
@@ -131,7 +146,7 @@ class OrnsteinUhlenbeck(Process):
         _positive(f"The standard deviation of {name!r}", std)
         self.time_constant = time_constant
         self.std = std
-        self.mean = mean
+        self.mean = _finite(f"The mean of {name!r}", mean)
         self.num_sources = self.initial.shape[-1]
 
     def rate(self, t: Tensor, sim: Simulation) -> Tensor:
@@ -154,14 +169,19 @@ class GeometricBrownian(Process):
     ) -> None:
         super().__init__(name, initial)
         _positive(f"The volatility of {name!r}", volatility)
-        self.drift = drift
+        self.drift = _finite(f"The drift of {name!r}", drift)
         self.volatility = volatility
         self.num_sources = self.initial.shape[-1]
 
     def rate(self, t: Tensor, sim: Simulation) -> Tensor:
-        """The drift; shape (num_envs, width)."""
-        del t, sim
-        return self.drift * self.value
+        """The drift, as the scheme's calculus wants it; shape (num_envs, width)."""
+        del t
+        integration = sim.integration
+        scheme = None if integration is None else integration.scheme
+        drift = self.drift
+        if getattr(scheme, "calculus", "Itô") == "Stratonovich":
+            drift -= self.volatility**2 / 2  # the same process in the other calculus
+        return drift * self.value
 
     def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
         """Proportional to the value: the noise is multiplicative."""
@@ -175,5 +195,11 @@ def _each_its_own(values: Tensor) -> Tensor:
 
 
 def _positive(what: str, value: float) -> None:
-    if not value > 0:
-        raise InvalidInputError(f"{what} must be > 0, got {value}.")
+    if not 0 < value < math.inf:
+        raise InvalidInputError(f"{what} must be > 0 and finite, got {value}.")
+
+
+def _finite(what: str, value: float) -> float:
+    if not math.isfinite(value):
+        raise InvalidInputError(f"{what} must be finite, got {value}.")
+    return value

@@ -14,7 +14,7 @@ from simstate.integrate.tableau import Tableau
 Attitude = Literal["lie", "high_order", "manifold"]
 ATTITUDES: tuple[Attitude, ...] = ("lie", "high_order", "manifold")
 BLOCKS = ("qpos", "qvel", "act", "mass")
-"""The blocks of the state that may have tolerances of their own."""
+"""The blocks of the mechanical state."""
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,11 @@ class Adaptive(Explicit):
         attitude: "lie" or "high_order"; the error of "manifold" cannot be seen by an
             embedded scheme.
         atol: absolute tolerance, in the unit of each number; one for all, or by block:
-            {"qpos": 1e-9, "qvel": 1e-8}, where blocks left out have 1e-6.
+            {"qpos": 1e-9, "qvel": 1e-8}, where blocks left out have 1e-6. Blocks are
+            qpos, qvel, act, mass, and processes by their names.
         rtol: relative tolerance, likewise; blocks left out have 1e-6.
         max_step: no step is longer than this [s].
-        min_step: a step that would have to be shorter raises [s].
+        min_step: a step that would have to be shorter to meet the tolerance raises [s].
     """
 
     atol: float | Mapping[str, float] = 1e-6
@@ -132,8 +133,6 @@ class Adaptive(Explicit):
     def _of(self, name: str, given: float | Mapping[str, float], block: str) -> float:
         values = given if isinstance(given, Mapping) else {block: given}
         for key, value in values.items():
-            if isinstance(given, Mapping) and key not in BLOCKS:
-                raise unknown_name(f"block of the state in {name}", key, BLOCKS)
             if not (isinstance(value, int | float) and 0 < value < math.inf):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InvalidInputError(
                     f"{name} must be a number > 0, got {value!r} for {key}."

@@ -48,6 +48,14 @@ class StochasticStepper(Stepper):
         """What a snapshot keeps: how far each world's stream of noise has run."""
         return {"noise_draws": self.stream.draws}
 
+    def remember(self) -> None:
+        """Keep the prescribed increments for a step that raises."""
+        self._prescribed_before = self._prescribed
+
+    def go_back(self) -> None:
+        """Let the next step use the increments of the one that raised."""
+        self._prescribed = self._prescribed_before
+
     def prescribe(self, increments: Tensor, integrals: Tensor | None = None) -> None:
         """Use these increments for the next steps instead of random ones.
 
@@ -60,7 +68,8 @@ class StochasticStepper(Stepper):
         wanted = (self.sim.num_envs, self.num_sources)
         given = [increments] if integrals is None else [increments, integrals]
         for tensor in given:
-            if tensor.ndim != 3 or tuple(tensor.shape[1:]) != wanted:
+            fits = tensor.ndim == 3 and tuple(tensor.shape[1:]) == wanted
+            if not fits or not tensor.shape[0]:
                 raise ShapeError(
                     f"Noise must have shape (steps, {wanted[0]}, {wanted[1]}): steps, "
                     f"worlds, sources; got {tuple(tensor.shape)}."
@@ -99,6 +108,11 @@ class StochasticStepper(Stepper):
         increments, other = normal[:, :sources], normal[:, sources:]
         if self._prescribed is not None:
             rest, integrals = self._prescribed
+            if rest.shape[2] != sources:
+                raise InvalidInputError(
+                    f"The prescribed noise is for {rest.shape[2]} sources, by now "
+                    f"there are {sources}: prescribe it anew."
+                )
             increments = rest[0]
             more = rest.shape[0] > 1
             self._prescribed = (rest[1:], integrals[1:]) if more else None
@@ -121,12 +135,7 @@ class StochasticStepper(Stepper):
                 drifts.append(drifts[0])
             else:
                 drifts.append(self._drift(at, tableau.c0[i]))
-            noises.append([])
-            for k in sources:
-                parts = [stage[k] for stage in noises[:-1]]
-                at = self._sum(tableau.a1[i], drifts[:-1], h)
-                _add(at, self._sum(tableau.b1[i], parts, root))
-                noises[-1].append(self._diffusion(at, tableau.c1[i])[k])
+            noises.append(self._noise_stage(tableau, i, h, drifts[:-1], noises))
         move = self._sum(tableau.alpha, drifts, h)
         double, triple = (w**2 - h) / (2 * root), (w**3 - 3 * h * w) / (6 * h)
         for k in sources:
@@ -136,6 +145,26 @@ class StochasticStepper(Stepper):
                 weight += tableau.beta4[i] * triple[:, k]
                 _add(move, _scaled(stage[k], weight))
         return move
+
+    def _noise_stage(
+        self,
+        tableau: ItoTableau,
+        i: int,
+        h: float,
+        drifts: list[Vector],
+        noises: list[list[Vector]],
+    ) -> list[Vector]:
+        """g_k at stage i, for each source k at a place of its own."""
+        start = self._sum(tableau.a1[i], drifts, h)
+        if not any(tableau.b1[i]):  # the same place for all
+            return self._diffusion(start, tableau.c1[i])
+        result: list[Vector] = []
+        for k in range(self.num_sources):
+            at = _copy(start)
+            parts = [stage[k] for stage in noises]
+            _add(at, self._sum(tableau.b1[i], parts, math.sqrt(h)))
+            result.append(self._diffusion(at, tableau.c1[i])[k])
+        return result
 
     def _stratonovich(self, h: float, w: Tensor) -> Vector:
         """Heun's scheme over drift and noise together."""
@@ -182,6 +211,8 @@ class StochasticStepper(Stepper):
     def _mixed_areas(self, h: float, env_ids: Tensor | None) -> Tensor:
         """Platen's two-point variables V, ±h and antisymmetric; (m, m, num_envs)."""
         m = self.num_sources
+        if not m:
+            return torch.zeros(0, 0, self.sim.num_envs, device=self.sim.device)
         signs = self.stream.draw(m * m, env_ids).sign().T.reshape(m, m, -1)
         upper = signs * signs.new_ones(m, m).triu(1)[..., None]
         return h * (upper - upper.transpose(0, 1))

@@ -78,6 +78,12 @@ class Stepper:
         """What a snapshot keeps of the stepper; each of shape (num_envs, …)."""
         return {}
 
+    def remember(self) -> None:
+        """Keep what a step that raises must give back, beside `memory`."""
+
+    def go_back(self) -> None:
+        """Give it back."""
+
     def forget_steps(self, rows: Index) -> None:
         """Forget what was learnt about the steps of worlds that are reset."""
 

@@ -96,8 +96,9 @@ class Stochastic:
     """A scheme with fixed steps for dynamics that noise drives.
 
     Orientations move by rotation vectors in body axes, noise included, so they keep
-    unit length; see `Explicit` for the attitude modes. Without noise it is an ordinary
-    scheme.
+    unit length; see `Explicit` for the attitude modes. Noise that moves orientations
+    directly (block "qpos") is meant as rotations exp(g dW) and has weak order 1 in
+    every scheme. Without noise it is an ordinary scheme.
     """
 
     attitude: Attitude = "lie"
@@ -146,7 +147,7 @@ class SRA1(Stochastic):
 
     name = "SRA1"
     strong_order = 1.5
-    weak_order = 2.0
+    weak_order = 1.5
     tableau = _SRA1
 
 
@@ -155,7 +156,7 @@ class SRIW1(Stochastic):
 
     name = "SRIW1"
     strong_order = 1.5
-    weak_order = 2.0
+    weak_order = 1.5
     tableau = _SRIW1
 
 

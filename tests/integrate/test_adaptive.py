@@ -1,0 +1,152 @@
+"""Adaptive steps: the tolerance holds, world by world, or an error says where."""
+
+from __future__ import annotations
+
+import mujoco
+import pytest
+import torch
+
+from simstate import Simulation
+from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
+from simstate.integrate import DOP853, DP54, RK4, Adaptive
+
+BODY = """
+<mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body name="body">
+  <freejoint name="root"/><inertial pos="0 0 0" mass="1" diaginertia="1 2 3"/>
+</body></worldbody></mujoco>
+"""
+MOTOR = """
+<mujoco><option timestep="0.01" gravity="0 0 0"/><worldbody><body>
+  <joint name="x" type="slide"/><geom size="0.1" mass="1"/></body></worldbody>
+<actuator><general joint="x" dyntype="integrator" actlimited="true"
+  actrange="0 0.1"/></actuator></mujoco>
+"""
+
+
+def started(integrator, num_envs=1, **options):
+    model = mujoco.MjModel.from_xml_string(BODY)
+    sim = Simulation(model, num_envs, integrator=integrator, **options)
+    sim.data.qvel[:, 3:] = torch.tensor([0.1, 3.0, 0.1], dtype=torch.float64)
+    return sim
+
+
+def angle(p, q):
+    return float(2 * torch.minimum((p - q).norm(), (p + q).norm()))
+
+
+@pytest.fixture(scope="module")
+def truth():
+    from scipy.integrate import solve_ivp
+
+    def rate(t, y):
+        w, x, y_, z, a, b, c = y
+        q = [-x * a - y_ * b - z * c, w * a + y_ * c - z * b]
+        q += [w * b - x * c + z * a, w * c + x * b - y_ * a]
+        return [*(v / 2 for v in q), -b * c, c * a, -a * b / 3]
+
+    tight = {"method": "DOP853", "rtol": 1e-13, "atol": 1e-13}
+    end = solve_ivp(rate, (0, 10), [1, 0, 0, 0, 0.1, 3, 0.1], **tight).y[:4, -1]
+    return torch.from_numpy(end)
+
+
+def test_tight_tolerances_are_met_within_900_evaluations(truth):
+    sim = started(DOP853(atol=1e-10, rtol=1e-10))
+    sim.step(100)
+    assert angle(sim.data.qpos[0, 3:], truth) <= 1e-9
+    assert int(sim.integration.stepper.evaluations[0]) <= 900
+
+
+def test_errors_follow_the_tolerance(truth):
+    found = []
+    for tolerance in (1e-5, 1e-7, 1e-9):
+        sim = started(DP54(atol=tolerance, rtol=tolerance))
+        sim.step(100)
+        found.append(angle(sim.data.qpos[0, 3:], truth))
+    assert 20 < found[0] / found[1] < 500
+    assert 20 < found[1] / found[2] < 500
+
+
+def test_time_is_kept_and_given_to_models():
+    sim = started(DP54())
+    times = []
+    sim.add_force(lambda t, sim: times.append(float(t[0])))
+    sim.step(5)
+    sim.step(5)
+    assert sim.time.item() == pytest.approx(1.0, abs=1e-14)
+    assert min(times) >= 0
+    assert max(times) <= 1.0 + 1e-12
+
+
+def test_worlds_step_on_their_own():
+    batch = started(DP54(atol=1e-8, rtol=1e-8), 3)
+    rate = torch.tensor([0.1, 1.0, 5.0], dtype=torch.float64)
+    batch.data.qvel[:, 4] = rate
+    batch.step(20)
+    accepted = batch.integration.stepper.accepted.tolist()
+    assert accepted[0] < accepted[1] < accepted[2]
+    for world in range(3):
+        alone = started(DP54(atol=1e-8, rtol=1e-8))
+        alone.data.qvel[:, 4] = rate[world]
+        alone.step(20)
+        assert torch.equal(alone.data.qpos[0], batch.data.qpos[world])
+
+
+def test_the_step_size_is_remembered_and_restored():
+    sim = started(DP54(atol=1e-8, rtol=1e-8))
+    stepper = sim.integration.stepper
+    sim.step(10)
+    snapshot = sim.snapshot()
+    before = int(stepper.evaluations[0])
+    sim.step(10)
+    remembered, end = int(stepper.evaluations[0]) - before, sim.data.qpos.clone()
+    sim.restore(snapshot)
+    before = int(stepper.evaluations[0])
+    sim.step(10)
+    assert int(stepper.evaluations[0]) - before == remembered
+    assert torch.equal(sim.data.qpos, end)
+    stepper.forget_steps(slice(None))
+    sim.restore(snapshot)
+    assert float(stepper.step_size[0]) > 0
+
+
+@pytest.mark.parametrize("on_divergence", ["raise", "mask"])
+def test_what_cannot_be_met_is_said(on_divergence):
+    options = {"on_divergence": on_divergence}
+    sim = started(DP54(atol=1e-12, rtol=1e-12, min_step=0.05), 2, **options)
+    sim.data.qvel[0] = 0.0
+    before = sim.data.qpos.clone()
+    if on_divergence == "raise":
+        with pytest.raises(IntegrationError, match=r"world 1 at t = .*'root'"):
+            sim.step(10)
+        assert torch.equal(sim.data.qpos, before)
+        assert sim.time.tolist() == [0.0, 0.0]
+    else:
+        sim.step(10)
+        assert sim.diverged.tolist() == [False, True]
+        assert torch.equal(sim.data.qpos[1], before[1])
+        assert sim.time.tolist() == [1.0, 0.0]
+
+
+def test_bad_options_are_refused():
+    for bad in (0.0, -1e-6, float("nan"), {"qpos": 0.0}):
+        with pytest.raises(InvalidInputError, match="must be a number > 0"):
+            DP54(atol=bad)
+    sim = started(DP54(rtol={"pos": 1e-6}))  # it might be a process's name
+    with pytest.raises(UnknownNameError, match="qpos"):
+        sim.step()
+    with pytest.raises(InvalidInputError, match="manifold"):
+        DP54(attitude="manifold")
+    with pytest.raises(InvalidInputError, match="embedded"):
+        Adaptive(RK4().tableau)
+    with pytest.raises(InvalidInputError, match="min_step"):
+        DP54(min_step=1.0, max_step=0.1)
+
+
+def test_limited_activations_hold_within_a_call():
+    sim = Simulation(
+        mujoco.MjModel.from_xml_string(MOTOR), 1, integrator=DP54(atol=1e-8, rtol=1e-8)
+    )
+    sim.data.ctrl[:] = 1.0
+    sim.step(100)
+    # The activation rises to 0.1 in 0.1 s and stays there.
+    assert sim.data.qvel.item() == pytest.approx(0.095, rel=0.02)
