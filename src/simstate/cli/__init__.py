@@ -9,12 +9,18 @@ import tyro
 
 from simstate.cli.check import Check
 from simstate.cli.console import report_error
+from simstate.cli.play import Play
 from simstate.cli.run import Run
+from simstate.cli.tasks import Tasks
+from simstate.cli.train import Train
 from simstate.errors import SimStateError
 
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Check, tyro.conf.subcommand("check")]
+    | Annotated[Tasks, tyro.conf.subcommand("tasks")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Play, tyro.conf.subcommand("play")]
 )
 
 
@@ -24,7 +30,7 @@ def main(args: list[str] | None = None) -> int:
         Command,  # pyright: ignore[reportArgumentType]
         args=args,
         prog="simstate",
-        description="The state layer for MuJoCo: simulate, inspect and check models.",
+        description="The state layer for MuJoCo: simulate, check and train.",
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:

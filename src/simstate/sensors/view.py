@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import mujoco
 import numpy as np
 
 from simstate.errors import InvalidInputError
@@ -28,11 +29,12 @@ def with_view(scene: SceneCfg, width: int = 320, height: int = 240) -> SceneCfg:
     built = build_scene(scene)
     name, index = next(iter(built.entities.items()))
     model, data = built.model, built.default
+    mujoco.mj_kinematics(model, data)
     geoms = [k for k in range(model.ngeom) if model.geom_bodyid[k] in index.bodies.ids]
     centres, radii = data.geom_xpos[geoms], model.geom_rbound[geoms][:, None]
     low, high = (centres - radii).min(0), (centres + radii).max(0)
     middle, size = (low + high) / 2.0, float(np.linalg.norm(high - low))
-    pos = middle + 1.5 * size * _FROM
+    pos = middle + 1.2 * size * _FROM
     body = None
     if index.base == "free":
         body = f"{name}/{index.bodies.names[0]}"

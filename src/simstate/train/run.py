@@ -19,8 +19,7 @@ import torch
 from rsl_rl.runners import OnPolicyRunner
 
 from simstate.engine import OneTorchThread
-from simstate.env import Env, TrainCfg, tasks
-from simstate.errors import InvalidInputError
+from simstate.env import Env, tasks
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
 from simstate.train.checkpoint import (
     Content,
@@ -30,24 +29,7 @@ from simstate.train.checkpoint import (
     write_checkpoint,
 )
 from simstate.train.memory import recall, remember
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunCfg:
-    """What a run is: the same settings give the same policy, bit for bit on native."""
-
-    task: str
-    train: TrainCfg
-    seed: int = 0
-    engine: str = "native"
-    device: str = "cpu"
-
-    @staticmethod
-    def of(content: Content) -> RunCfg:
-        """The settings of the run that wrote a checkpoint."""
-        settings = dict(content["run"])
-        settings["train"] = TrainCfg(**settings["train"])
-        return RunCfg(**settings)
+from simstate.train.run_cfg import RunCfg
 
 
 @dataclass(frozen=True)
@@ -73,7 +55,6 @@ class TrainingRun:
     def __init__(
         self, cfg: RunCfg, run_dir: Path, checkpoint: Content | None = None
     ) -> None:
-        _check(cfg.train)
         self.cfg = cfg
         self.run_dir = run_dir
         torch.manual_seed(cfg.seed)
@@ -204,15 +185,3 @@ def make_runner(env: Env, cfg: RunCfg, run_dir: Path | None) -> OnPolicyRunner:
 def _plain(value: Any) -> Any:
     """A deque as a list, which a checkpoint can hold."""
     return value if isinstance(value, torch.Tensor | int | float) else list(value)
-
-
-def _check(cfg: TrainCfg) -> None:
-    for name in ("num_envs", "iterations", "steps_per_env", "save_interval"):
-        value = getattr(cfg, name)
-        if value < 1:
-            raise InvalidInputError(f"{name} must be ≥ 1, got {value}.")
-    if cfg.num_envs * cfg.steps_per_env < cfg.num_mini_batches:
-        raise InvalidInputError(
-            f"{cfg.num_envs} worlds × {cfg.steps_per_env} steps are too few for "
-            f"{cfg.num_mini_batches} mini-batches: use more worlds."
-        )
