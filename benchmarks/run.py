@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import entity_data
+import env_step
 import unified_state
 
 
@@ -31,6 +32,7 @@ def main() -> None:
         entity_data.reading,
         entity_data.stepping,
         unified_state.converting,
+        env_step.stepping,
     )
     for part in parts:
         part(table, results)

@@ -28,6 +28,7 @@ from simstate.ids import (
     Values,
     as_values,
     check_finite,
+    everything,
     int_list,
     select,
 )
@@ -89,6 +90,11 @@ class Simulation:
             self._default_row = self._row_of(built.default)
             self.default_fields = self._fields_of(self._default_row[0])
             """The state fields at reset, of one world, without leading dimension."""
+        self._last_selection: tuple[Tensor | None, int, Selection] = (
+            None,
+            0,
+            everything(num_envs),
+        )
         self.divergence: Divergence | None = None
         """What diverged in the last step; None: nothing did."""
         self.fresh = Freshness(self.engine, freshness)
@@ -101,7 +107,7 @@ class Simulation:
         )
         self._camera_cfgs = built.cameras
         self._cameras: SceneCameras | None = None
-        self.reset()
+        self._write_first_state()
         self.forward()
 
     @property
@@ -146,6 +152,11 @@ class Simulation:
 
     def write_rows(self, state: Tensor, rows: Selection) -> None:
         """Write rows of the state, unchecked, into its fields."""
+        if self.engine.state_is_live:
+            self.fresh.observe()
+            self.engine.state[rows.index] = state
+            self.fresh.written("sim.state", rows)
+            return
         for name, columns in self.engine.columns.items():
             shape = self.engine.field_shape(name)[1:]
             part = state[:, columns].reshape(state.shape[0], *shape)
@@ -184,13 +195,14 @@ class Simulation:
         rows = self.select_envs(env_ids)
         if not rows.count:
             return
-        for entity in self.scene.values():
-            entity.check_defaults(rows.index)
-        self.write_state(self._default_row, rows.index)
+        changed = [entity for entity in self.scene.values() if entity.defaults_changed]
+        for entity in changed:
+            entity.check_defaults(env_ids)
+        self.write_rows(self._default_row, rows)
         if self._some_diverged:
             self.mark_diverged(torch.zeros_like(self.diverged[rows.index]), rows)
-        for entity in self.scene.values():
-            entity.write_defaults_to_sim(rows.index)
+        for entity in changed:
+            entity.write_defaults_to_sim(env_ids)
 
     def get_states(
         self,
@@ -291,7 +303,22 @@ class Simulation:
 
     def select_envs(self, env_ids: Ids) -> Selection:
         """The validated selection of worlds that `env_ids` makes."""
-        return select(env_ids, self.num_envs, "env", self.device)
+        # The writes of a reset are all for the same worlds, given as the same tensor.
+        if not isinstance(env_ids, Tensor) or env_ids.is_inference():
+            return select(env_ids, self.num_envs, "env", self.device)
+        known, version, rows = self._last_selection
+        if env_ids is not known or env_ids._version != version:
+            rows = select(env_ids, self.num_envs, "env", self.device)
+            self._last_selection = (env_ids, env_ids._version, rows)
+        return rows
+
+    def _write_first_state(self) -> None:
+        """Write the entities' defaults, and keep what they make of the state."""
+        everywhere = everything(self.num_envs)
+        self.write_rows(self._default_row, everywhere)
+        for entity in self.scene.values():
+            entity.write_defaults_to_sim()
+        self._default_row = self.state[:1].clone()
 
     def _alive(self) -> Tensor | None:
         """The ids of the worlds that have not diverged; None if that is all of them."""

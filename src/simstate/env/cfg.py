@@ -175,4 +175,6 @@ def _check_kind(where: str, value: object, kind: type) -> None:
 
 
 def _is_whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and value is not True and value >= least
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return value >= least

@@ -72,9 +72,7 @@ class Command(ABC):
 
     def draw(self, env_ids: Tensor) -> None:
         """Draw the command of these worlds anew."""
-        self.time_left[env_ids] = self._uniform(env_ids, self._resampling_time_s).to(
-            torch.float32
-        )
+        self.time_left[env_ids] = self._uniform(env_ids, self._resampling_time_s)[:, 0]
         self._draw(env_ids)
         self._follow(env_ids)
 
@@ -103,9 +101,13 @@ class Command(ABC):
         """Bring what depends on the robot's state up to date in these worlds."""
         del rows  # here nothing does
 
-    def _uniform(self, env_ids: Tensor, span: Range) -> Tensor:
-        """A number for each of these worlds; shape (n,)."""
-        return self.env.rng.uniform(env_ids, 1, *span)[:, 0]
+    def _uniform(self, env_ids: Tensor, *spans: Range) -> Tensor:
+        """A number of each range for these worlds, float32; shape (n, ranges)."""
+        low, high = torch.tensor(
+            spans, dtype=torch.float64, device=env_ids.device
+        ).unbind(1)
+        drawn = self.env.rng.uniform(env_ids, len(spans), low, high)
+        return drawn.to(torch.float32)
 
 
 @dataclass(kw_only=True)
@@ -164,17 +166,15 @@ class VelocityCommand(Command):
 
     def _draw(self, env_ids: Tensor) -> None:
         cfg = self.cfg
-        spans = (self.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z)
-        drawn = [self._uniform(env_ids, span) for span in spans]
-        self._command[env_ids] = torch.stack(drawn, dim=-1).to(torch.float32)
         chance = (0.0, 1.0)
-        self.is_standing[env_ids] = self._uniform(env_ids, chance) < cfg.standing_share
+        velocity = (self.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z)
+        spans = (*velocity, chance, cfg.heading or chance, chance)
+        drawn = self._uniform(env_ids, *spans)
+        self._command[env_ids] = drawn[:, :3]
+        self.is_standing[env_ids] = drawn[:, 3] < cfg.standing_share
         if cfg.heading is not None:
-            heading = self._uniform(env_ids, cfg.heading).to(torch.float32)
-            self.heading[env_ids] = heading
-            self.follows_heading[env_ids] = (
-                self._uniform(env_ids, chance) < cfg.heading_share
-            )
+            self.heading[env_ids] = drawn[:, 4]
+            self.follows_heading[env_ids] = drawn[:, 5] < cfg.heading_share
 
     def _follow(self, rows: Index) -> None:
         command = self._command[rows]
@@ -224,9 +224,9 @@ class PointCommand(Command):
         return self._command - self.entity.data.site_pos_w[:, self.site]
 
     def _draw(self, env_ids: Tensor) -> None:
-        spans = (self.cfg.x, self.cfg.y, self.cfg.z)
-        drawn = [self._uniform(env_ids, span) for span in spans]
-        self._command[env_ids] = torch.stack(drawn, dim=-1).to(torch.float32)
+        self._command[env_ids] = self._uniform(
+            env_ids, self.cfg.x, self.cfg.y, self.cfg.z
+        )
 
 
 @dataclass(kw_only=True)
@@ -313,8 +313,7 @@ class HeadingCommand(Command):
         return wrapped(self._command - self.entity.data.heading_w[:, None])
 
     def _draw(self, env_ids: Tensor) -> None:
-        drawn = self._uniform(env_ids, self.cfg.heading).to(torch.float32)
-        self._command[env_ids] = drawn[:, None]
+        self._command[env_ids] = self._uniform(env_ids, self.cfg.heading)
 
 
 def wrapped(angle: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from simstate.env.commands import Command
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
-from simstate.env.observation_groups import ObservationGroup
+from simstate.env.observation_groups import Computed, ObservationGroup
 from simstate.env.random import WorldRandom, check_seed
 from simstate.env.reward_sum import RewardSum
 from simstate.env.terms import Term
@@ -80,10 +80,10 @@ class Env:
         """The environment steps of a full episode."""
         self.common_step_counter = 0
         """How often `step` was called."""
-        self.rng = WorldRandom(self.num_envs, seed, self.device)
-        """The worlds' random numbers; terms draw from it."""
         # Buffers are written to later on, which inference mode would forbid.
         with torch.inference_mode(False), OneTorchThread():
+            self.rng = WorldRandom(self.num_envs, seed, self.device)
+            """The worlds' random numbers; terms draw from it."""
             self._make_buffers()
             self._make_terms()
             self._begin(self.all_ids)
@@ -224,6 +224,13 @@ class Env:
         """Worlds whose time was up in the last step; bool, (num_envs,)."""
         return self.ends.truncated
 
+    def phase(self, period_s: float) -> Tensor:
+        """How far a clock that runs with the episode is within a period, in [0, 1).
+
+        Shape (num_envs,).
+        """
+        return (self._episode_length * (self.step_dt / period_s)) % 1.0
+
     def close(self) -> None:
         """Nothing is open: worlds are memory, which goes with the environment."""
 
@@ -287,8 +294,13 @@ class Env:
 
     def _observed(self) -> Observations:
         """What all worlds see now."""
+        return self._computed(slice(0, self.num_envs), restart=False)
+
+    def _computed(self, rows: Index, restart: bool) -> Observations:
+        """What some worlds see now, by group."""
+        values_of: Computed = {}
         return {
-            group.name: group.compute(self, slice(0, self.num_envs), restart=False)
+            group.name: group.compute(self, rows, restart, values_of)
             for group in self._groups
         }
 
@@ -314,7 +326,6 @@ class Env:
         self, env_ids: Tensor, init_states: Sequence[Any] | TensorState | None = None
     ) -> None:
         """Reset these worlds and observe them; the others are not touched."""
-        rows: Index = env_ids
         self.sim.reset(env_ids)
         self.events.reset(self, env_ids)
         if init_states is not None:
@@ -325,10 +336,7 @@ class Env:
         self.rewards.reset(env_ids)
         for command in self.commands.values():
             command.reset(env_ids)
-        fresh = {
-            group.name: group.compute(self, rows, restart=True)
-            for group in self._groups
-        }
+        fresh = self._computed(env_ids, restart=True)
         if env_ids.numel() == self.num_envs:
             self.observations = fresh
             return

@@ -45,7 +45,8 @@ def reset_root_state(
     pose = _drawn(env, env_ids, pose_range).to(state.dtype)
     state[:, :3] += pose[:, :3]
     state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
-    state[:, 7:] += _drawn(env, env_ids, velocity_range).to(state.dtype)
+    if velocity_range:
+        state[:, 7:] += _drawn(env, env_ids, velocity_range).to(state.dtype)
     entity.write_root_state_to_sim(state, env_ids)
 
 

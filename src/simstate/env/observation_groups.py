@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from simstate.env.env import Env
 
 
+Computed = dict[Hashable, Tensor]
+"""What functions have returned for some worlds, by function and parameters."""
+
+
 class ObservationGroup:
     """The terms of one group, computed together into one float32 tensor."""
 
@@ -32,12 +37,15 @@ class ObservationGroup:
             for key, term in cfg.terms.items()
         ]
 
-    def compute(self, env: Env, rows: Index, restart: bool) -> Tensor:
+    def compute(
+        self, env: Env, rows: Index, restart: bool, values_of: Computed
+    ) -> Tensor:
         """The observations of some worlds, float32; shape (n, k).
 
-        `restart` says that these worlds have just been reset.
+        `restart` says that these worlds have just been reset; `values_of` has what
+        other groups have computed of the same state.
         """
-        parts = [term.compute(env, rows, restart) for term in self.terms]
+        parts = [term.compute(env, rows, restart, values_of) for term in self.terms]
         values = torch.cat(parts, dim=1)
         bad = excuse(values, env.sim.diverged[rows, None])
         if bad is not None:
@@ -73,6 +81,8 @@ class ObservationTerm(Term):
     ) -> None:
         super().__init__("observation", name, cfg, shipped, env.scene)
         self.name = name.rpartition("/")[2]
+        self.key = _key(self)
+        """Terms with the same key have the same value in the same state."""
         self.noise = cfg.noise if noise else None
         self.clip = cfg.clip
         self.scale: float | Tensor | None = None
@@ -88,9 +98,14 @@ class ObservationTerm(Term):
         self._lag: Tensor | None = None
         """By how many steps each world sees it late; shape (num_envs,)."""
 
-    def compute(self, env: Env, rows: Index, restart: bool) -> Tensor:
+    def compute(
+        self, env: Env, rows: Index, restart: bool, values_of: Computed
+    ) -> Tensor:
         """The term in some worlds, float32, with all that is done to it; (n, k)."""
-        value = self.tensor(env, 2)[rows].to(torch.float32)
+        value = values_of.get(self.key)
+        if value is None:
+            value = self.tensor(env, 2)[rows].to(torch.float32)
+            values_of[self.key] = value
         if self.noise is not None:
             noise = self.noise.draw(env.rng, rows, value.shape[1])
             value = value + noise.to(torch.float32)
@@ -166,3 +181,13 @@ class ObservationTerm(Term):
                 f"The {self.label} has {self.scale.shape[0]} scales for "
                 f"{value.shape[1]} numbers: give one for each, or a single one."
             )
+
+
+def _key(term: Term) -> Hashable:
+    """What tells a term's value from another's: the function and its parameters."""
+    key = (term.function, tuple(term.params.items()))
+    try:
+        hash(key)
+    except TypeError:  # a list or the like: it is not shared
+        return object()
+    return key

@@ -77,7 +77,8 @@ def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return position[:, asset_cfg.site_ids].flatten(1)
 
 
-def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg) -> list[str]:
+def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> list[str]:
+    del params
     entity = env.scene[asset_cfg.name]
     names: list[str] = []
     for name in asset_cfg.names_of("sensor"):
@@ -130,10 +131,5 @@ def command_offset(env: Env, command_name: str) -> Tensor:
 @columns(fixed_columns("cos", "sin"))
 def phase(env: Env, period_s: float) -> Tensor:
     """Cosine and sine of a clock that runs with the episode; (num_envs, 2)."""
-    angle = gait_phase(env, period_s) * (2.0 * torch.pi)
+    angle = env.phase(period_s) * (2.0 * torch.pi)
     return torch.stack([angle.cos(), angle.sin()], dim=-1)
-
-
-def gait_phase(env: Env, period_s: float) -> Tensor:
-    """How far the clock of a gait is within its period, in [0, 1); (num_envs,)."""
-    return (env.episode_length_buf * (env.step_dt / period_s)) % 1.0

@@ -8,11 +8,16 @@ The generator is SplitMix64 (Steele, Lea and Flood, 2014): the k-th number of a 
 that starts at s is mix(s + k·γ), so all worlds draw at once.
 """
 
+# Torch's signature of from_numpy is incomplete.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,6 +44,7 @@ class WorldRandom:
         self._start = torch.zeros_like(self._worlds)
         self._drawn = torch.zeros_like(self._worlds)
         """How many numbers each world has drawn since it was seeded."""
+        self._on_host = device.type == "cpu"
         self.seed(seed)
 
     def seed(self, seed: int, rows: Index = slice(None)) -> None:
@@ -49,11 +55,14 @@ class WorldRandom:
 
     def bits(self, rows: Index, columns: int) -> Tensor:
         """64 random bits each, as signed integers; shape (n, columns)."""
-        drawn = self._drawn[rows]
-        first = self._start[rows] + drawn * _GAMMA
-        self._drawn[rows] = drawn + columns
-        steps = torch.arange(1, columns + 1, device=first.device) * _GAMMA
-        return _mix(first[:, None] + steps)
+        if not self._on_host:
+            steps = torch.arange(1, columns + 1, device=self._start.device)
+            return _drawn_bits(self._start, self._drawn, rows, columns, steps)
+        # NumPy's calls cost less than torch's, and there are many for few numbers.
+        index = rows.numpy() if isinstance(rows, Tensor) else rows
+        start, drawn = self._start.numpy(), self._drawn.numpy()
+        steps = np.arange(1, columns + 1)
+        return torch.from_numpy(_drawn_bits(start, drawn, index, columns, steps))
 
     def uniform(
         self,
@@ -63,8 +72,8 @@ class WorldRandom:
         high: float | Tensor = 1.0,
     ) -> Tensor:
         """Numbers spread evenly over [low, high), float64; shape (n, columns)."""
-        unit = _shifted(self.bits(rows, columns), 11).to(torch.float64) * 2.0**-53
-        return low + (high - low) * unit
+        unit = _shifted(self.bits(rows, columns), 11).to(torch.float64)
+        return unit.mul_((high - low) * 2.0**-53).add_(low)
 
     def normal(self, rows: Index, columns: int) -> Tensor:
         """Numbers of a standard normal distribution, float64; shape (n, columns)."""
@@ -84,13 +93,20 @@ def check_seed(seed: object) -> int:
     return number
 
 
-def _shifted(bits: Tensor, by: int) -> Tensor:
-    """The bits moved to the right, with zeros coming in."""
-    return (bits >> by) & ((1 << (64 - by)) - 1)
+def _drawn_bits(start: Any, drawn: Any, rows: Any, columns: int, steps: Any) -> Any:
+    """The next numbers of some streams, which advance; arrays or tensors alike."""
+    before = drawn[rows]
+    drawn[rows] = before + columns
+    return _mix((start[rows] + before * _GAMMA)[:, None] + steps * _GAMMA)
 
 
-def _mix(bits: Tensor) -> Tensor:
+def _mix(bits: Any) -> Any:
     """SplitMix64's finaliser: every bit of the result depends on every bit given."""
     bits = (bits ^ _shifted(bits, 30)) * _FIRST
     bits = (bits ^ _shifted(bits, 27)) * _SECOND
     return bits ^ _shifted(bits, 31)
+
+
+def _shifted(bits: Any, by: int) -> Any:
+    """The bits moved to the right, with zeros coming in."""
+    return (bits >> by) & ((1 << (64 - by)) - 1)

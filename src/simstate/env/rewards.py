@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg
-from simstate.env.observations import ROBOT, gait_phase, sensors
+from simstate.env.observations import ROBOT, sensors
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -153,7 +153,7 @@ def gait(
     """
     touching = sensors(env, asset_cfg) > threshold
     shift = torch.tensor(offsets, device=touching.device)
-    standing = (gait_phase(env, period_s)[:, None] + shift) % 1.0 < stance
+    standing = (env.phase(period_s)[:, None] + shift) % 1.0 < stance
     at_rest = (env.commands[command_name].command == 0.0).all(-1)
     standing = standing | at_rest[:, None]
     return (touching == standing).to(torch.float32).mean(-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +14,13 @@ from torch import Tensor
 from simstate.entity import SceneEntities
 from simstate.env.cfg import TermCfg
 from simstate.env.entity_cfg import SceneEntityCfg
-from simstate.errors import InvalidInputError, ShapeError, SimStateError, unknown_name
+from simstate.errors import (
+    InvalidInputError,
+    ShapeError,
+    SimStateError,
+    listed,
+    unknown_name,
+)
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -103,9 +110,9 @@ def excuse(values: Tensor, diverged: Tensor) -> Tensor | None:
     None: nothing is. Where a world diverged even its last good state may have
     accelerations that are not finite. `diverged` fits `values` by broadcasting.
     """
-    finite = torch.isfinite(values)
-    if bool(finite.all()):
+    if math.isfinite(float(values.sum())):  # one pass: a bad number would show
         return None
+    finite = torch.isfinite(values)
     values.masked_fill_(~finite & diverged, 0.0)
     bad = ~torch.isfinite(values)
     return bad if bool(bad.any()) else None
@@ -146,12 +153,16 @@ def _resolved(
 ) -> dict[str, Any]:
     """The parameters by name, defaults included, with entities resolved to ids."""
     signature = inspect.signature(function)
+    takes = list(signature.parameters)[leading:]
+    open_ended = any(p.kind == p.VAR_KEYWORD for p in signature.parameters.values())
+    for name in params:
+        if name not in takes and not open_ended:
+            raise unknown_name(f"parameter of the {label}:", name, takes)
     try:
         bound = signature.bind(*[None] * leading, **params)
     except TypeError as error:
         raise InvalidInputError(
-            f"The {label} does not fit its function: {error}. It takes "
-            f"{_takes(signature, leading)}."
+            f"The {label} does not fit its function: {error}. It takes {listed(takes)}."
         ) from error
     bound.apply_defaults()
     given = dict(list(bound.arguments.items())[leading:])
@@ -165,9 +176,3 @@ def _resolved(
         }
     except SimStateError as error:
         raise type(error)(f"In the {label}: {error}") from error
-
-
-def _takes(signature: inspect.Signature, leading: int) -> str:
-    """The names of the parameters that a term's function takes, in words."""
-    names = list(signature.parameters)[leading:]
-    return ", ".join(names) if names else "no parameters"
