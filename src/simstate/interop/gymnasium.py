@@ -113,9 +113,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         self._ended[mask] = False
         return self._told(self.env.observations), self._info(mask)
 
-    def step(
-        self, actions: Array
-    ) -> tuple[Observation, Array, Array, Array, Info]:
+    def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
         """Apply an action in each world; observation, reward, ends and infos."""
         if self._mode is AutoresetMode.DISABLED and self._ended.any():
             raise InvalidInputError(

@@ -1,8 +1,8 @@
 """rsl-rl's VecEnv on an Env, and its configuration from a TrainCfg.
 
-    env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024)
-    cfg = runner_cfg(tasks.make_train_cfg("Quadruped-Velocity"), env)
-    OnPolicyRunner(RslRlVecEnv(env), cfg, log_dir="runs/mine").learn(400)
+env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024)
+cfg = runner_cfg(tasks.make_train_cfg("Quadruped-Velocity"), env)
+OnPolicyRunner(RslRlVecEnv(env), cfg, log_dir="runs/mine").learn(400)
 """
 
 # rsl-rl comes without type information.

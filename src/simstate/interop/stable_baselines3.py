@@ -1,7 +1,7 @@
 """Stable-Baselines3's VecEnv on the tasks.
 
-    envs = StableBaselines3VecEnv("Cartpole-Balance", num_envs=64)
-    PPO("MlpPolicy", envs).learn(100_000)
+envs = StableBaselines3VecEnv("Cartpole-Balance", num_envs=64)
+PPO("MlpPolicy", envs).learn(100_000)
 """
 
 from __future__ import annotations
@@ -101,14 +101,19 @@ class StableBaselines3VecEnv(VecEnv):
         return [result] * self.num_envs
 
     def env_is_wrapped(
-        self, wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]], indices: Indices = None
+        self,
+        wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
+        indices: Indices = None,
     ) -> list[bool]:
         """No world has a wrapper of its own."""
         del wrapper_class
         return [False for _ in self._get_indices(indices)]
 
     def _check_all(self, indices: Indices, what: str) -> None:
-        if indices is not None and len(list(self._get_indices(indices))) < self.num_envs:
+        if (
+            indices is not None
+            and len(list(self._get_indices(indices))) < self.num_envs
+        ):
             raise InvalidInputError(
                 f"{what} is for all worlds at once, which are one environment; got "
                 f"indices={indices!r}."

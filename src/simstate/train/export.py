@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import logging
+import warnings
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,9 @@ def _gains(env: Env, term: JointAction) -> tuple[list[float], list[float]]:
     """Stiffness and damping that the actuator of each joint has at the joint."""
     model = env.sim.model
     inputs: TargetInputs = getattr(term.entity.index, f"{term.cfg.kind}_inputs")
-    row_of = {term.entity.joint_names[joint]: k for k, joint in enumerate(inputs.joints)}
+    row_of = {
+        term.entity.joint_names[joint]: k for k, joint in enumerate(inputs.joints)
+    }
     rows = [row_of[name] for name in term.names]
     gear = model.actuator_gear[[inputs.outputs[k] for k in rows], 0]
     bias = model.actuator_biasprm[[inputs.actuators[k] for k in rows]]
@@ -108,7 +111,8 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
             yield
     finally:
         logger.setLevel(level)

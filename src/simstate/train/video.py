@@ -68,7 +68,11 @@ def _write_mp4(path: Path, frames: list[Frame], fps: float) -> None:
 
     height, width, _ = frames[0].shape
     writer = imageio_ffmpeg.write_frames(  # pyright: ignore[reportUnknownMemberType]
-        str(path), (width, height), fps=fps, macro_block_size=2, ffmpeg_log_level="error"
+        str(path),
+        (width, height),
+        fps=fps,
+        macro_block_size=2,
+        ffmpeg_log_level="error",
     )
     writer.send(None)
     for frame in frames:
