@@ -135,6 +135,12 @@ def test_a_reset_of_some_worlds_leaves_the_rest_bit_identical(make_env, given, e
     assert not same(left, right, [1, 3])
 
 
+def test_all_worlds_can_be_reset_in_any_order(make_env):
+    first, second = make_env(3, seed=2), make_env(3, seed=2)
+    seen, _ = first.reset(env_ids=[2, 0, 1])
+    assert torch.equal(seen["policy"], second.reset()[0]["policy"])
+
+
 def test_a_seed_alone_decides_what_follows_a_reset(make_env, given):
     startup = {
         "mass": EventTermCfg(
@@ -353,6 +359,11 @@ def test_bad_states_leave_the_environment_as_it_was(make_env, given):
             "nan for joints/knee in world 1",
         ),
         (torch.full((3, 2), float("inf")), InvalidInputError, "inf for joints/hip"),
+        (
+            torch.full((3, 2), 1e300, dtype=torch.float64),
+            InvalidInputError,
+            "inf for joints/hip",
+        ),
     ],
 )
 def test_bad_actions_change_nothing(make_env, wrong, error, message):

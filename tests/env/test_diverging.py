@@ -92,6 +92,15 @@ def test_snapshots_are_capped_and_counted_on(make_env, given, tmp_path):
     assert len(list(tmp_path.glob("*_after.npz"))) == 2
 
 
+def test_snapshots_of_an_earlier_run_are_kept(make_env, given, tmp_path):
+    for _ in range(2):
+        env = make_env(2, divergence_dump_dir=tmp_path)
+        explode(env, [1])
+        env.step(given(env, 1)[0])
+    names = sorted(path.name for path in tmp_path.glob("*_before.npz"))
+    assert names == ["diverged_1_world_1_before.npz", "diverged_2_world_1_before.npz"]
+
+
 def test_no_folder_no_files(make_env, given, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     env = make_env(2)

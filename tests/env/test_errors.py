@@ -15,6 +15,7 @@ from simstate.env import (
     RewardTermCfg,
     SceneEntityCfg,
     TerminationTermCfg,
+    events,
     observations,
     rewards,
     tasks,
@@ -112,6 +113,15 @@ def test_functions_and_parameters_that_do_not_exist(make_env):
         )
 
 
+def test_an_error_inside_a_term_says_in_which(make_env):
+    term = EventTermCfg(
+        events.randomize_mass, params={"mass_range": (-2, -1)}, mode="startup"
+    )
+    with pytest.raises(InvalidInputError) as raised:
+        make_env(events={"mine": term})
+    assert raised.value.__notes__ == ["It was raised in the event term 'mine'."]
+
+
 def test_names_that_match_nothing(make_env):
     def seen(**names: object) -> dict[str, ObservationGroupCfg]:
         params = {"asset_cfg": SceneEntityCfg(**names)}
@@ -155,6 +165,8 @@ def test_bad_options_of_an_observation(make_env, options, message):
         ({"decimation": 1.5}, "decimation"),
         ({"decimation": True}, "decimation"),
         ({"episode_length_s": 0.0}, "episode_length_s"),
+        ({"episode_length_s": 0.005}, r"less than the 0\.02 s of one step"),
+        ({"divergence_dump_dir": "/dev/null/no"}, "divergence_dump_dir"),
         ({"episode_length_s": float("nan")}, "episode_length_s"),
         ({"max_divergence_dumps": -1}, "max_divergence_dumps"),
         ({"observations": {}}, "observations is empty"),

@@ -51,15 +51,13 @@ class Command(ABC):
         self.env = env
         self.entity = env.scene[cfg.asset_name]
         self._resampling_time_s = cfg.resampling_time_s
+        shape = (env.num_envs, len(self.names))
+        self.command = torch.zeros(shape, device=env.device)
+        """What is asked for now, by `names`; float32, shape (num_envs, columns)."""
         self.time_left = torch.zeros(env.num_envs, device=env.device)
         """Until the next draw [s]; shape (num_envs,)."""
         self.error_sum = torch.zeros(env.num_envs, device=env.device)
         """The error, summed over the steps of the episode; shape (num_envs,)."""
-
-    @property
-    @abstractmethod
-    def command(self) -> Tensor:
-        """What is asked for now; shape (num_envs, columns)."""
 
     @property
     @abstractmethod
@@ -142,7 +140,6 @@ class VelocityCommand(Command):
     def __init__(self, name: str, cfg: VelocityCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self._command = torch.zeros(env.num_envs, 3, device=env.device)
         self.heading = torch.zeros(env.num_envs, device=env.device)
         """The heading to turn to, where one is followed [rad]; (num_envs,)."""
         self.follows_heading = torch.zeros_like(self.heading, dtype=torch.bool)
@@ -152,17 +149,12 @@ class VelocityCommand(Command):
         """The range that forward velocities are drawn from now [m/s]."""
 
     @property
-    def command(self) -> Tensor:
-        """Velocity x, y [m/s] and yaw rate [rad/s], root link's axes; (num_envs, 3)."""
-        return self._command
-
-    @property
     def offset(self) -> Tensor:
         """Velocity in x and y that is missing, root link's axes [m/s]; (num_envs, 2).
 
         The yaw rate is no part of it: it has another unit.
         """
-        return self._command[:, :2] - self.entity.data.root_link_lin_vel_b[:, :2]
+        return self.command[:, :2] - self.entity.data.root_link_lin_vel_b[:, :2]
 
     def _draw(self, env_ids: Tensor) -> None:
         cfg = self.cfg
@@ -170,14 +162,14 @@ class VelocityCommand(Command):
         velocity = (self.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z)
         spans = (*velocity, chance, cfg.heading or chance, chance)
         drawn = self._uniform(env_ids, *spans)
-        self._command[env_ids] = drawn[:, :3]
+        self.command[env_ids] = drawn[:, :3]
         self.is_standing[env_ids] = drawn[:, 3] < cfg.standing_share
         if cfg.heading is not None:
             self.heading[env_ids] = drawn[:, 4]
             self.follows_heading[env_ids] = drawn[:, 5] < cfg.heading_share
 
     def _follow(self, rows: Index) -> None:
-        command = self._command[rows]
+        command = self.command[rows]
         if self.cfg.heading is not None:
             now = self.entity.data.heading_w[rows].to(torch.float32)
             off = wrapped(self.heading[rows] - now)
@@ -185,7 +177,7 @@ class VelocityCommand(Command):
             turned = torch.where(self.follows_heading[rows], rate, command[:, 2])
             command = torch.cat([command[:, :2], turned[:, None]], dim=1)
         standing = self.is_standing[rows][:, None]
-        self._command[rows] = command.masked_fill(standing, 0.0)
+        self.command[rows] = command.masked_fill(standing, 0.0)
 
 
 @dataclass(kw_only=True)
@@ -211,20 +203,14 @@ class PointCommand(Command):
         super().__init__(name, cfg, env)
         self.cfg = cfg
         (self.site,), _ = self.entity.find_sites([cfg.site_name])
-        self._command = torch.zeros(env.num_envs, 3, device=env.device)
-
-    @property
-    def command(self) -> Tensor:
-        """The point, world axes [m]; shape (num_envs, 3)."""
-        return self._command
 
     @property
     def offset(self) -> Tensor:
         """The way from the site to the point, world axes [m]; shape (num_envs, 3)."""
-        return self._command - self.entity.data.site_pos_w[:, self.site]
+        return self.command - self.entity.data.site_pos_w[:, self.site]
 
     def _draw(self, env_ids: Tensor) -> None:
-        self._command[env_ids] = self._uniform(
+        self.command[env_ids] = self._uniform(
             env_ids, self.cfg.x, self.cfg.y, self.cfg.z
         )
 
@@ -244,26 +230,20 @@ class AttitudeCommandCfg(CommandCfg):
 
 
 class AttitudeCommand(Command):
-    """An attitude of the root link, quaternion wxyz."""
+    """An attitude of the root link, quaternion wxyz, body to world."""
 
     names = ("w", "x", "y", "z")
 
     def __init__(self, name: str, cfg: AttitudeCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self._command = torch.zeros(env.num_envs, 4, device=env.device)
-        self._command[:, 0] = 1.0
-
-    @property
-    def command(self) -> Tensor:
-        """The attitude, quaternion wxyz, body to world; shape (num_envs, 4)."""
-        return self._command
+        self.command[:, 0] = 1.0
 
     @property
     def offset(self) -> Tensor:
         """The turn that is left, root link's axes [rad]; shape (num_envs, 3)."""
         now = quaternion.conjugate(self.entity.data.root_link_quat_w)
-        left = quaternion.multiply(now, self._command.to(now.dtype))
+        left = quaternion.multiply(now, self.command.to(now.dtype))
         return quaternion.to_rotation_vector(left)
 
     def _draw(self, env_ids: Tensor) -> None:
@@ -277,7 +257,7 @@ class AttitudeCommand(Command):
         turn = quaternion.from_rotation_vector(axis / norm(axis) * angle)
         start = self.entity.data.default_root_state[env_ids, 3:7].to(turn.dtype)
         target = quaternion.multiply(turn, start)
-        self._command[env_ids] = target.to(torch.float32)
+        self.command[env_ids] = target.to(torch.float32)
 
 
 @dataclass(kw_only=True)
@@ -293,27 +273,21 @@ class HeadingCommandCfg(CommandCfg):
 
 
 class HeadingCommand(Command):
-    """A heading for the root link [rad]."""
+    """A heading for the root link, as `heading_w` [rad]."""
 
     names = ("heading",)
 
     def __init__(self, name: str, cfg: HeadingCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self._command = torch.zeros(env.num_envs, 1, device=env.device)
-
-    @property
-    def command(self) -> Tensor:
-        """The heading, as `heading_w` [rad]; shape (num_envs, 1)."""
-        return self._command
 
     @property
     def offset(self) -> Tensor:
         """The turn that is left, in [−π, π) [rad]; shape (num_envs, 1)."""
-        return wrapped(self._command - self.entity.data.heading_w[:, None])
+        return wrapped(self.command - self.entity.data.heading_w[:, None])
 
     def _draw(self, env_ids: Tensor) -> None:
-        self._command[env_ids] = self._uniform(env_ids, self.cfg.heading)
+        self.command[env_ids] = self._uniform(env_ids, self.cfg.heading)
 
 
 def wrapped(angle: Tensor) -> Tensor:

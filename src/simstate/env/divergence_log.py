@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from simstate.errors import InvalidInputError
 from simstate.simulation import Simulation
 
 
@@ -25,8 +26,12 @@ class DivergenceLog:
         """How many times a world has diverged."""
         self.paths: list[Path] = []
         """The snapshots from before that were written."""
-        self._folder = None if folder is None else Path(folder)
+        self._folder = None if folder is None else _made(Path(folder))
         self._most = most
+        self._earlier = 0
+        """Snapshots of earlier runs in the folder, whose numbers are taken."""
+        if self._folder is not None:
+            self._earlier = len(list(self._folder.glob("diverged_*_before.npz")))
 
     def note(self) -> None:
         """Take note of the worlds that diverged in the last step."""
@@ -39,14 +44,25 @@ class DivergenceLog:
                 self._save(self._folder, world, after)
 
     def _save(self, folder: Path, world: int, after: Tensor) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         now = self.sim.snapshot([world])
         # It had not diverged when the step began.
         before = dataclasses.replace(now, diverged=torch.zeros_like(now.diverged))
-        stem = f"diverged_{self.count}_world_{world}"
+        number = self._earlier + len(self.paths) + 1
+        stem = f"diverged_{number}_world_{world}"
         path = folder / f"{stem}_before.npz"
         before.save(path)
         dataclasses.replace(now, state=after[None].cpu()).save(
             folder / f"{stem}_after.npz"
         )
         self.paths.append(path)
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is there from now on."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"divergence_dump_dir {str(folder)!r} cannot be made: {error}."
+        ) from error
+    return folder

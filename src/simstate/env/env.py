@@ -69,15 +69,18 @@ class Env:
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
-        self.sim = Simulation(
-            cfg.scene, num_envs, engine, device, on_divergence="mask", seed=seed
-        )
+        self.sim = Simulation(cfg.scene, num_envs, engine, device, on_divergence="mask")
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
         """The time of one environment step [s]."""
         self.max_episode_length = round(cfg.episode_length_s / self.step_dt)
         """The environment steps of a full episode."""
+        if self.max_episode_length < 1:
+            raise InvalidInputError(
+                f"episode_length_s is {cfg.episode_length_s}, less than the "
+                f"{self.step_dt:g} s of one step (decimation × timestep)."
+            )
         self.common_step_counter = 0
         """How often `step` was called."""
         # Buffers are written to later on, which inference mode would forbid.
@@ -86,6 +89,7 @@ class Env:
             """The worlds' random numbers; terms draw from it."""
             self._make_buffers()
             self._make_terms()
+            self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
         self.observation_dims: dict[str, int] = {
             name: values.shape[1] for name, values in self.observations.items()
@@ -268,6 +272,7 @@ class Env:
         self.ends = EpisodeEnd(self, cfg.terminations, terminations)
         """The termination terms, and which of them ended what."""
         self.events = EventSchedule(self, cfg.events, events)
+        """The events, and when each is due."""
         self.divergence = DivergenceLog(
             self.sim, cfg.divergence_dump_dir, cfg.max_divergence_dumps
         )
@@ -280,7 +285,6 @@ class Env:
             ObservationGroup(self, name, group, observations)
             for name, group in cfg.observations.items()
         ]
-        self.events.startup(self, self.all_ids)
 
     def _apply(self, action: Tensor) -> None:
         """Remember the action, and let each term write its part of it."""
@@ -337,15 +341,13 @@ class Env:
         for command in self.commands.values():
             command.reset(env_ids)
         fresh = self._computed(env_ids, restart=True)
-        if env_ids.numel() == self.num_envs:
-            self.observations = fresh
-            return
         # A copy: what was handed out before stays as it was.
-        self.observations = {
-            name: old.clone() for name, old in self.observations.items()
-        }
+        seen = {name: old.clone() for name, old in self.observations.items()}
         for name, values in fresh.items():
-            self.observations[name][env_ids] = values
+            if name not in seen:  # the first time: all worlds
+                seen[name] = torch.empty_like(values)
+            seen[name][env_ids] = values
+        self.observations = seen
 
     def _check_states(self, states: Sequence[Any] | TensorState, ids: Tensor) -> None:
         """Raise unless the states can be written, while nothing has changed yet."""
@@ -372,14 +374,14 @@ class Env:
                 f"action must be floating point on {self.device}, got {action.dtype} "
                 f"on {action.device}. Nothing was done."
             )
-        action = action.detach()
+        action = action.detach().to(torch.float32)
         if not bool(torch.isfinite(action).all()):
             world, column = (int(i) for i in (~action.isfinite()).nonzero()[0])
             raise InvalidInputError(
                 f"action must be finite, got {float(action[world, column])} for "
                 f"{self.action_names[column]} in world {world}. Nothing was done."
             )
-        return action.to(torch.float32)
+        return action
 
 
 class _Commands(dict[str, Command]):

@@ -95,9 +95,9 @@ def check_seed(seed: object) -> int:
 
 def _drawn_bits(start: Any, drawn: Any, rows: Any, columns: int, steps: Any) -> Any:
     """The next numbers of some streams, which advance; arrays or tensors alike."""
-    before = drawn[rows]
-    drawn[rows] = before + columns
-    return _mix((start[rows] + before * _GAMMA)[:, None] + steps * _GAMMA)
+    first = start[rows] + drawn[rows] * _GAMMA
+    drawn[rows] += columns
+    return _mix(first[:, None] + steps * _GAMMA)
 
 
 def _mix(bits: Any) -> Any:

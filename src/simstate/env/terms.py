@@ -49,7 +49,11 @@ class Term:
 
     def __call__(self, *leading: Any) -> Any:
         """Call the function with (env) or (env, env_ids), and the parameters."""
-        return self.function(*leading, **self.params)
+        try:
+            return self.function(*leading, **self.params)
+        except SimStateError as error:
+            error.add_note(f"It was raised in the {self.label}.")
+            raise
 
     def tensor(self, env: Env, ndim: int) -> Tensor:
         """What the function returns: a tensor of `ndim` dimensions, a row per world."""

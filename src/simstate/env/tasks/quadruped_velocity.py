@@ -159,4 +159,4 @@ def _rewards() -> dict[str, RewardTermCfg]:
 
 def train_cfg() -> TrainCfg:
     """How it is trained."""
-    return TrainCfg(num_envs=1024, iterations=400, steps_per_env=24)
+    return TrainCfg(num_envs=1024, iterations=300, steps_per_env=24)
