@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from simstate.errors import SimStateError
@@ -13,7 +13,7 @@ class MissingExtraError(SimStateError, ImportError):
 
 
 @contextmanager
-def needs(extra: str) -> Iterator[None]:
+def needs(extra: str) -> Generator[None]:
     """While it is entered, an import that fails says which extra to install."""
     try:
         yield

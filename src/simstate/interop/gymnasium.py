@@ -7,6 +7,10 @@ Without the import, gymnasium loads it by itself for the name
 "simstate.interop.gymnasium:simstate/Quadruped-Velocity-v0".
 """
 
+# Gymnasium leaves type parameters of its own classes open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
 from __future__ import annotations
 
 import dataclasses
@@ -154,7 +158,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _space_of_observations(self) -> Space[Any]:
         dims = self.env.observation_dims
-        spaces = {name: Box(-np.inf, np.inf, (dim,)) for name, dim in dims.items()}
+        spaces: dict[str, Space[Any]] = {
+            name: Box(-np.inf, np.inf, (dim,)) for name, dim in dims.items()
+        }
         if self._group is None:
             return Dict(spaces)
         if self._group not in spaces:
@@ -174,7 +180,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     def _final(self, last: Observation, lengths: Array, ended: Array) -> Info:
         """The last observations and infos of the worlds that were reset."""
         final: Array = np.full(self.num_envs, None, dtype=object)
-        for world in np.flatnonzero(ended):
+        for world in (int(k) for k in np.flatnonzero(ended)):
             final[world] = _row(last, world)
         kept = np.where(ended, lengths, 0)
         return {
@@ -185,7 +191,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         }
 
     def _reset_mask(self, options: dict[str, Any] | None) -> Array:
-        mask: object = (options or {}).get("reset_mask")
+        mask: Any = (options or {}).get("reset_mask")
         if mask is None:
             return np.ones(self.num_envs, dtype=bool)
         is_mask = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
@@ -202,8 +208,8 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
                 f"seed must be one number or {self.num_envs} of them, got {len(seeds)}."
             )
         super().reset(seed=seeds[0])
-        for world in np.flatnonzero(mask):
-            self.env.reset(seed=seeds[world], env_ids=[int(world)])
+        for world in (int(k) for k in np.flatnonzero(mask)):
+            self.env.reset(seed=seeds[world], env_ids=[world])
         self._is_seeded = True
 
 

@@ -4,6 +4,9 @@ envs = StableBaselines3VecEnv("Cartpole-Balance", num_envs=64)
 PPO("MlpPolicy", envs).learn(100_000)
 """
 
+# Gymnasium leaves type parameters of its own classes open.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

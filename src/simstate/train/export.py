@@ -11,7 +11,7 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
         torch.onnx.export(
             network,
             network.get_dummy_inputs(),
-            buffer,
+            buffer,  # pyright: ignore[reportArgumentType]
             input_names=["obs"],
             output_names=["actions"],
             dynamic_shapes=({0: torch.export.Dim("batch")},),
@@ -105,7 +105,7 @@ def _floats(values: Iterable[Any]) -> list[float]:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """Without what the exporter prints and logs about its own progress."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level

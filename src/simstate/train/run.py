@@ -87,7 +87,8 @@ class TrainingRun:
         # While experience is gathered MuJoCo's threads have the cores.
         with OneTorchThread():
             self.runner.learn(left, init_at_random_ep_len=self.iteration == 0)
-        self.runner.logger.writer.close()
+        writer: Any = self.runner.logger.writer
+        writer.close()
 
     def _attach(self) -> None:
         """Let the runner save, log and learn as this run wants it."""
@@ -107,7 +108,7 @@ class TrainingRun:
                 torch.set_num_threads(1)
 
         self.runner.save = self._save
-        self.runner.logger.log = log
+        self.runner.logger.log = log  # pyright: ignore[reportAttributeAccessIssue]
         self.runner.alg.update = update_on_all_cores
 
     def _progress(self, seconds: float) -> Progress:
@@ -178,7 +179,7 @@ def make_runner(env: Env, cfg: RunCfg, run_dir: Path | None) -> OnPolicyRunner:
             device=cfg.device,
         )
     # It would write the state of the user's git repository into the folder.
-    runner.logger._store_code_state = list
+    runner.logger._store_code_state = list  # pyright: ignore[reportPrivateUsage]
     return runner
 
 

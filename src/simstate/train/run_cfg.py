@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from simstate.env import TrainCfg
 from simstate.errors import InvalidInputError
@@ -16,7 +17,7 @@ class RunCfg:
     task: str
     train: TrainCfg
     seed: int = 0
-    engine: str = "native"
+    engine: Literal["native", "warp"] = "native"
     device: str = "cpu"
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,8 @@ def _write_mp4(path: Path, frames: list[Frame], fps: float) -> None:
     import imageio_ffmpeg  # pyright: ignore[reportMissingTypeStubs]
 
     height, width, _ = frames[0].shape
-    writer = imageio_ffmpeg.write_frames(  # pyright: ignore[reportUnknownMemberType]
+    ffmpeg: Any = imageio_ffmpeg
+    writer = ffmpeg.write_frames(
         str(path),
         (width, height),
         fps=fps,
