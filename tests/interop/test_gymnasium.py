@@ -20,7 +20,7 @@ CARTPOLE = "simstate/Cartpole-Balance-v0"
 
 
 def short_task():
-    """Cartpole whose episodes end after five steps, in some worlds before."""
+    """Cartpole whose episodes end after five steps."""
     cfg = tasks.make_cfg("Cartpole-Balance")
     cfg.episode_length_s = 0.1
     return cfg
@@ -30,11 +30,12 @@ def make(mode: str, num_envs: int = 4, **options: object) -> GymnasiumVectorEnv:
     return GymnasiumVectorEnv(short_task(), num_envs, autoreset_mode=mode, **options)
 
 
-def push(envs: VectorEnv) -> np.ndarray:
-    """A strong push in the first world alone, which tips its pole."""
-    actions = np.zeros(envs.action_space.shape, dtype=np.float32)
-    actions[0] = 100.0
-    return actions
+def stagger(env: Env) -> None:
+    """Let the four worlds end one after the other: the last one first."""
+    env.episode_length_buf = torch.arange(4)
+
+
+IDLE = np.zeros((4, 1), dtype=np.float32)
 
 
 @pytest.mark.parametrize("task", ["Cartpole-Balance", "Quadruped-Velocity"])
@@ -96,31 +97,30 @@ def test_each_world_takes_a_seed_of_its_own():
 
 def test_same_step_gives_the_last_observation_of_worlds_that_ended():
     envs, plain = make("SameStep"), Env(short_task(), 4, auto_reset=False)
-    first, _ = envs.reset(seed=2)
+    envs.reset(seed=2)
     plain.reset(seed=2)
+    stagger(envs.env)
+    stagger(plain)
+    fresh = np.zeros(4, dtype=bool)
     for step in range(1, 6):
-        actions = push(envs)
-        seen, _, terminated, truncated, infos = envs.step(actions)
-        last = plain.step(torch.from_numpy(actions))[0]["policy"].numpy()
-        ended = terminated | truncated
-        if not ended.any():
-            assert np.array_equal(seen, last)
+        seen, _, terminated, truncated, infos = envs.step(IDLE)
+        last = plain.step(torch.from_numpy(IDLE))[0]["policy"].numpy()
+        assert not terminated.any()
+        assert truncated.tolist() == [world == 5 - step for world in range(4)]
+        fresh |= truncated
+        assert np.array_equal(seen[~fresh], last[~fresh])
+        if not truncated.any():
             assert "final_obs" not in infos
             continue
-        assert np.array_equal(infos["_final_obs"], ended)
-        assert np.array_equal(infos["_final_info"], ended)
-        for world in range(4):
-            final = infos["final_obs"][world]
-            if ended[world]:
-                assert np.array_equal(final, last[world])
-                assert not np.array_equal(final, seen[world])
-                assert infos["episode_length"][world] == 0
-                assert infos["final_info"]["episode_length"][world] == step
-            else:
-                assert final is None
-        break
-    assert ended.tolist() == [True, False, False, False] or ended.all()
-    assert not np.array_equal(first, seen)
+        (world,) = np.flatnonzero(truncated)
+        assert np.array_equal(infos["_final_obs"], truncated)
+        assert np.array_equal(infos["_final_info"], truncated)
+        assert np.array_equal(infos["final_obs"][world], last[world])
+        assert not np.array_equal(seen[world], last[world])
+        others = [infos["final_obs"][k] for k in range(4) if k != world]
+        assert others == [None] * 3
+        assert infos["episode_length"][world] == 0
+        assert infos["final_info"]["episode_length"][world] == 5
 
 
 def test_same_step_agrees_with_gymnasiums_own_vector_env():
@@ -152,53 +152,60 @@ def test_same_step_agrees_with_gymnasiums_own_vector_env():
 def test_next_step_shows_the_end_and_resets_a_step_later():
     envs = make("NextStep")
     envs.reset(seed=2)
-    idle = np.zeros((4, 1), dtype=np.float32)
     for _ in range(5):
-        last, reward, terminated, truncated, infos = envs.step(idle)
+        last, reward, terminated, truncated, infos = envs.step(IDLE)
     assert truncated.all()
     assert not terminated.any()
     assert "final_obs" not in infos
     assert infos["episode_length"].tolist() == [5] * 4
-    fresh, reward, terminated, truncated, infos = envs.step(push(envs))
+    fresh, reward, terminated, truncated, infos = envs.step(IDLE + 100.0)
     assert reward.tolist() == [0.0] * 4
     assert not (terminated | truncated).any()
     assert infos["episode_length"].tolist() == [0] * 4
     assert not np.array_equal(fresh, last)
-    # The action of that step did nothing: all worlds are as a reset leaves them.
+    # The push of that step did nothing: the carts are as a reset leaves them.
     assert np.abs(fresh[:, 2]).max() <= 0.3
-    assert envs.step(idle)[4]["episode_length"].tolist() == [1] * 4
+    assert envs.step(IDLE)[4]["episode_length"].tolist() == [1] * 4
 
 
 def test_next_step_leaves_worlds_that_go_on_alone():
-    envs, plain = make("NextStep"), make("Disabled")
-    start, _ = envs.reset(seed=2)
+    envs, plain = make("NextStep"), Env(short_task(), 4, auto_reset=False)
+    envs.reset(seed=2)
     plain.reset(seed=2)
-    for _ in range(3):
-        seen, _, terminated, _, _ = envs.step(push(envs))
-        expected, _, ended, _, _ = plain.step(push(plain))
-        assert np.array_equal(seen[1:], expected[1:])
-        if ended.any():
-            plain.reset(options={"reset_mask": ended})
-    assert start.shape == seen.shape
+    stagger(envs.env)
+    stagger(plain)
+    resets = 0
+    ended = np.zeros(4, dtype=bool)
+    for _ in range(5):
+        seen, reward, terminated, truncated, infos = envs.step(IDLE)
+        expected, rewards, *_ = plain.step(torch.from_numpy(IDLE))
+        old = infos["episode_length"] > 3  # not reset yet, or in this very step
+        assert np.array_equal(seen[old], expected["policy"].numpy()[old])
+        assert np.array_equal(reward[old], rewards.numpy()[old])
+        assert (infos["episode_length"][ended] == 0).all()
+        assert (reward[ended] == 0.0).all()
+        resets += int(ended.sum())
+        ended = terminated | truncated
+    assert resets == 3
 
 
 def test_disabled_waits_for_a_reset_of_the_ended_worlds():
     envs = make("Disabled")
     envs.reset(seed=2)
-    idle = np.zeros((4, 1), dtype=np.float32)
     for _ in range(5):
-        last, _, _, truncated, _ = envs.step(idle)
+        last, _, _, truncated, _ = envs.step(IDLE)
+    assert truncated.all()
     with pytest.raises(SimStateError, match=r"worlds \[0, 1, 2, 3\] have ended"):
-        envs.step(idle)
+        envs.step(IDLE)
     mask = np.array([True, False, True, False])
     seen, infos = envs.reset(options={"reset_mask": mask})
     assert np.array_equal(seen[~mask], last[~mask])
     assert (seen[mask] != last[mask]).any()
     assert np.array_equal(infos["_episode_length"], mask)
     with pytest.raises(SimStateError, match=r"worlds \[1, 3\] have ended"):
-        envs.step(idle)
+        envs.step(IDLE)
     envs.reset(options={"reset_mask": ~mask})
-    envs.step(idle)
+    envs.step(IDLE)
 
 
 @pytest.mark.parametrize(
@@ -213,9 +220,8 @@ def test_a_bad_reset_mask_is_refused(mask):
 def test_gymnasiums_wrappers_understand_the_infos():
     envs = DictInfoToList(RecordEpisodeStatistics(make("SameStep")))
     envs.reset(seed=0)
-    idle = np.zeros((4, 1), dtype=np.float32)
     for _ in range(5):
-        infos = envs.step(idle)[4]
+        infos = envs.step(IDLE)[4]
     for info in infos:
         assert info["episode"]["l"] == 5
         assert info["final_obs"].shape == (4,)

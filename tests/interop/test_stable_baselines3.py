@@ -23,9 +23,9 @@ def short_task():
 
 def test_ppo_learns_through_the_usual_wrappers():
     envs = VecNormalize(VecMonitor(StableBaselines3VecEnv("Cartpole-Balance", 8)))
-    model = PPO("MlpPolicy", envs, n_steps=64, batch_size=128, n_epochs=2, seed=0)
+    model = PPO("MlpPolicy", envs, n_steps=32, batch_size=128, n_epochs=2, seed=0)
     before = [p.detach().clone() for p in model.policy.parameters()]
-    model.learn(1024)
+    model.learn(512)
     after = list(model.policy.parameters())
     assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
     assert model.ep_info_buffer
