@@ -55,7 +55,9 @@ def test_another_environment_goes_on_bit_for_bit(name):
 def test_what_is_remembered_does_not_change_afterwards():
     env = Env(task("Cartpole-Balance"), num_envs=4)
     memory = remember(env)
-    kept = {k: v.clone() for k, v in memory["environment"].items() if torch.is_tensor(v)}
+    kept = {
+        k: v.clone() for k, v in memory["environment"].items() if torch.is_tensor(v)
+    }
     run(env, 5, seed=0)
     for name, value in kept.items():
         assert torch.equal(memory["environment"][name], value), name

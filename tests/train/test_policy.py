@@ -74,7 +74,9 @@ def test_scales_in_the_metadata_are_what_an_action_does(env):
     env.step(action)
     scale, zero = np.array(told["scale"]), np.array(told["target_at_zero"])
     expected = zero + scale * action[0].numpy()
-    assert env.scene["robot"].data.joint_pos_target[0].numpy() == pytest.approx(expected)
+    assert env.scene["robot"].data.joint_pos_target[0].numpy() == pytest.approx(
+        expected
+    )
 
 
 def test_a_policy_of_another_task_does_not_fit(content):

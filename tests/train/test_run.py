@@ -135,7 +135,9 @@ def test_a_checkpoint_cannot_run_code(tmp_path):
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "exploded"),))
 
-    torch.save({"format": "simstate training 1", "bomb": Bomb()}, tmp_path / "model_1.pt")
+    torch.save(
+        {"format": "simstate training 1", "bomb": Bomb()}, tmp_path / "model_1.pt"
+    )
     with pytest.raises(SimStateError, match="not a checkpoint"):
         TrainingRun.resume(tmp_path)
     assert not (tmp_path / "exploded").exists()

@@ -48,6 +48,9 @@ class Progress:
 
 Report = Callable[[Progress], None]
 
+MANY_ROWS = 4096
+"""Rows of a mini-batch from which on an update is split over threads."""
+
 
 class TrainingRun:
     """Worlds, policy and optimiser of one run, new or resumed from its folder."""
@@ -83,7 +86,7 @@ class TrainingRun:
             return
         self.run_dir.mkdir(parents=True, exist_ok=True)
         self._report = report
-        self._update_threads = torch.get_num_threads()
+        self._update_threads = self._threads_worth_it()
         # While experience is gathered MuJoCo's threads have the cores.
         with OneTorchThread():
             self.runner.learn(left, init_at_random_ep_len=self.iteration == 0)
@@ -110,6 +113,16 @@ class TrainingRun:
         self.runner.save = self._save
         self.runner.logger.log = log  # pyright: ignore[reportAttributeAccessIssue]
         self.runner.alg.update = update_on_all_cores
+
+    def _threads_worth_it(self) -> int:
+        """How many threads an update is split over.
+
+        A small one is done sooner than the threads have met, and they wait for each
+        other at every layer when the machine is busy with something else.
+        """
+        cfg = self.cfg.train
+        rows = cfg.num_envs * cfg.steps_per_env // cfg.num_mini_batches
+        return torch.get_num_threads() if rows >= MANY_ROWS else 1
 
     def _progress(self, seconds: float) -> Progress:
         logger = self.runner.logger
