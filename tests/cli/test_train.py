@@ -144,11 +144,14 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
         # A shell's background job ignores the signal, and so would its children.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    assert process.stdout is not None
-    assert "16 worlds" in process.stdout.readline()
-    assert "training" in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        assert process.stdout is not None
+        assert "16 worlds" in process.stdout.readline()
+        assert "training" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "--resume" in out
     assert "Traceback" not in err

@@ -69,6 +69,7 @@ class Train:
                 f"Interrupted after {run.iteration} updates: the same command with "
                 f"--resume --run-dir {run_dir} goes on from the latest checkpoint.",
                 markup=False,
+                soft_wrap=True,
             )
             return 130
         self._export(run, out)
@@ -132,6 +133,7 @@ class Train:
             f"{total} updates of {cfg.steps_per_env} steps, into {run.run_dir}",
             markup=False,
             highlight=False,
+            soft_wrap=True,
         )
         start = time.monotonic()
         try:
@@ -156,8 +158,8 @@ class Train:
         checkpoint = find_checkpoint(run.run_dir)
         path = run.run_dir / "policy.onnx"
         export_onnx(Policy(run.env, read_checkpoint(checkpoint)), run.env, path)
-        out.print(f"Checkpoint {checkpoint}, policy {path}", markup=False)
-        out.print(f"Next: simstate play {self.task} {checkpoint}", markup=False)
+        out.print(f"Checkpoint {checkpoint}, policy {path}", soft_wrap=True)
+        out.print(f"Next: simstate play {self.task} {checkpoint}", soft_wrap=True)
 
 
 def progress_note(now: Progress) -> str:
