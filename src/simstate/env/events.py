@@ -61,13 +61,11 @@ def reset_joints(
     entity = env.scene[asset_cfg.name]
     data, ids = entity.data, asset_cfg.joint_ids
     count = len(asset_cfg.names_of("joint"))
-    dtype = data.default_joint_pos.dtype
-    position = data.default_joint_pos[env_ids][:, ids] + env.rng.uniform(
-        env_ids, count, *position_range
-    ).to(dtype)
-    velocity = data.default_joint_vel[env_ids][:, ids] + env.rng.uniform(
-        env_ids, count, *velocity_range
-    ).to(dtype)
+    position = data.default_joint_pos[env_ids][:, ids]
+    velocity = data.default_joint_vel[env_ids][:, ids]
+    position += env.rng.uniform(env_ids, count, *position_range)
+    if any(velocity_range):
+        velocity += env.rng.uniform(env_ids, count, *velocity_range)
     limits = data.joint_pos_limits[env_ids][:, ids]
     position = position.clamp(limits[..., 0], limits[..., 1])
     entity.write_joint_state_to_sim(position, velocity, ids, env_ids)
@@ -91,12 +89,15 @@ def push_by_setting_velocity(
 
 def from_euler(angles: Tensor) -> Tensor:
     """The turn of roll, pitch, yaw [rad] as a quaternion wxyz; (n, 3) → (n, 4)."""
-    axes = torch.eye(3, dtype=angles.dtype, device=angles.device)
-    roll, pitch, yaw = (
-        quaternion.from_rotation_vector(angles[:, k : k + 1] * axes[k])
-        for k in range(3)
-    )
-    return quaternion.multiply(quaternion.multiply(yaw, pitch), roll)
+    half = 0.5 * angles
+    (cr, cp, cy), (sr, sp, sy) = half.cos().unbind(1), half.sin().unbind(1)
+    parts = [
+        cr * cp * cy + sr * sp * sy,
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+    ]
+    return torch.stack(parts, dim=1)
 
 
 def _drawn(env: Env, env_ids: Tensor, ranges: Mapping[str, Range]) -> Tensor:
