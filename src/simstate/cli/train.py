@@ -158,8 +158,14 @@ class Train:
         checkpoint = find_checkpoint(run.run_dir)
         path = run.run_dir / "policy.onnx"
         export_onnx(Policy(run.env, read_checkpoint(checkpoint)), run.env, path)
-        out.print(f"Checkpoint {checkpoint}, policy {path}", soft_wrap=True)
-        out.print(f"Next: simstate play {self.task} {checkpoint}", soft_wrap=True)
+        out.print(
+            f"Checkpoint {checkpoint}, policy {path}", markup=False, soft_wrap=True
+        )
+        out.print(
+            f"Next: simstate play {self.task} {checkpoint}",
+            markup=False,
+            soft_wrap=True,
+        )
 
 
 def progress_note(now: Progress) -> str:
