@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console
+from simstate.cli.console import console, escaped
 from simstate.cli.options import Debug, Json, Model
 from simstate.explanation import ElementInfo, Explanation, explain
 
@@ -67,5 +67,5 @@ def element_table(elements: Explanation, model: str) -> Table:
     for one in elements:
         values = (one.name, one.element, one.meaning, one.point, one.axes, one.unit,
                   one.mistake)  # fmt: skip
-        table.add_row(*(value.replace("[", r"\[") for value in values))
+        table.add_row(*(escaped(value) for value in values))
     return table

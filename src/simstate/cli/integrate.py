@@ -11,7 +11,7 @@ import torch
 from rich.table import Table
 
 from simstate import integrate
-from simstate.cli.console import console
+from simstate.cli.console import console, escaped
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
@@ -99,7 +99,7 @@ def _table(found: integrate.ConservationReport, model: str) -> Table:
     table.add_column("size", justify="right")
     sizes = found.sizes()
     for name, drift in found.drifts().items():
-        table.add_row(name.replace("[", r"\["), f"{drift:.2e}", f"{sizes[name]:.2e}")
+        table.add_row(escaped(name), f"{drift:.2e}", f"{sizes[name]:.2e}")
     for name, order in found.order.items():
         table.add_row(f"order in {name}", f"{order:.2f}", "")
     return table

@@ -11,7 +11,7 @@ from rich.table import Table
 from torch import Tensor
 
 from simstate import oracles
-from simstate.cli.console import console, progress, verdict_table
+from simstate.cli.console import console, escaped, progress, verdict_table
 from simstate.cli.model import ENTITY, disturb, scene_of
 from simstate.cli.options import (
     Debug,
@@ -179,7 +179,7 @@ def joint_table(entity: Entity, world: int) -> Table:
     table.add_column("joint")
     for name in columns:
         unit = EntityData.quantities[name].unit
-        table.add_column(f"{name}\n[{unit}]".replace("[", r"\["), justify="right")
+        table.add_column(escaped(f"{name}\n[{unit}]"), justify="right")
     values = [entity.data.read(name)[world] for name in columns]
     for k, joint in enumerate(entity.joint_names):
         table.add_row(joint, *(format_value(column[k]) for column in values))

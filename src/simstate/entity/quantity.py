@@ -106,6 +106,23 @@ class Quantity:
         sizes = ", ".join(str(size) for size in ("num_envs", *self.shape))
         return f"({sizes},)" if not self.shape else f"({sizes})"
 
+    def to_dict(self) -> dict[str, object]:
+        """The contract, for JSON."""
+        return {
+            "name": self.name,
+            "subject": self.subject,
+            "point": self.point_text,
+            "axes": self.axes_text,
+            "unit": self.unit,
+            "shape": ["num_envs", *self.shape],
+            "stage": self.stage.name.lower(),
+            "when": self.when,
+            "reads": list(self.reads),
+            "parameters": list(self.parameters),
+            "writer": self.writer,
+            "doc": self.doc,
+        }
+
     @overload
     def __get__(self, data: None, owner: type) -> Quantity: ...
     @overload
