@@ -29,8 +29,8 @@ class Inspect:
         """Run the command; the exit code."""
         found = inspect_scene(scene_of(self.model))
         if self.json:
-            facts = {"model": self.model, **found}
-            print(json.dumps(facts, indent=2, ensure_ascii=False))
+            named = {"model": self.model, **found}
+            print(json.dumps(named, indent=2, ensure_ascii=False))
             return 0
         out = console()
         out.print(summary(self.model, found), markup=False, highlight=False)

@@ -59,6 +59,9 @@ class EntityCfg:
     kind: Literal["robot", "object"] | None = None
     """What it counts as in unified states; None: a robot if it has joints and
     actuators."""
+    data: type | None = None
+    """The class of `entity.data`, a subclass of EntityData that declares quantities of
+    your own; None: EntityData itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
