@@ -1,9 +1,9 @@
 """Images of many worlds as one batch, without OpenGL.
 
 A camera looks down at a cube from 1 m; in each world the cube stands on a pedestal of
-another height (it is moved by hand and not stepped). Depth is measured along the optical
-axis, so the pixel in the middle reads 1 m less the height of the cube's upper face, and
-the cube's share of the picture grows as it comes nearer.
+another height (it is moved by hand and not stepped). Depth is measured along the
+optical axis, so the pixel in the middle reads 1 m less the height of the cube's upper
+face, and the cube's edge in pixels grows as it comes nearer.
 """
 
 import torch
@@ -19,9 +19,12 @@ def main() -> None:
         entities={"cube": EntityCfg(model="cube")},
         cameras={
             "above": CameraCfg(
-                pos=(0.0, 0.0, 1.0), rot=(1.0, 0.0, 0.0, 0.0), width=65, height=65,
+                pos=(0.0, 0.0, 1.0),
+                rot=(1.0, 0.0, 0.0, 0.0),
+                width=129,
+                height=129,
                 fovy=20.0,
-            )  # fmt: skip
+            )
         },
     )
     sim = Simulation(scene, num_envs=8)
@@ -30,20 +33,24 @@ def main() -> None:
     pose[:, 2] = torch.linspace(0.025, 0.375, 8, dtype=sim.dtype)
     cube.write_root_link_pose_to_sim(pose)
 
-    print(f"rgb {tuple(camera.rgb.shape)} {camera.rgb.dtype}, "
-          f"depth {tuple(camera.depth.shape)} in metres")  # fmt: skip
-    measured = camera.depth[:, 32, 32].double()
+    print(
+        f"rgb {tuple(camera.rgb.shape)} {camera.rgb.dtype}, "
+        f"depth {tuple(camera.depth.shape)} in metres"
+    )
+    measured = camera.depth[:, 64, 64].double()
     expected = 1.0 - (pose[:, 2] + EDGE / 2)
     worst = (measured - expected).abs().max()
     focal = float(camera.intrinsic[0, 0, 0])
     geom = sim.model.geom("cube/cube").id
     for k in (0, 4, 7):
-        pixels = int((camera.segmentation[k] == geom).sum())
-        # The upper face is the one in view: its edge in pixels is f · edge / depth.
-        edge = focal * EDGE / float(expected[k])
-        print(f"world {k}: depth {float(measured[k]):.4f} m (expected "
-              f"{float(expected[k]):.4f} m), {pixels} pixels (expected "
-              f"{edge**2:.0f})")  # fmt: skip
+        edge = float((camera.segmentation[k] == geom).sum()) ** 0.5
+        # The upper face hides the others: its edge in pixels is f · edge / depth.
+        seen = focal * EDGE / float(expected[k])
+        print(
+            f"world {k}: depth {float(measured[k]):.4f} m (expected "
+            f"{float(expected[k]):.4f} m), edge of {edge:.1f} pixels (expected "
+            f"{seen:.1f})"
+        )
     print(f"largest error in depth: {float(worst):.1e} m")
 
 

@@ -1,8 +1,8 @@
 """The phugoid of a glider: slow swings of height and speed, at four trim speeds.
 
-Lift is in proportion to V² and at right angles to the flight path; there is no drag. Then
-the glider swings about level flight at its trim speed V with Lanchester's period
-T = π √2 V / g, whatever its mass and wing. The four worlds are trimmed for four speeds.
+Lift is in proportion to V² and at right angles to the flight path; there is no drag.
+Then the glider swings about level flight at its trim speed V with Lanchester's period T
+= π √2 V / g, whatever its mass and wing. The four worlds are trimmed for four speeds.
 """
 
 import math
@@ -14,7 +14,7 @@ from simstate.integrate import RK4
 
 MASS = 1.5  # kg
 GRAVITY = 9.80665  # m/s²
-SECONDS = 20.0
+SECONDS, TIMESTEP = 20.0, 0.05
 TRIM = torch.tensor([8.0, 12.0, 16.0, 20.0], dtype=torch.float64)  # m/s
 
 
@@ -41,7 +41,7 @@ def main() -> None:
         mass=MASS,
         inertia=[[0.13, 0, 0], [0, 0.1, 0], [0, 0, 0.22]],
         num_envs=len(TRIM),
-        timestep=0.01,
+        timestep=TIMESTEP,
         gravity=GRAVITY,
         integrator=RK4(),
     )
@@ -49,7 +49,7 @@ def main() -> None:
     start[:, 0] = 1.02 * TRIM  # north
     glider.set_state(velocity_E__E=start)
     glider.add_load(lift)
-    flown = glider.fly(round(SECONDS / 0.01))
+    flown = glider.fly(round(SECONDS / TIMESTEP))
     for world, speed in enumerate(TRIM.tolist()):
         climb = -flown.velocity_E__E[:, world, 2]  # E's z is down
         measured = period(flown.time[:, world], climb)

@@ -1,7 +1,7 @@
 """Carry a policy to another simulator's joint order, by names and without a table.
 
-MuJoCo lists the joints leg by leg, other simulators hip by hip. A policy that was trained
-there reads and commands the joints in its own order. `find_joints` with
+MuJoCo lists the joints leg by leg, other simulators hip by hip. A policy that was
+trained there reads and commands the joints in its own order. `find_joints` with
 preserve_order=True gives the ids once; a state is reordered by names in one call; and a
 joint that one side lacks is an error that names it.
 """
@@ -17,9 +17,7 @@ POLICY_ORDER = [f"{leg}_{part}" for part in ("hip", "thigh", "calf") for leg in 
 def main() -> None:
     """Read in the policy's order, command in it, and come back."""
     start = InitialStateCfg(keyframe="home", joint_pos={"FL_hip": 0.2})
-    scene = SceneCfg(
-        entities={"robot": EntityCfg(model="quadruped", init_state=start)}
-    )
+    scene = SceneCfg(entities={"robot": EntityCfg(model="quadruped", init_state=start)})
     sim = Simulation(scene, num_envs=4)
     robot = sim.scene["robot"]
     print("here:  ", ", ".join(robot.joint_names[:5]), "…")
@@ -28,8 +26,10 @@ def main() -> None:
     ids, names = robot.find_joints(POLICY_ORDER, preserve_order=True)
     assert list(names) == POLICY_ORDER
     observation = robot.data.joint_pos[:, ids]
-    print(f"observation in the policy's order [rad]: "
-          f"{[round(x, 2) for x in observation[0, :5].tolist()]}")  # fmt: skip
+    print(
+        f"observation in the policy's order [rad]: "
+        f"{[round(x, 2) for x in observation[0, :5].tolist()]}"
+    )
 
     action = observation.clone()  # a policy that holds its pose
     action[:, POLICY_ORDER.index("RR_calf")] -= 0.1

@@ -3,8 +3,8 @@
 The engine is one argument; nothing else changes. `native` is MuJoCo's C code on all CPU
 cores in float64, `warp` is MuJoCo Warp in float32, here on the CPU and elsewhere on a
 GPU. Both start from the same states, carried over as one tensor, and are compared after
-half a second in units, quantity by quantity. The cube is in free fall, where
-z = z₀ − ½ g t² − ½ g h t (MuJoCo's Euler step h is half a step ahead).
+half a second in units, quantity by quantity. The cube is in free fall, where z = z₀ − ½
+g t (t + h): MuJoCo's Euler steps of length h are half a step ahead.
 """
 
 import torch
@@ -28,16 +28,18 @@ def main() -> None:
     for sim in (native, warp):
         sim.step(100)
         z = sim.scene["cube"].data.root_link_pos_w[0, 2]
-        print(f"{sim.engine.name:<6} {str(sim.dtype):<13} z = {float(z):.6f} m")
+        print(f"{sim.engine.name:<6} {sim.dtype!s:<13} z = {float(z):.6f} m")
     t, h = 0.5, SCENE.timestep
-    print(f"closed form          z = {3.0 - 0.5 * 9.81 * (t**2 + h * t):.6f} m")
+    print(f"closed form          z = {3.0 - 0.5 * 9.81 * t * (t + h):.6f} m")
 
     found = diff(native.get_states(), warp.get_states(), tolerance=0.0)
     worst = found[0]
-    print(f"largest difference: {worst.error:.1e} {worst.unit} in {worst.quantity}, "
-          f"world {worst.world}")  # fmt: skip
-    same = not len(diff(native.get_states(), warp.get_states(), tolerance=1e-4))
-    print(f"the same to 1e-4: {same}")
+    print(
+        f"largest difference: {worst.error:.1e} {worst.unit} in {worst.quantity}, "
+        f"world {worst.world}"
+    )
+    same = not len(diff(native.get_states(), warp.get_states(), tolerance=1e-3))
+    print(f"the same to 1e-3: {same}")
 
 
 if __name__ == "__main__":

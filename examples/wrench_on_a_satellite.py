@@ -1,9 +1,10 @@
 """Push and turn a satellite, and find the impulse again in its momentum.
 
 A force at the hub's centre of mass and a torque act for two seconds, world axes. Panels
-swing and the wheel spins, but nothing is attached to the world: the momentum of all links
-together must be force × time, and the angular momentum about the place where the system's
-centre of mass started, torque × time (the force's line passes through that place).
+swing and the wheel spins, but nothing is attached to the world: the momentum of all
+links together must be force × time, and the angular momentum about the place where the
+system's centre of mass started, torque × time (the force's line passes through that
+place).
 """
 
 import torch

@@ -2,7 +2,8 @@
 
 A force model is a function of time and state. It is evaluated at every stage of the
 integrator, so a fourth-order scheme stays of fourth order. A body that falls from rest
-with drag k v² has v(t) = v∞ tanh(g t / v∞), where v∞ = √(m g / k) is its terminal speed.
+with drag k v² has v(t) = v∞ tanh(g t / v∞), where v∞ = √(m g / k) is its terminal
+speed.
 """
 
 import torch
@@ -42,12 +43,16 @@ def main() -> None:
     exact = terminal * torch.tanh(GRAVITY * 3.0 / terminal)
     coarse, fine = fall(0.1), fall(0.05)
     for k, drag in enumerate(DRAG.tolist()):
-        print(f"k = {drag:.3f} kg/m: {float(fine[k]):.6f} m/s, v∞ tanh(g t/v∞) = "
-              f"{float(exact[k]):.6f} m/s, v∞ = {float(terminal[k]):.2f} m/s")  # fmt: skip
+        print(
+            f"k = {drag:.3f} kg/m: {float(fine[k]):.6f} m/s, v∞ tanh(g t/v∞) = "
+            f"{float(exact[k]):.6f} m/s, v∞ = {float(terminal[k]):.2f} m/s"
+        )
     ratio = (coarse - exact).abs() / (fine - exact).abs()
     order = float(torch.log2(ratio).mean())
-    print(f"largest error {float((fine - exact).abs().max()):.1e} m/s; "
-          f"half the step makes it smaller by 2^{order:.1f}")  # fmt: skip
+    print(
+        f"largest error {float((fine - exact).abs().max()):.1e} m/s; "
+        f"half the step makes it smaller by 2^{order:.1f}"
+    )
 
 
 if __name__ == "__main__":

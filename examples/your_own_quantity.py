@@ -1,9 +1,9 @@
 """Declare a quantity of your own, with its unit, and read it like the others.
 
-A quantity is declared once: what it is computed from, its unit and its shape. It is then
-computed when it is first read in a state, kept until the state moves on, and never stale.
-Here it is the kinetic energy of an entity. A thrown, spinning cube trades height for it:
-E_kin(t) = E_kin(0) + m g (z(0) − z(t)).
+A quantity is declared once: what it is computed from, its unit and its shape. It is
+then computed when it is first read in a state, kept until the state moves on, and never
+stale. Here it is the kinetic energy of an entity. A thrown, spinning cube trades height
+for it: E_kin(t) = E_kin(0) + m g (z(0) − z(t)).
 """
 
 import torch
