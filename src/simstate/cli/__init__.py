@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -44,10 +45,15 @@ def main(args: list[str] | None = None) -> int:
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:
-        return command.execute()
+        code = command.execute()
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         report_error(SimStateError("interrupted before the command was done."))
         return 130
+    except BrokenPipeError:  # whoever read the output, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (SimStateError, OSError) as error:
         if command.debug:
             raise

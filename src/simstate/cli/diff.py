@@ -24,7 +24,7 @@ File = Annotated[Path, tyro.conf.Positional]
 class Diff:
     """Compare two snapshots of one model; exit code 1 if they differ.
 
-    Example: simstate run cube --save a.npz && simstate diff a.npz a.npz
+    Example: simstate run cube --envs 2 --save a.npz && simstate diff a.npz a.npz
     """
 
     left: File

@@ -35,7 +35,7 @@ SUBSTEPS = 4
 class Run:
     """Simulate a model in many worlds, then show one world's state and the laws.
 
-    Example: simstate run quadruped --envs 256 --seconds 5
+    Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png
     """
 
     model: Model = "quadruped"
