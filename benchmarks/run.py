@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 import entity_data
+import env_step
 import free_flight
 import integrators
 import unified_state
@@ -36,6 +37,7 @@ def main() -> None:
         free_flight.flying,
         integrators.fixed_steps,
         integrators.adaptive_steps,
+        env_step.stepping,
     )
     for part in parts:
         part(table, results)

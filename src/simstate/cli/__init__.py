@@ -15,8 +15,11 @@ from simstate.cli.diff import Diff
 from simstate.cli.explain import Explain
 from simstate.cli.inspect import Inspect
 from simstate.cli.integrate import Integrate
+from simstate.cli.play import Play
 from simstate.cli.quantities import Quantities
 from simstate.cli.run import Run
+from simstate.cli.tasks import Tasks
+from simstate.cli.train import Train
 from simstate.errors import SimStateError
 
 Command = (
@@ -27,6 +30,9 @@ Command = (
     | Annotated[Check, tyro.conf.subcommand("check")]
     | Annotated[Diff, tyro.conf.subcommand("diff")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
+    | Annotated[Tasks, tyro.conf.subcommand("tasks")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 
@@ -41,7 +47,7 @@ def main(args: list[str] | None = None) -> int:
         Command,  # pyright: ignore[reportArgumentType]
         args=args or ["--help"],
         prog="simstate",
-        description="The state layer for MuJoCo: simulate, inspect and check models.",
+        description="The state layer for MuJoCo: simulate, inspect, check and train.",
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:

@@ -70,7 +70,7 @@ class NativeEngine(Engine):
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
         self._mocap = self.batch.state[:, mocap]
         self._before = self.before.numpy()
-        self._after = np.zeros_like(self._before)
+        self._sizes = np.zeros_like(self._before)
 
     @property
     def state(self) -> Tensor:
@@ -97,10 +97,10 @@ class NativeEngine(Engine):
     def remember(self) -> None:
         """Copy the columns of the state that a step changes to `before`."""
         np.copyto(self._before, self._evolving)
+        np.copyto(self._counts_before, self._counts)
 
     def _advance(self, n: int, env_ids: Tensor | None) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
-        np.copyto(self._counts_before, self._counts)
         with _QUIET:
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
         risen = self._counts != self._counts_before
@@ -110,14 +110,15 @@ class NativeEngine(Engine):
 
     def find_bad(self) -> Tensor | None:
         """Worlds whose state is bad, or that MuJoCo found bad on its way."""
-        np.copyto(self._after, self._evolving)
         # NaN compares as false. (A dot product would start BLAS's threads, and those
         # wait for milliseconds while MuJoCo's still spin.)
-        fine = bool(np.abs(self._after).max() <= MAX_VALUE)
-        fine = fine and bool((np.abs(self._mocap) <= MAX_VALUE).all())
+        np.abs(self._evolving, out=self._sizes)
+        fine = bool(self._sizes.max() <= MAX_VALUE)
+        if self._mocap.size:
+            fine = fine and bool((np.abs(self._mocap) <= MAX_VALUE).all())
         if fine and self._risen is None:
             return None
-        bad = ~(np.abs(self._after) <= MAX_VALUE).all(axis=1)
+        bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
         bad |= ~(np.abs(self._mocap) <= MAX_VALUE).all(axis=1)
         if self._risen is not None:
             bad |= self._risen[:, _FIRST_BAD:].any(axis=1)
@@ -150,6 +151,12 @@ class NativeEngine(Engine):
             self.batch.set_const(_ids(env_ids))
         for name in self.derived_constants():
             self.expand(name)  # the batch did: now they are known to be per world
+
+    def tell_warnings(self) -> None:
+        """Warn of full buffers and the like since `remember`."""
+        risen = self._counts != self._counts_before
+        if risen[:, :_FIRST_BAD].any():
+            self._tell_warnings(risen)
 
     def _tell_warnings(self, risen: np.ndarray) -> None:
         """Tell of warnings in the last step that are not about a bad state."""

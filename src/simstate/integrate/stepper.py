@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine import OneTorchThread
-from simstate.errors import ModelError
+from simstate.errors import InvalidInputError, ModelError
 from simstate.ids import Index
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.qpos_state import QPosState
@@ -65,9 +65,8 @@ class Stepper:
         blocks: list[Block] = [qpos]
         for name, rate in (("qvel", "qacc"), ("act", "act_dot")):
             if engine.field(name).numel():
-                source = engine.field(rate).data
-                value = engine.field(name).data
-                blocks.append(FlatState(name, value, lambda x=source: x, stages))
+                value, rate = engine.field(name).data, engine.field(rate).data
+                blocks.append(FlatState(name, value, rate, stages))
         integration = self.integration
         if integration.mass_flow is not None:
             blocks.append(integration.mass_flow.block(stages))
@@ -77,6 +76,21 @@ class Stepper:
     def memory(self) -> dict[str, Tensor]:
         """What a snapshot keeps of the stepper; each of shape (num_envs, …)."""
         return {}
+
+    def counts(self) -> dict[str, Tensor]:
+        """Evaluations and steps so far; each of shape (num_envs,)."""
+        return {
+            "evaluations": self.evaluations,
+            "accepted": self.evaluations // self.scheme.tableau.num_stages,
+            "rejected": torch.zeros_like(self.evaluations),
+        }
+
+    def prescribe(self, increments: Tensor, integrals: Tensor | None = None) -> None:
+        """Refuse: there is no noise in a deterministic scheme."""
+        raise InvalidInputError(
+            f"{self.scheme.name} is deterministic and takes no noise; use a stochastic "
+            "scheme, such as integrate.SRIW1()."
+        )
 
     def remember(self) -> None:
         """Keep what a step that raises must give back, beside `memory`."""
@@ -93,6 +107,16 @@ class Stepper:
             self._set_steps(env_ids)
             for _ in range(n):
                 self._step(env_ids)
+            return self.out_of_mass()
+
+    def out_of_mass(self) -> Tensor | None:
+        """The worlds that ran out of mass, or None; raises unless they are masked."""
+        flow = self.integration.mass_flow
+        if flow is None or not bool(flow.empty.any()):
+            return None
+        if self.sim.on_divergence == "raise":
+            raise flow.ran_out()
+        return flow.empty.any(dim=1)
 
     def _set_steps(self, env_ids: Tensor | None) -> None:
         if env_ids is None:
@@ -110,14 +134,11 @@ class Stepper:
         for block in blocks:
             block.begin()
         for stage, c in enumerate(tableau.c):
-            if stage:
-                self.displace(stage)
             if self.integration.has_readers:
                 torch.add(start, h, alpha=c, out=time)
             self.integration.forces.evaluate(env_ids)
             for block in blocks:
-                block.record(stage, None)
-        self.displace(tableau.num_stages)
+                block.advance(stage)
         torch.add(start, h, out=time)
         self.evaluations += tableau.num_stages
         self.finish(env_ids)
