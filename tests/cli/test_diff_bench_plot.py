@@ -10,6 +10,8 @@ from PIL import Image
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.cli import main
+from simstate.cli.bench import STEPS, PlainLoop
+from simstate.cli.model import disturb, scene_of
 from simstate.state import Snapshot, diff
 
 
@@ -159,9 +161,6 @@ def test_bench_measures_both_in_world_steps(capsys):
 
 def test_bench_loop_does_the_same_steps():
     """Both measure the same motion: the loop ends where the simulation does."""
-    from simstate.cli.bench import STEPS, PlainLoop
-    from simstate.cli.model import disturb, scene_of
-
     sim = Simulation(scene_of("quadruped"), 3)
     disturb(sim, 0.1, 0)
     loop = PlainLoop(sim.model, sim.state.clone().numpy())
@@ -177,6 +176,7 @@ def test_bench_loop_does_the_same_steps():
     ("args", "expected"),
     [
         (["bench", "cube", "--seconds", "0"], "--seconds must be > 0"),
+        (["bench", "cube", "--envs"], "--envs needs at least one"),
         (["bench", "cube", "--envs", "0"], "num_envs must be ≥ 1"),
         (["run", "cube", "--plot", "x.nothing"], "not a kind of image"),
         (["run", "cube", "--plot", "no/folder/x.png"], "there is no folder"),
@@ -208,15 +208,26 @@ def test_run_draws_an_image(model, tmp_path):
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20  # lines, not a blank
 
 
-def test_the_plot_has_values_units_and_axes(tmp_path, monkeypatch):
-    figures = []
-    monkeypatch.setattr(
-        "simstate.cli.trajectory.save_figure",
-        lambda figure, path: figures.append(figure),
-    )
-    args = ["run", "quadruped", "--envs", "3", "--seconds", "0.1", "--no-check"]
-    assert main([*args, "--world", "2", "--plot", str(tmp_path / "x.png")]) == 0
-    axes = figures[0].get_axes()
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """Runs a model for a tenth of a second, and gives the axes of its figure."""
+
+    def draw(*args):
+        figures = []
+        monkeypatch.setattr(
+            "simstate.cli.trajectory.save_figure",
+            lambda figure, path: figures.append(figure),
+        )
+        plot = str(tmp_path / "x.png")
+        args = ["run", *args, "--seconds", "0.1", "--no-check", "--plot", plot]
+        assert main(args) == 0
+        return figures[0].get_axes()
+
+    return draw
+
+
+def test_the_plot_has_values_units_and_axes(drawn):
+    axes = drawn("quadruped", "--envs", "3", "--world", "2")
     assert [one.get_ylabel() for one in axes] == [
         "position [rad]", "velocity [rad/s]", "position [m]", "velocity [m/s]",
     ]  # fmt: skip
@@ -225,9 +236,6 @@ def test_the_plot_has_values_units_and_axes(tmp_path, monkeypatch):
     time, height = axes[2].get_lines()[2].get_data()
     assert (time[0], time[-1]) == pytest.approx((0.0, 0.1))
     # MuJoCo alone, from the same start: the third world's trunk.
-    from simstate.cli.bench import PlainLoop
-    from simstate.cli.model import disturb, scene_of
-
     sim = Simulation(scene_of("quadruped"), 3)
     disturb(sim, 0.1, 0)
     loop = PlainLoop(sim.model, sim.state.clone().numpy())
@@ -236,15 +244,8 @@ def test_the_plot_has_values_units_and_axes(tmp_path, monkeypatch):
     assert height[-1] == pytest.approx(loop.datas[2].qpos[2], abs=1e-12)
 
 
-def test_the_plot_of_joints_of_two_kinds_names_each_unit(tmp_path, monkeypatch):
-    figures = []
-    monkeypatch.setattr(
-        "simstate.cli.trajectory.save_figure",
-        lambda figure, path: figures.append(figure),
-    )
-    args = ["run", "cartpole", "--envs", "1", "--seconds", "0.1", "--no-check"]
-    assert main([*args, "--plot", str(tmp_path / "x.png")]) == 0
-    axes = figures[0].get_axes()
+def test_the_plot_of_joints_of_two_kinds_names_each_unit(drawn):
+    axes = drawn("cartpole", "--envs", "1")
     assert [one.get_ylabel() for one in axes] == [
         "position [m or rad]", "velocity [m/s or rad/s]",
     ]  # fmt: skip

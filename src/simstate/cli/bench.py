@@ -17,6 +17,7 @@ from rich.table import Table
 from simstate.cli.console import Advance, console, progress
 from simstate.cli.model import disturb, scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model, check_positive
+from simstate.errors import InvalidInputError
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 
@@ -90,6 +91,8 @@ class Bench:
     def execute(self) -> int:
         """Run the command; the exit code."""
         check_positive("--seconds", self.seconds)
+        if not self.envs:
+            raise InvalidInputError("--envs needs at least one number of worlds.")
         scene = scene_of(self.model)
         # Whoever reads the JSON gets nothing else on standard output.
         out = Console(stderr=True) if self.json else console()
@@ -98,6 +101,7 @@ class Bench:
             for k, num_envs in enumerate(self.envs):
                 share = _Share(advance, k / len(self.envs), 1 / len(self.envs))
                 results.append(self._measure(scene, num_envs, share))
+            advance(1.0)
         if self.json:
             print(json.dumps(self._to_dict(results), indent=2))
         else:
@@ -149,7 +153,7 @@ class Bench:
                 str(one.worlds),
                 one.simstate.text,
                 one.loop.text,
-                f"{one.ratio:.2f} ×",
+                f"{one.ratio:.3g} ×",
                 str(one.rounds),
             )
         return table
@@ -186,7 +190,7 @@ class _Share:
     size: float
 
     def __call__(self, fraction: float) -> None:
-        self.advance(self.start + self.size * min(1.0, fraction))
+        self.advance(self.start + self.size * min(0.99, fraction))
 
 
 Call = tuple[Callable[[], object], Callable[[], object]]

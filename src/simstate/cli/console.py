@@ -35,7 +35,9 @@ def escaped(text: str) -> str:
 
 def report_error(error: Exception) -> None:
     """Print an error as one message on standard error."""
-    Console(stderr=True).print(f"error: {error}", markup=False, highlight=False)
+    Console(stderr=True).print(
+        f"error: {error}", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 @contextmanager

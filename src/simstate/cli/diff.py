@@ -17,7 +17,7 @@ from simstate.state import Snapshot, diff
 from simstate.state.diff import Diff as Differences
 from simstate.state.fingerprint import differences
 
-File = Annotated[Path, tyro.conf.Positional]
+File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 
 
 @dataclass

@@ -14,8 +14,9 @@ Model = Annotated[
     str,
     tyro.conf.Positional,
     tyro.conf.arg(
+        metavar="MODEL",
         help="An MJCF file, or the name of a model: one that ships, or one of MuJoCo "
-        "Menagerie or robot_descriptions where these are installed."
+        "Menagerie or robot_descriptions where these are installed.",
     ),
 ]
 Engine = Annotated[

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 
-from simstate.cli.units import joint_units
 from simstate.entity import Entity
 from simstate.figures import new_figure, save_figure
 
@@ -92,10 +92,18 @@ class Trajectory:
         if contract.subject == "root":
             title = f"{name}: {contract.point_text}, {contract.axes_text} axes"
             return ["x", "y", "z"], f"{what} [{contract.unit}]", title
-        units = joint_units(self._entity, per_second=name == "joint_vel")
+        units = _joint_units(self._entity, per_second=name == "joint_vel")
         names = list(self._entity.joint_names)
         kinds = list(dict.fromkeys(units))
         if len(kinds) > 1:
             names = [f"{n} [{u}]" for n, u in zip(names, units, strict=True)]
         title = f"{name}: {len(names)} joints, each about or along its own axis"
         return names, f"{what} [{' or '.join(kinds)}]", title
+
+
+def _joint_units(entity: Entity, per_second: bool) -> list[str]:
+    """The unit of each 1-DoF joint's position, or of its velocity."""
+    slide = mujoco.mjtJoint.mjJNT_SLIDE.value
+    types = entity.sim.model.jnt_type[list(entity.index.joints.ids)]
+    units = ["m" if kind == slide else "rad" for kind in types]
+    return [f"{unit}/s" for unit in units] if per_second else units
