@@ -56,10 +56,11 @@ HEADERS = {"mass": "mass [kg]", "com": "COM, link's axes [m]"}
 def summary(model: str, found: dict[str, Any]) -> str:
     """The sizes and the options in a few lines."""
     sizes, options = found["sizes"], found["options"]
-    counts = ", ".join(f"{count} {kind}" for kind, count in sizes.items() if count)
+    counts = ", ".join(f"{kind} {count}" for kind, count in sizes.items() if count)
+    base = "no link" if found["base"] == "none" else f"{found['base']} base"
     gravity = ", ".join(f"{g:g}" for g in options["gravity"])
     lines = [
-        f"{model}: {found['base']} base, {found['mass']:.4g} kg",
+        f"{model}: {base}, {found['mass']:.4g} kg",
         f"  has      {counts}",
         f"  steps    {options['timestep']:g} s, {options['integrator']}, "
         f"gravity ({gravity}) m/s², world axes",
