@@ -53,7 +53,7 @@ def convergence() -> Figure:
             sim.step(round(SECONDS / timestep))
             got = sim.data.qpos[0, 3:].numpy()
             errors.append(integrators.angle(got, truth))
-        slope = np.polyfit(np.log(STEPS[1:4]), np.log(errors[1:4]), 1)[0]
+        slope = np.polyfit(np.log(STEPS[2:]), np.log(errors[2:]), 1)[0]
         label = f"{name}: slope {slope:.1f}"
         axes.loglog(STEPS, errors, "o-", color=colour, label=label, markersize=4)
     axes.set_xticks(STEPS, [f"{step:g}" for step in STEPS])
