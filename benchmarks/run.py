@@ -20,6 +20,7 @@ from rich.table import Table
 
 import baselines
 import entity_data
+import env_step
 import free_flight
 import growth
 import integrators
@@ -32,6 +33,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "growth": (growth.throughput, growth.memory),
     "entity_data": (entity_data.importing, entity_data.reading, entity_data.stepping),
     "unified_state": (unified_state.converting,),
+    "env_step": (env_step.stepping,),
     "free_flight": (free_flight.flying,),
     "integrators": (integrators.fixed_steps, integrators.adaptive_steps),
 }

@@ -294,3 +294,20 @@ def test_plain_mujoco_would_have_reset_it(small_model, random_rows, load_row):
     assert heard
     assert np.isfinite(data.qpos).all()
     assert data.time == pytest.approx(5 * small_model.opt.timestep)
+
+
+def test_what_diverged_in_the_last_step_is_kept(started, engine):
+    sim = started("mask")
+    assert sim.divergence is None
+    sim.data.qvel[[1, 3], 7] = 1e12
+    before = sim.state.clone()
+    sim.step()
+    assert sim.divergence is not None
+    assert sim.divergence.env_ids == [1, 3]
+    assert "wrist" in sim.divergence.elements[0]
+    after = sim.divergence.after
+    assert after.shape == (2, sim.state.shape[1])
+    assert not bool((after.abs() <= 1e10).all())
+    assert torch.equal(sim.state[[1, 3]], before[[1, 3]])
+    sim.step()
+    assert sim.divergence is None

@@ -12,7 +12,7 @@ if "torch" not in sys.modules:
     # loaded already this comes too late, and costs speed only.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from simstate import conventions, integrate, math, models
+from simstate import conventions, flight, integrate, math, models
 from simstate.engine import NativeCfg, WarpCfg
 from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import (
@@ -67,6 +67,7 @@ __all__ = [
     "WarpCfg",
     "conventions",
     "explain",
+    "flight",
     "integrate",
     "math",
     "models",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import mujoco
 import torch
 from torch import Tensor
@@ -10,6 +12,20 @@ from simstate.engine import MAX_VALUE, Engine
 from simstate.errors import DivergenceError
 
 _SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Worlds that diverged in one step, which were given their state back."""
+
+    env_ids: list[int]
+    """The worlds, in rising order."""
+    elements: list[str]
+    """The first bad number of each of the first few of them, in words."""
+    after: Tensor
+    """The state that the step led to, which is bad; shape (n, nstate)."""
+
+
 DESCRIBED_FIELDS = (
     "ctrl",
     "qfrc_applied",

@@ -10,7 +10,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.divergence import bad_elements, divergence_error
+from simstate.divergence import Divergence, bad_elements, divergence_error
 from simstate.engine import (
     EVOLVING_FIELDS,
     FIELDS,
@@ -21,8 +21,17 @@ from simstate.engine import (
 )
 from simstate.entity import Entity, SceneEntities
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.freshness import Freshness, Mode
-from simstate.ids import Ids, Selection, Values, as_values, check_finite, select
+from simstate.freshness import Freshness, Mode, assign
+from simstate.ids import (
+    Ids,
+    Selection,
+    Values,
+    as_values,
+    check_finite,
+    everything,
+    int_list,
+    select,
+)
 from simstate.scene import SceneCfg, build_scene
 
 if TYPE_CHECKING:  # these build on Simulation and are loaded when they are used
@@ -87,6 +96,13 @@ class Simulation:
             self._default_row = self._row_of(built.default)
             self.default_fields = self._fields_of(self._default_row[0])
             """The state fields at reset, of one world, without leading dimension."""
+        self._last_selection: tuple[Tensor | None, int, Selection] = (
+            None,
+            0,
+            everything(num_envs),
+        )
+        self.divergence: Divergence | None = None
+        """What diverged in the last step; None: nothing did."""
         self.fresh = Freshness(self.engine, freshness)
         self.data = RawData(self)
         self.scene = SceneEntities(
@@ -101,7 +117,7 @@ class Simulation:
         """Force models, processes and the integrator, once there are any."""
         if integrator is not None:
             self._integration(integrator)
-        self.reset()
+        self._write_first_state()
         self.forward()
 
     @property
@@ -146,6 +162,11 @@ class Simulation:
 
     def write_rows(self, state: Tensor, rows: Selection) -> None:
         """Write rows of the state, unchecked, into its fields."""
+        if self.engine.state_is_live:
+            self.fresh.observe()
+            self.engine.state[rows.index] = state
+            self.fresh.written("sim.state", rows)
+            return
         for name, columns in self.engine.columns.items():
             shape = self.engine.field_shape(name)[1:]
             part = state[:, columns].reshape(state.shape[0], *shape)
@@ -166,6 +187,7 @@ class Simulation:
                 self.step()
             return
         alive = self._alive()
+        self.divergence = None
         if integration is None:
             bad = self.engine.step(n, alive)
             self.fresh.stepped(alive)
@@ -225,15 +247,16 @@ class Simulation:
         rows = self.select_envs(env_ids)
         if not rows.count:
             return
-        for entity in self.scene.values():
-            entity.check_defaults(rows.index)
-        self.write_state(self._default_row, rows.index)
+        changed = [entity for entity in self.scene.values() if entity.defaults_changed]
+        for entity in changed:
+            entity.check_defaults(env_ids)
+        self.write_rows(self._default_row, rows)
         if self.integration is not None:
             self.integration.reset(rows)
         if self._some_diverged:
             self.mark_diverged(torch.zeros_like(self.diverged[rows.index]), rows)
-        for entity in self.scene.values():
-            entity.write_defaults_to_sim(rows.index)
+        for entity in changed:
+            entity.write_defaults_to_sim(env_ids)
 
     def get_states(
         self,
@@ -297,14 +320,32 @@ class Simulation:
             self.fresh.watch(label, tensor, Stage.POSITION)
         return tensor
 
+    def write_parameter(
+        self, name: str, values: Values, element_ids: Ids = None, env_ids: Ids = None
+    ) -> None:
+        """Write a model parameter of some elements in some worlds; shape (n, E, …).
+
+        As writing into `expand(name)`, but checked, and the other worlds stay fresh.
+        """
+        tensor = self.expand(name)
+        rows = self.select_envs(env_ids)
+        elements = select(element_ids, tensor.shape[1], f"{name} element", self.device)
+        shape = (elements.count, *tensor.shape[2:])
+        checked = as_values(values, name, rows.count, shape, tensor)
+        check_finite(checked, name)
+        if rows.count and elements.count:
+            self.fresh.observe()
+            assign(tensor, rows.index, elements.index, checked)
+            self.fresh.written(f'sim.expand("{name}")', rows)
+
     def set_const(self, env_ids: Ids = None) -> None:
         """Recompute the constants that depend on changed parameters; state is kept."""
         rows = self.select_envs(env_ids)
         if rows.count:
             ids = None if rows.is_all else rows.tensor(self.device)
-            self.engine.set_const(ids)
             self.fresh.observe()
-            self.fresh.mark(Stage.POSITION, None, "sim.set_const()")
+            self.engine.set_const(ids)
+            self.fresh.mark(Stage.POSITION, ids, "sim.set_const()")
 
     def read_field(self, name: str) -> Tensor:
         """The live tensor of a raw field, as fresh as `freshness` says."""
@@ -316,7 +357,22 @@ class Simulation:
 
     def select_envs(self, env_ids: Ids) -> Selection:
         """The validated selection of worlds that `env_ids` makes."""
-        return select(env_ids, self.num_envs, "env", self.device)
+        # The writes of a reset are all for the same worlds, given as the same tensor.
+        if not isinstance(env_ids, Tensor) or env_ids.is_inference():
+            return select(env_ids, self.num_envs, "env", self.device)
+        known, version, rows = self._last_selection
+        if env_ids is not known or env_ids._version != version:
+            rows = select(env_ids, self.num_envs, "env", self.device)
+            self._last_selection = (env_ids, env_ids._version, rows)
+        return rows
+
+    def _write_first_state(self) -> None:
+        """Write the entities' defaults, and keep what they make of the state."""
+        everywhere = everything(self.num_envs)
+        self.write_rows(self._default_row, everywhere)
+        for entity in self.scene.values():
+            entity.write_defaults_to_sim()
+        self._default_row = self.state[:1].clone()
 
     def _alive(self) -> Tensor | None:
         """The ids of the worlds that have not diverged; None if that is all of them."""
@@ -329,13 +385,15 @@ class Simulation:
         before = self.engine.before
         elements = bad_elements(self.engine, bad)
         rows = self.select_envs(bad)
+        ids = rows.tensor(self.device)
+        self.divergence = Divergence(int_list(ids), elements, self.state[ids])
         for name in EVOLVING_FIELDS:
             shape = self.engine.field_shape(name)[1:]
             values = before[bad, self.engine.columns[name]]
             self.fresh.write(name, rows, None, values.reshape(rows.count, *shape))
         if self.integration is not None:
             self.integration.put_back(rows.index)
-        self.fresh.forward(rows.tensor(self.device))
+        self.fresh.forward(ids)
         if self.on_divergence == "raise":
             raise divergence_error(self.engine, bad, before[:, 0], n, elements)
         self.diverged |= bad

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from simstate.errors import StaleReadError, UnknownNameError
+from simstate.errors import InvalidInputError, StaleReadError, UnknownNameError
 
 ACCURACY = {"native": 1e-12, "warp": 1e-4}
 
@@ -240,3 +240,52 @@ def test_strict_names_the_parameter_that_was_written(make_sim, engine, after_set
     invweight[1] *= 2.0
     with pytest.raises(StaleReadError, match=r'sim\.expand\("dof_invweight0"\)'):
         sim.data.qacc  # noqa: B018
+
+
+def test_write_parameter_changes_some_worlds_and_leaves_the_rest_fresh(
+    make_sim, engine, random_rows
+):
+    sim = make_sim(engine, freshness="strict")
+    sim.expand("body_mass")
+    sim.write_state(random_rows(sim.model, 4, seed=2))
+    sim.step(2)
+    force = sim.data.actuator_force.clone()
+    sim.write_parameter("body_mass", [[1.0], [2.0]], [2], [3, 1])
+    with pytest.raises(StaleReadError, match=r"stale in 2 of 4 worlds.*body_mass"):
+        _ = sim.data.xpos
+    mass = sim.expand("body_mass")
+    assert mass[:, 2].tolist() == [
+        pytest.approx(sim.model.body_mass[2]), 2.0,
+        pytest.approx(sim.model.body_mass[2]), 1.0,
+    ]  # fmt: skip
+    assert_close(mass[:, 1], [sim.model.body_mass[1]] * 4, engine)
+    sim.forward([1, 3])
+    assert torch.equal(sim.data.actuator_force[[0, 2]], force[[0, 2]])
+
+
+def test_set_const_of_some_worlds_leaves_the_rest_fresh(make_sim, engine, random_rows):
+    sim = make_sim(engine)
+    sim.write_state(random_rows(sim.model, 4, seed=2))
+    sim.step(2)
+    forces = sim.data.actuator_force.clone(), sim.data.qacc.clone()
+    sim.write_parameter("body_mass", [[5.0]], [1], [2])
+    sim.set_const([2])
+    for now, before in zip(
+        (sim.data.actuator_force, sim.data.qacc), forces, strict=True
+    ):
+        assert torch.equal(now[[0, 1, 3]], before[[0, 1, 3]])
+    assert not torch.equal(sim.data.qacc[2], forces[1][2])
+
+
+def test_bad_parameter_values_are_refused(make_sim):
+    sim = make_sim()
+    before = sim.expand("body_mass").clone()
+    for values, elements, worlds, message in (
+        ([[1.0, 2.0]], [1], [0], r"must have shape \(1, 1\)"),
+        ([[float("nan")]], [1], [0], "finite"),
+        ([[1.0]], [99], [0], r"body_mass element ids must be in \[0, 7\)"),
+        ([[1.0]], [1], [4], "env ids"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            sim.write_parameter("body_mass", values, elements, worlds)
+    assert torch.equal(sim.expand("body_mass"), before)

@@ -265,6 +265,13 @@ def test_bad_loads_raise_and_leave_the_state(load, error, message):
         (lambda: FreeFlight(fleet={"a": 3}), InvalidInputError, "is an AircraftCfg"),
         (
             lambda: FreeFlight(
+                fleet={"ground": AircraftCfg(mass=1.0, inertia=np.eye(3))}, ground=True
+            ),
+            InvalidInputError,
+            "another name",
+        ),
+        (
+            lambda: FreeFlight(
                 fleet={"a": AircraftCfg(mass=1.0, inertia=np.eye(3))}, com=(0, 0, 1)
             ),
             InvalidInputError,

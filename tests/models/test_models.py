@@ -409,8 +409,26 @@ def test_quadruped_has_twelve_hinges_with_servos_feet_and_an_imu() -> None:
     for leg in ("FL", "FR", "RL", "RR"):
         assert model.geom(f"{leg}_foot").type[0] == mujoco.mjtGeom.mjGEOM_SPHERE
         assert model.site(f"{leg}_foot").bodyid == model.body(f"{leg}_calf").id
+        assert model.sensor(f"{leg}_foot").type[0] == mujoco.mjtSensor.mjSENS_TOUCH
     assert model.sensor("imu_gyro").type[0] == mujoco.mjtSensor.mjSENS_GYRO
-    assert model.nsensordata == 6
+    assert model.nsensordata == 6 + 4
+
+
+def test_the_feet_of_the_standing_quadruped_feel_its_weight() -> None:
+    spec = models.spec("quadruped")
+    # The feet's friction counts even on ice.
+    spec.worldbody.add_geom(
+        type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 0.1], friction=[0, 0, 0]
+    )
+    model = spec.compile()
+    data = mujoco.MjData(model)
+    mujoco.mj_resetDataKeyframe(model, data, model.key("home").id)
+    mujoco.mj_step(model, data, 600)
+    felt = [data.sensor(f"{leg}_foot").data[0] for leg in ("FL", "FR", "RL", "RR")]
+    weight = model.body("trunk").subtreemass[0] * 9.81
+    assert min(felt) > 0.1 * weight
+    assert sum(felt) == pytest.approx(weight, rel=1e-3)
+    np.testing.assert_allclose(data.contact.friction[:, 0], 0.9)
 
 
 def test_quadruped_touches_the_ground_but_never_itself() -> None:

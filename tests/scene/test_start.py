@@ -116,3 +116,29 @@ def test_sleep_is_refused_because_it_is_not_in_the_state():
     flags = {"enableflags": mujoco.mjtEnableBit.mjENBL_SLEEP.value}
     with pytest.raises(ModelError, match="sleep"):
         Simulation(SceneCfg(entities={"c": EntityCfg(model="cube")}, options=flags))
+
+
+def test_a_reset_is_the_same_whether_defaults_were_written_or_not(make_sim, engine):
+    """The short way, for defaults that nobody wrote to, leads to the same bits."""
+    short, long = make_sim(engine, num_envs=3), make_sim(engine, num_envs=3)
+    for name, stored in long.scene["model"].data.stored.items():
+        if name.startswith("default"):
+            stored.add_(0.0)
+    assert long.scene["model"].defaults_changed
+    assert not short.scene["model"].defaults_changed
+    for sim in (short, long):
+        sim.step(5)
+        sim.reset([0, 2])
+    assert torch.equal(short.state, long.state)
+    assert float(short.time[0]) == 0.0
+    assert float(short.time[1]) > 0.0
+
+
+def test_ids_that_are_written_to_are_read_again(make_sim):
+    sim = make_sim(num_envs=4)
+    sim.step(3)
+    ids = torch.tensor([0])
+    sim.reset(ids)
+    ids[0] = 2
+    sim.reset(ids)
+    assert (sim.time == 0).tolist() == [True, False, True, False]

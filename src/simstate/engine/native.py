@@ -70,7 +70,7 @@ class NativeEngine(Engine):
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
         self._mocap = self.batch.state[:, mocap]
         self._before = self.before.numpy()
-        self._after = np.zeros_like(self._before)
+        self._sizes = np.zeros_like(self._before)
 
     @property
     def state(self) -> Tensor:
@@ -110,14 +110,15 @@ class NativeEngine(Engine):
 
     def find_bad(self) -> Tensor | None:
         """Worlds whose state is bad, or that MuJoCo found bad on its way."""
-        np.copyto(self._after, self._evolving)
         # NaN compares as false. (A dot product would start BLAS's threads, and those
         # wait for milliseconds while MuJoCo's still spin.)
-        fine = bool(np.abs(self._after).max() <= MAX_VALUE)
-        fine = fine and bool((np.abs(self._mocap) <= MAX_VALUE).all())
+        np.abs(self._evolving, out=self._sizes)
+        fine = bool(self._sizes.max() <= MAX_VALUE)
+        if self._mocap.size:
+            fine = fine and bool((np.abs(self._mocap) <= MAX_VALUE).all())
         if fine and self._risen is None:
             return None
-        bad = ~(np.abs(self._after) <= MAX_VALUE).all(axis=1)
+        bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
         bad |= ~(np.abs(self._mocap) <= MAX_VALUE).all(axis=1)
         if self._risen is not None:
             bad |= self._risen[:, _FIRST_BAD:].any(axis=1)

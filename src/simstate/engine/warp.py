@@ -255,4 +255,5 @@ class WarpEngine(Engine):
         others = self._others(env_ids)
         if others is not None:
             for name, values in kept.items():
-                self.expanded[name][others] = values[others]
+                # An alias: it is not a write by a user.
+                self.expanded[name].data[others] = values[others]

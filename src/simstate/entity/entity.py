@@ -40,6 +40,7 @@ class Entity(EntityWriters):
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self.data = EntityData(index, sim, factor)
         """The entity's quantities."""
+        self._default_versions: dict[str, int] = {}
         self._store_defaults()
 
     def __repr__(self) -> str:
@@ -53,6 +54,15 @@ class Entity(EntityWriters):
     def name(self) -> str:
         """The entity's name in the scene."""
         return self.index.name
+
+    @property
+    def defaults_changed(self) -> bool:
+        """Whether somebody wrote into the `default_…` quantities since the start."""
+        stored = self.data.stored
+        return any(
+            stored[name]._version != version
+            for name, version in self._default_versions.items()
+        )
 
     @property
     def is_fixed_base(self) -> bool:
@@ -303,6 +313,8 @@ class Entity(EntityWriters):
             for name, value in values.items():
                 stored = value.expand(sim.num_envs, -1).clone()
                 self.data.stored[name] = stored
+                if name.startswith("default_"):
+                    self._default_versions[name] = stored._version
                 sim.fresh.watch(f"{self.name}.data.{name}", stored, Stage.STATE)
 
     def _default_root_state(self, row: dict[str, Tensor]) -> Tensor:

@@ -51,6 +51,8 @@ class FreeFlight:
     MuJoCo itself, as (0, 0, +gravity) in E: loads must not hold the weight. Where they
     do, as Ptera Software's do, give `gravity=0`.
 
+    Cg and body axes are those of the airframe; parts that move have their own.
+
     Args:
         mass: of the airframe [kg].
         inertia: about its centre of mass, body axes [kg·m²]; (3, 3).
@@ -90,6 +92,11 @@ class FreeFlight:
             options["integrator"] = INTEGRATORS[integrator]
         entities = {name: _entity(cfg) for name, cfg in configs.items()}
         if ground:
+            if "ground" in entities:
+                raise InvalidInputError(
+                    "An aircraft is called 'ground', as the ground itself is: give it "
+                    "another name."
+                )
             entities["ground"] = EntityCfg(model=_GROUND)
         scene = SceneCfg(
             entities=entities,

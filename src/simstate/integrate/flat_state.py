@@ -19,12 +19,16 @@ class FlatState:
     Args:
         name: what it is called in errors and tolerances.
         value: the live values, displaced in place; shape (num_envs, width).
-        rate: gives the time derivative at the present stage; shape as `value`.
+        rate: the live time derivative, or a function that gives it; shape as `value`.
         stages: the step sizes and weights.
     """
 
     def __init__(
-        self, name: str, value: Tensor, rate: Callable[[], Tensor], stages: Stages
+        self,
+        name: str,
+        value: Tensor,
+        rate: Tensor | Callable[[], Tensor],
+        stages: Stages,
     ) -> None:
         self.name = name
         self.value = value
@@ -33,15 +37,16 @@ class FlatState:
         self._by_stage = list(self.rates)
         self._rate = rate
         self._stages = stages
+        self._moves: list[Launch] = []
+        self._advances: list[Launch] = []
         h = stages.steps(value.dtype)
-        self._moves = [
-            Launch(
-                kernels.displace_flat,
-                stages.num_envs,
-                [self.origin, self.rates, weights, h, value],
-            )
-            for weights in stages.weights(value.dtype)
-        ]
+        for stage, weights in enumerate(stages.weights(value.dtype)):
+            inputs = [self.origin, self.rates, weights, h, value]
+            self._moves.append(Launch(kernels.displace_flat, stages.num_envs, inputs))
+            if stage and isinstance(rate, Tensor):
+                inputs += [rate, self._by_stage[stage - 1]]
+                launch = Launch(kernels.advance_flat, stages.num_envs, inputs)
+                self._advances.append(launch)
 
     def begin(self, chosen: Tensor | None = None) -> None:
         """Start a step where the state is now, in the chosen worlds (None: all)."""
@@ -51,12 +56,20 @@ class FlatState:
         """Move to a stage, or with the number of stages to the end of the step."""
         self._moves[stage]()
 
+    def advance(self, stage: int) -> None:
+        """Take the rates of a stage in all worlds, and move on to the next one."""
+        if self._advances:
+            self._advances[stage]()
+        else:
+            self.record(stage, None)
+            self.displace(stage + 1)
+
     def record(self, stage: int, chosen: Tensor | None) -> None:
         """Take the rates at the present values, in the chosen worlds (None: all)."""
         if chosen is None:
-            self._by_stage[stage].copy_(self._rate())
+            self._by_stage[stage].copy_(self.rate_now())
         else:
-            self._by_stage[stage][chosen] = self._rate()[chosen].to(self.rates.dtype)
+            self._by_stage[stage][chosen] = self.rate_now()[chosen]
 
     @property
     def num_dofs(self) -> int:
@@ -65,7 +78,8 @@ class FlatState:
 
     def rate_now(self) -> Tensor:
         """The rates at the present values; shape (num_envs, width)."""
-        return self._rate().to(self.value.dtype)
+        rate = self._rate if isinstance(self._rate, Tensor) else self._rate()
+        return rate.to(self.value.dtype)
 
     def as_rate(self, tangent: Tensor) -> Tensor:
         """A rate by dof as a rate of the coordinates: the same."""

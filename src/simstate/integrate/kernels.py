@@ -9,7 +9,7 @@ coordinates and three rates, or, in high-order mode, four rates.
 
 # Warp reads these annotations itself, and its types are not Python's.
 # pyright: basic, reportMissingTypeStubs=false, reportInvalidTypeForm=false
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false
 
 from typing import Any
 
@@ -18,6 +18,19 @@ import warp as wp
 MANIFOLD = wp.constant(0)
 HIGH_ORDER = wp.constant(1)
 LIE = wp.constant(2)
+
+
+@wp.struct
+class Layout:
+    """Where the coordinates and rates of a position are; the same for all worlds."""
+
+    mode: int
+    flat_qpos: wp.array(dtype=int)
+    flat_rate: wp.array(dtype=int)
+    flat_qvel: wp.array(dtype=int)
+    quat_qpos: wp.array(dtype=int)
+    quat_rate: wp.array(dtype=int)
+    quat_qvel: wp.array(dtype=int)
 
 
 @wp.func
@@ -31,6 +44,22 @@ def combined(
     return total
 
 
+@wp.func
+def displace_flat_world(
+    origin: wp.array2d(dtype=Any),
+    rates: wp.array3d(dtype=Any),
+    weights: wp.array(dtype=Any),
+    step: Any,
+    value: wp.array2d(dtype=Any),
+    world: int,
+):
+    """value = origin + step Σ weights · rates, in one world."""
+    if step != type(step)(0.0):
+        for k in range(origin.shape[1]):
+            move = step * combined(rates, weights, world, k)
+            value[world, k] = origin[world, k] + move
+
+
 @wp.kernel
 def displace_flat(
     origin: wp.array2d(dtype=Any),
@@ -41,37 +70,48 @@ def displace_flat(
 ):
     """value = origin + h Σ weights · rates."""
     world = wp.tid()
-    if h[world] != h.dtype(0.0):
-        for k in range(origin.shape[1]):
-            step = h[world] * combined(rates, weights, world, k)
-            value[world, k] = origin[world, k] + step
+    displace_flat_world(origin, rates, weights, h[world], value, world)
 
 
 @wp.kernel
-def displace_position(
+def advance_flat(
     origin: wp.array2d(dtype=Any),
     rates: wp.array3d(dtype=Any),
     weights: wp.array(dtype=Any),
     h: wp.array(dtype=Any),
-    mode: int,
-    flat_qpos: wp.array(dtype=int),
-    flat_rate: wp.array(dtype=int),
-    quat_qpos: wp.array(dtype=int),
-    quat_rate: wp.array(dtype=int),
+    value: wp.array2d(dtype=Any),
+    source: wp.array2d(dtype=Any),
+    rate: wp.array2d(dtype=Any),
+):
+    """rate = source, one of the rates; then the displacement to the next stage."""
+    world = wp.tid()
+    for k in range(source.shape[1]):
+        rate[world, k] = source[world, k]
+    displace_flat_world(origin, rates, weights, h[world], value, world)
+
+
+@wp.func
+def displace_position_world(
+    origin: wp.array2d(dtype=Any),
+    rates: wp.array3d(dtype=Any),
+    weights: wp.array(dtype=Any),
+    h: wp.array(dtype=Any),
+    layout: Layout,
     rotation: wp.array2d(dtype=Any),
     value: wp.array2d(dtype=Any),
+    world: int,
 ):
     """value = origin ⊕ h Σ weights · rates; keeps the rotation vectors of the move."""
-    world = wp.tid()
     step = h[world]
     if step == h.dtype(0.0):
         return
-    for n in range(flat_qpos.shape[0]):
-        move = step * combined(rates, weights, world, flat_rate[n])
-        value[world, flat_qpos[n]] = origin[world, flat_qpos[n]] + move
-    for n in range(quat_qpos.shape[0]):
-        q = quat_qpos[n]
-        r = quat_rate[n]
+    for n in range(layout.flat_qpos.shape[0]):
+        k = layout.flat_qpos[n]
+        move = step * combined(rates, weights, world, layout.flat_rate[n])
+        value[world, k] = origin[world, k] + move
+    for n in range(layout.quat_qpos.shape[0]):
+        q = layout.quat_qpos[n]
+        r = layout.quat_rate[n]
         qw = origin[world, q]
         qx = origin[world, q + 1]
         qy = origin[world, q + 2]
@@ -84,7 +124,7 @@ def displace_position(
             qx = qx * scale
             qy = qy * scale
             qz = qz * scale
-        if mode == HIGH_ORDER:
+        if layout.mode == HIGH_ORDER:
             w = qw + step * combined(rates, weights, world, r)
             x = qx + step * combined(rates, weights, world, r + 1)
             y = qy + step * combined(rates, weights, world, r + 2)
@@ -131,37 +171,29 @@ def dexp_inverse_factor(angle2: Any):
     return (one - half * wp.cos(half) / wp.sin(half)) / angle2
 
 
-@wp.kernel
-def record_position(
+@wp.func
+def record_position_world(
     qvel: wp.array2d(dtype=Any),
     qpos: wp.array2d(dtype=Any),
     rotation: wp.array2d(dtype=Any),
-    mode: int,
-    flat_rate: wp.array(dtype=int),
-    flat_qvel: wp.array(dtype=int),
-    quat_qpos: wp.array(dtype=int),
-    quat_rate: wp.array(dtype=int),
-    quat_qvel: wp.array(dtype=int),
-    chosen: wp.array(dtype=wp.bool),
+    layout: Layout,
     rate: wp.array2d(dtype=Any),
+    world: int,
 ):
     """The rates of the position's coordinates at a displaced state, from qvel."""
-    world = wp.tid()
-    if not chosen[world]:
-        return
-    for n in range(flat_rate.shape[0]):
-        rate[world, flat_rate[n]] = qvel[world, flat_qvel[n]]
-    for n in range(quat_qpos.shape[0]):
-        r = quat_rate[n]
-        x = qvel[world, quat_qvel[n]]
-        y = qvel[world, quat_qvel[n] + 1]
-        z = qvel[world, quat_qvel[n] + 2]
-        if mode == MANIFOLD:
+    for n in range(layout.flat_rate.shape[0]):
+        rate[world, layout.flat_rate[n]] = qvel[world, layout.flat_qvel[n]]
+    for n in range(layout.quat_qpos.shape[0]):
+        r = layout.quat_rate[n]
+        x = qvel[world, layout.quat_qvel[n]]
+        y = qvel[world, layout.quat_qvel[n] + 1]
+        z = qvel[world, layout.quat_qvel[n] + 2]
+        if layout.mode == MANIFOLD:
             rate[world, r] = x
             rate[world, r + 1] = y
             rate[world, r + 2] = z
-        elif mode == HIGH_ORDER:
-            q = quat_qpos[n]
+        elif layout.mode == HIGH_ORDER:
+            q = layout.quat_qpos[n]
             half = qvel.dtype(0.5)
             qw = qpos[world, q]
             qx = qpos[world, q + 1]
@@ -192,21 +224,73 @@ def record_position(
             rate[world, r + 2] = z + half * cz + factor * (ux * cy - uy * cx)
 
 
+@wp.kernel
+def displace_position(
+    origin: wp.array2d(dtype=Any),
+    rates: wp.array3d(dtype=Any),
+    weights: wp.array(dtype=Any),
+    h: wp.array(dtype=Any),
+    layout: Layout,
+    rotation: wp.array2d(dtype=Any),
+    value: wp.array2d(dtype=Any),
+):
+    """Move every world to a stage."""
+    world = wp.tid()
+    displace_position_world(origin, rates, weights, h, layout, rotation, value, world)
+
+
+@wp.kernel
+def record_position(
+    qvel: wp.array2d(dtype=Any),
+    qpos: wp.array2d(dtype=Any),
+    rotation: wp.array2d(dtype=Any),
+    layout: Layout,
+    chosen: wp.array(dtype=wp.bool),
+    rate: wp.array2d(dtype=Any),
+):
+    """Take the rates of the chosen worlds."""
+    world = wp.tid()
+    if chosen[world]:
+        record_position_world(qvel, qpos, rotation, layout, rate, world)
+
+
+@wp.kernel
+def advance_position(
+    origin: wp.array2d(dtype=Any),
+    rates: wp.array3d(dtype=Any),
+    weights: wp.array(dtype=Any),
+    h: wp.array(dtype=Any),
+    layout: Layout,
+    rotation: wp.array2d(dtype=Any),
+    value: wp.array2d(dtype=Any),
+    qvel: wp.array2d(dtype=Any),
+    rate: wp.array2d(dtype=Any),
+):
+    """Take every world's rates, one of `rates`, and move on to the next stage."""
+    world = wp.tid()
+    record_position_world(qvel, value, rotation, layout, rate, world)
+    displace_position_world(origin, rates, weights, h, layout, rotation, value, world)
+
+
 def _overloads(real: Any) -> None:
     one, two, three = (
         wp.array(dtype=real),
         wp.array2d(dtype=real),
         wp.array3d(dtype=real),
     )
-    ids = wp.array(dtype=int)
     wp.overload(displace_flat, [two, three, one, one, two])
+    wp.overload(advance_flat, [two, three, one, one, two, two, two])
     wp.overload(
         displace_position,
-        [two, three, one, one, int, ids, ids, ids, ids, two, two],
+        [two, three, one, one, Layout, two, two],
+    )
+    wp.overload(
+        advance_position,
+        [two, three, one, one, Layout, two, two, two, two],
     )
     wp.overload(
         record_position,
-        [two, two, two, int, ids, ids, ids, ids, ids, wp.array(dtype=wp.bool), two],
+        [two, two, two, Layout, wp.array(dtype=wp.bool), two],
     )
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.integrate import kernels
 from simstate.integrate.schemes import ATTITUDES, Attitude
-from simstate.integrate.stages import Launch, Stages, start, weighted
+from simstate.integrate.stages import Launch, Stages, int_array, start, weighted
 from simstate.math import quaternion
 
 _MODES: dict[str, Any] = {
@@ -108,13 +108,21 @@ class QPosState:
         """The rate that `propagate` moves along; shape (num_envs, nv), or nq in
         high-order mode."""
         self._diffusion: Tensor | None = None
-        self._quat_qpos = self._ids([block.qpos_adr for block in blocks])
-        self._quat_qvel = self._ids([block.qvel_adr for block in blocks])
-        self._flat_qpos = self._ids(self.euclidean_qpos)
-        self._flat_qvel = self._ids(self.euclidean_qvel)
-        self._flat_rate = self._flat_qpos if high else self._flat_qvel
-        self._quat_rate = self._quat_qpos if high else self._quat_qvel
+        self._layout = self._make_layout(high)
         self._prepare()
+
+    def _make_layout(self, high: bool) -> Any:
+        """The indices as the kernels take them."""
+        layout: Any = kernels.Layout()
+        layout.mode = _MODES[self.attitude]
+        quats = [block.qpos_adr for block in self.quaternion_blocks]
+        turns = [block.qvel_adr for block in self.quaternion_blocks]
+        layout.flat_qpos = self._ids(self.euclidean_qpos)
+        layout.flat_qvel = self._ids(self.euclidean_qvel)
+        layout.flat_rate = layout.flat_qpos if high else layout.flat_qvel
+        layout.quat_qpos, layout.quat_qvel = self._ids(quats), self._ids(turns)
+        layout.quat_rate = layout.quat_qpos if high else layout.quat_qvel
+        return layout
 
     def _prepare(self) -> None:
         """Make the launches that need no scheme."""
@@ -134,8 +142,8 @@ class QPosState:
             raise InvalidInputError("Call configure(model) first.")
         return self.model
 
-    def _ids(self, ids: list[int]) -> Tensor:
-        return torch.tensor(ids, dtype=torch.int32, device=self.value.device)
+    def _ids(self, ids: list[int]) -> Any:
+        return int_array(ids, self.value.device)
 
     def clone(self) -> QPosState:
         """A stage: a state of its own at the same values, with the same derivative.
@@ -258,6 +266,12 @@ class QPosState:
             self._displace_launch(self.rates, weights, h)
             for weights in stages.weights(self.value.dtype)
         ]
+        self._advances = [
+            self._advance_launch(weights, h, qvel, rate)
+            for weights, rate in zip(
+                stages.weights(self.value.dtype)[1:], self.rates, strict=True
+            )
+        ]
         self._records = [
             self._record_launch(qvel, stages.chosen, rate) for rate in self.rates
         ]
@@ -265,6 +279,10 @@ class QPosState:
     def displace(self, stage: int) -> None:
         """Move to a stage, or with the number of stages to the end of the step."""
         self._moves[stage]()
+
+    def advance(self, stage: int) -> None:
+        """Take the rates of a stage in all worlds, and move on to the next one."""
+        self._advances[stage]()
 
     def record(self, stage: int, chosen: Tensor | None) -> None:
         """Take the rates at the present values; the stages know the chosen worlds."""
@@ -308,13 +326,20 @@ class QPosState:
         return error
 
     def _displace_launch(self, rates: Tensor, weights: Tensor, h: Tensor) -> Launch:
-        inputs: list[Any] = [self.origin, rates, weights, h, _MODES[self.attitude]]
-        inputs += [self._flat_qpos, self._flat_rate, self._quat_qpos, self._quat_rate]
-        inputs += [self.rotation, self.value]
+        inputs = self._displace_inputs(rates, weights, h)
         return Launch(kernels.displace_position, self.value.shape[0], inputs)
 
+    def _advance_launch(
+        self, weights: Tensor, h: Tensor, qvel: Tensor, rate: Tensor
+    ) -> Launch:
+        inputs = [*self._displace_inputs(self.rates, weights, h), qvel, rate]
+        return Launch(kernels.advance_position, self.value.shape[0], inputs)
+
+    def _displace_inputs(self, rates: Tensor, weights: Tensor, h: Tensor) -> list[Any]:
+        inputs: list[Any] = [self.origin, rates, weights, h, self._layout]
+        return [*inputs, self.rotation, self.value]
+
     def _record_launch(self, qvel: Tensor, chosen: Tensor, rate: Tensor) -> Launch:
-        inputs: list[Any] = [qvel, self.value, self.rotation, _MODES[self.attitude]]
-        inputs += [self._flat_rate, self._flat_qvel]
-        inputs += [self._quat_qpos, self._quat_rate, self._quat_qvel, chosen, rate]
+        inputs: list[Any] = [qvel, self.value, self.rotation, self._layout]
+        inputs += [chosen, rate]
         return Launch(kernels.record_position, self.value.shape[0], inputs)

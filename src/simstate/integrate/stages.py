@@ -84,3 +84,9 @@ def start(origin: Tensor, value: Tensor, chosen: Tensor | None) -> None:
 def weighted(weights: Tensor, rates: Tensor) -> Tensor:
     """Σ weights · rates over the stages, the first dimension of `rates`."""
     return torch.tensordot(weights.to(rates.dtype), rates, dims=1)
+
+
+def int_array(values: list[int], device: torch.device) -> Any:
+    """Whole numbers as a Warp array on that device."""
+    initialise(device)
+    return wp.array(values, dtype=int, device=wp.device_from_torch(device))

@@ -65,9 +65,8 @@ class Stepper:
         blocks: list[Block] = [qpos]
         for name, rate in (("qvel", "qacc"), ("act", "act_dot")):
             if engine.field(name).numel():
-                source = engine.field(rate).data
-                value = engine.field(name).data
-                blocks.append(FlatState(name, value, lambda x=source: x, stages))
+                value, rate = engine.field(name).data, engine.field(rate).data
+                blocks.append(FlatState(name, value, rate, stages))
         integration = self.integration
         if integration.mass_flow is not None:
             blocks.append(integration.mass_flow.block(stages))
@@ -110,14 +109,11 @@ class Stepper:
         for block in blocks:
             block.begin()
         for stage, c in enumerate(tableau.c):
-            if stage:
-                self.displace(stage)
             if self.integration.has_readers:
                 torch.add(start, h, alpha=c, out=time)
             self.integration.forces.evaluate(env_ids)
             for block in blocks:
-                block.record(stage, None)
-        self.displace(tableau.num_stages)
+                block.advance(stage)
         torch.add(start, h, out=time)
         self.evaluations += tableau.num_stages
         self.finish(env_ids)

@@ -34,6 +34,17 @@ def write_states(
     sim: Simulation, states: Sequence[Any] | TensorState, rows: Selection
 ) -> None:
     """Write states, a list of dictionaries or tensors, into the selected worlds."""
+    plans = check_states(sim, states, rows)
+    for plan in plans:  # before the first write: the rest stays as it is now
+        plan.read()
+    for plan in plans:
+        plan.write()
+
+
+def check_states(
+    sim: Simulation, states: Sequence[Any] | TensorState, rows: Selection
+) -> list[Plan]:
+    """The writes that states amount to; raises if one of them cannot be made."""
     kinds = (Sequence, TensorState)
     fits = isinstance(states, kinds)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not fits or isinstance(states, str | Mapping):
@@ -58,17 +69,14 @@ def write_states(
         updates = parse_states(sim, states)
     ids = rows.tensor(sim.device)
     plans = [
-        _Plan(update, ids if count == 1 else ids[update.worlds]) for update in updates
+        Plan(update, ids if count == 1 else ids[update.worlds]) for update in updates
     ]
     for plan in plans:
         plan.check()
-    for plan in plans:  # before the first write: the rest stays as it is now
-        plan.read()
-    for plan in plans:
-        plan.write()
+    return plans
 
 
-class _Plan:
+class Plan:
     """The writes of one update, checked as a whole before the first of them."""
 
     def __init__(self, update: EntityUpdate, env_ids: Tensor) -> None:

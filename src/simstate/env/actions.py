@@ -1,0 +1,242 @@
+"""Action terms: what the numbers of an action do in the simulation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+import torch
+from torch import Tensor
+
+from simstate.entity import Entity
+from simstate.env.entity_cfg import Patterns, SceneEntityCfg
+from simstate.errors import InvalidInputError, SimStateError, listed
+from simstate.math import quaternion
+from simstate.scene.index import TargetInputs
+from simstate.scene.load import matching
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+PerJoint: TypeAlias = "float | Mapping[str, float]"
+"""One number for all joints, or numbers by regular expression on joint names."""
+
+
+@dataclass(kw_only=True)
+class ActionCfg(ABC):
+    """A part of the action: `make` builds what applies it."""
+
+    asset_name: str = "robot"
+    """The entity that it drives."""
+
+    @abstractmethod
+    def make(self, name: str, env: Env) -> Action:
+        """The term, resolved in the environment's scene."""
+
+
+class Action(ABC):
+    """Some columns of the action, and what they do; zero means the term's rest."""
+
+    names: tuple[str, ...]
+    """What each column drives."""
+
+    @property
+    def dim(self) -> int:
+        """The number of columns."""
+        return len(self.names)
+
+    @abstractmethod
+    def apply(self, action: Tensor) -> None:
+        """Write what the action asks for, engine's dtype; shape (num_envs, dim)."""
+
+
+@dataclass(kw_only=True)
+class JointActionCfg(ActionCfg):
+    """Targets for joints: offset + scale × action, then clipped."""
+
+    joint_names: Patterns = None
+    """Regular expressions on joint names; None: all joints that take such a target."""
+    preserve_order: bool = False
+    """Keep the order of joint_names, instead of the entity's."""
+    scale: PerJoint = 1.0
+    offset: PerJoint = 0.0
+    clip: tuple[float, float] | None = None
+    """Least and greatest target."""
+    kind: ClassVar[str] = ""
+
+    def make(self, name: str, env: Env) -> JointAction:
+        """The term, resolved in the environment's scene."""
+        return JointAction(name, self, env)
+
+
+@dataclass(kw_only=True)
+class JointPositionActionCfg(JointActionCfg):
+    """Position targets [rad or m]; by default zero holds the default pose.
+
+    Where the encoders are biased, so is the pose that a target leads to: the servo sees
+    joint_pos_biased.
+    """
+
+    use_default_offset: bool = True
+    """Measure targets from `default_joint_pos`, with `offset` on top."""
+    kind: ClassVar[str] = "position"
+
+
+@dataclass(kw_only=True)
+class JointVelocityActionCfg(JointActionCfg):
+    """Velocity targets [rad/s or m/s]; zero is the default velocity, or standstill."""
+
+    use_default_offset: bool = True
+    """Measure targets from `default_joint_vel`, with `offset` on top."""
+    kind: ClassVar[str] = "velocity"
+
+
+@dataclass(kw_only=True)
+class JointEffortActionCfg(JointActionCfg):
+    """Efforts of motors [N·m or N]."""
+
+    kind: ClassVar[str] = "effort"
+
+
+class JointAction(Action):
+    """Writes targets for some joints of one entity into the controls."""
+
+    def __init__(self, name: str, cfg: JointActionCfg, env: Env) -> None:
+        self.cfg = cfg
+        self.entity = env.scene[cfg.asset_name]
+        label = f"action term {name!r}"
+        self.joints = _driven_joints(label, cfg, self.entity)
+        self.names = self.joints.names_of("joint")
+        like = self.entity.data.default_joint_pos
+        self.scale = _per_joint(label, cfg.scale, self.names, 1.0, like)
+        self.offset = _per_joint(label, cfg.offset, self.names, 0.0, like)
+        if cfg.clip is not None and not cfg.clip[0] <= cfg.clip[1]:
+            raise InvalidInputError(
+                f"The {label} has clip {cfg.clip}: it must be (least, greatest)."
+            )
+        self._set = getattr(self.entity, f"set_joint_{cfg.kind}_target")
+
+    def targets(self, action: Tensor) -> Tensor:
+        """What an action asks of the joints; shape (num_envs, dim)."""
+        target = action * self.scale + self.offset
+        zero = self._zero()
+        if zero is not None:
+            target = target + zero
+        return target if self.cfg.clip is None else target.clamp(*self.cfg.clip)
+
+    def apply(self, action: Tensor) -> None:
+        """Write the targets that an action asks for."""
+        target = self.targets(action)
+        if self.cfg.kind == "position":
+            bias = self.entity.data.encoder_bias[:, self.joints.joint_ids]
+            target = target - bias
+        self._set(target, self.joints.joint_ids)
+
+    def _zero(self) -> Tensor | None:
+        """The targets from which an action is measured; None: from zero."""
+        data = self.entity.data
+        if not getattr(self.cfg, "use_default_offset", False):
+            return None
+        position = self.cfg.kind == "position"
+        default = data.default_joint_pos if position else data.default_joint_vel
+        return default[:, self.joints.joint_ids]
+
+
+_WRENCH = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
+
+
+@dataclass(kw_only=True)
+class BodyWrenchActionCfg(ActionCfg):
+    """Forces and torques on one body along its own axes: thrusters, control surfaces.
+
+    The action has a column for each scale that is not zero.
+    """
+
+    body_name: str
+    force_scale: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Force at the centre of mass per unit of action, body axes [N]."""
+    torque_scale: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Torque per unit of action, body axes [N·m]."""
+    limit: float = 1.0
+    """Actions are clipped to ± this."""
+
+    def make(self, name: str, env: Env) -> BodyWrenchAction:
+        """The term, resolved in the environment's scene."""
+        return BodyWrenchAction(name, self, env)
+
+
+class BodyWrenchAction(Action):
+    """Writes a wrench on one body."""
+
+    def __init__(self, name: str, cfg: BodyWrenchActionCfg, env: Env) -> None:
+        self.cfg = cfg
+        self.entity = env.scene[cfg.asset_name]
+        (self.body,), _ = self.entity.find_bodies([cfg.body_name])
+        scales = (*cfg.force_scale, *cfg.torque_scale)
+        self.columns = [k for k, scale in enumerate(scales) if scale != 0.0]
+        if not self.columns:
+            raise InvalidInputError(
+                f"The action term {name!r} does nothing: give force_scale or "
+                "torque_scale a number other than zero."
+            )
+        self.names = tuple(_WRENCH[k] for k in self.columns)
+        like = self.entity.data.default_joint_pos
+        self.scale = like.new_tensor([scales[k] for k in self.columns])
+
+    def apply(self, action: Tensor) -> None:
+        """Write the wrench that an action asks for, turned to world axes."""
+        wrench = action.new_zeros(action.shape[0], 6)
+        wrench[:, self.columns] = (
+            action.clamp(-self.cfg.limit, self.cfg.limit) * self.scale
+        )
+        quat = self.entity.data.body_link_quat_w[:, self.body]
+        force = quaternion.rotate(quat, wrench[:, :3])
+        torque = quaternion.rotate(quat, wrench[:, 3:])
+        self.entity.write_external_wrench_to_sim(
+            force[:, None], torque[:, None], [self.body]
+        )
+
+
+def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEntityCfg:
+    """The chosen joints, if all of them take such a target."""
+    inputs: TargetInputs = getattr(entity.index, f"{cfg.kind}_inputs")
+    driven = [entity.joint_names[k] for k in inputs.joints]
+    if not driven:
+        raise InvalidInputError(
+            f"The {label} needs actuators that take {cfg.kind} targets; entity "
+            f"{entity.name!r} has none. Declare them in EntityCfg.actuators."
+        )
+    names = driven if cfg.joint_names is None else cfg.joint_names
+    chosen = SceneEntityCfg(
+        entity.name, joint_names=names, preserve_order=cfg.preserve_order
+    )
+    try:
+        chosen = chosen.resolve(entity.sim.scene)
+    except SimStateError as error:
+        raise type(error)(f"In the {label}: {error}") from error
+    without = [name for name in chosen.names_of("joint") if name not in driven]
+    if without:
+        raise InvalidInputError(
+            f"The {label} chooses joints without an actuator that takes a {cfg.kind} "
+            f"target: {listed(without)}. Those of {entity.name!r} that have one: "
+            f"{listed(driven)}."
+        )
+    return chosen
+
+
+def _per_joint(
+    label: str, value: PerJoint, names: tuple[str, ...], other: float, like: Tensor
+) -> Tensor:
+    """A number for each joint; `other` where no expression matches; (1, joints)."""
+    if not isinstance(value, Mapping):
+        return torch.full((1, len(names)), float(value)).to(like)
+    numbers = dict.fromkeys(names, other)
+    for pattern, number in value.items():
+        try:
+            found = matching(pattern, names, "joint")
+        except SimStateError as error:
+            raise type(error)(f"In the {label}: {error}") from error
+        numbers |= dict.fromkeys(found, float(number))
+    return torch.tensor([list(numbers.values())]).to(like)

@@ -1,0 +1,180 @@
+"""What an environment is made of: the configuration that a task writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from simstate.env.actions import ActionCfg
+from simstate.env.commands import CommandCfg
+from simstate.env.noise import Noise
+from simstate.errors import InvalidInputError
+from simstate.scene import SceneCfg
+
+TermFunction: TypeAlias = "Callable[..., Any] | str"
+"""A function, or the name of one of those that ship with simstate.env."""
+
+Params: TypeAlias = "dict[str, Any]"
+
+EventMode = Literal["startup", "reset", "interval"]
+
+
+@dataclass
+class TermCfg:
+    """A function `(env, **params)` and its parameters.
+
+    A parameter that is a SceneEntityCfg is resolved to ids once, and so is a default
+    value of the function that is one.
+    """
+
+    func: TermFunction
+    params: Params = field(default_factory=dict[str, Any], kw_only=True)
+
+
+@dataclass
+class ObservationTermCfg(TermCfg):
+    """A function that returns (num_envs, k) numbers, and what is done with them.
+
+    In this order: noise, clip, scale, delay, history.
+    """
+
+    noise: Noise | None = field(default=None, kw_only=True)
+    clip: tuple[float, float] | None = field(default=None, kw_only=True)
+    scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
+    """One factor, or one for each number."""
+    delay: int | tuple[int, int] = field(default=0, kw_only=True)
+    """Environment steps by which it comes late; of a range each world draws its own at
+    reset, both ends included."""
+    history: int = field(default=1, kw_only=True)
+    """How many of the last values are given, oldest first. A reset fills them with the
+    first value."""
+
+
+@dataclass
+class ObservationGroupCfg:
+    """Terms that are put side by side into one tensor, in their order."""
+
+    terms: dict[str, ObservationTermCfg]
+    noise: bool = True
+    """False gives the terms without their noise, as to a critic."""
+
+
+@dataclass
+class RewardTermCfg(TermCfg):
+    """A function that returns (num_envs,) rewards per second, and their weight."""
+
+    weight: float = field(kw_only=True)
+
+
+@dataclass
+class TerminationTermCfg(TermCfg):
+    """A function that returns (num_envs,) booleans: which worlds have ended."""
+
+    time_out: bool = field(default=False, kw_only=True)
+    """Whether it truncates the episode: nothing bad happened, time is just up."""
+
+
+@dataclass
+class EventTermCfg(TermCfg):
+    """A function `(env, env_ids, **params)` that changes worlds.
+
+    "startup" runs once, and again when all is seeded anew; "reset" whenever worlds are
+    reset; "interval" every so often in each world.
+    """
+
+    mode: EventMode = field(kw_only=True)
+    interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
+    """Range of the time between two "interval" events of a world [s]."""
+
+
+@dataclass
+class CurriculumTermCfg(TermCfg):
+    """A function `(env, env_ids, **params)` that runs for worlds that are to be reset.
+
+    It may change the environment, and returns a number for the log, or None.
+    """
+
+
+@dataclass(kw_only=True)
+class EnvCfg:
+    """A task: the scene, and the terms that make an environment of it."""
+
+    scene: SceneCfg
+    decimation: int
+    """Physics steps for each environment step."""
+    episode_length_s: float
+    """Time after which `terminations.time_out` ends an episode [s]."""
+    observations: dict[str, ObservationGroupCfg]
+    """Groups by name: "policy", and "critic" if it sees more."""
+    actions: Mapping[str, ActionCfg]
+    rewards: dict[str, RewardTermCfg]
+    terminations: dict[str, TerminationTermCfg]
+    events: dict[str, EventTermCfg] = field(default_factory=dict[str, EventTermCfg])
+    commands: Mapping[str, CommandCfg] = field(default_factory=dict[str, CommandCfg])
+    curricula: dict[str, CurriculumTermCfg] = field(
+        default_factory=dict[str, CurriculumTermCfg]
+    )
+    is_finite_horizon: bool = False
+    """Whether the time limit belongs to the task: a learner does not look beyond it."""
+    divergence_dump_dir: str | Path | None = None
+    """A folder for snapshots of worlds that diverge; None: none are written."""
+    max_divergence_dumps: int = 10
+    """How many of them are written at most."""
+
+
+_KINDS: dict[str, type] = {
+    "observations": ObservationGroupCfg,
+    "actions": ActionCfg,
+    "rewards": RewardTermCfg,
+    "terminations": TerminationTermCfg,
+    "events": EventTermCfg,
+    "commands": CommandCfg,
+    "curricula": CurriculumTermCfg,
+}
+
+
+def check_cfg(cfg: object) -> None:
+    """Raise unless the configuration makes sense without looking at the scene."""
+    if not isinstance(cfg, EnvCfg):
+        raise InvalidInputError(
+            f"An Env needs an EnvCfg, got {type(cfg).__name__}: "
+            "simstate.env.tasks.make_cfg(name) makes that of a shipped task."
+        )
+    for part, kind in _KINDS.items():
+        for name, value in getattr(cfg, part).items():
+            _check_kind(f"{part}[{name!r}]", value, kind)
+    for group_name, group in cfg.observations.items():
+        for name, value in group.terms.items():
+            where = f"observations[{group_name!r}].terms[{name!r}]"
+            _check_kind(where, value, ObservationTermCfg)
+    if not _is_whole(cfg.decimation, least=1):
+        raise InvalidInputError(
+            f"decimation must be a whole number ≥ 1, got {cfg.decimation!r}."
+        )
+    if not 0.0 < cfg.episode_length_s < float("inf"):
+        raise InvalidInputError(
+            f"episode_length_s must be > 0 and finite, got {cfg.episode_length_s}."
+        )
+    if not _is_whole(cfg.max_divergence_dumps, least=0):
+        raise InvalidInputError(
+            "max_divergence_dumps must be a whole number ≥ 0, got "
+            f"{cfg.max_divergence_dumps!r}."
+        )
+    for part in ("observations", "actions"):
+        if not getattr(cfg, part):
+            raise InvalidInputError(f"{part} is empty: an Env needs at least one.")
+
+
+def _check_kind(where: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise InvalidInputError(
+            f"EnvCfg.{where} must be a {kind.__name__}, got {type(value).__name__}."
+        )
+
+
+def _is_whole(value: object, least: int) -> bool:
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return value >= least

@@ -1,0 +1,295 @@
+"""Command terms: what is asked of the robot, drawn anew from time to time."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.ids import Index
+from simstate.math import quaternion
+from simstate.math.vector import norm
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+Range = tuple[float, float]
+
+
+@dataclass(kw_only=True)
+class CommandCfg(ABC):
+    """A command: `make` builds what draws it."""
+
+    asset_name: str = "robot"
+    """The entity that it is for."""
+    resampling_time_s: Range
+    """Range of the time after which a world draws its command anew [s]."""
+
+    @abstractmethod
+    def make(self, name: str, env: Env) -> Command:
+        """The term, in the environment's scene."""
+
+
+class Command(ABC):
+    """What is asked of each world now; drawn at reset, and again when time is up."""
+
+    names: tuple[str, ...]
+    """What each column of `command` is."""
+
+    def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
+        low, high = cfg.resampling_time_s
+        if not 0.0 < low <= high:
+            raise InvalidInputError(
+                f"The command term {name!r} has resampling_time_s "
+                f"{cfg.resampling_time_s}: it must be (least, greatest) > 0."
+            )
+        self.env = env
+        self.entity = env.scene[cfg.asset_name]
+        self._resampling_time_s = cfg.resampling_time_s
+        shape = (env.num_envs, len(self.names))
+        self.command = torch.zeros(shape, device=env.device)
+        """What is asked for now, by `names`; float32, shape (num_envs, columns)."""
+        self.time_left = torch.zeros(env.num_envs, device=env.device)
+        """Until the next draw [s]; shape (num_envs,)."""
+        self.error_sum = torch.zeros(env.num_envs, device=env.device)
+        """The error, summed over the steps of the episode; shape (num_envs,)."""
+
+    @property
+    @abstractmethod
+    def offset(self) -> Tensor:
+        """What is missing to what is asked for; shape (num_envs, k)."""
+
+    def error(self) -> Tensor:
+        """How far the worlds are from what is asked for; shape (num_envs,)."""
+        return norm(self.offset)[:, 0]
+
+    def draw(self, env_ids: Tensor) -> None:
+        """Draw the command of these worlds anew."""
+        self.time_left[env_ids] = self._uniform(env_ids, self._resampling_time_s)[:, 0]
+        self._draw(env_ids)
+        self._follow(env_ids)
+
+    def reset(self, env_ids: Tensor) -> None:
+        """Begin an episode in these worlds."""
+        self.error_sum[env_ids] = 0.0
+        self.draw(env_ids)
+
+    def measure(self) -> None:
+        """Add the present error to the episode's."""
+        self.error_sum += self.error()
+
+    def advance(self, dt: float) -> None:
+        """Let time run [s], and draw where it is up."""
+        self.time_left -= dt
+        due = (self.time_left <= 0.0).nonzero().flatten()
+        if due.numel():
+            self.draw(due)
+        self._follow(slice(None))
+
+    @abstractmethod
+    def _draw(self, env_ids: Tensor) -> None:
+        """Draw what is asked of these worlds."""
+
+    def _follow(self, rows: Index) -> None:
+        """Bring what depends on the robot's state up to date in these worlds."""
+        del rows  # here nothing does
+
+    def _uniform(self, env_ids: Tensor, *spans: Range) -> Tensor:
+        """A number of each range for these worlds, float32; shape (n, ranges)."""
+        low, high = torch.tensor(
+            spans, dtype=torch.float64, device=env_ids.device
+        ).unbind(1)
+        drawn = self.env.rng.uniform(env_ids, len(spans), low, high)
+        return drawn.to(torch.float32)
+
+
+@dataclass(kw_only=True)
+class VelocityCommandCfg(CommandCfg):
+    """A velocity over ground, in the axes of the root link."""
+
+    lin_vel_x: Range
+    """Forward [m/s]."""
+    lin_vel_y: Range = (0.0, 0.0)
+    """To the left [m/s]."""
+    ang_vel_z: Range = (0.0, 0.0)
+    """Yaw rate, and its greatest magnitude where a heading is followed [rad/s]."""
+    heading: Range | None = None
+    """Headings to turn to [rad]; None: the yaw rate is drawn itself."""
+    heading_stiffness: float = 1.0
+    """Yaw rate per angle that the heading is off [1/s]."""
+    heading_share: float = 1.0
+    """Share of draws that follow a heading, if there is one."""
+    standing_share: float = 0.0
+    """Share of draws that ask to stand still."""
+
+    def make(self, name: str, env: Env) -> VelocityCommand:
+        """The term, in the environment's scene."""
+        return VelocityCommand(name, self, env)
+
+
+class VelocityCommand(Command):
+    """Forward, sideways [m/s] and yaw velocity [rad/s], root link's axes."""
+
+    names = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
+
+    def __init__(self, name: str, cfg: VelocityCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        self.heading = torch.zeros(env.num_envs, device=env.device)
+        """The heading to turn to, where one is followed [rad]; (num_envs,)."""
+        self.follows_heading = torch.zeros_like(self.heading, dtype=torch.bool)
+        self.is_standing = torch.zeros_like(self.follows_heading)
+        """Where nothing is to move; (num_envs,)."""
+        self.lin_vel_x = cfg.lin_vel_x
+        """The range that forward velocities are drawn from now [m/s]."""
+
+    @property
+    def offset(self) -> Tensor:
+        """Velocity in x and y that is missing, root link's axes [m/s]; (num_envs, 2).
+
+        The yaw rate is no part of it: it has another unit.
+        """
+        return self.command[:, :2] - self.entity.data.root_link_lin_vel_b[:, :2]
+
+    def _draw(self, env_ids: Tensor) -> None:
+        cfg = self.cfg
+        chance = (0.0, 1.0)
+        velocity = (self.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z)
+        spans = (*velocity, chance, cfg.heading or chance, chance)
+        drawn = self._uniform(env_ids, *spans)
+        self.command[env_ids] = drawn[:, :3]
+        self.is_standing[env_ids] = drawn[:, 3] < cfg.standing_share
+        if cfg.heading is not None:
+            self.heading[env_ids] = drawn[:, 4]
+            self.follows_heading[env_ids] = drawn[:, 5] < cfg.heading_share
+
+    def _follow(self, rows: Index) -> None:
+        command = self.command[rows]
+        if self.cfg.heading is not None:
+            now = self.entity.data.heading_w[rows].to(torch.float32)
+            off = wrapped(self.heading[rows] - now)
+            rate = (self.cfg.heading_stiffness * off).clamp(*self.cfg.ang_vel_z)
+            turned = torch.where(self.follows_heading[rows], rate, command[:, 2])
+            command = torch.cat([command[:, :2], turned[:, None]], dim=1)
+        standing = self.is_standing[rows][:, None]
+        self.command[rows] = command.masked_fill(standing, 0.0)
+
+
+@dataclass(kw_only=True)
+class PointCommandCfg(CommandCfg):
+    """A point that a site is to reach, in world axes."""
+
+    site_name: str
+    x: Range
+    y: Range
+    z: Range
+
+    def make(self, name: str, env: Env) -> PointCommand:
+        """The term, in the environment's scene."""
+        return PointCommand(name, self, env)
+
+
+class PointCommand(Command):
+    """A point for a site, world axes [m]."""
+
+    names = ("x", "y", "z")
+
+    def __init__(self, name: str, cfg: PointCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        (self.site,), _ = self.entity.find_sites([cfg.site_name])
+
+    @property
+    def offset(self) -> Tensor:
+        """The way from the site to the point, world axes [m]; shape (num_envs, 3)."""
+        return self.command - self.entity.data.site_pos_w[:, self.site]
+
+    def _draw(self, env_ids: Tensor) -> None:
+        self.command[env_ids] = self._uniform(
+            env_ids, self.cfg.x, self.cfg.y, self.cfg.z
+        )
+
+
+@dataclass(kw_only=True)
+class AttitudeCommandCfg(CommandCfg):
+    """An attitude for the root link, turned from the upright one about any axis."""
+
+    max_angle: float = math.pi
+    """The greatest angle from the default attitude [rad]."""
+    axis: tuple[float, float, float] | None = None
+    """The axis to turn about, world axes; None: any."""
+
+    def make(self, name: str, env: Env) -> AttitudeCommand:
+        """The term, in the environment's scene."""
+        return AttitudeCommand(name, self, env)
+
+
+class AttitudeCommand(Command):
+    """An attitude of the root link, quaternion wxyz, body to world."""
+
+    names = ("w", "x", "y", "z")
+
+    def __init__(self, name: str, cfg: AttitudeCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        self.command[:, 0] = 1.0
+
+    @property
+    def offset(self) -> Tensor:
+        """The turn that is left, root link's axes [rad]; shape (num_envs, 3)."""
+        now = quaternion.conjugate(self.entity.data.root_link_quat_w)
+        left = quaternion.multiply(now, self.command.to(now.dtype))
+        return quaternion.to_rotation_vector(left)
+
+    def _draw(self, env_ids: Tensor) -> None:
+        if self.cfg.axis is None:
+            axis = self.env.rng.normal(env_ids, 3)
+        else:
+            given = torch.tensor([self.cfg.axis], dtype=torch.float64)
+            axis = given.to(env_ids.device).expand(env_ids.shape[0], 3)
+        limit = self.cfg.max_angle
+        angle = self.env.rng.uniform(env_ids, 1, -limit, limit)
+        turn = quaternion.from_rotation_vector(axis / norm(axis) * angle)
+        start = self.entity.data.default_root_state[env_ids, 3:7].to(turn.dtype)
+        target = quaternion.multiply(turn, start)
+        self.command[env_ids] = target.to(torch.float32)
+
+
+@dataclass(kw_only=True)
+class HeadingCommandCfg(CommandCfg):
+    """A heading for the root link."""
+
+    heading: Range = (-math.pi, math.pi)
+    """Range of the headings: angles about world z of the link's x axis [rad]."""
+
+    def make(self, name: str, env: Env) -> HeadingCommand:
+        """The term, in the environment's scene."""
+        return HeadingCommand(name, self, env)
+
+
+class HeadingCommand(Command):
+    """A heading for the root link, as `heading_w` [rad]."""
+
+    names = ("heading",)
+
+    def __init__(self, name: str, cfg: HeadingCommandCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+
+    @property
+    def offset(self) -> Tensor:
+        """The turn that is left, in [−π, π) [rad]; shape (num_envs, 1)."""
+        return wrapped(self.command - self.entity.data.heading_w[:, None])
+
+    def _draw(self, env_ids: Tensor) -> None:
+        self.command[env_ids] = self._uniform(env_ids, self.cfg.heading)
+
+
+def wrapped(angle: Tensor) -> Tensor:
+    """The angle brought to [−π, π) by full turns [rad]."""
+    return (angle + math.pi) % (2.0 * math.pi) - math.pi

@@ -1,0 +1,61 @@
+"""Curriculum terms: functions `(env, env_ids, **params)` that make a task harder.
+
+They run for worlds whose episode has ended, before these are reset, and return a number
+for the log. A curriculum looks at many worlds, so with one a world's course depends on
+the others.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from simstate.env.commands import VelocityCommand
+from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+def reward_weight(
+    env: Env, env_ids: Tensor, term_name: str, stages: tuple[tuple[int, float], ...]
+) -> float:
+    """Give a reward term another weight from some environment step on.
+
+    `stages` has (step, weight) in rising order; before the first the weight stays.
+    """
+    del env_ids
+    due = [weight for step, weight in stages if env.common_step_counter >= step]
+    if due:
+        env.rewards.set_weight(term_name, due[-1])
+    return env.rewards.weight(term_name)
+
+
+def forward_velocity(
+    env: Env,
+    env_ids: Tensor,
+    command_name: str,
+    reward_name: str,
+    share: float = 0.8,
+    step: float = 0.1,
+    limit: float = 2.0,
+) -> float:
+    """Ask for greater forward velocities [m/s] once those asked for are tracked.
+
+    Where the ended episodes earned `share` of what the reward term can give, the range
+    grows by `step` up to `limit`. Returns the greatest velocity of the range.
+    """
+    command = env.commands[command_name]
+    if not isinstance(command, VelocityCommand):
+        raise InvalidInputError(
+            f"The curriculum needs a velocity command; {command_name!r} is a "
+            f"{type(command).__name__}."
+        )
+    low, high = command.lin_vel_x
+    steps = env.episode_length_buf[env_ids].clamp(min=1)
+    earned = env.rewards.episode_sum(reward_name)[env_ids] / (steps * env.step_dt)
+    if float(earned.mean()) >= share * env.rewards.weight(reward_name):
+        high = min(high + step, limit)
+        command.lin_vel_x = (low, high)
+    return high

@@ -1,0 +1,68 @@
+"""DivergenceLog: worlds that diverged, counted and kept as snapshots."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.simulation import Simulation
+
+
+class DivergenceLog:
+    """Counts worlds that diverge, and saves their states before and after the step.
+
+    The file `…_before.npz` holds the state before the step with the controls of that
+    step: `sim.restore(Snapshot.load(path))` and `sim.step(decimation)` show it again.
+    `…_after.npz` holds the bad state that it led to, to look at.
+    """
+
+    def __init__(self, sim: Simulation, folder: str | Path | None, most: int) -> None:
+        self.sim = sim
+        self.count = 0
+        """How many times a world has diverged."""
+        self.paths: list[Path] = []
+        """The snapshots from before that were written."""
+        self._folder = None if folder is None else _made(Path(folder))
+        self._most = most
+        self._earlier = 0
+        """Snapshots of earlier runs in the folder, whose numbers are taken."""
+        if self._folder is not None:
+            self._earlier = len(list(self._folder.glob("diverged_*_before.npz")))
+
+    def note(self) -> None:
+        """Take note of the worlds that diverged in the last step."""
+        bad = self.sim.divergence
+        if bad is None:
+            return
+        for world, after in zip(bad.env_ids, bad.after, strict=True):
+            self.count += 1
+            if self._folder is not None and len(self.paths) < self._most:
+                self._save(self._folder, world, after)
+
+    def _save(self, folder: Path, world: int, after: Tensor) -> None:
+        now = self.sim.snapshot([world])
+        # It had not diverged when the step began.
+        before = dataclasses.replace(now, diverged=torch.zeros_like(now.diverged))
+        number = self._earlier + len(self.paths) + 1
+        stem = f"diverged_{number}_world_{world}"
+        path = folder / f"{stem}_before.npz"
+        before.save(path)
+        dataclasses.replace(now, state=after[None].cpu()).save(
+            folder / f"{stem}_after.npz"
+        )
+        self.paths.append(path)
+
+
+def _made(folder: Path) -> Path:
+    """The folder, which is there from now on."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(
+            f"divergence_dump_dir {str(folder)!r} cannot be made: {error}."
+        ) from error
+    return folder

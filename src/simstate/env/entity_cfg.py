@@ -1,0 +1,121 @@
+"""SceneEntityCfg: an entity of the scene and some of its elements, by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from simstate.entity import Entity, SceneEntities
+from simstate.errors import InvalidInputError
+from simstate.ids import Index, as_index
+
+Patterns = str | Sequence[str] | None
+
+_KINDS = {
+    "joint": "joints",
+    "body": "bodies",
+    "geom": "geoms",
+    "site": "sites",
+    "actuator": "actuators",
+    "sensor": "sensors",
+}
+"""Kinds of elements that can be chosen, and how Entity's `find_…` calls them."""
+
+
+@dataclass(frozen=True)
+class SceneEntityCfg:
+    """An entity of the scene, and the elements of it that a term is about.
+
+    Names are regular expressions that match in full; None is all elements of a kind. A
+    term gets it resolved: then `joint_ids` and the others index the entity's tensors.
+    """
+
+    name: str
+    joint_names: Patterns = None
+    body_names: Patterns = None
+    geom_names: Patterns = None
+    site_names: Patterns = None
+    actuator_names: Patterns = None
+    sensor_names: Patterns = None
+    preserve_order: bool = False
+    """Keep the order of the names given, instead of the entity's."""
+    _found: dict[str, tuple[Index, tuple[str, ...]]] = field(
+        default_factory=dict[str, tuple[Index, tuple[str, ...]]],
+        init=False,
+        repr=False,
+        compare=False,
+    )
+    """Ids and names by kind, once it is resolved."""
+
+    def resolve(self, scene: SceneEntities) -> SceneEntityCfg:
+        """A copy that knows its ids; a name that matches nothing raises."""
+        entity = scene[self.name]
+        resolved = dataclasses.replace(self)
+        device = entity.sim.device
+        for kind, plural in _KINDS.items():
+            patterns = getattr(self, f"{kind}_names")
+            if patterns is None:
+                names = list(getattr(entity, f"{kind}_names"))
+                ids = list(range(len(names)))
+            else:
+                find = getattr(entity, f"find_{plural}")
+                ids, names = find(patterns, self.preserve_order)
+            resolved._found[kind] = (as_index(ids, device), tuple(names))
+        sensors = resolved._found["sensor"][1]
+        columns = as_index(_sensor_columns(entity, sensors), device)
+        resolved._found["sensor column"] = (columns, ())
+        return resolved
+
+    @property
+    def joint_ids(self) -> Index:
+        """The joints, as columns of `joint_pos`."""
+        return self._of("joint")[0]
+
+    @property
+    def body_ids(self) -> Index:
+        """The links, as columns of `body_link_pos_w`."""
+        return self._of("body")[0]
+
+    @property
+    def geom_ids(self) -> Index:
+        """The geoms, as columns of `geom_pos_w`."""
+        return self._of("geom")[0]
+
+    @property
+    def site_ids(self) -> Index:
+        """The sites, as columns of `site_pos_w`."""
+        return self._of("site")[0]
+
+    @property
+    def actuator_ids(self) -> Index:
+        """The actuators, as columns of `actuator_force`."""
+        return self._of("actuator")[0]
+
+    @property
+    def sensor_columns(self) -> Index:
+        """The sensors, as columns of `sim.data.sensordata`."""
+        return self._of("sensor column")[0]
+
+    def names_of(self, kind: str) -> tuple[str, ...]:
+        """The names of the chosen "joint", "site" …, in the order of the ids."""
+        return self._of(kind)[1]
+
+    def _of(self, kind: str) -> tuple[Index, tuple[str, ...]]:
+        if not self._found:
+            raise InvalidInputError(
+                f"{self} has no ids yet: pass it in a term's params, or use "
+                "resolve(env.scene)."
+            )
+        return self._found[kind]
+
+
+def _sensor_columns(entity: Entity, names: Sequence[str]) -> list[int]:
+    """The columns of sensordata of some sensors, in the order of the names."""
+    model = entity.sim.model
+    columns: list[int] = []
+    for name in names:
+        sensor = entity.index.sensors.ids[entity.sensor_names.index(name)]
+        first = int(model.sensor_adr[sensor])
+        columns += range(first, first + int(model.sensor_dim[sensor]))
+    return columns

@@ -1,0 +1,391 @@
+"""Env: a simulation with actions, observations, rewards and episodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simstate.engine import EngineCfg, OneTorchThread
+from simstate.entity import SceneEntities
+from simstate.env import (
+    curricula,
+    events,
+    observations,
+    rewards,
+    terminations,
+)
+from simstate.env.actions import Action
+from simstate.env.cfg import EnvCfg, check_cfg
+from simstate.env.commands import Command
+from simstate.env.divergence_log import DivergenceLog
+from simstate.env.episode_end import EpisodeEnd
+from simstate.env.event_schedule import EventSchedule
+from simstate.env.observation_groups import Computed, ObservationGroup
+from simstate.env.random import WorldRandom, check_seed
+from simstate.env.reward_sum import RewardSum
+from simstate.env.terms import Term
+from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
+from simstate.ids import Ids, Index
+from simstate.simulation import Simulation
+from simstate.state import TensorState
+
+Observations = dict[str, Tensor]
+Extras = dict[str, Any]
+
+
+class Env:
+    """`num_envs` worlds of one task, stepped together.
+
+    `step` is the whole sequence, in one place. Every term reads one state, the one
+    after the physics: positions, velocities and joints are of the same instant, and
+    what an event or a reset changed is seen by all that comes after it.
+
+    Random numbers come from a stream for each world, so what happens in a world does
+    not depend on the others, unless a curriculum makes it so.
+
+    Args:
+        cfg: the task.
+        num_envs: the number of worlds.
+        engine: "native" or "warp", or a NativeCfg or WarpCfg, as in Simulation.
+        device: where the tensors are; "cuda" needs the warp engine.
+        seed: the seed of all that is random.
+        auto_reset: whether `step` resets worlds whose episode has ended; if not, they
+            go on until `reset(env_ids=…)`.
+    """
+
+    def __init__(
+        self,
+        cfg: EnvCfg,
+        num_envs: int = 1,
+        engine: EngineCfg = "native",
+        device: str | torch.device = "cpu",
+        seed: int = 0,
+        auto_reset: bool = True,
+    ) -> None:
+        check_seed(seed)
+        check_cfg(cfg)
+        self.cfg = cfg
+        self.auto_reset = auto_reset
+        self.sim = Simulation(cfg.scene, num_envs, engine, device, on_divergence="mask")
+        self.num_envs = self.sim.num_envs
+        self.device = self.sim.device
+        self.step_dt = self.sim.timestep * cfg.decimation
+        """The time of one environment step [s]."""
+        self.max_episode_length = round(cfg.episode_length_s / self.step_dt)
+        """The environment steps of a full episode."""
+        if self.max_episode_length < 1:
+            raise InvalidInputError(
+                f"episode_length_s is {cfg.episode_length_s}, less than the "
+                f"{self.step_dt:g} s of one step (decimation × timestep)."
+            )
+        self.common_step_counter = 0
+        """How often `step` was called."""
+        # Buffers are written to later on, which inference mode would forbid.
+        with torch.inference_mode(False), OneTorchThread():
+            self.rng = WorldRandom(self.num_envs, seed, self.device)
+            """The worlds' random numbers; terms draw from it."""
+            self._make_buffers()
+            self._make_terms()
+            self.events.startup(self, self.all_ids)
+            self._begin(self.all_ids)
+        self.observation_dims: dict[str, int] = {
+            name: values.shape[1] for name, values in self.observations.items()
+        }
+        """The number of columns of each observation group."""
+        self.observation_names: dict[str, list[str]] = {
+            group.name: group.column_names(self) for group in self._groups
+        }
+        """A readable name for each column of each observation group."""
+
+    def step(
+        self, action: Tensor
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
+        """Apply an action and go on by `step_dt`; shape (num_envs, action_dim).
+
+        Returns observations (float32, by group), reward (float32), terminated and
+        truncated (never both in a world), and extras:
+
+        - "final_observation": the observations of all worlds before any reset; they
+          differ from those returned where "final_mask" is true;
+        - "final_mask": the worlds that were reset in this step;
+        - "log": of the episodes that ended in this step, by name.
+        """
+        checked = self._check_action(action)
+        with OneTorchThread():
+            return self._step(checked)
+
+    def _step(
+        self, action: Tensor
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
+        """The sequence of one step."""
+        # 1. The action becomes targets and wrenches, which hold for all substeps.
+        self._apply(action)
+        # 2. Physics. Positions and velocities are then those of the new state. A world
+        #    that diverges keeps the state from before.
+        self.sim.step(self.cfg.decimation)
+        self.divergence.note()
+        # 3. Clocks.
+        self.common_step_counter += 1
+        self._episode_length += 1
+        # 4. Which episodes have ended, then the reward, which may depend on it.
+        self.ends.compute(self)
+        reward = self.rewards.compute(self)
+        # 5. The world goes on: commands for the next step, pushes and the like.
+        for command in self.commands.values():
+            command.measure()
+            command.advance(self.step_dt)
+        self.events.interval(self)
+        # 6. What all worlds see, whether they have ended or not.
+        self.observations = self._observed()
+        extras: Extras = {
+            "final_observation": self.observations,
+            "final_mask": torch.zeros_like(self.terminated),
+            "log": {},
+        }
+        # 7. Worlds that have ended begin anew; the others are not touched.
+        terminated, truncated = self.terminated.clone(), self.truncated.clone()
+        done = terminated | truncated
+        if self.auto_reset and bool(done.any()):
+            env_ids = done.nonzero().flatten()
+            extras["final_mask"] = done
+            extras["log"] = self._end(env_ids)
+            self._begin(env_ids)
+        return self.observations, reward, terminated, truncated, extras
+
+    def reset(
+        self,
+        seed: int | None = None,
+        env_ids: Ids = None,
+        init_states: Sequence[Any] | TensorState | None = None,
+    ) -> tuple[Observations, Extras]:
+        """Begin an episode in some worlds, None: all; the others are not touched.
+
+        Args:
+            seed: starts the random numbers of these worlds anew, and runs their
+                "startup" events again: what follows depends on the seed alone.
+            env_ids: the worlds.
+            init_states: unified states, one for each of these worlds or one for all, as
+                in `sim.set_states`; they go on top of what the events have done.
+
+        Returns the observations of all worlds, and extras with "log".
+        """
+        rows = self.sim.select_envs(env_ids)
+        if seed is not None:
+            check_seed(seed)
+        if not rows.count:
+            return self.observations, {"log": {}}
+        ids = rows.tensor(self.device)
+        with OneTorchThread():
+            if init_states is not None:
+                self._check_states(init_states, ids)
+            ended = ids[self._episode_length[ids] > 0]
+            log = self._end(ended) if ended.numel() else {}
+            if seed is not None:
+                self.rng.seed(seed, ids)
+                self.events.startup(self, ids)
+            self._begin(ids, init_states)
+        return self.observations, {"log": log}
+
+    @property
+    def scene(self) -> SceneEntities:
+        """The entities of the scene by name."""
+        return self.sim.scene
+
+    @property
+    def episode_length_buf(self) -> Tensor:
+        """Environment steps since the last reset; int64, writable, (num_envs,)."""
+        return self._episode_length
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, steps: Tensor) -> None:
+        if tuple(steps.shape) != (self.num_envs,) or steps.dtype.is_floating_point:
+            raise ShapeError(
+                f"episode_length_buf must be integers of shape ({self.num_envs},), got "
+                f"{steps.dtype} of shape {tuple(steps.shape)}."
+            )
+        self._episode_length.copy_(steps)
+
+    @property
+    def action_dim(self) -> int:
+        """The number of columns of an action."""
+        return len(self.action_names)
+
+    @property
+    def action_names(self) -> list[str]:
+        """What each column of an action drives, as "term/joint"."""
+        return self._action_names
+
+    @property
+    def terminated(self) -> Tensor:
+        """Worlds whose episode was terminated in the last step; bool, (num_envs,)."""
+        return self.ends.terminated
+
+    @property
+    def truncated(self) -> Tensor:
+        """Worlds whose time was up in the last step; bool, (num_envs,)."""
+        return self.ends.truncated
+
+    def phase(self, period_s: float) -> Tensor:
+        """How far a clock that runs with the episode is within a period, in [0, 1).
+
+        Shape (num_envs,).
+        """
+        return (self._episode_length * (self.step_dt / period_s)) % 1.0
+
+    def close(self) -> None:
+        """Nothing is open: worlds are memory, which goes with the environment."""
+
+    def _make_buffers(self) -> None:
+        """What the environment itself remembers of each world."""
+        self.all_ids = torch.arange(self.num_envs, device=self.device)
+        """The ids of all worlds; shape (num_envs,)."""
+        self._episode_length = torch.zeros_like(self.all_ids)
+        self.observations: Observations = {}
+        """The latest observations by group, float32; (num_envs, k)."""
+
+    def _make_terms(self) -> None:
+        """Resolve every term of the configuration."""
+        cfg = self.cfg
+        self.actions: dict[str, Action] = {
+            name: action.make(name, self) for name, action in cfg.actions.items()
+        }
+        """The action terms by name; an action has their columns side by side."""
+        self._action_names = [
+            f"{term}/{name}"
+            for term, action in self.actions.items()
+            for name in action.names
+        ]
+        shape = (self.num_envs, len(self._action_names))
+        self.action = torch.zeros(shape, device=self.device)
+        """The last action as it was given, zero after a reset; float32."""
+        self.previous_action = torch.zeros_like(self.action)
+        """The one before; zero after a reset; float32."""
+        self.commands: Mapping[str, Command] = _Commands(
+            {name: command.make(name, self) for name, command in cfg.commands.items()}
+        )
+        """The commands by name."""
+        self.rewards = RewardSum(self, cfg.rewards, rewards)
+        """The reward terms: weights, and sums over the episode."""
+        self.ends = EpisodeEnd(self, cfg.terminations, terminations)
+        """The termination terms, and which of them ended what."""
+        self.events = EventSchedule(self, cfg.events, events)
+        """The events, and when each is due."""
+        self.divergence = DivergenceLog(
+            self.sim, cfg.divergence_dump_dir, cfg.max_divergence_dumps
+        )
+        """Worlds that diverged: how many, and their snapshots."""
+        self._curricula = [
+            Term("curriculum", name, term, curricula, self.scene, leading=2)
+            for name, term in cfg.curricula.items()
+        ]
+        self._groups = [
+            ObservationGroup(self, name, group, observations)
+            for name, group in cfg.observations.items()
+        ]
+
+    def _apply(self, action: Tensor) -> None:
+        """Remember the action, and let each term write its part of it."""
+        self.previous_action.copy_(self.action)
+        self.action.copy_(action)
+        values = action.to(self.sim.dtype)
+        first = 0
+        for term in self.actions.values():
+            term.apply(values[:, first : first + term.dim])
+            first += term.dim
+
+    def _observed(self) -> Observations:
+        """What all worlds see now."""
+        return self._computed(slice(0, self.num_envs), restart=False)
+
+    def _computed(self, rows: Index, restart: bool) -> Observations:
+        """What some worlds see now, by group."""
+        values_of: Computed = {}
+        return {
+            group.name: group.compute(self, rows, restart, values_of)
+            for group in self._groups
+        }
+
+    def _end(self, env_ids: Tensor) -> dict[str, Any]:
+        """The log of the episodes that have ended in these worlds."""
+        log: dict[str, Any] = {}
+        for curriculum in self._curricula:
+            value = curriculum(self, env_ids)
+            if value is not None:
+                log[f"Curriculum/{curriculum.name}"] = float(value)
+        for name, mean in self.rewards.log(env_ids, self.cfg.episode_length_s).items():
+            log[f"Episode_Reward/{name}"] = mean
+        for name, count in self.ends.log(env_ids).items():
+            log[f"Episode_Termination/{name}"] = count
+        steps = self._episode_length[env_ids].clamp(min=1)
+        for name, command in self.commands.items():
+            mean_error = (command.error_sum[env_ids] / steps).mean()
+            log[f"Metrics/{name}/error"] = float(mean_error)
+        log["Divergence/count"] = self.divergence.count
+        return log
+
+    def _begin(
+        self, env_ids: Tensor, init_states: Sequence[Any] | TensorState | None = None
+    ) -> None:
+        """Reset these worlds and observe them; the others are not touched."""
+        self.sim.reset(env_ids)
+        self.events.reset(self, env_ids)
+        if init_states is not None:
+            self.sim.set_states(init_states, env_ids)
+        self.action[env_ids] = 0.0
+        self.previous_action[env_ids] = 0.0
+        self._episode_length[env_ids] = 0
+        self.rewards.reset(env_ids)
+        for command in self.commands.values():
+            command.reset(env_ids)
+        fresh = self._computed(env_ids, restart=True)
+        # A copy: what was handed out before stays as it was.
+        seen = {name: old.clone() for name, old in self.observations.items()}
+        for name, values in fresh.items():
+            if name not in seen:  # the first time: all worlds
+                seen[name] = torch.empty_like(values)
+            seen[name][env_ids] = values
+        self.observations = seen
+
+    def _check_states(self, states: Sequence[Any] | TensorState, ids: Tensor) -> None:
+        """Raise unless the states can be written, while nothing has changed yet."""
+        from simstate.state.apply import check_states
+
+        check_states(self.sim, states, self.sim.select_envs(ids))
+
+    def _check_action(self, action: object) -> Tensor:
+        """The action as float32, if it is one finite row for each world."""
+        want = (self.num_envs, self.action_dim)
+        if not isinstance(action, Tensor):
+            raise InvalidInputError(
+                f"action must be a tensor of shape {want}, got "
+                f"{type(action).__name__}: pass torch.as_tensor(action)."
+            )
+        if tuple(action.shape) != want:
+            raise ShapeError(
+                f"action must have shape {want}, a row for each world and a column "
+                f"for each of {', '.join(self.action_names)}; got "
+                f"{tuple(action.shape)}. Nothing was done."
+            )
+        if action.device != self.device or not action.dtype.is_floating_point:
+            raise InvalidInputError(
+                f"action must be floating point on {self.device}, got {action.dtype} "
+                f"on {action.device}. Nothing was done."
+            )
+        action = action.detach().to(torch.float32)
+        if not bool(torch.isfinite(action).all()):
+            world, column = (int(i) for i in (~action.isfinite()).nonzero()[0])
+            raise InvalidInputError(
+                f"action must be finite, got {float(action[world, column])} for "
+                f"{self.action_names[column]} in world {world}. Nothing was done."
+            )
+        return action
+
+
+class _Commands(dict[str, Command]):
+    """The commands by name; an unknown name raises with suggestions."""
+
+    def __missing__(self, name: str) -> Command:
+        raise UnknownNameError(f"Unknown command {name!r}.{suggestion(name, self)}")

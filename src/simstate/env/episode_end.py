@@ -1,0 +1,66 @@
+"""EpisodeEnd: which worlds have ended, and why."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.cfg import TerminationTermCfg
+from simstate.env.terms import Term
+from simstate.errors import InvalidInputError
+from simstate.ids import int_list
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+DIVERGED = "diverged"
+"""The termination that every environment has: a world that diverged has ended."""
+
+
+class EpisodeEnd:
+    """The termination terms; a world that is terminated is not truncated as well."""
+
+    def __init__(
+        self, env: Env, cfgs: dict[str, TerminationTermCfg], shipped: ModuleType
+    ) -> None:
+        if DIVERGED in cfgs:
+            raise InvalidInputError(
+                f"The name {DIVERGED!r} is taken: every environment terminates "
+                "diverged worlds. Give the termination term another name."
+            )
+        self.terms = [
+            Term("termination", name, cfg, shipped, env.scene)
+            for name, cfg in cfgs.items()
+        ]
+        self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
+        self.names = [*(term.name for term in self.terms), DIVERGED]
+        shape = (len(self.names), env.num_envs)
+        self._ended = torch.zeros(shape, dtype=torch.bool, device=env.device)
+        self.terminated = self._ended[0].clone()
+        """Worlds that were terminated in the last step; shape (num_envs,)."""
+        self.truncated = self._ended[0].clone()
+        """Worlds whose time was up in the last step; shape (num_envs,)."""
+
+    def compute(self, env: Env) -> None:
+        """Ask every term."""
+        self.terminated.copy_(env.sim.diverged)
+        self.truncated.zero_()
+        self._ended[-1] = env.sim.diverged
+        for k, term in enumerate(self.terms):
+            ended = term.tensor(env, 1)
+            if ended.dtype != torch.bool:
+                raise InvalidInputError(
+                    f"The {term.label} must return booleans, got {ended.dtype}."
+                )
+            self._ended[k] = ended
+            kind = self.truncated if self._is_time_out[k] else self.terminated
+            kind |= ended
+        self.truncated &= ~self.terminated
+
+    def log(self, env_ids: Tensor) -> dict[str, int]:
+        """How many of these worlds each term ended."""
+        counts = int_list(self._ended[:, env_ids].sum(1))
+        return dict(zip(self.names, counts, strict=True))

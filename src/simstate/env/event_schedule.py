@@ -1,0 +1,71 @@
+"""EventSchedule: which event runs when, in which worlds."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.cfg import EventTermCfg
+from simstate.env.terms import Term
+from simstate.errors import InvalidInputError, unknown_name
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+MODES = ("startup", "reset", "interval")
+
+
+class EventSchedule:
+    """The events by mode, and for "interval" the time that each world has left."""
+
+    def __init__(
+        self, env: Env, cfgs: dict[str, EventTermCfg], shipped: ModuleType
+    ) -> None:
+        self._terms: dict[str, list[Term]] = {mode: [] for mode in MODES}
+        self._intervals: list[tuple[float, float]] = []
+        for name, cfg in cfgs.items():
+            if cfg.mode not in MODES:
+                raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
+            term = Term("event", name, cfg, shipped, env.scene, leading=2)
+            self._terms[cfg.mode].append(term)
+            if cfg.mode == "interval":
+                self._intervals.append(_interval(name, cfg.interval_s))
+        shape = (len(self._intervals), env.num_envs)
+        self._time_left = torch.zeros(shape, device=env.device)
+
+    def startup(self, env: Env, env_ids: Tensor) -> None:
+        """Run the events that happen once in a world."""
+        for term in self._terms["startup"]:
+            term(env, env_ids)
+
+    def reset(self, env: Env, env_ids: Tensor) -> None:
+        """Run the events of a reset, and set the clocks of the others."""
+        for term in self._terms["reset"]:
+            term(env, env_ids)
+        for k in range(len(self._intervals)):
+            self._set_clock(env, k, env_ids)
+
+    def interval(self, env: Env) -> None:
+        """Let a step's time run, and run the events that are due."""
+        self._time_left -= env.step_dt
+        for k, term in enumerate(self._terms["interval"]):
+            due = (self._time_left[k] <= 0.0).nonzero().flatten()
+            if due.numel():
+                term(env, due)
+                self._set_clock(env, k, due)
+
+    def _set_clock(self, env: Env, k: int, env_ids: Tensor) -> None:
+        left = env.rng.uniform(env_ids, 1, *self._intervals[k])[:, 0]
+        self._time_left[k, env_ids] = left.to(torch.float32)
+
+
+def _interval(name: str, interval_s: tuple[float, float] | None) -> tuple[float, float]:
+    if interval_s is None or not 0.0 < interval_s[0] <= interval_s[1]:
+        raise InvalidInputError(
+            f"The event {name!r} of mode 'interval' needs interval_s = (least, "
+            f"greatest) time between two of them [s], > 0; got {interval_s}."
+        )
+    return interval_s

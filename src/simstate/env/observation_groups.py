@@ -1,0 +1,193 @@
+"""Observation groups: terms side by side; noise, clip, scale, delay and history."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.cfg import ObservationGroupCfg, ObservationTermCfg
+from simstate.env.noise import Noise
+from simstate.env.terms import Term, excuse, not_finite_error
+from simstate.errors import InvalidInputError, ShapeError
+from simstate.ids import Index, int_list
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+Computed = dict[Hashable, Tensor]
+"""What functions have returned for some worlds, by function and parameters."""
+
+
+class ObservationGroup:
+    """The terms of one group, computed together into one float32 tensor."""
+
+    def __init__(
+        self, env: Env, name: str, cfg: ObservationGroupCfg, shipped: ModuleType
+    ) -> None:
+        if not cfg.terms:
+            raise InvalidInputError(f"The observation group {name!r} has no terms.")
+        self.name = name
+        self.terms = [
+            ObservationTerm(env, f"{name}/{key}", term, shipped, cfg.noise)
+            for key, term in cfg.terms.items()
+        ]
+
+    def compute(
+        self, env: Env, rows: Index, restart: bool, values_of: Computed
+    ) -> Tensor:
+        """The observations of some worlds, float32; shape (n, k).
+
+        `restart` says that these worlds have just been reset; `values_of` has what
+        other groups have computed of the same state.
+        """
+        parts = [term.compute(env, rows, restart, values_of) for term in self.terms]
+        values = torch.cat(parts, dim=1)
+        bad = excuse(values, env.sim.diverged[rows, None])
+        if bad is not None:
+            row, column = int_list(bad.nonzero()[0])
+            world = int(env.all_ids[rows][row])
+            label = self._term_at(column, parts).label
+            raise not_finite_error(label, world, float(values[row, column]))
+        return values
+
+    def column_names(self, env: Env) -> list[str]:
+        """A readable name for each column."""
+        return [name for term in self.terms for name in term.column_names(env)]
+
+    def _term_at(self, column: int, parts: list[Tensor]) -> ObservationTerm:
+        """The term that a column belongs to."""
+        for term, part in zip(self.terms, parts, strict=True):
+            if column < part.shape[1]:
+                return term
+            column -= part.shape[1]
+        raise IndexError(column)
+
+
+class ObservationTerm(Term):
+    """One term of a group, and what it remembers for delay and history."""
+
+    def __init__(
+        self,
+        env: Env,
+        name: str,
+        cfg: ObservationTermCfg,
+        shipped: ModuleType,
+        noise: bool,
+    ) -> None:
+        super().__init__("observation", name, cfg, shipped, env.scene)
+        self.name = name.rpartition("/")[2]
+        self.key = _key(self)
+        """Terms with the same key have the same value in the same state."""
+        self.noise = cfg.noise if noise else None
+        self.clip = cfg.clip
+        self.scale: float | Tensor | None = None
+        if isinstance(cfg.scale, tuple):
+            self.scale = torch.tensor(cfg.scale, device=env.device)
+        else:
+            self.scale = cfg.scale
+        self.history = cfg.history
+        self.delay = (cfg.delay, cfg.delay) if isinstance(cfg.delay, int) else cfg.delay
+        self._check()
+        self._past: Tensor | None = None
+        """The last values, newest last; shape (num_envs, delay + history, k)."""
+        self._lag: Tensor | None = None
+        """By how many steps each world sees it late; shape (num_envs,)."""
+
+    def compute(
+        self, env: Env, rows: Index, restart: bool, values_of: Computed
+    ) -> Tensor:
+        """The term in some worlds, float32, with all that is done to it; (n, k)."""
+        value = values_of.get(self.key)
+        if value is None:
+            value = self.tensor(env, 2)[rows].to(torch.float32)
+            values_of[self.key] = value
+        if self.noise is not None:
+            noise = self.noise.draw(env.rng, rows, value.shape[1])
+            value = value + noise.to(torch.float32)
+        if self.clip is not None:
+            value = value.clamp(*self.clip)
+        if self.scale is not None:
+            self._check_scale(value)
+            value = value * self.scale
+        if self.history == 1 and self.delay[1] == 0:
+            return value
+        return self._recalled(env, rows, value, restart)
+
+    def column_names(self, env: Env, count: int = 0) -> list[str]:
+        """A readable name for each column; of a history, with its age in steps."""
+        count = count or self.tensor(env, 2).shape[1]
+        names = super().column_names(env, count)
+        if len(names) != count:
+            raise ShapeError(
+                f"The {self.label} has {count} columns, but names for {len(names)}."
+            )
+        if self.history == 1:
+            return names
+        ages = range(self.history - 1, -1, -1)
+        return [f"{name}@-{age}" if age else name for age in ages for name in names]
+
+    def _recalled(self, env: Env, rows: Index, value: Tensor, restart: bool) -> Tensor:
+        """Take note of a value, and return the last `history` ones as seen late."""
+        length = self.delay[1] + self.history
+        if self._past is None:
+            shape = (env.num_envs, length, value.shape[1])
+            self._past = torch.zeros(shape, device=value.device)
+            self._lag = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
+        assert self._lag is not None
+        if restart:
+            past = value[:, None].expand(-1, length, -1)
+            low, high = self.delay
+            spread = env.rng.uniform(rows, 1, low, high + 1)[:, 0]
+            self._lag[rows] = spread.to(torch.int64).clamp(max=high)
+        else:
+            past = torch.cat([self._past[rows][:, 1:], value[:, None]], dim=1)
+        self._past[rows] = past
+        if self.delay[1] == 0:
+            return past.flatten(1)
+        first = (self.delay[1] - self._lag[rows])[:, None]
+        steps = first + torch.arange(self.history, device=value.device)
+        seen = past.gather(1, steps[..., None].expand(-1, -1, value.shape[1]))
+        return seen.flatten(1)
+
+    def _check(self) -> None:
+        if not isinstance(self.noise, Noise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"The {self.label} has noise {self.noise!r}: it must be a UniformNoise "
+                "or a GaussianNoise."
+            )
+        low, high = self.delay
+        if not 0 <= low <= high:
+            raise InvalidInputError(
+                f"The {self.label} has delay {self.delay}: it must be a number of "
+                "steps ≥ 0, or a range (least, greatest)."
+            )
+        if self.history < 1:
+            raise InvalidInputError(
+                f"The {self.label} has history {self.history}: it must be ≥ 1."
+            )
+        if self.clip is not None and not self.clip[0] <= self.clip[1]:
+            raise InvalidInputError(
+                f"The {self.label} has clip {self.clip}: it must be (least, greatest)."
+            )
+
+    def _check_scale(self, value: Tensor) -> None:
+        if isinstance(self.scale, Tensor) and self.scale.shape[0] != value.shape[1]:
+            raise ShapeError(
+                f"The {self.label} has {self.scale.shape[0]} scales for "
+                f"{value.shape[1]} numbers: give one for each, or a single one."
+            )
+
+
+def _key(term: Term) -> Hashable:
+    """What tells a term's value from another's: the function and its parameters."""
+    key = (term.function, tuple(term.params.items()))
+    try:
+        hash(key)
+    except TypeError:  # a list or the like: it is not shared
+        return object()
+    return key

@@ -1,0 +1,159 @@
+"""Reward terms: functions `(env, **params)` that return (num_envs,) rewards per second.
+
+What a step adds to the return is weight × value × env.step_dt, so that a change of the
+time step leaves the return of an episode as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.observations import ROBOT, sensors
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+def is_alive(env: Env) -> Tensor:
+    """1 in worlds whose episode has not been terminated; (num_envs,)."""
+    return (~env.terminated).to(torch.float32)
+
+
+def is_terminated(env: Env) -> Tensor:
+    """1 in worlds whose episode was terminated in this step; (num_envs,).
+
+    Times-out do not count.
+    """
+    return env.terminated.to(torch.float32)
+
+
+def command_error(env: Env, command_name: str) -> Tensor:
+    """How far the world is from a command, in its own unit; (num_envs,)."""
+    return env.commands[command_name].error()
+
+
+def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
+    """exp(−error²/std²) of a command; 1 where it is met; (num_envs,)."""
+    return torch.exp(-env.commands[command_name].error().square() / std**2)
+
+
+def joint_cos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Mean cosine of joint angles: 1 at zero, −1 half a turn away; (num_envs,)."""
+    position = env.scene[asset_cfg.name].data.joint_pos[:, asset_cfg.joint_ids]
+    return position.cos().mean(-1)
+
+
+def track_lin_vel(
+    env: Env, command_name: str, std: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """exp(−|v* − v|²/std²) of the velocity in the root link's x and y; (num_envs,)."""
+    velocity = env.scene[asset_cfg.name].data.root_link_lin_vel_b[:, :2]
+    error = env.commands[command_name].command[:, :2] - velocity
+    return torch.exp(-error.square().sum(-1) / std**2)
+
+
+def track_ang_vel(
+    env: Env, command_name: str, std: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """exp(−(ω* − ω)²/std²) of the yaw rate in the root link's z; (num_envs,)."""
+    rate = env.scene[asset_cfg.name].data.root_link_ang_vel_b[:, 2]
+    error = env.commands[command_name].command[:, 2] - rate
+    return torch.exp(-error.square() / std**2)
+
+
+def lin_vel_z_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Square of the velocity along the root link's z [m²/s²]; (num_envs,)."""
+    return env.scene[asset_cfg.name].data.root_link_lin_vel_b[:, 2].square()
+
+
+def ang_vel_xy_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Square of the roll and pitch rates [rad²/s²]; (num_envs,)."""
+    rates = env.scene[asset_cfg.name].data.root_link_ang_vel_b[:, :2]
+    return rates.square().sum(-1)
+
+
+def flat_orientation_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Square of gravity's part along the root link's x and y; (num_envs,)."""
+    gravity = env.scene[asset_cfg.name].data.projected_gravity_b
+    return gravity[:, :2].square().sum(-1)
+
+
+def base_height_l2(
+    env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """Square of the root link's distance from a height [m²]; (num_envs,)."""
+    position = env.scene[asset_cfg.name].data.root_link_pos_w
+    return (position[:, 2] - height).square()
+
+
+def joint_pos_deviation_l2(
+    env: Env, asset_cfg: SceneEntityCfg = ROBOT, target: float | None = None
+) -> Tensor:
+    """Squares of joint positions less a target, None: their defaults; (num_envs,)."""
+    data = env.scene[asset_cfg.name].data
+    goal = data.default_joint_pos if target is None else target
+    return (data.joint_pos - goal)[:, asset_cfg.joint_ids].square().sum(-1)
+
+
+def joint_vel_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Squares of joint velocities [rad²/s² or m²/s²]; (num_envs,)."""
+    velocity = env.scene[asset_cfg.name].data.joint_vel
+    return velocity[:, asset_cfg.joint_ids].square().sum(-1)
+
+
+def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Squares of joint accelerations in the last evaluation; (num_envs,)."""
+    acceleration = env.scene[asset_cfg.name].data.joint_acc
+    return acceleration[:, asset_cfg.joint_ids].square().sum(-1)
+
+
+def joint_torques_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Squares of the actuators' forces on joints, last evaluation; (num_envs,)."""
+    torque = env.scene[asset_cfg.name].data.qfrc_actuator
+    return torque[:, asset_cfg.joint_ids].square().sum(-1)
+
+
+def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """How far joints are beyond their soft limits, summed [rad or m]; (num_envs,)."""
+    data = env.scene[asset_cfg.name].data
+    limits = data.soft_joint_pos_limits[:, asset_cfg.joint_ids]
+    position = data.joint_pos[:, asset_cfg.joint_ids]
+    below = (limits[..., 0] - position).clamp(min=0.0)
+    above = (position - limits[..., 1]).clamp(min=0.0)
+    return (below + above).sum(-1)
+
+
+def action_rate_l2(env: Env) -> Tensor:
+    """Squares of the action's change since the last step; (num_envs,)."""
+    return (env.action - env.previous_action).square().sum(-1)
+
+
+def action_l2(env: Env) -> Tensor:
+    """Squares of the action; (num_envs,)."""
+    return env.action.square().sum(-1)
+
+
+def gait(
+    env: Env,
+    asset_cfg: SceneEntityCfg,
+    offsets: tuple[float, ...],
+    period_s: float,
+    stance: float,
+    command_name: str,
+    threshold: float = 1.0,
+) -> Tensor:
+    """Share of the feet that are on the ground when the gait says so; (num_envs,).
+
+    Foot k stands while (phase + offsets[k]) % 1 < stance, and swings else; where the
+    command is to stand, all of them stand.
+    """
+    touching = sensors(env, asset_cfg) > threshold
+    shift = torch.tensor(offsets, device=touching.device)
+    standing = (env.phase(period_s)[:, None] + shift) % 1.0 < stance
+    at_rest = (env.commands[command_name].command == 0.0).all(-1)
+    standing = standing | at_rest[:, None]
+    return (touching == standing).to(torch.float32).mean(-1)

@@ -1,0 +1,162 @@
+"""Walk over flat ground at a commanded velocity, on twelve position-driven joints."""
+
+from __future__ import annotations
+
+import math
+
+from simstate.env import (
+    EnvCfg,
+    EventTermCfg,
+    JointPositionActionCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    SceneEntityCfg,
+    TerminationTermCfg,
+    TrainCfg,
+    UniformNoise,
+    VelocityCommandCfg,
+    events,
+    observations,
+    rewards,
+    terminations,
+)
+from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
+
+FEET = SceneEntityCfg(
+    "robot",
+    sensor_names=("FL_foot", "FR_foot", "RL_foot", "RR_foot"),
+    preserve_order=True,
+)
+PERIOD_S = 0.5
+"""Time of one stride; a foot stands for a bit more than half of it."""
+
+
+def env_cfg() -> EnvCfg:
+    """The task."""
+    return EnvCfg(
+        scene=SceneCfg(
+            entities={
+                "robot": EntityCfg(
+                    model="quadruped", init_state=InitialStateCfg(keyframe="home")
+                )
+            },
+            timestep=0.005,
+        ),
+        decimation=4,
+        episode_length_s=20.0,
+        commands={
+            "velocity": VelocityCommandCfg(
+                resampling_time_s=(5.0, 10.0),
+                lin_vel_x=(0.0, 1.0),
+                lin_vel_y=(-0.3, 0.3),
+                ang_vel_z=(-0.8, 0.8),
+                standing_share=0.1,
+            )
+        },
+        actions={"joints": JointPositionActionCfg(scale=0.3)},
+        observations={
+            "policy": _observed(noise=True),
+            "critic": _observed(noise=False),
+        },
+        rewards=_rewards(),
+        terminations={
+            "time_out": TerminationTermCfg(terminations.time_out, time_out=True),
+            "tipped": TerminationTermCfg(
+                terminations.bad_orientation, params={"limit_angle": 1.0}
+            ),
+            "low": TerminationTermCfg(
+                terminations.base_height_below, params={"height": 0.15}
+            ),
+        },
+        events={
+            "place": EventTermCfg(
+                events.reset_root_state,
+                params={"pose_range": {"yaw": (-math.pi, math.pi)}},
+                mode="reset",
+            ),
+            "bend": EventTermCfg(
+                events.reset_joints,
+                params={"position_range": (-0.1, 0.1)},
+                mode="reset",
+            ),
+            "push": EventTermCfg(
+                events.push_by_setting_velocity,
+                params={"velocity_range": {"x": (-0.3, 0.3), "y": (-0.3, 0.3)}},
+                mode="interval",
+                interval_s=(6.0, 10.0),
+            ),
+        },
+    )
+
+
+def _observed(noise: bool) -> ObservationGroupCfg:
+    """What the policy sees, with noise, and the critic, without."""
+    return ObservationGroupCfg(
+        {
+            "base_lin_vel": ObservationTermCfg(
+                observations.base_lin_vel, noise=UniformNoise(-0.1, 0.1)
+            ),
+            "base_ang_vel": ObservationTermCfg(
+                observations.base_ang_vel, noise=UniformNoise(-0.2, 0.2), scale=0.25
+            ),
+            "projected_gravity": ObservationTermCfg(
+                observations.projected_gravity, noise=UniformNoise(-0.05, 0.05)
+            ),
+            "command": ObservationTermCfg(
+                observations.generated_commands, params={"command_name": "velocity"}
+            ),
+            "phase": ObservationTermCfg(
+                observations.phase, params={"period_s": PERIOD_S}
+            ),
+            "joint_pos": ObservationTermCfg(
+                observations.joint_pos_rel, noise=UniformNoise(-0.01, 0.01)
+            ),
+            "joint_vel": ObservationTermCfg(
+                observations.joint_vel_rel, noise=UniformNoise(-1.0, 1.0), scale=0.05
+            ),
+            "last_action": ObservationTermCfg(observations.last_action),
+        },
+        noise=noise,
+    )
+
+
+def _rewards() -> dict[str, RewardTermCfg]:
+    """Track the command, trot, and do so calmly."""
+    return {
+        "track_lin_vel": RewardTermCfg(
+            rewards.track_lin_vel,
+            params={"command_name": "velocity", "std": 0.25},
+            weight=2.0,
+        ),
+        "track_ang_vel": RewardTermCfg(
+            rewards.track_ang_vel,
+            params={"command_name": "velocity", "std": 0.4},
+            weight=1.0,
+        ),
+        "gait": RewardTermCfg(
+            rewards.gait,
+            params={
+                "asset_cfg": FEET,
+                "offsets": (0.0, 0.5, 0.5, 0.0),
+                "period_s": PERIOD_S,
+                "stance": 0.6,
+                "command_name": "velocity",
+            },
+            weight=0.5,
+        ),
+        "lin_vel_z": RewardTermCfg(rewards.lin_vel_z_l2, weight=-1.0),
+        "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy_l2, weight=-0.05),
+        "flat": RewardTermCfg(rewards.flat_orientation_l2, weight=-1.0),
+        "height": RewardTermCfg(
+            rewards.base_height_l2, params={"height": 0.28}, weight=-10.0
+        ),
+        "torques": RewardTermCfg(rewards.joint_torques_l2, weight=-1e-4),
+        "action_rate": RewardTermCfg(rewards.action_rate_l2, weight=-0.01),
+        "fallen": RewardTermCfg(rewards.is_terminated, weight=-50.0),
+    }
+
+
+def train_cfg() -> TrainCfg:
+    """How it is trained."""
+    return TrainCfg(num_envs=1024, iterations=300, steps_per_env=24)

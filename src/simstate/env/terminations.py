@@ -1,0 +1,48 @@
+"""Termination terms: functions `(env, **params)` that return (num_envs,) booleans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.observations import ROBOT, sensors
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+def time_out(env: Env) -> Tensor:
+    """The episode has lasted `episode_length_s`; (num_envs,)."""
+    return env.episode_length_buf >= env.max_episode_length
+
+
+def bad_orientation(
+    env: Env, limit_angle: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """The root link's z is more than an angle [rad] from upright; (num_envs,)."""
+    gravity = env.scene[asset_cfg.name].data.projected_gravity_b
+    return (-gravity[:, 2]).clamp(-1.0, 1.0).acos() > limit_angle
+
+
+def base_height_below(
+    env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """The root link's origin is below a height, world z [m]; (num_envs,)."""
+    return env.scene[asset_cfg.name].data.root_link_pos_w[:, 2] < height
+
+
+def joint_pos_out_of_range(
+    env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """A joint is outside [low, high] [rad or m]; (num_envs,)."""
+    position = env.scene[asset_cfg.name].data.joint_pos[:, asset_cfg.joint_ids]
+    return ((position < low) | (position > high)).any(-1)
+
+
+def illegal_contact(
+    env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0
+) -> Tensor:
+    """A touch sensor feels more than `threshold` [N]; (num_envs,)."""
+    return (sensors(env, asset_cfg) > threshold).any(-1)

@@ -1,0 +1,230 @@
+"""Bad terms and bad configurations: errors that name the term and say what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+import torch
+
+from simstate.env import (
+    Env,
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    SceneEntityCfg,
+    TerminationTermCfg,
+    events,
+    observations,
+    rewards,
+    tasks,
+    terminations,
+)
+from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
+
+
+def group(term: object) -> dict[str, ObservationGroupCfg]:
+    return {"policy": ObservationGroupCfg({"mine": term})}
+
+
+def returning(value: object) -> object:
+    return lambda env: value
+
+
+@pytest.mark.parametrize(
+    ("value", "got"),
+    [
+        (torch.zeros(4), r"\(4,\)"),
+        (torch.zeros(3, 2), r"\(3, 2\)"),
+        (torch.zeros(4, 2, 2), r"\(4, 2, 2\)"),
+        ([[0.0]] * 4, "list"),
+        (None, "NoneType"),
+    ],
+)
+def test_an_observation_of_a_wrong_shape_is_named(make_env, value, got):
+    with pytest.raises(ShapeError, match=rf"'policy/mine'.*\(4, k\), got {got}"):
+        make_env(observations=group(ObservationTermCfg(returning(value))))
+
+
+@pytest.mark.parametrize(
+    ("value", "got"), [(torch.zeros(4, 1), r"\(4, 1\)"), (1.0, "float")]
+)
+def test_a_reward_of_a_wrong_shape_is_named(make_env, given, value, got):
+    env = make_env(rewards={"mine": RewardTermCfg(returning(value), weight=1.0)})
+    with pytest.raises(ShapeError, match=rf"reward term 'mine'.*\(4,\), got {got}"):
+        env.step(given(env, 1)[0])
+
+
+def test_a_termination_that_is_no_truth_value_is_named(make_env, given):
+    wrong = TerminationTermCfg(returning(torch.zeros(4)))
+    env = make_env(terminations={"mine": wrong})
+    with pytest.raises(InvalidInputError, match="'mine' must return booleans"):
+        env.step(given(env, 1)[0])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_a_number_that_is_not_finite_names_term_and_world(make_env, given, bad):
+    def late(env: Env) -> torch.Tensor:
+        values = torch.zeros(env.num_envs)
+        if env.common_step_counter == 2:
+            values[2] = bad
+        return values
+
+    fine = RewardTermCfg(rewards.is_alive, weight=1.0)
+    env = make_env(rewards={"fine": fine, "mine": RewardTermCfg(late, weight=0.0)})
+    actions = given(env, 2)
+    env.step(actions[0])
+    message = f"reward term 'mine' returned {bad} in world 2"
+    with pytest.raises(InvalidInputError, match=message):
+        env.step(actions[1])
+
+    terms = {
+        "fine": ObservationTermCfg(observations.joint_pos_rel),
+        "mine": ObservationTermCfg(lambda env: late(env)[:, None]),
+    }
+    env = make_env(observations={"policy": ObservationGroupCfg(terms)})
+    env.step(actions[0])
+    message = f"observation term 'policy/mine' returned {bad} in world 2"
+    with pytest.raises(InvalidInputError, match=message):
+        env.step(actions[1])
+
+
+def test_functions_and_parameters_that_do_not_exist(make_env):
+    with pytest.raises(UnknownNameError, match=r"'policy/mine'.*Did you mean 'joint"):
+        make_env(observations=group(ObservationTermCfg("joint_pos_rl")))
+    with pytest.raises(UnknownNameError, match="reward term 'mine'"):
+        make_env(rewards={"mine": RewardTermCfg("numpy", weight=1.0)})
+    with pytest.raises(UnknownNameError, match=r"'mine'.*'hight'.*mean 'height'"):
+        make_env(
+            terminations={
+                "mine": TerminationTermCfg(
+                    terminations.base_height_below, params={"hight": 1.0}
+                )
+            }
+        )
+    with pytest.raises(InvalidInputError, match=r"'mine'.*missing.*'std'"):
+        make_env(
+            rewards={
+                "mine": RewardTermCfg(
+                    rewards.track_lin_vel, params={"command_name": "a"}, weight=1.0
+                )
+            }
+        )
+
+
+def test_an_error_inside_a_term_says_in_which(make_env):
+    term = EventTermCfg(
+        events.randomize_mass, params={"mass_range": (-2, -1)}, mode="startup"
+    )
+    with pytest.raises(InvalidInputError) as raised:
+        make_env(events={"mine": term})
+    assert raised.value.__notes__ == ["It was raised in the event term 'mine'."]
+
+
+def test_names_that_match_nothing(make_env):
+    def seen(**names: object) -> dict[str, ObservationGroupCfg]:
+        params = {"asset_cfg": SceneEntityCfg(**names)}
+        return group(ObservationTermCfg(observations.joint_pos_rel, params=params))
+
+    for names, message in (
+        ({"name": "robot", "joint_names": "ankle"}, r"'policy/mine'.*joint 'ankle'"),
+        ({"name": "robot", "joint_names": ["hip", "nee"]}, r"Did you mean 'knee'"),
+        ({"name": "robot", "joint_names": "hip("}, r"bad regex"),
+        ({"name": "robot", "body_names": "foot"}, r"body 'foot'"),
+        ({"name": "robot", "sensor_names": "imu"}, r"sensor 'imu'"),
+        ({"name": "rowboat"}, r"entity 'rowboat'"),
+    ):
+        with pytest.raises(UnknownNameError, match=message):
+            make_env(observations=seen(**names))
+    with pytest.raises(InvalidInputError, match="no ids yet"):
+        _ = SceneEntityCfg("robot").joint_ids
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"delay": -1}, "delay"),
+        ({"delay": (3, 1)}, "delay"),
+        ({"history": 0}, "history"),
+        ({"clip": (1.0, -1.0)}, "clip"),
+        ({"scale": (1.0, 2.0, 3.0)}, "3 scales for 2 numbers"),
+        ({"noise": 0.1}, "noise 0.1"),
+    ],
+)
+def test_bad_options_of_an_observation(make_env, options, message):
+    term = ObservationTermCfg(observations.joint_pos_rel, **options)
+    with pytest.raises(InvalidInputError, match=f"'policy/mine'.*{message}"):
+        make_env(observations=group(term))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"decimation": 0}, "decimation"),
+        ({"decimation": 1.5}, "decimation"),
+        ({"decimation": True}, "decimation"),
+        ({"episode_length_s": 0.0}, "episode_length_s"),
+        ({"episode_length_s": 0.005}, r"less than the 0\.02 s of one step"),
+        ({"divergence_dump_dir": "/dev/null/no"}, "divergence_dump_dir"),
+        ({"episode_length_s": float("nan")}, "episode_length_s"),
+        ({"max_divergence_dumps": -1}, "max_divergence_dumps"),
+        ({"observations": {}}, "observations is empty"),
+        ({"actions": {}}, "actions is empty"),
+        (
+            {"rewards": {"a": rewards.is_alive}},
+            r"rewards\['a'\] must be a RewardTermCfg",
+        ),
+        ({"actions": {"a": 1.0}}, r"actions\['a'\] must be a ActionCfg"),
+        ({"observations": {"policy": {}}}, "ObservationGroupCfg, got dict"),
+        (
+            {"observations": {"policy": ObservationGroupCfg({"a": 1})}},
+            r"terms\['a'\] must be a ObservationTermCfg",
+        ),
+        ({"observations": {"policy": ObservationGroupCfg({})}}, "has no terms"),
+        (
+            {"terminations": {"diverged": TerminationTermCfg(terminations.time_out)}},
+            "'diverged' is taken",
+        ),
+        (
+            {"events": {"a": EventTermCfg(lambda env, ids: None, mode="interval")}},
+            "'a' of mode 'interval' needs interval_s",
+        ),
+        (
+            {
+                "events": {
+                    "a": EventTermCfg(
+                        lambda env, ids: None, mode="interval", interval_s=(0.0, 1.0)
+                    )
+                }
+            },
+            "interval_s",
+        ),
+    ],
+)  # fmt: skip
+def test_bad_task_configurations(make_env, change, message):
+    with pytest.raises(InvalidInputError, match=message):
+        make_env(**change)
+
+
+def test_more_that_is_no_task(make_cfg):
+    with pytest.raises(InvalidInputError, match="needs an EnvCfg, got dict"):
+        Env({})
+    with pytest.raises(
+        UnknownNameError, match=r"'sometimes'.*startup, reset, interval"
+    ):
+        Env(make_cfg(events={"a": EventTermCfg(lambda e, i: None, mode="sometimes")}))
+    with pytest.raises(UnknownNameError, match="Did you mean 'Quadruped-Velocity'"):
+        tasks.make_cfg("quadruped-velocity")
+    for wrong in (0, -1, 1.5):
+        with pytest.raises(InvalidInputError, match="num_envs"):
+            Env(make_cfg(), num_envs=wrong)
+
+
+def test_a_configuration_is_not_changed_by_its_environment(make_cfg, given):
+    cfg = make_cfg()
+    before = dataclasses.asdict(cfg)
+    env = Env(cfg, 2)
+    env.step(given(env, 1)[0])
+    env.rewards.set_weight("alive", 9.0)
+    assert dataclasses.asdict(cfg) == before
