@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from entity_data import KEYFRAMES, SUBSTEPS, make
-from timing import interleaved
+from timing import interleaved, rest
 
 WORLDS = (1, 8, 64, 512, 2048, 8192)
 WORK = 16_384
@@ -29,7 +29,7 @@ def throughput(table: Table, results: dict[str, float]) -> None:
                 sims[count].step(SUBSTEPS)
 
         calls = {str(n): lambda n=n, go=advance: go(n) for n in WORLDS}
-        timing = interleaved(calls, 7)
+        timing = interleaved(calls, 7, dict.fromkeys(calls, rest))
         first = 0.0
         for count in WORLDS:
             work = max(1, WORK // (count * SUBSTEPS)) * count * SUBSTEPS

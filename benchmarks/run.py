@@ -56,7 +56,7 @@ def main() -> None:
             part(table, figures)
         table.add_section()
     before["seconds"] = round(time.monotonic() - begun)
-    Console(width=150).print(table)
+    Console(width=150, markup=False).print(table)
     if args.json:
         rows = list(zip(*(column.cells for column in table.columns), strict=True))
         content = {"machine": before, "rows": rows, "figures": figures}
