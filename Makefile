@@ -21,7 +21,7 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/pytest -q tests/docs tests/test_readme.py
 
 # One table of all ratios; docs/performance.md takes it from last.json, with `make docs`.
@@ -37,7 +37,7 @@ docs: $(READY)
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/charts.py
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)
 	$(BIN)/ruff format .

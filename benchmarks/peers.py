@@ -37,9 +37,8 @@ class Peer:
 
     name: str
     requirement: str
-    what: str
-    """What both do, and the unit of the figure; more is better."""
-    script: str
+    jobs: dict[str, str]
+    """What both do, with the unit of the figure, and the script that does it."""
     is_large: bool = False
 
 
@@ -47,15 +46,20 @@ PEERS = (
     Peer(
         "Ptera Software",
         "pterasoftware==5.1.0",
-        "one free body: loads, step, state [steps/s]",
-        "free_body",
+        {
+            "one free body: loads, step, state [steps/s]": "free_body",
+            "free bodies, theirs one, ours 1024 [steps/s]": "free_bodies",
+        },
     ),
-    Peer("Basilisk", "bsk==2.12.1", "a tumbling body, RK4 [steps/s]", "tumbling"),
+    Peer(
+        "Basilisk",
+        "bsk==2.12.1",
+        {"tumbling bodies by RK4, theirs one, ours 1024 [steps/s]": "tumbling"},
+    ),
     Peer(
         "mjlab",
         "mjlab==1.6.0",
-        "Go1, 64 worlds, on the CPU [world-steps/s]",
-        "worlds",
+        {"quadrupeds in 64 worlds on the CPU [world-steps/s]": "worlds"},
         is_large=True,
     ),
 )
@@ -71,24 +75,35 @@ def main() -> None:
             table.add_row(peer.name, reason, "", "", "")
             continue
         try:
-            ours, theirs = compare(peer)
+            compare(peer, table)
         except NotInstallableError as error:
             table.add_row(peer.name, f"not installable here: {error}", "", "", "")
-        else:
-            ratio = f"{ours / theirs:.2f}"
-            table.add_row(peer.name, peer.what, f"{ours:,.0f}", f"{theirs:,.0f}", ratio)
     Console(width=150, markup=False).print(table)
 
 
-def compare(peer: Peer) -> tuple[float, float]:
-    """Our figure and the peer's, each the median of its rounds."""
-    with tempfile.TemporaryDirectory(prefix="simstate-peer-") as folder:
-        python = install(peer, Path(folder))
-        ours, theirs = [], []
-        for _ in range(ROUNDS):
-            theirs.append(figure(python, peer.script, "peer", Path(folder)))
-            ours.append(figure(sys.executable, peer.script, "simstate", Path(folder)))
-        return statistics.median(ours), statistics.median(theirs)
+def compare(peer: Peer, table: Table) -> None:
+    """Rows with our figure and the peer's, each the median of its rounds."""
+    with tempfile.TemporaryDirectory(prefix="simstate-peer-") as name:
+        folder = Path(name)
+        python = install(peer, folder)
+        for what, script in peer.jobs.items():
+            theirs, ours = [], []
+            for _ in range(ROUNDS):
+                theirs.append(figure(python, script, "peer", folder))
+                ours.append(figure(sys.executable, script, "simstate", folder))
+            table.add_row(
+                peer.name,
+                what,
+                _spread(ours),
+                _spread(theirs),
+                f"{statistics.median(ours) / statistics.median(theirs):.2f}",
+            )
+
+
+def _spread(figures: list[float]) -> str:
+    """The median, and the least and the greatest."""
+    middle = statistics.median(figures)
+    return f"{middle:,.0f} ({min(figures):,.0f} … {max(figures):,.0f})"
 
 
 def install(peer: Peer, folder: Path) -> str:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-
 SPINNING = 0.08
 """For so long after a call MuJoCo's threads take cores from what comes next [s]."""
 

@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 import generate
-import integrators  # benchmarks/integrators.py: the tumbling body and its truth
 from figures import COLOURS, FOLDER, STYLE, save
 
+import integrators  # benchmarks/integrators.py: the tumbling body and its truth
 from simstate import Simulation, integrate
 
 SCHEMES = {
@@ -113,6 +113,7 @@ def throughput() -> Figure:
         found = generate.throughput(model)
         rates = [rate / 1e3 for rate in found.values()]
         axes.semilogx(list(found), rates, "o-", color=colour, label=model, base=2)
+        axes.set_xticks(list(found), [str(count) for count in found])
     axes.set_xlabel("worlds")
     axes.set_ylabel("thousand world-steps per second")
     axes.set_ylim(bottom=0)

@@ -32,7 +32,9 @@ def run_python(page: Path, capsys) -> str:
     for line in re.findall(r"^# (.*)$", "\n".join(code), flags=re.MULTILINE):
         said = " ".join((line.split(": ")[0] if line[0] == "[" else line).split())
         found = printed.find(said, place)
-        assert found >= 0, f"{page.name} does not print {said!r} after {place}: {printed}"
+        assert found >= 0, (
+            f"{page.name} does not print {said!r} after {place}: {printed}"
+        )
         place = found + len(said)
     return printed
 

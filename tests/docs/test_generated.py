@@ -4,7 +4,6 @@ import json
 import re
 
 from docs import generate
-
 from simstate import EntityData, oracles
 from simstate.engine import FIELDS
 
@@ -12,7 +11,9 @@ DO = "run `make docs` and commit what it writes"
 
 
 def test_the_quantity_reference_is_current():
-    assert (generate.DOCS / "quantities.md").read_text() == generate.quantities_page(), DO
+    assert (
+        generate.DOCS / "quantities.md"
+    ).read_text() == generate.quantities_page(), DO
 
 
 def test_every_quantity_is_in_it_once():
