@@ -42,6 +42,51 @@ STAGES = {
 }
 
 
+QUANTITIES = """# Quantities
+
+<!-- Written by docs/generate.py from EntityData.quantities. -->
+
+`entity.data` has {count} quantities, for all worlds at once, in the engine's dtype
+(float64 on native, float32 on warp). Quaternions are (w, x, y, z). `_w` is along world
+axes, `_b` along the root link's; `link` is the origin of the body frame, `com` the
+centre of mass. The same table as data:
+
+```python
+from simstate import EntityData
+
+q = EntityData.quantities["root_com_lin_vel_b"]
+print(q.point_text, "|", q.axes_text, "|", q.unit, "|", q.shape_text)
+# centre of mass | root link | m/s | (num_envs, 3)
+print(q.reads, q.stage.name)
+# ('xipos', 'xquat', 'subtree_com', 'cvel') VELOCITY
+```
+
+What has no writer is computed from the state. Assigning to a quantity raises and names
+the writer. When a quantity is current is on [the page on freshness](freshness.md).
+"""
+"""How the quantity reference begins."""
+
+RAW_FIELDS = """# Raw fields
+
+<!-- Written by docs/generate.py from simstate.engine.fields. -->
+
+`sim.data` has {count} of MuJoCo's own fields under MuJoCo's names, live, for all worlds,
+on both engines. Sizes are those of `MjModel`. State fields may be written in place;
+`sim.state` has their rows side by side, in this order. A write ages everything from the
+stage in the fifth column on: writing `ctrl` leaves positions as they are.
+
+```python
+from simstate import Simulation, models
+
+sim = Simulation(models.spec("quadruped").compile(), num_envs=4)
+sim.data.qvel[:, 4] = 1.0  # y of the angular velocity, BODY axes [rad/s]
+print(tuple(sim.data.cvel.shape), tuple(sim.state.shape)[0])
+# (4, 14, 6) 4
+```
+"""
+"""How the table of raw fields begins."""
+
+
 def table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
     """A Markdown table."""
     lines = [headers, ("---",) * len(headers), *rows]
@@ -50,23 +95,7 @@ def table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
 
 def quantities_page() -> str:
     """The quantity reference, from `EntityData.quantities`."""
-    parts = [
-        "# Quantities\n",
-        "<!-- Written by docs/generate.py from EntityData.quantities. -->\n",
-        f"`entity.data` has {len(EntityData.quantities)} quantities, for all worlds at "
-        "once, in the engine's dtype (float64 on native, float32 on warp). Quaternions "
-        "are (w, x, y, z). `_w` is along world axes, `_b` along the root link's; `link` "
-        "is the origin of the body frame, `com` the centre of mass. The same table as "
-        "data:\n",
-        '```python\nfrom simstate import EntityData\n\nq = EntityData.quantities["'
-        'root_com_lin_vel_b"]\nprint(q.point_text, "|", q.axes_text, "|", q.unit, "|", '
-        "q.shape_text)\n# centre of mass | root link | m/s | (num_envs, 3)\nprint("
-        "q.reads, q.stage.name)\n# ('xipos', 'xquat', 'subtree_com', 'cvel') "
-        "VELOCITY\n```\n",
-        "What is written by none of the writers is computed from the state. Assigning "
-        "to a quantity raises and names the writer. When a quantity is current is on "
-        "[the page on freshness](freshness.md).\n",
-    ]
+    parts = [QUANTITIES.format(count=len(EntityData.quantities))]
     left = dict(EntityData.quantities)
     for title, starts in GROUPS.items():
         names = [name for name in left if name.startswith(starts)]
@@ -113,22 +142,7 @@ def fields_page() -> str:
         for name, field in FIELDS.items()
     ]
     headers = ("field", "shape", "state", "current with", "a write ages", "what")
-    return "\n".join(
-        [
-            "# Raw fields\n",
-            "<!-- Written by docs/generate.py from simstate.engine.fields. -->\n",
-            f"`sim.data` has {len(FIELDS)} of MuJoCo's own fields under MuJoCo's names, "
-            "live, for all worlds, on both engines. Sizes are those of `MjModel`. State "
-            "fields may be written in place; `sim.state` has their rows side by side, "
-            "in this order. A write ages everything from the stage in the fifth column "
-            "on: writing `ctrl` leaves positions as they are.\n",
-            "```python\nfrom simstate import Simulation, models\n\nsim = Simulation("
-            'models.spec("quadruped").compile(), num_envs=4)\nsim.data.qvel[:, 4] = 1.0'
-            "  # y of the angular velocity, BODY axes [rad/s]\nprint(tuple(sim.data."
-            "cvel.shape), tuple(sim.state.shape)[0])\n# (4, 14, 6) 4\n```\n",
-            table(headers, rows),
-        ]
-    )
+    return RAW_FIELDS.format(count=len(FIELDS)) + "\n" + table(headers, rows)
 
 
 def oracle_table() -> str:

@@ -7,34 +7,25 @@ from __future__ import annotations
 
 import sys
 
-import free_body
+from free_body import INERTIA, MASS, TIMESTEP, VELOCITY, model_of, rate
 
 WORLDS = 1024
 
 
-class Fleet:
-    """1024 bodies behind the calls that Ptera's class has."""
+def fleet_rate() -> float:
+    """World-steps per second; FreeFlight has the same calls as Ptera's class."""
+    from simstate.flight import FreeFlight
 
-    def __init__(self) -> None:
-        from simstate.flight import FreeFlight
-
-        self.flight = FreeFlight(
-            free_body.MASS,
-            free_body.INERTIA,
-            WORLDS,
-            timestep=free_body.TIMESTEP,
-            velocity_E__E=free_body.VELOCITY,
-            integrator="RK4",
-            gravity=0,
-        )
-        self.step, self.get_state = self.flight.step, self.flight.get_state
-
-    def apply_loads(self, force: object, moment: object) -> None:
-        """The same loads on all."""
-        self.flight.apply_loads(force, moment)
+    flight = FreeFlight(
+        MASS,
+        INERTIA,
+        WORLDS,
+        timestep=TIMESTEP,
+        velocity_E__E=VELOCITY,
+        integrator="RK4",
+        gravity=0,
+    )
+    return WORLDS * rate(flight, 100)
 
 
-if sys.argv[1] == "peer":
-    print(free_body.rate(free_body.model_of("peer"), 4000))
-else:
-    print(WORLDS * free_body.rate(Fleet(), 100))
+print(rate(model_of("peer"), 4000) if sys.argv[1] == "peer" else fleet_rate())
