@@ -56,6 +56,8 @@ class Freshness:
         """Whether the last dynamics evaluation was at the present state."""
         self.loads: Callable[[], AbstractContextManager[None]] = nullcontext
         """Within it the inputs have the loads of the force models."""
+        self.is_loading = False
+        """Whether force models are writing inputs just now."""
         for name in STATE_FIELDS:
             self.watch(f"sim.data.{name}", engine.field(name), FIELDS[name].stage, name)
         if engine.state_is_live:
@@ -106,6 +108,8 @@ class Freshness:
         self.tokens[Stage.STATE] += 1
         if stage == Stage.STATE:  # nothing that the physics reads
             return
+        if self.is_loading and stage == Stage.ACCELERATION:
+            return  # a force model writes inputs, which get their values back
         self._evaluated_now = False
         for derived in _DERIVED:
             if derived < stage:

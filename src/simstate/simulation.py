@@ -182,10 +182,6 @@ class Simulation:
         """
         n = _positive("n", n)
         integration = self.integration
-        if integration is not None and integration.stepper is None and n > 1:
-            for _ in range(n):  # MuJoCo's steps, with loads that are held over each
-                self.step()
-            return
         alive = self._alive()
         self.divergence = None
         if integration is None:
@@ -345,6 +341,8 @@ class Simulation:
             ids = None if rows.is_all else rows.tensor(self.device)
             self.fresh.observe()
             self.engine.set_const(ids)
+            if self.integration is not None and self.integration.mass_flow is not None:
+                self.integration.mass_flow.keep_defaults(rows.index)
             self.fresh.mark(Stage.POSITION, ids, "sim.set_const()")
 
     def read_field(self, name: str) -> Tensor:

@@ -269,6 +269,7 @@ class Signs:
     def __init__(self, values):
         self.values = torch.tensor(values)
         self.draws = torch.zeros(len(values), dtype=torch.int64)
+        self.seeds, self.rows = self.draws.clone(), self.draws.clone()
 
     def draw(self, count, rows=None):
         return self.values[:, None].expand(-1, count)

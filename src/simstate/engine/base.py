@@ -121,6 +121,10 @@ class Engine(ABC):
         """Copy the columns of the state that a step changes to `before`."""
 
     @abstractmethod
+    def tell_warnings(self) -> None:
+        """Warn of what went wrong since `remember`, but for bad states."""
+
+    @abstractmethod
     def _advance(self, n: int, env_ids: Tensor | None) -> None:
         """Step, and compute positions and velocities at the new state."""
 

@@ -97,10 +97,10 @@ class NativeEngine(Engine):
     def remember(self) -> None:
         """Copy the columns of the state that a step changes to `before`."""
         np.copyto(self._before, self._evolving)
+        np.copyto(self._counts_before, self._counts)
 
     def _advance(self, n: int, env_ids: Tensor | None) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
-        np.copyto(self._counts_before, self._counts)
         with _QUIET:
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
         risen = self._counts != self._counts_before
@@ -151,6 +151,12 @@ class NativeEngine(Engine):
             self.batch.set_const(_ids(env_ids))
         for name in self.derived_constants():
             self.expand(name)  # the batch did: now they are known to be per world
+
+    def tell_warnings(self) -> None:
+        """Warn of full buffers and the like since `remember`."""
+        risen = self._counts != self._counts_before
+        if risen[:, :_FIRST_BAD].any():
+            self._tell_warnings(risen)
 
     def _tell_warnings(self, risen: np.ndarray) -> None:
         """Tell of warnings in the last step that are not about a bad state."""

@@ -108,7 +108,7 @@ class WarpEngine(Engine):
                 values = self.before[:, self.columns[name]].view(alias.shape)
                 alias[others] = values[others]
         self._refresh()
-        self._tell_overflow()
+        self.tell_warnings()
 
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Compute derived fields up to `stage`; Warp runs all worlds.
@@ -200,7 +200,7 @@ class WarpEngine(Engine):
             else:
                 wp.capture_launch(self._graphs[key], stream=stream)
 
-    def _tell_overflow(self) -> None:
+    def tell_warnings(self) -> None:
         """Warn once of each kind of buffer that was too small: contacts were lost."""
         bits = int(np.bitwise_or.reduce(self.warp_data.overflow.numpy()))
         lost = bits & ~self._told

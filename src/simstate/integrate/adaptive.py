@@ -10,8 +10,9 @@ from torch import Tensor
 
 from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
-from simstate.errors import IntegrationError, unknown_name
+from simstate.errors import IntegrationError, SimStateError, unknown_name
 from simstate.ids import Index
+from simstate.integrate.flat_state import FlatState
 from simstate.integrate.schemes import BLOCKS, Adaptive
 from simstate.integrate.stepper import Block, Stepper
 
@@ -49,6 +50,14 @@ class AdaptiveStepper(Stepper):
         """What a snapshot keeps: the step sizes."""
         return {"step_size": self.step_size}
 
+    def counts(self) -> dict[str, Tensor]:
+        """Evaluations and steps so far; each of shape (num_envs,)."""
+        return {
+            "evaluations": self.evaluations,
+            "accepted": self.accepted,
+            "rejected": self.rejected,
+        }
+
     def forget_steps(self, rows: Index) -> None:
         """Guess the step of these worlds anew."""
         self.step_size[rows] = 0.0
@@ -58,8 +67,23 @@ class AdaptiveStepper(Stepper):
         with OneTorchThread():
             return self._integrate(n * self.timestep, env_ids)
 
+    def _activation_rate(self) -> Tensor:
+        """act_dot, but none that would push an activation out of its range."""
+        engine = self.sim.engine
+        act, rate = engine.field("act").data, engine.field("act_dot").data
+        if self._activation is None:
+            return rate
+        low, high = self._activation
+        stuck = ((act >= high) & (rate > 0)) | ((act <= low) & (rate < 0))
+        return torch.where(stuck, 0.0, rate)
+
     def _make_blocks(self) -> list[Block]:
-        blocks = super()._make_blocks()
+        blocks = [
+            FlatState("act", block.value, self._activation_rate, self.stages)
+            if block.name == "act" and isinstance(block, FlatState)
+            else block
+            for block in super()._make_blocks()
+        ]
         known = {*BLOCKS, *(block.name for block in blocks)}
         for given in (self.control.atol, self.control.rtol):
             for name in given if isinstance(given, Mapping) else ():
@@ -100,6 +124,8 @@ class AdaptiveStepper(Stepper):
             self._next_start(good & active, good)
         time.copy_(torch.where(elapsed > 0, start + span, start))
         self.finish(env_ids)
+        if self.integration.mass_flow is not None:
+            self.integration.mass_flow.empty.zero_()  # of steps that were rejected
         return stuck if bool(stuck.any()) else None
 
     def _try_step(self, start: Tensor, h: Tensor, active: Tensor) -> None:
@@ -108,6 +134,8 @@ class AdaptiveStepper(Stepper):
         ids = None if bool(active.all()) else active.nonzero().flatten()
         self.stages.set_steps(h)
         self.stages.chosen.copy_(active)
+        if self.integration.mass_flow is not None:
+            self.integration.mass_flow.empty.zero_()
         time = self.sim.engine.field("time").data
         for stage in range(1, tableau.num_stages):
             self.displace(stage)
@@ -147,7 +175,8 @@ class AdaptiveStepper(Stepper):
             block.begin(good)
         if not bool(going_on.any()):
             return
-        if self.scheme.tableau.is_first_same_as_last:
+        reusable = self._activation is None  # else clamping moved the state
+        if self.scheme.tableau.is_first_same_as_last and reusable:
             self._record_start(going_on)
         else:
             self._evaluate_start(going_on)
@@ -191,6 +220,9 @@ class AdaptiveStepper(Stepper):
         error = torch.zeros_like(h)
         for block in self.blocks:
             error = torch.maximum(error, _greatest(self._block_error(block, h)))
+        flow = self.integration.mass_flow
+        if flow is not None:  # a trial step that empties a tank is too long
+            error = torch.where(flow.empty.any(dim=1), torch.inf, error)
         return error
 
     def _adapt(self, h: Tensor, error: Tensor, good: Tensor, active: Tensor) -> None:
@@ -208,8 +240,11 @@ class AdaptiveStepper(Stepper):
         proposed = torch.where(good, longer, shorter)
         self.step_size.copy_(torch.where(active, proposed, self.step_size))
 
-    def _cannot(self, failed: Tensor, time: Tensor, h: Tensor) -> IntegrationError:
+    def _cannot(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
         world = int(failed.nonzero()[0])
+        flow = self.integration.mass_flow
+        if flow is not None and bool(flow.empty[world].any()):
+            return flow.ran_out()
         worst, where = -1.0, ""
         for block in self.blocks:
             error = self._block_error(block, h)[world].nan_to_num(nan=torch.inf)
@@ -227,6 +262,8 @@ class AdaptiveStepper(Stepper):
 
     def _describe(self, block: Block, k: int) -> str:
         field = "qvel" if block.name == "qpos" else block.name
+        if field == "mass":
+            return f"the mass of body {self.sim.model.body(k).name or k!r}"
         if field in ("qvel", "act"):
             return f"{block.name} of {describe_element(self.sim.model, field, k)}"
         return f"{block.name}[{k}]"

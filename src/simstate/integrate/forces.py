@@ -19,10 +19,9 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
-from simstate.engine import MAX_VALUE, Stage
+from simstate.engine import Stage
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ class Forces:
         if not self._integration.has_readers:
             engine.forward(env_ids, Stage.ACCELERATION)
             return
-        self._sim.fresh.moved(None)  # somebody may read quantities
+        self._sim.fresh.moved(env_ids)  # somebody may read quantities
         with self.applied():
             if flow is not None:
                 flow.total_rate.copy_(flow.rate)
@@ -70,18 +69,28 @@ class Forces:
             return
         inputs = self._inputs()
         kept = {name: tensor.clone() for name, tensor in inputs.items()}
-        self._applying = True
         fresh = self._sim.fresh
+        fresh.observe()
         mode, fresh.mode = fresh.mode, "auto"
+        self._applying = fresh.is_loading = True
         try:
-            for model in self.models:
-                model(self._sim.engine.field("time"), self._sim)
+            self._call_models()
             self._check(inputs, kept)
             yield
         finally:
             self._put_back(inputs, kept)
             fresh.mode = mode
-            self._applying = False
+            self._applying = fresh.is_loading = False
+
+    @property
+    def is_applying(self) -> bool:
+        """Whether models are being called just now."""
+        return self._applying
+
+    def _call_models(self) -> None:
+        time = self._sim.engine.field("time").clone()  # theirs to keep
+        for model in self.models:
+            model(time, self._sim)
 
     def _inputs(self) -> dict[str, Tensor]:
         """What a model may write, as far as there is any of it."""
@@ -103,29 +112,24 @@ class Forces:
             return
         # What the user set, or a world that has diverged, is not a model's fault: the
         # step's own check finds it.
-        sound = self._sound()
+        sound = self._integration.sound_worlds()
         for tensor in kept.values():
             sound &= tensor.isfinite().flatten(1).all(dim=1)
         if not any(bool((_bad(x) & sound).any()) for x in inputs.values()):
             return
+        for name, tensor in inputs.items():
+            tensor.data.copy_(kept[name])
+        time = self._sim.engine.field("time").clone()
         for model in self.models:
-            for name, tensor in inputs.items():
-                tensor.data.copy_(kept[name])
-            model(self._sim.engine.field("time"), self._sim)
+            model(time, self._sim)
             for name, tensor in inputs.items():
                 worlds = _bad(tensor) & sound
                 if bool(worlds.any()):
                     raise InvalidInputError(
-                        f"Force model {_name(model)} wrote a value that is not finite "
-                        f"to {name}, first in world {int(worlds.nonzero()[0])}. The "
-                        "state is as it was before the step."
+                        f"Force model {_name(model)} made {name} a value that is not "
+                        f"finite, first in world {int(worlds.nonzero()[0])} at t = "
+                        f"{float(time[worlds][0]):g} s."
                     )
-
-    def _sound(self) -> Tensor:
-        """Worlds whose state is fit to compute loads from; shape (num_envs,)."""
-        engine = self._sim.engine
-        state = torch.cat([engine.field("qpos"), engine.field("qvel")], dim=1)
-        return (state.abs() <= MAX_VALUE).all(dim=1)
 
 
 def _bad(tensor: Tensor) -> Tensor:

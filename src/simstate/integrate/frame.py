@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from simstate.ids import Values
-from simstate.integrate.loads import PointMassGravity
+from simstate.integrate.loads import PointMassGravity, vectors
 from simstate.integrate.processes import Process
 from simstate.math import vector
 
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class MovingFrame(Process):
     """A point in free fall, with axes along the world's, that the scene is built on.
 
-    The positions and velocities of the simulation are then relative to this point; its
+    The positions and velocities of the simulation (quantities, `sim.data`, states) are
+    then relative to this point, and `root_link_pos_w` below adds it; its
     axes do not turn, so orientations, angular velocities and all axes are the world's.
     Gravity acts as the difference between the body's place and the frame's, computed
     without cancellation. `sim.add_process(frame)` is all it needs.
@@ -44,8 +45,7 @@ class MovingFrame(Process):
         velocity: Values,
         name: str = "frame",
     ) -> None:
-        start = torch.as_tensor(position, dtype=torch.float64)
-        speed = torch.as_tensor(velocity, dtype=torch.float64)
+        start, speed = vectors("position", position), vectors("velocity", velocity)
         rows = torch.zeros_like(start) + torch.zeros_like(speed)
         super().__init__(name, torch.cat([start + rows, speed + rows], dim=-1))
         self.gravity = gravity

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from simstate.engine import EVOLVING_FIELDS
+from simstate.engine import EVOLVING_FIELDS, MAX_VALUE, Stage
 from simstate.errors import InvalidInputError
 from simstate.ids import Index, Selection
 from simstate.integrate.forces import ForceModel, Forces
 from simstate.integrate.processes import Noise, Process
 from simstate.integrate.schemes import Adaptive, Explicit
 from simstate.integrate.stochastic import Stochastic
+from simstate.math.vector import greatest
 
 if TYPE_CHECKING:
     from simstate.integrate.mass import MassFlow
     from simstate.integrate.stepper import Stepper
     from simstate.simulation import Simulation
 
+
+@dataclass(frozen=True)
+class Statistics:
+    """What an integrator has done so far, by world; each of shape (num_envs,)."""
+
+    evaluations: Tensor
+    """Evaluations of the dynamics."""
+    accepted: Tensor
+    """Steps taken."""
+    rejected: Tensor
+    """Steps of an adaptive scheme that were thrown away."""
+
+
 Integrator = Explicit | Stochastic
 """What `Simulation(integrator=…)` takes."""
 
-OPTIONAL_MEMORY = ("step_size", "noise_draws")
+OPTIONAL_MEMORY = ("step_size", "noise_draws", "noise_seed", "noise_row")
 """What a snapshot may have that this simulation's integrator does not."""
 
 
@@ -37,6 +52,7 @@ class Integration:
         self.processes: list[Process] = []
         self.noises: list[Noise] = []
         self.mass_flow: MassFlow | None = None
+        self._is_stepping = False
         self.stepper = None if scheme is None else self._make_stepper(scheme)
         sim.fresh.loads = self.forces.applied
 
@@ -68,17 +84,25 @@ class Integration:
             raise InvalidInputError(
                 f"A force model is called as model(t, sim); got {model!r}."
             )
+        self._not_within_a_step("sim.add_force")
         attach = getattr(model, "attach", None)
         if attach is not None:
             attach(self.sim)
         self.forces.models.append(model)
-        self.sim.fresh.moved(None)
+        self.sim.fresh.mark(Stage.ACCELERATION, None, "sim.add_force()")
 
     def add_process(self, process: Process) -> None:
         """Integrate a process with the mechanics from now on."""
         if not isinstance(process, Process):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"A process is a simstate.integrate.Process; got {process!r}."
+            )
+        self._not_within_a_step("sim.add_process")
+        has_noise = type(process).diffusion is not Process.diffusion
+        if has_noise and process.num_sources < 1:
+            raise InvalidInputError(
+                f"Process {process.name!r} defines diffusion, but its num_sources is "
+                f"{process.num_sources}: say how many noise sources it has."
             )
         if process.num_sources:
             self._refuse_if_deterministic(process, f"process {process.name!r}")
@@ -100,6 +124,7 @@ class Integration:
                 "Noise needs num_sources and diffusion(t, sim); got "
                 f"{type(noise).__name__}."
             )
+        self._not_within_a_step("sim.add_noise")
         self._refuse_if_deterministic(noise, f"noise {type(noise).__name__!r}")
         if noise in self.noises:
             raise InvalidInputError(
@@ -122,9 +147,17 @@ class Integration:
         from simstate.integrate.mass import MassFlow
 
         if self.mass_flow is None:
+            self._not_within_a_step("The first use of sim.mass_rate")
             self._need_stepper("sim.mass_rate").forget_blocks()
             self.mass_flow = MassFlow(self.sim)
         return self.mass_flow
+
+    def _not_within_a_step(self, what: str) -> None:
+        if self._is_stepping or self.forces.is_applying:
+            raise InvalidInputError(
+                f"{what} adds to the state, which a force model cannot do while a step "
+                "is running: do it once before stepping."
+            )
 
     def _need_stepper(self, what: str) -> Stepper:
         if self.stepper is None:
@@ -136,31 +169,85 @@ class Integration:
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns the worlds that went bad, or None."""
+        if self.stepper is None:
+            return self._step_with_held_loads(n, env_ids)
         sim = self.sim
-        if self.stepper is None:  # force models alone: held over one of MuJoCo's steps
-            with self.forces.applied():
-                bad = sim.engine.step(n, env_ids)
-            sim.fresh.stepped(env_ids)
-            return bad
+        if "opt.timestep" in sim.engine.expanded:
+            raise InvalidInputError(
+                "simstate's integrators take one time step for all worlds, but "
+                'sim.expand("opt.timestep") made it differ: use integrator=None.'
+            )
         sim.engine.remember()
         self._before = self.own_state()
         self.stepper.remember()
+        unfit = self._bad_own()
+        if unfit is not None:  # such worlds stay, and are told of afterwards
+            alive = ~unfit
+            if env_ids is not None:
+                alive &= torch.zeros_like(alive).index_fill(0, env_ids, True)
+            env_ids = alive.nonzero().flatten()
         sim.fresh.observe()
         mode, sim.fresh.mode = sim.fresh.mode, "auto"  # models read at every stage
+        self._is_stepping = True
         try:
             stuck = self.stepper.step(n, env_ids)
+            sim.fresh.moved(env_ids)
+            if mode != "auto":  # in auto mode the first read does it
+                sim.fresh.forward(env_ids)
         except BaseException:
             self._put_all_back()
             raise
         finally:
             sim.fresh.mode = mode
-        bad = sim.engine.find_bad()
-        sim.fresh.moved(env_ids)
-        if sim.fresh.mode != "auto":  # in auto mode the first read does it
-            sim.fresh.forward(env_ids)
-        if stuck is None or bad is None:
-            return bad if stuck is None else stuck
-        return bad | stuck
+            self._is_stepping = False
+        sim.engine.tell_warnings()
+        return _union(sim.engine.find_bad(), stuck, unfit, self._bad_own())
+
+    def _step_with_held_loads(self, n: int, env_ids: Tensor | None) -> Tensor | None:
+        """MuJoCo's own steps, with the force models' loads held over each of them."""
+        sim = self.sim
+        engine = sim.engine
+        before, bad = None, None
+        for _ in range(n):
+            with self.forces.applied():
+                bad = _union(bad, engine.step(1, env_ids))
+            sim.fresh.stepped(env_ids)
+            before = engine.before.clone() if before is None else before
+        if before is not None:
+            engine.before.copy_(before)
+        return bad
+
+    def _bad_own(self) -> Tensor | None:
+        """Worlds where a control, a process or a mass is not fit to go on; or None."""
+        values = [process.value for process in self.processes]
+        values.append(self.sim.engine.field("ctrl"))
+        if self.mass_flow is not None:
+            values.append(self.mass_flow.mass)
+        if all(greatest(x) <= MAX_VALUE for x in values if x.numel()):
+            return None
+        fine = [(x.abs() <= MAX_VALUE).all(dim=1) for x in values]
+        return ~torch.stack(fine).all(dim=0)
+
+    def sound_worlds(self) -> Tensor:
+        """Worlds whose state is fit to compute rates from; shape (num_envs,)."""
+        engine = self.sim.engine
+        parts = [engine.field("qpos"), engine.field("qvel")]
+        parts += [process.value for process in self.processes]
+        fine = [(x.abs() <= MAX_VALUE).all(dim=1) for x in parts if x.numel()]
+        return torch.stack(fine).all(dim=0)
+
+    @property
+    def statistics(self) -> Statistics:
+        """How many evaluations and steps each world has taken so far."""
+        stepper = self._need_stepper("sim.integration.statistics")
+        return Statistics(**stepper.counts())
+
+    def prescribe_noise(
+        self, increments: Tensor, integrals: Tensor | None = None
+    ) -> None:
+        """Use these increments in the next steps; see `StochasticStepper.prescribe`."""
+        stepper = self._need_stepper("Prescribed noise")
+        stepper.prescribe(increments, integrals)
 
     def _put_all_back(self) -> None:
         """Undo a step that raised half-way."""
@@ -179,6 +266,8 @@ class Integration:
             self._write_own(
                 {name: tensor[rows] for name, tensor in self._before.items()}, rows
             )
+            if self.mass_flow is not None:
+                self.mass_flow.empty.zero_()
 
     def own_state(self) -> dict[str, Tensor]:
         """A copy of what MuJoCo's state does not have; each of shape (num_envs, …)."""
@@ -202,7 +291,8 @@ class Integration:
             self.sim.engine.set_const(None)
 
     def restore_own(self, values: dict[str, Tensor], rows: Selection) -> None:
-        """Write what a snapshot kept of `own_state` back."""
+        """Write what a snapshot kept of `own_state` back; the rest as at a reset."""
+        self.reset(rows)
         own = self._own()
         known = {name: tensor for name, tensor in values.items() if name in own}
         self._write_own(known, rows.index)
@@ -218,3 +308,9 @@ class Integration:
             flow.write(*default, rows.index)
         if self.stepper is not None:
             self.stepper.forget_steps(rows.index)
+
+
+def _union(*masks: Tensor | None) -> Tensor | None:
+    """The worlds that are in any of the masks; None: no world."""
+    given = [mask for mask in masks if mask is not None]
+    return torch.stack(given).any(dim=0) if given else None

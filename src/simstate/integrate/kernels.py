@@ -218,7 +218,12 @@ def record_position_world(
             cy = uz * x - ux * z
             cz = ux * y - uy * x
             half = qvel.dtype(0.5)
-            factor = dexp_inverse_factor(ux * ux + uy * uy + uz * uz)
+            angle2 = ux * ux + uy * uy + uz * uz
+            spin2 = x * x + y * y + z * z
+            factor = qvel.dtype(0.0)
+            # Along one axis nothing is to correct, also where the factor is singular.
+            if cx * cx + cy * cy + cz * cz > qvel.dtype(1e-28) * angle2 * spin2:
+                factor = dexp_inverse_factor(angle2)
             rate[world, r] = x + half * cx + factor * (uy * cz - uz * cy)
             rate[world, r + 1] = y + half * cy + factor * (uz * cx - ux * cz)
             rate[world, r + 2] = z + half * cz + factor * (ux * cy - uy * cx)

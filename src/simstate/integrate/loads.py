@@ -23,7 +23,22 @@ OfTime = Callable[[Tensor], Tensor]
 """A function of the time of each world [s], shape (num_envs,)."""
 
 
-class UniformGravity:
+class Load:
+    """A force model that belongs to one simulation."""
+
+    _sim: Simulation | None = None
+
+    def attach(self, sim: Simulation) -> None:
+        """Take a simulation; a second one, or the same again, is refused."""
+        if self._sim is not None:
+            raise InvalidInputError(
+                f"This {type(self).__name__} acts in a simulation already: make one "
+                "for each use."
+            )
+        self._sim = sim
+
+
+class UniformGravity(Load):
     """The same acceleration at the COM of every body of an entity, world axes [m/s²].
 
     Args:
@@ -32,11 +47,12 @@ class UniformGravity:
     """
 
     def __init__(self, acceleration: Values, entity: str | None = None) -> None:
-        self.acceleration = _vectors("acceleration", acceleration)
+        self.acceleration = vectors("acceleration", acceleration)
         self.entity = entity
 
     def attach(self, sim: Simulation) -> None:
         """Find the bodies."""
+        super().attach(sim)
         self._bodies = _bodies(sim, self.entity)
         self._acceleration = _per_world(sim, "acceleration", self.acceleration)
 
@@ -47,7 +63,7 @@ class UniformGravity:
         sim.data.xfrc_applied[:, self._bodies, :3] += force
 
 
-class PointMassGravity:
+class PointMassGravity(Load):
     """The gravity of point masses, at the COM of every body; world axes.
 
     The scene's own gravity must be zero. For orbits at kilometres per second see
@@ -71,7 +87,7 @@ class PointMassGravity:
             raise InvalidInputError(f"mu must be > 0 [m³/s²], got {mu}.")
         self._move = position if callable(position) else None
         if not callable(position):
-            self.position = _vectors("position", position).reshape(-1, 3)
+            self.position = vectors("position", position).reshape(-1, 3)
             if self.position.shape[0] != self.mu.shape[0]:
                 raise ShapeError(
                     f"There are {self.mu.shape[0]} masses and "
@@ -81,6 +97,7 @@ class PointMassGravity:
 
     def attach(self, sim: Simulation) -> None:
         """Find the bodies; refuse a scene that has gravity already."""
+        super().attach(sim)
         if sim.model.opt.gravity.any():
             raise InvalidInputError(
                 f"The scene has gravity {sim.model.opt.gravity.tolist()} m/s² of its "
@@ -118,7 +135,7 @@ class PointMassGravity:
         return self._bodies
 
 
-class Thruster:
+class Thruster(Load):
     """A force fixed in a body, which may use up the body's mass.
 
     Args:
@@ -141,8 +158,8 @@ class Thruster:
         throttle: float | OfTime = 1.0,
     ) -> None:
         self.entity, self.body = entity, body
-        self.force = _vectors("force", force)
-        self.position = _vectors("position", position)
+        self.force = _vector("force", force)
+        self.position = _vector("position", position)
         if not mass_flow >= 0:
             raise InvalidInputError(
                 f"mass_flow is what the thruster uses [kg/s], ≥ 0; got {mass_flow}."
@@ -152,6 +169,7 @@ class Thruster:
 
     def attach(self, sim: Simulation) -> None:
         """Find the body, and let its mass flow."""
+        super().attach(sim)
         self._body = _body(sim, self.entity, self.body)
         self._force = self.force.to(sim.device, sim.dtype)
         self._position = self.position.to(sim.device, sim.dtype)
@@ -160,8 +178,7 @@ class Thruster:
     def __call__(self, t: Tensor, sim: Simulation) -> None:
         """Add the thrust, its moment about the body's COM, and the mass flow."""
         throttle = self.throttle(t) if callable(self.throttle) else self.throttle
-        share = torch.as_tensor(throttle, dtype=sim.dtype, device=sim.device)
-        share = share.expand(sim.num_envs)[:, None]
+        share = _by_world(sim, "throttle", throttle).to(sim.dtype)[:, None]
         body = self._body
         rot_wb = sim.data.xmat[:, body]
         force = share * (rot_wb @ self._force)
@@ -173,7 +190,7 @@ class Thruster:
             self._mass_rate[:, body] -= self.mass_flow * share[:, 0]
 
 
-class Drag:
+class Drag(Load):
     """−½ ρ (C_d A) |v| v at a body's COM, for its velocity v against the air.
 
     Args:
@@ -192,7 +209,7 @@ class Drag:
         entity: str,
         body: str,
         area: float,
-        density: float | OfTime = 1.225,
+        density: float | Callable[[Tensor], Tensor] = 1.225,
         wind: Values = (0.0, 0.0, 0.0),
         frame: MovingFrame | None = None,
     ) -> None:
@@ -202,11 +219,12 @@ class Drag:
             )
         self.entity, self.body = entity, body
         self.area, self.density = area, density
-        self.wind = _vectors("wind", wind)
+        self.wind = _vector("wind", wind)
         self.frame = frame
 
     def attach(self, sim: Simulation) -> None:
         """Find the body."""
+        super().attach(sim)
         self._body = _body(sim, self.entity, self.body)
         self._link = sim.scene[self.entity].find_bodies(self.body)[0][0]
 
@@ -219,14 +237,13 @@ class Drag:
             pos = pos + self.frame.position
         vel = vel - self.wind.to(sim.device)
         density = self.density(pos) if callable(self.density) else self.density
-        density = torch.as_tensor(density, dtype=torch.float64, device=sim.device)
-        factor = -0.5 * self.area * density.expand(sim.num_envs)[:, None]
+        factor = -0.5 * self.area * _by_world(sim, "density", density)[:, None]
         loads = sim.data.xfrc_applied
         force = factor * vector.norm(vel) * vel
         loads[:, self._body, :3] += force.to(loads.dtype)
 
 
-class JointTargets:
+class JointTargets(Load):
     """Targets of joints as functions of time, in the same evaluation.
 
     Args:
@@ -254,6 +271,7 @@ class JointTargets:
 
     def attach(self, sim: Simulation) -> None:
         """Find the joints."""
+        super().attach(sim)
         self._ids = sim.scene[self.entity].find_joints(self.joints)[0]
 
     def __call__(self, t: Tensor, sim: Simulation) -> None:
@@ -267,7 +285,7 @@ class JointTargets:
             entity.set_joint_effort_target(self.effort(t), self._ids)
 
 
-def _vectors(what: str, values: Values) -> Tensor:
+def vectors(what: str, values: Values) -> Tensor:
     """A vector or several, finite; shape (..., 3)."""
     tensor = torch.as_tensor(values, dtype=torch.float64)
     if not tensor.ndim or tensor.shape[-1] != 3:
@@ -276,6 +294,25 @@ def _vectors(what: str, values: Values) -> Tensor:
         )
     if not bool(tensor.isfinite().all()):
         raise InvalidInputError(f"{what} is not finite.")
+    return tensor
+
+
+def _by_world(sim: Simulation, what: str, values: Tensor | float) -> Tensor:
+    """One number for each world, float64; shape (num_envs,)."""
+    numbers = torch.as_tensor(values, dtype=torch.float64, device=sim.device)
+    if numbers.ndim > 1 or numbers.shape not in ((), (sim.num_envs,)):
+        raise ShapeError(
+            f"{what} must be a number or have shape ({sim.num_envs},), got "
+            f"{tuple(numbers.shape)}."
+        )
+    return numbers.expand(sim.num_envs)
+
+
+def _vector(what: str, values: Values) -> Tensor:
+    """One vector; shape (3,)."""
+    tensor = vectors(what, values)
+    if tensor.ndim != 1:
+        raise ShapeError(f"{what} must have shape (3,), got {tuple(tensor.shape)}.")
     return tensor
 
 

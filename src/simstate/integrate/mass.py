@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from simstate.errors import InvalidInputError
+from simstate.ids import Index
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.stages import Stages
 
@@ -30,6 +31,8 @@ class MassFlow:
             """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
             self.total_rate = torch.zeros_like(self.mass)
             """The same with what the force models added at the last evaluation."""
+            self.empty = torch.zeros_like(self.mass, dtype=torch.bool)
+            """Bodies that would have run out of mass in the present step."""
 
     def block(self, stages: Stages) -> MassState:
         """The block of the state, for the stages of a scheme."""
@@ -41,9 +44,22 @@ class MassFlow:
         self.inertia.data[rows] = inertia
         self.sim.engine.set_const(None)
 
-    def name(self, body: int) -> str:
-        """A body's name in the scene."""
-        return repr(self.sim.model.body(body).name or body)
+    def keep_defaults(self, rows: Index) -> None:
+        """Let the present masses of worlds be those that a reset brings back."""
+        self.default_mass[rows] = self.mass[rows]
+        self.default_inertia[rows] = self.inertia[rows]
+
+    def ran_out(self) -> InvalidInputError:
+        """The error for a body that would run out of mass."""
+        world, body = (int(i) for i in self.empty.nonzero()[0])
+        mass, rate = float(self.mass[world, body]), float(self.total_rate[world, body])
+        time = float(self.sim.engine.field("time")[world])
+        return InvalidInputError(
+            f"Body {self.sim.model.body(body).name or body!r} of world {world} would "
+            f"run out of mass at about t = {time:g} s: it has {mass:g} kg and loses "
+            f"{-rate:g} kg/s. Stop the flow first (sim.mass_rate, or the force model "
+            "that sets it). The state is as it was before the step."
+        )
 
 
 class MassState(FlatState):
@@ -61,30 +77,30 @@ class MassState(FlatState):
         self._inertia[rows] = self._flow.inertia[rows]
 
     def displace(self, stage: int) -> None:
-        """Move to a stage; a mass that would run out raises first."""
+        """Move to a stage, and let the inertias follow."""
         before = self.value.clone()
         super().displace(stage)
+        self._follow(before)
+
+    def displace_by(self, move: Tensor, h: Tensor) -> None:
+        """Move by a displacement, and let the inertias follow."""
+        before = self.value.clone()
+        super().displace_by(move, h)
+        self._follow(before)
+
+    def _follow(self, before: Tensor) -> None:
+        """Scale the inertias and recompute constants where masses have changed.
+
+        A mass that ran out stays at its origin and its world is noted: the stepper
+        says so, or tries a shorter step.
+        """
         if torch.equal(before, self.value):
             return
-        empty = (self.value <= 0) & (self.origin > 0)
+        empty = (self.value < 0) | ((self.value == 0) & (self.origin > 0))
         if bool(empty.any()):
-            self._refuse(empty)
+            self._flow.empty |= empty
+            self.value.copy_(torch.where(empty, self.origin, self.value))
         # A body without mass has no inertia to scale.
         ratio = (self.value / self.origin).nan_to_num(nan=1.0, posinf=1.0)
         self._flow.inertia.data.copy_(self._inertia * ratio[..., None])
         self._flow.sim.engine.set_const(None)
-
-    def _refuse(self, empty: Tensor) -> None:
-        world, body = (int(i) for i in empty.nonzero()[0])
-        flow = self._flow
-        mass, rate = (
-            float(self.origin[world, body]),
-            float(flow.total_rate[world, body]),
-        )
-        time = float(flow.sim.engine.field("time")[world])
-        raise InvalidInputError(
-            f"Body {flow.name(body)} of world {world} would run out of mass at about "
-            f"t = {time:g} s: it has {mass:g} kg and loses {-rate:g} kg/s. Stop the "
-            "flow first (sim.mass_rate, or the force model that sets it). The state is "
-            "as it was before the step."
-        )

@@ -21,25 +21,38 @@ class NoiseStream:
     """
 
     def __init__(self, seed: int, num_envs: int, device: torch.device) -> None:
-        self._seed = seed % 2**64  # torch takes negative seeds, Philox does not
         self._device = device
         self.draws = torch.zeros(num_envs, dtype=torch.int64, device=device)
         """How often each world has drawn; shape (num_envs,)."""
+        self.seeds = torch.full_like(self.draws, seed % 2**63)
+        """The seed of each world's stream: a restored world keeps that of its own."""
+        self.rows = torch.arange(num_envs, dtype=torch.int64, device=device)
+        """Which of that seed's streams it is; shape (num_envs,)."""
 
     def draw(self, count: int, rows: Index | None = None) -> Tensor:
         """`count` standard normal numbers per world, float64; (num_envs, count)."""
-        draws = self.draws.cpu()
-        num_envs = draws.shape[0]
-        uniform = np.empty((num_envs, count))
-        for draw in torch.unique(draws).tolist():
-            here = (draws == draw).numpy()
-            uniform[here] = self._uniform(draw, num_envs, count)[here]
+        keys = torch.stack([self.seeds, self.draws], dim=1).cpu().numpy()
+        streams = self.rows.cpu().numpy()
+        uniform = np.empty((keys.shape[0], count))
+        kinds, kind_of = np.unique(keys, axis=0, return_inverse=True)
+        for kind, (seed, draw) in enumerate(kinds.tolist()):
+            here = np.flatnonzero(kind_of.reshape(-1) == kind)
+            uniform[here] = _uniform(seed, draw, streams[here], count)
         self.draws[slice(None) if rows is None else rows] += 1
         return torch.special.ndtri(torch.from_numpy(uniform)).to(self._device)
 
-    def _uniform(self, draw: int, num_envs: int, count: int) -> np.ndarray:
-        """Numbers in (0, 1): Philox's counter is the draw, then the world."""
-        counters = -(-count // 4)  # one counter gives four numbers
-        bits = np.random.Philox(key=self._seed, counter=[0, draw, 0, 0])
-        raw = bits.random_raw(num_envs * counters * 4).reshape(num_envs, -1)
-        return ((raw[:, :count] >> np.uint64(11)) + 0.5) * 2.0**-53
+
+def _uniform(seed: int, draw: int, streams: np.ndarray, count: int) -> np.ndarray:
+    """Numbers in (0, 1) by stream: Philox's counter is the stream, then the draw."""
+    counters = -(-count // 4)  # one counter gives four numbers
+
+    def block(first: int, length: int) -> np.ndarray:
+        bits = np.random.Philox(key=seed, counter=[first * counters, draw, 0, 0])
+        return bits.random_raw(length * counters * 4).reshape(length, -1)[:, :count]
+
+    length = int(streams.max()) + 1
+    if length <= 16 * streams.size:  # most of them: all in one go
+        raw = block(0, length)[streams]
+    else:
+        raw = np.concatenate([block(int(stream), 1) for stream in streams])
+    return ((raw >> np.uint64(11)) + 0.5) * 2.0**-53

@@ -118,11 +118,14 @@ class Process:
                 f"The rate of process {self.name!r} must have shape "
                 f"{tuple(self.value.shape)}, got {tuple(rate.shape)}."
             )
-        if not bool(rate.isfinite().all()) and bool(self.value.isfinite().all()):
-            raise InvalidInputError(
-                f"The rate of process {self.name!r} is not finite. The state is as it "
-                "was before the step."
-            )
+        bad = ~rate.isfinite().all(dim=1)
+        if bool(bad.any()) and sim.integration is not None:
+            bad &= sim.integration.sound_worlds()  # a diverged world is found by itself
+            if bool(bad.any()):
+                raise InvalidInputError(
+                    f"The rate of process {self.name!r} is not finite, first in world "
+                    f"{int(bad.nonzero()[0])}. The state is as it was before the step."
+                )
         return rate
 
 

@@ -25,11 +25,12 @@ class Explicit:
 
     - "lie": the stages live in the rotation vector from the step's start
       (Munthe-Kaas). Full order, unit length by construction, exact for a constant
-      angular velocity.
+      angular velocity. A step should turn a body by less than half a turn.
     - "high_order": the four components of the quaternion are integrated like numbers
       and normalised. Full order.
-    - "manifold": one rotation by the stage-averaged rate, as MuJoCo 3's own RK4 does.
-      Second order in attitude, whatever the scheme.
+    - "manifold": one rotation by the stage-averaged rate, as MuJoCo 3's own RK4 does:
+      RK4 then gives its bits (but for `filterexact` activations, which MuJoCo advances
+      by a formula of their own). Second order in attitude, whatever the scheme.
     """
 
     tableau: Tableau
@@ -133,11 +134,23 @@ class Adaptive(Explicit):
     def _of(self, name: str, given: float | Mapping[str, float], block: str) -> float:
         values = given if isinstance(given, Mapping) else {block: given}
         for key, value in values.items():
-            if not (isinstance(value, int | float) and 0 < value < math.inf):  # pyright: ignore[reportUnnecessaryIsInstance]
+            number = _as_number(value)
+            if not 0 < number < math.inf:
+                where = f" for {key}" if isinstance(given, Mapping) else ""
                 raise InvalidInputError(
-                    f"{name} must be a number > 0, got {value!r} for {key}."
+                    f"{name} must be a number > 0, got {value!r}{where}."
                 )
         return float(values.get(block, self._DEFAULT_TOLERANCE))
+
+
+def _as_number(value: object) -> float:
+    """A number of any library's type; NaN for what is none."""
+    if isinstance(value, bool | str):
+        return math.nan
+    try:
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError):
+        return math.nan
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class StochasticStepper(Stepper):
         self.stochastic = scheme
         sim = self.sim
         self.stream = NoiseStream(sim.seed, sim.num_envs, sim.device)
+        self._steps = torch.zeros_like(self.evaluations)
         self._prescribed: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -45,8 +46,21 @@ class StochasticStepper(Stepper):
         return sum(noise.num_sources for noise in self.integration.noises)
 
     def memory(self) -> dict[str, Tensor]:
-        """What a snapshot keeps: how far each world's stream of noise has run."""
-        return {"noise_draws": self.stream.draws}
+        """What a snapshot keeps: the worlds' streams of noise and how far they ran."""
+        stream = self.stream
+        return {
+            "noise_draws": stream.draws,
+            "noise_seed": stream.seeds,
+            "noise_row": stream.rows,
+        }
+
+    def counts(self) -> dict[str, Tensor]:
+        """Evaluations and steps so far; each of shape (num_envs,)."""
+        return {
+            "evaluations": self.evaluations,
+            "accepted": self._steps,
+            "rejected": torch.zeros_like(self._steps),
+        }
 
     def remember(self) -> None:
         """Keep the prescribed increments for a step that raises."""
@@ -99,6 +113,7 @@ class StochasticStepper(Stepper):
             move = self._weak(h, increments, env_ids)
         self._move(move)
         torch.add(self._start, self.stages.steps(time.dtype), out=time)
+        self._steps += 1
         self.finish(env_ids)
 
     def _increments(self, h: float, env_ids: Index | None) -> tuple[Tensor, Tensor]:
@@ -277,10 +292,11 @@ class StochasticStepper(Stepper):
                     f"The diffusion of {kind} for {name} must have shape {wanted} "
                     f"(worlds, sources, width), got {tuple(values.shape)}."
                 )
-            if not bool(values.isfinite().all()):
+            bad = ~values.isfinite().flatten(1).all(dim=1)
+            if bool(bad.any()) and bool((bad & self.integration.sound_worlds()).any()):
                 raise InvalidInputError(
-                    f"The diffusion of {kind} for {name} is not finite. The state is "
-                    "as it was before the step."
+                    f"The diffusion of {kind} for {name} is not finite, first in world "
+                    f"{int(bad.nonzero()[0])}. The state is as it was before the step."
                 )
 
 

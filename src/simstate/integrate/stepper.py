@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine import OneTorchThread
-from simstate.errors import ModelError
+from simstate.errors import InvalidInputError, ModelError
 from simstate.ids import Index
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.qpos_state import QPosState
@@ -77,6 +77,21 @@ class Stepper:
         """What a snapshot keeps of the stepper; each of shape (num_envs, …)."""
         return {}
 
+    def counts(self) -> dict[str, Tensor]:
+        """Evaluations and steps so far; each of shape (num_envs,)."""
+        return {
+            "evaluations": self.evaluations,
+            "accepted": self.evaluations // self.scheme.tableau.num_stages,
+            "rejected": torch.zeros_like(self.evaluations),
+        }
+
+    def prescribe(self, increments: Tensor, integrals: Tensor | None = None) -> None:
+        """Refuse: there is no noise in a deterministic scheme."""
+        raise InvalidInputError(
+            f"{self.scheme.name} is deterministic and takes no noise; use a stochastic "
+            "scheme, such as integrate.SRIW1()."
+        )
+
     def remember(self) -> None:
         """Keep what a step that raises must give back, beside `memory`."""
 
@@ -92,6 +107,16 @@ class Stepper:
             self._set_steps(env_ids)
             for _ in range(n):
                 self._step(env_ids)
+            return self.out_of_mass()
+
+    def out_of_mass(self) -> Tensor | None:
+        """The worlds that ran out of mass, or None; raises unless they are masked."""
+        flow = self.integration.mass_flow
+        if flow is None or not bool(flow.empty.any()):
+            return None
+        if self.sim.on_divergence == "raise":
+            raise flow.ran_out()
+        return flow.empty.any(dim=1)
 
     def _set_steps(self, env_ids: Tensor | None) -> None:
         if env_ids is None:

@@ -198,6 +198,13 @@ def _check(sim: Simulation, snapshot: Snapshot, rows: Selection) -> None:
             "use the same integrator, and add the same processes and mass flow first. "
             "Nothing was written."
         )
+    own = _integration(sim)
+    for name, tensor in snapshot.integration.items():
+        if name in own and tensor.shape[1:] != own[name].shape[1:]:
+            raise SnapshotError(
+                f"The snapshot's {name} has {tuple(tensor.shape[1:])} numbers a world, "
+                f"here it has {tuple(own[name].shape[1:])}. Nothing was written."
+            )
     if snapshot.num_envs not in (rows.count, 1):
         raise ShapeError(
             f"The snapshot has {snapshot.num_envs} worlds, {rows.count} are selected: "
