@@ -70,10 +70,10 @@ RAW_FIELDS = """# Raw fields
 
 <!-- Written by docs/generate.py from simstate.engine.fields. -->
 
-`sim.data` has {count} of MuJoCo's own fields under MuJoCo's names, live, for all worlds,
-on both engines. Sizes are those of `MjModel`. State fields may be written in place;
-`sim.state` has their rows side by side, in this order. A write ages everything from the
-stage in the fifth column on: writing `ctrl` leaves positions as they are.
+`sim.data` has {count} of MuJoCo's own fields under MuJoCo's names, live, for all
+worlds, on both engines. Sizes are those of `MjModel`. State fields may be written in
+place; `sim.state` has their rows side by side, in this order. A write ages everything
+from the stage in the fifth column on: writing `ctrl` leaves positions as they are.
 
 ```python
 from simstate import Simulation, models
