@@ -11,7 +11,10 @@ from simstate.cli.check import Check
 from simstate.cli.console import report_error
 from simstate.cli.explain import Explain
 from simstate.cli.integrate import Integrate
+from simstate.cli.play import Play
 from simstate.cli.run import Run
+from simstate.cli.tasks import Tasks
+from simstate.cli.train import Train
 from simstate.errors import SimStateError
 
 Command = (
@@ -19,6 +22,9 @@ Command = (
     | Annotated[Check, tyro.conf.subcommand("check")]
     | Annotated[Explain, tyro.conf.subcommand("explain")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
+    | Annotated[Tasks, tyro.conf.subcommand("tasks")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Play, tyro.conf.subcommand("play")]
 )
 
 
@@ -28,7 +34,7 @@ def main(args: list[str] | None = None) -> int:
         Command,  # pyright: ignore[reportArgumentType]
         args=args,
         prog="simstate",
-        description="The state layer for MuJoCo: simulate, inspect and check models.",
+        description="The state layer for MuJoCo: simulate, check and train.",
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:

@@ -165,7 +165,7 @@ def _entities_value(name: str, specs: dict[str, mujoco.MjSpec]) -> Any:
 
 
 def _add_ground(parent: mujoco.MjSpec) -> None:
-    """A checkered plane at z = 0 and a light to see it by."""
+    """A checkered plane at z = 0 and a sun to see it by, as bright everywhere."""
     parent.add_texture(
         name="ground",
         type=mujoco.mjtTexture.mjTEXTURE_2D,
@@ -183,7 +183,12 @@ def _add_ground(parent: mujoco.MjSpec) -> None:
         size=[0, 0, 0.05],
         material="ground",
     )
-    parent.worldbody.add_light(name="sun", pos=[0, 0, 4], dir=[0.2, 0.1, -1])
+    parent.worldbody.add_light(
+        name="sun",
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        pos=[0, 0, 4],
+        dir=[0.2, 0.1, -1],
+    )
 
 
 def _attach(

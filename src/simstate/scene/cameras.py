@@ -68,6 +68,10 @@ def _check(name: str, cfg: CameraCfg) -> None:
             raise InvalidInputError(
                 f"Camera {name!r}: focal lengths must be > 0, got {cfg.intrinsic}."
             )
+    if cfg.follow and cfg.body is None:
+        raise InvalidInputError(
+            f"Camera {name!r} has follow=True but no body: say which it is to follow."
+        )
     pairs = (("fovy", "intrinsic"), ("look_at", "rot"), ("camera", "body"))
     for one, two in pairs:
         if getattr(cfg, one) is not None and getattr(cfg, two) is not None:
@@ -99,4 +103,7 @@ def _new_camera(spec: mujoco.MjSpec, name: str, cfg: CameraCfg) -> Any:
         quat = look_at_quat(pos, target)
     elif cfg.rot is not None:
         quat = unit_quat(cfg.rot, f"rot of camera {name!r}")
-    return parent.add_camera(name=name, pos=pos, quat=quat)
+    camera = parent.add_camera(name=name, pos=pos, quat=quat)
+    if cfg.follow:
+        camera.mode = mujoco.mjtCamLight.mjCAMLIGHT_TRACK
+    return camera

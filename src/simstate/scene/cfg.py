@@ -66,6 +66,9 @@ class CameraCfg:
 
     body: str | None = None
     """The body that carries it, as "entity/body"; None: it stands in the world."""
+    follow: bool = False
+    """Whether it moves with the body but does not turn with it: pos and look_at are
+    then in world axes, from the body's origin."""
     camera: str | None = None
     """A camera of an entity's own model, as "entity/camera", to take as it is."""
     pos: Sequence[float] = (0.0, 0.0, 0.0)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import torch
 from torch import Tensor
 
 from simstate.errors import SnapshotError
+from simstate.files import write_atomically
 
 
 def write_file(
@@ -27,16 +26,7 @@ def write_file(
     arrays["digest"] = np.frombuffer(_digest(arrays), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
-    path = path.absolute()
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        try:
-            file.write(buffer.getbuffer())
-            file.flush()
-            os.fsync(file.fileno())
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+    write_atomically(path, buffer.getbuffer())
 
 
 def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:

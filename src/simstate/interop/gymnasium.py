@@ -1,0 +1,300 @@
+"""Gymnasium's VectorEnv and Env on the tasks; importing this registers them.
+
+    import gymnasium, simstate.interop.gymnasium
+    envs = gymnasium.make_vec("simstate/Quadruped-Velocity-v0", num_envs=64)
+
+Without the import, gymnasium loads it by itself for the name
+"simstate.interop.gymnasium:simstate/Quadruped-Velocity-v0".
+"""
+
+# Gymnasium leaves type parameters of its own classes open.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import gymnasium
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Dict, Space
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+from torch import Tensor
+
+from simstate.engine import EngineCfg
+from simstate.env import Env, EnvCfg, tasks
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.sensors.view import VIEW, with_view
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+Observation: TypeAlias = "Array | dict[str, Array]"
+Info: TypeAlias = "dict[str, Any]"
+Seeds: TypeAlias = "int | Sequence[int | None] | None"
+
+
+class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
+    """A task in many worlds behind Gymnasium's vector interface.
+
+    Observations are those of one group, a Box, or of all groups, a Dict of them.
+    `infos` has "episode_length", the steps of each world's episode.
+
+    Args:
+        task: the name of a shipped task, or a configuration.
+        num_envs: the number of worlds.
+        autoreset_mode: SAME_STEP resets a world in the step that ends it, and its last
+            observation is in infos["final_obs"]; NEXT_STEP resets it in the step after
+            that, whose action it ignores; DISABLED leaves it to
+            `reset(options={"reset_mask": mask})`.
+        engine: "native" or "warp", or a NativeCfg or WarpCfg.
+        device: where it runs; actions and observations are NumPy arrays on the host.
+        group: the observation group that is returned; None: all of them by name.
+        action_limit: the bounds ± of the action space. Actions are not clipped.
+        render_mode: None or "rgb_array", which shows all worlds without a display.
+        render_size: width and height of a picture [px].
+    """
+
+    def __init__(
+        self,
+        task: str | EnvCfg,
+        num_envs: int = 1,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        engine: EngineCfg = "native",
+        device: str | torch.device = "cpu",
+        group: str | None = "policy",
+        action_limit: float = 1.0,
+        render_mode: str | None = None,
+        render_size: tuple[int, int] = (320, 240),
+    ) -> None:
+        mode = _autoreset_mode(autoreset_mode)
+        cfg = tasks.make_cfg(task) if isinstance(task, str) else task
+        if render_mode not in (None, "rgb_array"):
+            raise unknown_name("render_mode", str(render_mode), ["rgb_array"])
+        if render_mode is not None:
+            cfg = dataclasses.replace(cfg, scene=with_view(cfg.scene, *render_size))
+        same_step = mode is AutoresetMode.SAME_STEP
+        self.env = Env(cfg, num_envs, engine, device, auto_reset=same_step)
+        self.num_envs = self.env.num_envs
+        self.render_mode = render_mode
+        self.metadata = {
+            "render_modes": ["rgb_array"],
+            "render_fps": round(1.0 / self.env.step_dt),
+            "autoreset_mode": mode,
+        }
+        self.log: dict[str, Any] = {}
+        """Means over the episodes that ended last: rewards by term, and so on."""
+        self._mode = mode
+        self._group = group
+        self._ended = np.zeros(self.num_envs, dtype=bool)
+        self._is_seeded = False
+        self.single_observation_space = self._space_of_observations()
+        self.single_action_space = _action_space(self.env.action_dim, action_limit)
+        self.observation_space = batch_space(
+            self.single_observation_space, self.num_envs
+        )
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def reset(
+        self, *, seed: Seeds = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, Info]:
+        """Begin an episode in all worlds, or in those of options["reset_mask"].
+
+        A seed fixes all that follows; of several, each world gets its own.
+        """
+        mask = self._reset_mask(options)
+        env_ids = torch.from_numpy(mask).to(self.env.device)
+        if isinstance(seed, Sequence):
+            self._reset_with_seeds(seed, mask)
+        else:
+            super().reset(seed=seed)
+            if seed is None and not self._is_seeded:
+                seed = int(self.np_random.integers(2**31))
+            self._is_seeded = True
+            self.log = self.env.reset(seed=seed, env_ids=env_ids)[1]["log"]
+        self._ended[mask] = False
+        return self._told(self.env.observations), self._info(mask)
+
+    def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
+        """Apply an action in each world; observation, reward, ends and infos."""
+        if self._mode is AutoresetMode.DISABLED and self._ended.any():
+            raise InvalidInputError(
+                f"The episodes of worlds {np.flatnonzero(self._ended)[:10].tolist()} "
+                'have ended: reset(options={"reset_mask": mask}) begins new ones.'
+            )
+        lengths = _host(self.env.episode_length_buf) + 1
+        values = np.asarray(actions, dtype=np.float32)
+        action = torch.from_numpy(values.copy()).to(self.env.device)
+        seen, reward, terminated, truncated, extras = self.env.step(action)
+        rewards = _host(reward).astype(np.float64)
+        terminations, truncations = _host(terminated), _host(truncated)
+        was_ended, self._ended = self._ended, terminations | truncations
+        infos: Info = {}
+        if self._mode is AutoresetMode.NEXT_STEP and was_ended.any():
+            # These worlds have gone on for a step that nobody sees.
+            mask = torch.from_numpy(was_ended).to(self.env.device)
+            seen, extras = self.env.reset(env_ids=mask)
+            rewards[was_ended] = 0.0
+            for flags in (terminations, truncations, self._ended):
+                flags[was_ended] = False
+        elif self._mode is AutoresetMode.SAME_STEP and self._ended.any():
+            last = self._told(extras["final_observation"])
+            infos = self._final(last, lengths, self._ended)
+        if extras["log"]:
+            self.log = extras["log"]
+        infos |= self._info(np.ones(self.num_envs, dtype=bool))
+        return self._told(seen), rewards, terminations, truncations, infos
+
+    def render(self) -> tuple[Array, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """A picture of each world, uint8, shape (height, width, 3)."""
+        if self.render_mode is None:
+            return None
+        return tuple(_host(self.env.sim.cameras[VIEW].rgb))
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Nothing is open."""
+
+    def _space_of_observations(self) -> Space[Any]:
+        dims = self.env.observation_dims
+        spaces: dict[str, Space[Any]] = {
+            name: Box(-np.inf, np.inf, (dim,)) for name, dim in dims.items()
+        }
+        if self._group is None:
+            return Dict(spaces)
+        if self._group not in spaces:
+            raise unknown_name("observation group", self._group, spaces)
+        return spaces[self._group]
+
+    def _told(self, observations: dict[str, Tensor]) -> Observation:
+        """Copies of the observations on the host, as the observation space has them."""
+        if self._group is not None:
+            return _host(observations[self._group])
+        return {name: _host(values) for name, values in observations.items()}
+
+    def _info(self, mask: Array) -> Info:
+        lengths = _host(self.env.episode_length_buf)
+        return {"episode_length": lengths, "_episode_length": mask.copy()}
+
+    def _final(self, last: Observation, lengths: Array, ended: Array) -> Info:
+        """The last observations and infos of the worlds that were reset."""
+        final: Array = np.full(self.num_envs, None, dtype=object)
+        for world in (int(k) for k in np.flatnonzero(ended)):
+            final[world] = _row(last, world)
+        kept = np.where(ended, lengths, 0)
+        return {
+            "final_obs": final,
+            "_final_obs": ended.copy(),
+            "final_info": {"episode_length": kept, "_episode_length": ended.copy()},
+            "_final_info": ended.copy(),
+        }
+
+    def _reset_mask(self, options: dict[str, Any] | None) -> Array:
+        mask: Any = (options or {}).get("reset_mask")
+        if mask is None:
+            return np.ones(self.num_envs, dtype=bool)
+        is_mask = isinstance(mask, np.ndarray) and mask.dtype == np.bool_
+        if not is_mask or mask.shape != (self.num_envs,) or not mask.any():
+            raise InvalidInputError(
+                'options["reset_mask"] must be a boolean array of shape '
+                f"({self.num_envs},) that is true somewhere, got {mask!r}."
+            )
+        return mask.copy()
+
+    def _reset_with_seeds(self, seeds: Sequence[int | None], mask: Array) -> None:
+        if len(seeds) != self.num_envs:
+            raise InvalidInputError(
+                f"seed must be one number or {self.num_envs} of them, got {len(seeds)}."
+            )
+        super().reset(seed=seeds[0])
+        for world in (int(k) for k in np.flatnonzero(mask)):
+            self.env.reset(seed=seeds[world], env_ids=[world])
+        self._is_seeded = True
+
+
+class GymnasiumEnv(gymnasium.Env[Any, Any]):
+    """A task in one world behind Gymnasium's plain interface.
+
+    Takes what GymnasiumVectorEnv takes, but for num_envs and autoreset_mode.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012
+
+    def __init__(self, task: str | EnvCfg, **options: Any) -> None:
+        self._envs = GymnasiumVectorEnv(
+            task, num_envs=1, autoreset_mode=AutoresetMode.DISABLED, **options
+        )
+        self.metadata = {
+            key: self._envs.metadata[key] for key in ("render_modes", "render_fps")
+        }
+        self.render_mode = self._envs.render_mode
+        self.observation_space = self._envs.single_observation_space
+        self.action_space = self._envs.single_action_space
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, Info]:
+        """Begin an episode; a seed fixes all that follows."""
+        super().reset(seed=seed)
+        seen, infos = self._envs.reset(seed=seed)
+        return _row(seen, 0), {"episode_length": int(infos["episode_length"][0])}
+
+    def step(self, action: Array) -> tuple[Observation, float, bool, bool, Info]:
+        """Apply an action; observation, reward, terminated, truncated and info."""
+        seen, reward, terminated, truncated, infos = self._envs.step(
+            np.asarray(action)[None]
+        )
+        info = {"episode_length": int(infos["episode_length"][0])}
+        ends = bool(terminated[0]), bool(truncated[0])
+        return _row(seen, 0), float(reward[0]), *ends, info
+
+    def render(self) -> Array | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """A picture of the world, uint8, shape (height, width, 3)."""
+        pictures = self._envs.render()
+        return None if pictures is None else pictures[0]
+
+
+def environment_id(task: str) -> str:
+    """The name under which a task is registered with Gymnasium."""
+    return f"simstate/{task}-v0"
+
+
+def _register() -> None:
+    for name in tasks.NAMES:
+        if environment_id(name) not in gymnasium.registry:
+            gymnasium.register(
+                id=environment_id(name),
+                entry_point=f"{__name__}:GymnasiumEnv",
+                vector_entry_point=f"{__name__}:GymnasiumVectorEnv",
+                kwargs={"task": name},
+            )
+
+
+def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError as error:
+        known = [known.value for known in AutoresetMode]
+        raise unknown_name("autoreset_mode", str(mode), known) from error
+
+
+def _action_space(dim: int, limit: float) -> Box:
+    if not limit > 0.0:
+        raise InvalidInputError(f"action_limit must be > 0, got {limit}.")
+    return Box(-limit, limit, (dim,), np.float32)
+
+
+def _row(observation: Observation, world: int) -> Observation:
+    """The observation of one world, a copy."""
+    if isinstance(observation, dict):
+        return {name: values[world].copy() for name, values in observation.items()}
+    return observation[world].copy()
+
+
+def _host(values: Tensor) -> Array:
+    """A copy as a NumPy array."""
+    return values.detach().cpu().numpy().copy()
+
+
+_register()

@@ -1,0 +1,106 @@
+"""rsl-rl's VecEnv on an Env, and its configuration from a TrainCfg.
+
+env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024)
+cfg = runner_cfg(tasks.make_train_cfg("Quadruped-Velocity"), env)
+OnPolicyRunner(RslRlVecEnv(env), cfg, log_dir="runs/mine").learn(400)
+"""
+
+# rsl-rl comes without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from rsl_rl.env import VecEnv
+from tensordict import TensorDict
+from torch import Tensor
+
+from simstate.env import Env, TrainCfg
+from simstate.errors import InvalidInputError
+
+
+class RslRlVecEnv(VecEnv):
+    """An Env as rsl-rl's runners want it."""
+
+    def __init__(self, env: Env) -> None:
+        if not env.auto_reset:
+            raise InvalidInputError(
+                "rsl-rl expects worlds to reset themselves: make the Env with "
+                "auto_reset=True."
+            )
+        self.env = env
+        self.num_envs = env.num_envs
+        self.num_actions = env.action_dim
+        self.max_episode_length = env.max_episode_length
+        self.device = env.device
+        self.cfg = env.cfg
+
+    @property
+    def episode_length_buf(self) -> Tensor:
+        """Environment steps since the last reset; int64, shape (num_envs,)."""
+        return self.env.episode_length_buf
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, steps: Tensor) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.env.episode_length_buf = steps
+
+    def get_observations(self) -> TensorDict:
+        """The latest observations, float32 by group."""
+        return self._grouped(self.env.observations)
+
+    def step(
+        self, actions: Tensor
+    ) -> tuple[TensorDict, Tensor, Tensor, dict[str, Any]]:
+        """Apply an action; observations, reward, done and extras.
+
+        Where time is up the runner goes on with its estimate of the value, unless the
+        time limit is a part of the task.
+        """
+        seen, reward, terminated, truncated, extras = self.env.step(actions)
+        told: dict[str, Any] = {"log": extras["log"]}
+        if not self.env.cfg.is_finite_horizon:
+            told["time_outs"] = truncated
+        done = (terminated | truncated).to(torch.long)
+        return self._grouped(seen), reward, done, told
+
+    def _grouped(self, observations: dict[str, Tensor]) -> TensorDict:
+        return TensorDict(dict(observations), batch_size=[self.num_envs])
+
+
+def runner_cfg(cfg: TrainCfg, env: Env) -> dict[str, Any]:
+    """The configuration of rsl-rl's OnPolicyRunner for PPO.
+
+    The actor sees the group "policy", the critic "critic" or, without one, "policy".
+    """
+    network = {
+        "class_name": "MLPModel",
+        "hidden_dims": list(cfg.hidden_sizes),
+        "activation": cfg.activation,
+        "obs_normalization": cfg.normalize_observations,
+    }
+    critic = "critic" if "critic" in env.observation_dims else "policy"
+    noise = {"class_name": "GaussianDistribution", "init_std": cfg.init_noise_std}
+    return {
+        "num_steps_per_env": cfg.steps_per_env,
+        "save_interval": cfg.save_interval,
+        "logger": "tensorboard",
+        "obs_groups": {"actor": ["policy"], "critic": [critic]},
+        "actor": {**network, "distribution_cfg": noise},
+        "critic": network,
+        "algorithm": {
+            "class_name": "PPO",
+            "learning_rate": cfg.learning_rate,
+            "schedule": "fixed" if cfg.desired_kl is None else "adaptive",
+            "desired_kl": cfg.desired_kl,
+            "num_learning_epochs": cfg.num_learning_epochs,
+            "num_mini_batches": cfg.num_mini_batches,
+            "clip_param": cfg.clip_param,
+            "gamma": cfg.gamma,
+            "lam": cfg.lam,
+            "value_loss_coef": cfg.value_loss_coef,
+            "entropy_coef": cfg.entropy_coef,
+            "max_grad_norm": cfg.max_grad_norm,
+        },
+    }

@@ -1,0 +1,126 @@
+"""Stable-Baselines3's VecEnv on the tasks.
+
+envs = StableBaselines3VecEnv("Cartpole-Balance", num_envs=64)
+PPO("MlpPolicy", envs).learn(100_000)
+"""
+
+# Gymnasium leaves type parameters of its own classes open.
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.vec_env import VecEnv
+
+from simstate.env import EnvCfg
+from simstate.errors import InvalidInputError
+from simstate.interop.gymnasium import Array, GymnasiumVectorEnv, Observation
+
+Indices = int | Iterable[int] | None
+
+
+class StableBaselines3VecEnv(VecEnv):
+    """A task in many worlds, which reset themselves in the step that ends them.
+
+    The last observation of a world is infos[k]["terminal_observation"], and
+    infos[k]["TimeLimit.truncated"] says that it only ran out of time. Takes what
+    GymnasiumVectorEnv takes, but for autoreset_mode.
+    """
+
+    def __init__(self, task: str | EnvCfg, num_envs: int = 1, **options: Any) -> None:
+        self.envs = GymnasiumVectorEnv(
+            task, num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **options
+        )
+        super().__init__(
+            num_envs,
+            self.envs.single_observation_space,
+            self.envs.single_action_space,
+        )
+        self._seed: int | None = None
+        self._actions: Array | None = None
+
+    def reset(self) -> Observation:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Begin an episode in all worlds, with the seed of `seed`, if it was given."""
+        seen, _ = self.envs.reset(seed=self._seed)
+        self._seed = None
+        self.reset_infos = [{} for _ in range(self.num_envs)]
+        return seen
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Seed all that is random, from the next reset on."""
+        self._seed = int(np.random.randint(2**31)) if seed is None else seed
+        return [self._seed] * self.num_envs
+
+    def step_async(self, actions: Array) -> None:
+        """Take note of the actions."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[Observation, Array, Array, list[dict[str, Any]]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Apply them; observations, rewards, dones and an info for each world."""
+        if self._actions is None:
+            raise InvalidInputError("step_wait without actions: call step_async first.")
+        actions, self._actions = self._actions, None
+        seen, rewards, terminated, truncated, told = self.envs.step(actions)
+        done = terminated | truncated
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for world in np.flatnonzero(done):
+            infos[world]["terminal_observation"] = told["final_obs"][world]
+            infos[world]["TimeLimit.truncated"] = bool(truncated[world])
+        return seen, rewards.astype(np.float32), done, infos
+
+    def get_images(self) -> Sequence[Array | None]:
+        """A picture of each world; needs render_mode="rgb_array"."""
+        return self.envs.render() or [None] * self.num_envs
+
+    def close(self) -> None:
+        """Nothing is open."""
+        self.envs.close()
+
+    def get_attr(self, attr_name: str, indices: Indices = None) -> list[Any]:
+        """An attribute, which is the same for all worlds."""
+        value = getattr(self.envs, attr_name)
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Indices = None) -> None:
+        """Set an attribute for all worlds at once."""
+        self._check_all(indices, "set_attr")
+        setattr(self.envs, attr_name, value)
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: Indices = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        """Call a method once, for all worlds; each gets the result."""
+        self._check_all(indices, "env_method")
+        result = getattr(self.envs, method_name)(*method_args, **method_kwargs)
+        return [result] * self.num_envs
+
+    def env_is_wrapped(
+        self,
+        wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
+        indices: Indices = None,
+    ) -> list[bool]:
+        """No world has a wrapper of its own."""
+        del wrapper_class
+        return [False for _ in self._get_indices(indices)]
+
+    def _check_all(self, indices: Indices, what: str) -> None:
+        if (
+            indices is not None
+            and len(list(self._get_indices(indices))) < self.num_envs
+        ):
+            raise InvalidInputError(
+                f"{what} is for all worlds at once, which are one environment; got "
+                f"indices={indices!r}."
+            )
+
+
+__all__ = ["StableBaselines3VecEnv"]

@@ -1,0 +1,1 @@
+"""Training with rsl-rl's PPO: runs that resume, evaluation, export to ONNX, video."""

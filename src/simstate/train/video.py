@@ -1,0 +1,82 @@
+"""Pictures of one world as a GIF or an MP4 file, rendered without a display."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simstate.env import Env
+from simstate.errors import InvalidInputError
+from simstate.sensors.view import VIEW
+from simstate.train.evaluate import Act
+
+Frame = np.ndarray
+"""Colours 0 … 255, uint8; shape (height, width, 3)."""
+
+FORMATS = (".gif", ".mp4")
+
+
+def check_video_path(path: Path) -> None:
+    """Raise unless a video can be written there."""
+    if path.suffix.lower() not in FORMATS:
+        raise InvalidInputError(
+            f"A video's name ends in {' or '.join(FORMATS)}, got {path.name!r}."
+        )
+    if not path.absolute().parent.is_dir():
+        raise InvalidInputError(f"There is no folder {str(path.absolute().parent)!r}.")
+
+
+def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
+    """Run a policy from a reset on, and take pictures of the first world.
+
+    The environment's scene has the camera of `with_view`.
+    """
+    seen, _ = env.reset()
+    frames: list[Frame] = []
+    for step in range(round(seconds / env.step_dt)):
+        if len(frames) <= step * env.step_dt * fps:
+            frames.append(env.sim.cameras[VIEW].rgb[0].cpu().numpy())
+        seen, *_ = env.step(act(seen))
+    return frames
+
+
+def write_video(path: Path, frames: list[Frame], fps: float) -> None:
+    """Write the frames as a GIF or an MP4, by the name of the file."""
+    if path.suffix.lower() == ".gif":
+        _write_gif(path, frames, fps)
+    else:
+        _write_mp4(path, frames, fps)
+
+
+def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:
+    from PIL import Image
+
+    images = [Image.fromarray(frame) for frame in frames]
+    images[0].save(
+        path,
+        format="GIF",
+        save_all=True,
+        append_images=images[1:],
+        duration=round(1000.0 / fps),
+        loop=0,
+    )
+
+
+def _write_mp4(path: Path, frames: list[Frame], fps: float) -> None:
+    import imageio_ffmpeg  # pyright: ignore[reportMissingTypeStubs]
+
+    height, width, _ = frames[0].shape
+    ffmpeg: Any = imageio_ffmpeg
+    writer = ffmpeg.write_frames(
+        str(path),
+        (width, height),
+        fps=fps,
+        macro_block_size=2,
+        ffmpeg_log_level="error",
+    )
+    writer.send(None)
+    for frame in frames:
+        writer.send(np.ascontiguousarray(frame))
+    writer.close()

@@ -1,0 +1,90 @@
+"""Stable-Baselines3's VecEnv: a real PPO run, ends of episodes, seeds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from stable_baselines3 import PPO
+from stable_baselines3.common.env_checker import check_env
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+
+from simstate.env import Env, tasks
+from simstate.errors import SimStateError
+from simstate.interop.gymnasium import GymnasiumEnv
+from simstate.interop.stable_baselines3 import StableBaselines3VecEnv
+
+
+def short_task():
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.episode_length_s = 0.1
+    return cfg
+
+
+def test_ppo_learns_through_the_usual_wrappers():
+    envs = VecNormalize(VecMonitor(StableBaselines3VecEnv("Cartpole-Balance", 8)))
+    model = PPO("MlpPolicy", envs, n_steps=32, batch_size=128, n_epochs=2, seed=0)
+    before = [p.detach().clone() for p in model.policy.parameters()]
+    model.learn(512)
+    after = list(model.policy.parameters())
+    assert any(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
+    assert model.ep_info_buffer
+    assert all(0 < episode["l"] <= 500 for episode in model.ep_info_buffer)
+
+
+def test_the_single_environment_passes_sb3s_checker():
+    check_env(GymnasiumEnv("Cartpole-Balance"))
+
+
+def test_an_end_by_time_keeps_the_last_observation():
+    envs = StableBaselines3VecEnv(short_task(), 3)
+    plain = Env(short_task(), 3, auto_reset=False)
+    envs.seed(4)
+    envs.reset()
+    plain.reset(seed=4)
+    idle = np.zeros((3, 1), dtype=np.float32)
+    for step in range(5):
+        seen, rewards, dones, infos = envs.step(idle)
+        last = plain.step(torch.from_numpy(idle))[0]["policy"].numpy()
+        assert rewards.dtype == np.float32
+        assert dones.tolist() == [step == 4] * 3
+    for world, info in enumerate(infos):
+        assert info["TimeLimit.truncated"] is True
+        assert np.array_equal(info["terminal_observation"], last[world])
+        assert not np.array_equal(seen[world], last[world])
+
+
+def test_a_fall_is_no_time_limit():
+    envs = StableBaselines3VecEnv("Cartpole-Balance", 2)
+    envs.seed(0)
+    envs.reset()
+    push = np.array([[100.0], [0.0]], dtype=np.float32)
+    for _ in range(100):
+        _, _, dones, infos = envs.step(push)
+        if dones[0]:
+            break
+    assert infos[0]["TimeLimit.truncated"] is False
+    assert abs(infos[0]["terminal_observation"][1]) > 1.2
+
+
+def test_the_seed_counts_for_the_next_reset_alone():
+    envs, others = (StableBaselines3VecEnv("Cartpole-Balance", 2) for _ in range(2))
+    envs.seed(1)
+    others.seed(1)
+    first = envs.reset()
+    assert np.array_equal(first, others.reset())
+    again = envs.reset()
+    assert np.array_equal(again, others.reset())
+    assert not np.array_equal(first, again)
+
+
+def test_attributes_belong_to_all_worlds():
+    envs = StableBaselines3VecEnv("Cartpole-Balance", 3)
+    assert envs.get_attr("num_envs") == [3, 3, 3]
+    assert envs.get_attr("render_mode", indices=[0, 2]) == [None, None]
+    assert envs.env_is_wrapped(VecMonitor) == [False] * 3
+    assert not envs.has_attr("no_such_thing")
+    with pytest.raises(SimStateError, match="all worlds at once"):
+        envs.set_attr("log", {}, indices=[1])
+    with pytest.raises(SimStateError, match="step_async first"):
+        envs.step_wait()

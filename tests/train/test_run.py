@@ -1,0 +1,165 @@
+"""Training runs: a run that was killed goes on as if it had not been."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from simstate.env import tasks
+from simstate.errors import SimStateError
+from simstate.train.checkpoint import find_checkpoint, read_checkpoint
+from simstate.train.run import TrainingRun
+from simstate.train.run_cfg import RunCfg
+
+TASK = "Cartpole-Balance"
+
+
+def settings(**changes: object) -> RunCfg:
+    few = {"num_envs": 16, "iterations": 6, "save_interval": 2, **changes}
+    return RunCfg(
+        task=TASK, train=dataclasses.replace(tasks.make_train_cfg(TASK), **few), seed=3
+    )
+
+
+def quiet(progress):
+    del progress
+
+
+def weights(run_dir: Path) -> dict[str, torch.Tensor]:
+    algorithm = read_checkpoint(find_checkpoint(run_dir))["algorithm"]
+    moments = algorithm["optimizer_state_dict"]["state"]
+    return {
+        **algorithm["actor_state_dict"],
+        **{f"critic {k}": v for k, v in algorithm["critic_state_dict"].items()},
+        **{f"moment {k}": v["exp_avg"] for k, v in moments.items()},
+    }
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """The folder of a run that went through without a break."""
+    folder = tmp_path_factory.mktemp("whole")
+    TrainingRun(settings(), folder).learn(6, quiet)
+    return folder
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from test_run import TrainingRun, settings
+
+def die(progress):
+    if progress.iteration == 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+TrainingRun(settings(), Path(sys.argv[1])).learn(6, die)
+"""
+
+
+def test_a_killed_run_resumes_to_the_same_policy_bit_for_bit(whole, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(["src", *_here()])}
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False
+    )
+    assert child.returncode == -signal.SIGKILL
+    assert find_checkpoint(tmp_path).name == "model_3.pt"
+    run = TrainingRun.resume(tmp_path)
+    assert run.iteration == 3
+    seen: list[int] = []
+    run.learn(6, lambda progress: seen.append(progress.iteration))
+    assert seen == [4, 5, 6]
+    expected, found = weights(whole), weights(tmp_path)
+    assert expected.keys() == found.keys()
+    for name in expected:
+        assert torch.equal(expected[name], found[name]), name
+
+
+def _here() -> list[str]:
+    return [str(Path(__file__).parent), *sys.path]
+
+
+def test_the_log_has_every_update_once_after_a_resume(tmp_path):
+    TrainingRun(settings(), tmp_path).learn(4, quiet)
+    (tmp_path / "model_4.pt").unlink()  # as if it had died while the fourth was new
+    time.sleep(1.1)  # event files are told apart by the second
+    TrainingRun.resume(tmp_path).learn(6, quiet)
+    log = EventAccumulator(str(tmp_path))
+    log.Reload()
+    assert [event.step for event in log.Scalars("Loss/surrogate")] == list(range(6))
+    assert {"Perf/total_fps", "Policy/mean_std"} <= set(log.Tags()["scalars"])
+
+
+def test_progress_tells_reward_length_and_speed(tmp_path):
+    told = []
+    TrainingRun(settings(num_envs=64), tmp_path).learn(3, told.append)
+    assert [progress.iteration for progress in told] == [1, 2, 3]
+    assert 0.0 < told[-1].episode_length_s < 10.0
+    assert told[-1].reward is not None
+    assert told[-1].steps_per_second > 0.0
+
+
+def test_more_updates_can_be_asked_for_later(whole, tmp_path):
+    TrainingRun(settings(), tmp_path).learn(3, quiet)
+    TrainingRun.resume(tmp_path).learn(3, quiet)  # is there already
+    assert find_checkpoint(tmp_path).name == "model_3.pt"
+    TrainingRun.resume(tmp_path).learn(6, quiet)
+    for name, value in weights(whole).items():
+        assert torch.equal(value, weights(tmp_path)[name]), name
+
+
+@pytest.mark.parametrize("damage", ["cut", "other", "format"])
+def test_a_bad_checkpoint_is_refused(whole, tmp_path, damage):
+    path = tmp_path / "model_1.pt"
+    good = find_checkpoint(whole).read_bytes()
+    if damage == "cut":
+        path.write_bytes(good[: len(good) // 2])
+    elif damage == "other":
+        torch.save({"weights": torch.zeros(3)}, path)
+    else:
+        torch.save({"format": "simstate training 0"}, path)
+    with pytest.raises(SimStateError, match="model_1"):
+        TrainingRun.resume(tmp_path)
+
+
+def test_a_checkpoint_cannot_run_code(tmp_path):
+    class Bomb:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "exploded"),))
+
+    torch.save(
+        {"format": "simstate training 1", "bomb": Bomb()}, tmp_path / "model_1.pt"
+    )
+    with pytest.raises(SimStateError, match="not a checkpoint"):
+        TrainingRun.resume(tmp_path)
+    assert not (tmp_path / "exploded").exists()
+
+
+def test_the_latest_checkpoint_is_the_one_of_most_updates(tmp_path):
+    for number in (2, 10, 9):
+        (tmp_path / f"model_{number}.pt").touch()
+    (tmp_path / "model_99.pt.tmp").touch()
+    assert find_checkpoint(tmp_path).name == "model_10.pt"
+    with pytest.raises(SimStateError, match="no checkpoint"):
+        find_checkpoint(tmp_path.parent / tmp_path.name / "..")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_envs": 0}, "num_envs must be ≥ 1"),
+        ({"iterations": 0}, "iterations must be ≥ 1"),
+        ({"num_envs": 1, "steps_per_env": 2}, "too few for 4 mini-batches"),
+    ],
+)
+def test_bad_settings_are_refused(changes, message):
+    with pytest.raises(SimStateError, match=message):
+        settings(**changes)
