@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PTERA := build/ptera
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera check bench docs format clean
+.PHONY: demo train-demo test test-ptera check bench bench-peers docs format clean
 
 demo: $(READY)
 	$(BIN)/simstate run
@@ -29,13 +29,23 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	$(BIN)/pytest -q tests/docs tests/test_readme.py
 
+# One table of all ratios; docs/performance.md takes it from last.json, with `make docs`.
 bench: $(READY)
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py --json benchmarks/last.json
 
-# The figures of docs/conventions.md, from the runs in docs/pitfalls.py.
+# mjlab (with BENCH_LARGE=1), Basilisk and Ptera Software, in environments that are thrown away.
+bench-peers: $(READY)
+	$(BIN)/python benchmarks/peers.py
+
+# Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)
+	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/charts.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 import mujoco
 import numpy as np
@@ -12,13 +11,11 @@ from mujoco import batch
 from rich.table import Table
 
 from simstate.env import Env, tasks
-from timing import interleaved
+from timing import interleaved, rest
 
 WORLDS = 1024
 REPEATS = 40
 TASK = "Quadruped-Velocity"
-SPINNING = 0.08
-"""For so long after a call a batch's threads take cores from the next batch's [s]."""
 VEL = mujoco.mjtStage.mjSTAGE_VEL.value
 
 
@@ -41,11 +38,11 @@ def stepping(table: Table, results: dict[str, float]) -> None:
         ended.append(int((terminated | truncated).sum()))
 
     def same_state() -> None:
-        time.sleep(SPINNING)
+        rest()
         np.copyto(bare.state, env.sim.engine.batch.state)
 
     def new_actions() -> None:
-        time.sleep(SPINNING)
+        rest()
         actions.normal_(generator=generator).mul_(0.5)
 
     for _ in range(30):

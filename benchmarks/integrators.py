@@ -79,13 +79,13 @@ def _compare(
 
 def adaptive_steps(table: Table, results: dict[str, float]) -> None:
     """Attitude error and evaluations at tolerance 1e-10, 10 s of a tumbling body."""
-    end = _reference(10.0)
+    end = tumbling_attitude(10.0)
     for name in ("dp54", "rkf78", "dop853"):
         scheme = integrate.scheme(name, "lie", atol=1e-10, rtol=1e-10)
         sim = Simulation(free_body(), integrator=scheme)
         sim.data.qvel[0, 3:] = torch.tensor(SPIN)
         sim.step(100)
-        error = _angle(sim.data.qpos[0, 3:].numpy(), end)
+        error = angle(sim.data.qpos[0, 3:].numpy(), end)
         count = int(sim.integration.stepper.evaluations[0])
         table.add_row(
             f"{scheme.name} at 1e-10: attitude error [rad], evaluations in 10 s",
@@ -98,7 +98,7 @@ def adaptive_steps(table: Table, results: dict[str, float]) -> None:
         results[f"{scheme.name} error"] = error
 
 
-def _reference(seconds: float) -> np.ndarray:
+def tumbling_attitude(seconds: float) -> np.ndarray:
     """The tumbling body's quaternion wxyz by scipy's DOP853 at 1e-13."""
 
     def rate(t: float, y: np.ndarray) -> np.ndarray:
@@ -120,7 +120,7 @@ def _reference(seconds: float) -> np.ndarray:
     return np.roll(found.y[:4, -1], 1)
 
 
-def _angle(one: np.ndarray, other: np.ndarray) -> float:
+def angle(one: np.ndarray, other: np.ndarray) -> float:
     """The angle between two quaternions wxyz [rad]."""
     first, second = (Rotation.from_quat(np.roll(q, -1)) for q in (one, other))
     return float((first.inv() * second).magnitude())

@@ -1,10 +1,16 @@
-"""All benchmarks in one run: a table of ratios, and JSON with --json FILE."""
+"""All benchmarks in one run: a table of ratios, and JSON with --json FILE.
+
+--only names parts, such as `--only growth baselines`; the others are left out.
+"""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+import platform
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import mujoco
@@ -12,38 +18,80 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
+import baselines
 import entity_data
 import env_step
 import free_flight
+import growth
 import integrators
 import unified_state
+
+HEADERS = ("what", "simstate", "other", "ratio", "spread")
+Part = Callable[[Table, dict[str, float]], None]
+PARTS: dict[str, tuple[Part, ...]] = {
+    "baselines": (baselines.one_process, baselines.on_warp),
+    "growth": (growth.throughput, growth.memory),
+    "entity_data": (entity_data.importing, entity_data.reading, entity_data.stepping),
+    "unified_state": (unified_state.converting,),
+    "env_step": (env_step.stepping,),
+    "free_flight": (free_flight.flying,),
+    "integrators": (integrators.fixed_steps, integrators.adaptive_steps),
+}
+"""Everything that is measured, by module."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", type=Path, help="also write the ratios here")
+    parser.add_argument("--json", type=Path, help="also write rows and figures here")
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
     args = parser.parse_args()
-    versions = f"MuJoCo {mujoco.__version__}, torch {torch.__version__}"
-    title = f"{os.cpu_count()} CPUs, {versions}; medians of interleaved repeats"
-    table = Table(title=title)
-    for header in ("what", "simstate", "other", "ratio", "spread"):
+    before = machine()
+    begun = time.monotonic()
+    table = Table(title=f"{describe(before)}; medians of interleaved repeats")
+    for header in HEADERS:
         table.add_column(header)
-    results: dict[str, float] = {}
-    parts = (
-        entity_data.importing,
-        entity_data.reading,
-        entity_data.stepping,
-        unified_state.converting,
-        free_flight.flying,
-        integrators.fixed_steps,
-        integrators.adaptive_steps,
-        env_step.stepping,
-    )
-    for part in parts:
-        part(table, results)
-    Console(width=140).print(table)
+    figures: dict[str, float] = {}
+    for name in args.only:
+        for part in PARTS[name]:
+            part(table, figures)
+        table.add_section()
+    before["seconds"] = round(time.monotonic() - begun)
+    Console(width=150, markup=False).print(table)
     if args.json:
-        args.json.write_text(json.dumps(results, indent=2))
+        rows = list(zip(*(column.cells for column in table.columns), strict=True))
+        content = {"machine": before, "rows": rows, "figures": figures}
+        args.json.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def machine() -> dict[str, object]:
+    """What the figures depend on: processor, versions, and what else was running."""
+    return {
+        "processor": _processor(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "load": round(os.getloadavg()[0], 1),
+        "python": platform.python_version(),
+        "mujoco": mujoco.__version__,
+        "torch": torch.__version__,
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def describe(facts: dict[str, object]) -> str:
+    """The machine in one line."""
+    return (
+        f"{facts['cpus']} CPUs ({facts['processor']}), load {facts['load']} before the "
+        f"run, MuJoCo {facts['mujoco']}, torch {facts['torch']}"
+    )
+
+
+def _processor() -> str:
+    """The processor's name; Linux says it in a file."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 if __name__ == "__main__":

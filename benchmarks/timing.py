@@ -7,6 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+SPINNING = 0.08
+"""For so long after a call MuJoCo's threads take cores from what comes next [s]."""
+
+
+def rest() -> None:
+    """Wait until MuJoCo's threads have gone to sleep."""
+    time.sleep(SPINNING)
+
 
 @dataclass(frozen=True)
 class Timing:

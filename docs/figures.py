@@ -14,6 +14,7 @@ import numpy as np
 import pitfalls
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from pitfalls import Run
 
 FOLDER = Path(__file__).parent / "figures"
@@ -91,8 +92,14 @@ def draw(name: str, run: Run) -> None:
     else:
         shown = {k: v for k, v in run.vectors.items() if k != "quat"}
         draw_vectors(grid[0][0], shown, unit)
+    save(figure, name)
+
+
+def save(figure: Figure, name: str) -> None:
+    """Write a figure as an SVG file that says nothing of when it was made."""
     figure.savefig(FOLDER / f"{name}.svg", metadata={"Date": None, "Creator": None})
     plt.close(figure)
+    print(f"docs/figures/{name}.svg")
 
 
 def main() -> None:
@@ -102,7 +109,6 @@ def main() -> None:
     with plt.rc_context(STYLE):
         for name, run in pitfalls.RUNS.items():
             draw(name, run("native"))
-            print(f"docs/figures/{name}.svg")
 
 
 if __name__ == "__main__":

@@ -1,23 +1,21 @@
 """The README's Python runs, from top to bottom, and says what it claims."""
 
 import re
-from pathlib import Path
+
+from tests.docs.pages import ROOT, run_python
 
 from simstate import EntityData
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+README = ROOT / "README.md"
 
 
 def test_code_blocks_run_in_order(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # a block saves a file
-    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
-    assert len(blocks) >= 5
-    exec(compile("\n".join(blocks), "README.md", "exec"), {})
-    printed = capsys.readouterr().out
+    printed = run_python(README, capsys)
     assert "centre of mass root link m/s (num_envs, 3)" in printed
     assert "Did you mean 'FL_hip'" in printed
 
 
 def test_number_of_quantities():
-    (claimed,) = re.findall(r"has (\d+) quantities", README)
+    (claimed,) = re.findall(r"has (\d+) quantities", README.read_text())
     assert int(claimed) == len(EntityData.quantities)

@@ -3,6 +3,7 @@
 import mujoco
 import numpy as np
 import pytest
+
 from docs import pitfalls
 
 COM = np.array([-0.3791, 0.044, 0.0182])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, overload
 
 from torch import Tensor
 
+from simstate.attribute_docs import attribute_docs
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError, UnknownNameError, unknown_name
 
@@ -27,6 +28,7 @@ class RawField:
     """One raw field: a descriptor that reads it, and its line of the table."""
 
     name: str
+    owner: type
 
     def __init__(self, *shape: str | int, stage: Stage, state: bool = False) -> None:
         self.shape = shape
@@ -35,6 +37,12 @@ class RawField:
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
+        self.owner = owner
+
+    @property
+    def doc(self) -> str:
+        """The docstring that stands below the declaration."""
+        return attribute_docs(self.owner)[self.name]
 
     @overload
     def __get__(self, data: None, owner: type) -> RawField: ...

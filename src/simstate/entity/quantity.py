@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
 from collections.abc import Callable
-from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, TypeAlias, overload
 
 from torch import Tensor
 
+from simstate.attribute_docs import attribute_docs
 from simstate.engine import FIELDS, Stage
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 
@@ -98,7 +95,7 @@ class Quantity:
     @property
     def doc(self) -> str:
         """The docstring below the declaration; "" if there is none to be read."""
-        return _attribute_docs(self.owner).get(self.name, "")
+        return attribute_docs(self.owner).get(self.name, "")
 
     @property
     def shape_text(self) -> str:
@@ -184,23 +181,3 @@ def read_stage(name: str) -> Stage:
     if field is None:
         raise unknown_name("raw field", name, FIELDS)
     return Stage.STATE if field.is_state else field.stage
-
-
-@cache
-def _attribute_docs(owner: type) -> dict[str, str]:
-    """The string below each assignment in a class body, by attribute name."""
-    docs: dict[str, str] = {}
-    try:
-        source = inspect.getsource(owner)
-    except (OSError, TypeError):  # a class that was typed at a prompt has no file
-        return docs
-    tree: Any = ast.parse(textwrap.dedent(source)).body[0]
-    for statement, following in zip(tree.body, tree.body[1:], strict=False):
-        if (
-            isinstance(statement, ast.Assign)
-            and isinstance(following, ast.Expr)
-            and isinstance(following.value, ast.Constant)
-        ):
-            target: Any = statement.targets[0]
-            docs[target.id] = inspect.cleandoc(str(following.value.value))
-    return docs

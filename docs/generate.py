@@ -1,0 +1,235 @@
+"""Writes what the docs take from the code, so that it cannot go out of date.
+
+    make docs                            # or python docs/generate.py
+    python docs/generate.py --oracles    # also runs the oracle suite on all models
+
+`quantities.md` and `fields.md` come from the declarations, the table of
+`performance.md` from benchmarks/last.json, that of `verification.md` from the oracles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import math
+import re
+from pathlib import Path
+
+from simstate import EntityData, Quantity, models, oracles
+from simstate.engine import FIELDS, Stage
+from simstate.entity import Entity
+from simstate.scene import EntityCfg, SceneCfg
+
+DOCS = Path(__file__).parent
+LAST_BENCH = DOCS.parent / "benchmarks" / "last.json"
+ENGINES = ("native", "warp")
+GROUPS = {
+    "Root": ("root_", "projected_gravity", "heading", "default_root"),
+    "Bodies": ("body_", "mocap_"),
+    "Joints": ("joint_", "default_joint", "soft_joint", "encoder", "ball_joint"),
+    "Geoms and sites": ("geom_", "site_"),
+    "Tendons": ("tendon_",),
+    "Actuators, forces and constraints": ("",),
+}
+"""Headings of the quantity reference, with how the names below them begin."""
+
+STAGES = {
+    Stage.STATE: "always current",
+    Stage.POSITION: "position",
+    Stage.VELOCITY: "velocity",
+    Stage.ACCELERATION: "acceleration",
+}
+
+
+QUANTITIES = """# Quantities
+
+<!-- Written by docs/generate.py from EntityData.quantities. -->
+
+`entity.data` has {count} quantities, for all worlds at once, in the engine's dtype
+(float64 on native, float32 on warp). Quaternions are (w, x, y, z). `_w` is along world
+axes, `_b` along the root link's; `link` is the origin of the body frame, `com` the
+centre of mass. The same table as data:
+
+```python
+from simstate import EntityData
+
+q = EntityData.quantities["root_com_lin_vel_b"]
+print(q.point_text, "|", q.axes_text, "|", q.unit, "|", q.shape_text)
+# centre of mass | root link | m/s | (num_envs, 3)
+print(q.reads, q.stage.name)
+# ('xipos', 'xquat', 'subtree_com', 'cvel') VELOCITY
+```
+
+What has no writer is computed from the state. Assigning to a quantity raises and names
+the writer. When a quantity is current is on [the page on freshness](freshness.md).
+"""
+"""How the quantity reference begins."""
+
+RAW_FIELDS = """# Raw fields
+
+<!-- Written by docs/generate.py from simstate.engine.fields. -->
+
+`sim.data` has {count} of MuJoCo's own fields under MuJoCo's names, live, for all
+worlds, on both engines. Sizes are those of `MjModel`. State fields may be written in
+place; `sim.state` has their rows side by side, in this order. A write ages everything
+from the stage in the fifth column on: writing `ctrl` leaves positions as they are.
+
+```python
+from simstate import Simulation, models
+
+sim = Simulation(models.spec("quadruped").compile(), num_envs=4)
+sim.data.qvel[:, 4] = 1.0  # y of the angular velocity, BODY axes [rad/s]
+print(tuple(sim.data.cvel.shape), tuple(sim.state.shape)[0])
+# (4, 14, 6) 4
+```
+"""
+"""How the table of raw fields begins."""
+
+
+def table(headers: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [headers, ("---",) * len(headers), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def quantities_page() -> str:
+    """The quantity reference, from `EntityData.quantities`."""
+    parts = [QUANTITIES.format(count=len(EntityData.quantities))]
+    left = dict(EntityData.quantities)
+    for title, starts in GROUPS.items():
+        names = [name for name in left if name.startswith(starts)]
+        rows = [_quantity_row(left.pop(name)) for name in names]
+        headers = ("name", "shape", "point", "axes", "unit", "what", "writer")
+        parts.append(f"## {title}\n\n{table(headers, rows)}")
+    return "\n".join([*parts, _writers()])
+
+
+def _quantity_row(q: Quantity) -> tuple[str, ...]:
+    text = re.sub(r"\s+", " ", q.doc)
+    # The shape and the unit have columns of their own.
+    text = re.sub(r"\s*[;,]?\s*\(num_envs[^)]*\)", "", text)
+    text = re.sub(r"\s*\[[^\]]*\]", "", text).strip()
+    writer = f"`{q.writer}`" if q.writer else "–"
+    shape = f"`{q.shape_text}`"
+    return f"`{q.name}`", shape, q.point_text, q.axes_text, q.unit, text, writer
+
+
+def _writers() -> str:
+    """Every writer of Entity with the first line of its docstring."""
+    rows = [
+        (f"`{name}`", (inspect.getdoc(method) or "").partition("\n")[0])
+        for name, method in inspect.getmembers(Entity, inspect.isfunction)
+        if name.startswith(("write_", "set_")) and name != "write_defaults_to_sim"
+    ]
+    return (
+        "## Writers\n\n`env_ids` is None, an int, a slice, ints or a boolean mask, "
+        "everywhere.\n\n" + table(("method of `Entity`", "what it writes"), rows)
+    )
+
+
+def fields_page() -> str:
+    """The table of raw fields, from their declarations."""
+    rows = [
+        (
+            f"`{name}`",
+            f"`({', '.join(str(s) for s in ('num_envs', *field.shape))})`",
+            "yes" if field.is_state else "–",
+            "always current" if field.is_state else STAGES[field.stage],
+            STAGES[field.stage] if field.is_state else "–",
+            re.sub(r"\s+", " ", field.doc),
+        )
+        for name, field in FIELDS.items()
+    ]
+    headers = ("field", "shape", "state", "current with", "a write ages", "what")
+    return RAW_FIELDS.format(count=len(FIELDS)) + "\n" + table(headers, rows)
+
+
+def oracle_table() -> str:
+    """The worst error of each law over all shipped models, on each engine."""
+    worst: dict[tuple[str, str], oracles.Check] = {}
+    for engine in ENGINES:
+        for model in models.NAMES:
+            scene = SceneCfg(entities={model: EntityCfg(model=model)}, timestep=None)
+            for check in oracles.check(scene, engine).worst():
+                known = worst.get((engine, check.law))
+                if known is None or not known.error >= check.error:
+                    worst[engine, check.law] = check
+            print(f"  {model} on {engine}")
+    rows = [
+        (law, engine, _size(c.error), _size(c.tolerance), f"{c.entity}, `{c.quantity}`")
+        for (engine, law), c in worst.items()
+    ]
+    headers = ("law", "engine", "worst error", "allowed", "where")
+    return table(headers, rows)
+
+
+def _size(error: float) -> str:
+    """An error as it stands in the table; what is exact says so."""
+    return "0 (bit for bit)" if error == 0 else f"{error:.0e}"
+
+
+def bench_table() -> str:
+    """The last benchmark's table, and the machine that it ran on."""
+    last = json.loads(LAST_BENCH.read_text())
+    facts = last["machine"]
+    rows = [tuple(cell.replace("|", "/") for cell in row) for row in last["rows"]]
+    text = (
+        f"{facts['date']}: {facts['processor']}, {facts['cpus']} CPUs, Python "
+        f"{facts['python']}, MuJoCo {facts['mujoco']}, torch {facts['torch']}; "
+        f"{facts['seconds']} s in all. The load before it began was {facts['load']}"
+    )
+    busy = facts["load"] > 0.25 * facts["cpus"]
+    text += (
+        ": other programs took part of the cores, so trust the ratios, which were "
+        "measured in turns, and not the rates.\n\n"
+        if busy
+        else ".\n\n"
+    )
+    return text + table(("what", "simstate", "other", "ratio", "spread"), rows)
+
+
+def put(page: str, marker: str, text: str) -> str:
+    """A page with what stands between two comments replaced."""
+    begin, end = f"<!-- {marker} -->\n", f"<!-- end of {marker} -->"
+    head, _, rest = page.partition(begin)
+    return f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}"
+
+
+def performance_page() -> str:
+    """performance.md with the present table."""
+    return put((DOCS / "performance.md").read_text(), "bench", bench_table())
+
+
+def throughput(model: str) -> dict[int, float]:
+    """World-steps per second by number of worlds, of the last benchmark."""
+    figures = json.loads(LAST_BENCH.read_text())["figures"]
+    found = {
+        int(match[1]): value
+        for name, value in figures.items()
+        if (match := re.fullmatch(rf"{model} (\d+): world-steps/s", name))
+        and math.isfinite(value)
+    }
+    return dict(sorted(found.items()))
+
+
+def main() -> None:
+    """Write the pages."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--oracles", action="store_true", help="run the oracle suite")
+    args = parser.parse_args()
+    pages = {
+        "quantities.md": quantities_page(),
+        "fields.md": fields_page(),
+        "performance.md": performance_page(),
+    }
+    if args.oracles:
+        old = (DOCS / "verification.md").read_text()
+        pages["verification.md"] = put(old, "oracles", oracle_table())
+    for name, text in pages.items():
+        (DOCS / name).write_text(text)
+        print(f"docs/{name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""The strings that stand below declarations, which Python itself does not keep."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from functools import cache
+from typing import Any
+
+
+@cache
+def attribute_docs(owner: type) -> dict[str, str]:
+    """The string below each assignment in a class body, by attribute name."""
+    docs: dict[str, str] = {}
+    try:
+        source = inspect.getsource(owner)
+    except (OSError, TypeError):  # a class that was typed at a prompt has no file
+        return docs
+    tree: Any = ast.parse(textwrap.dedent(source)).body[0]
+    for statement, following in zip(tree.body, tree.body[1:], strict=False):
+        if (
+            isinstance(statement, ast.Assign)
+            and isinstance(following, ast.Expr)
+            and isinstance(following.value, ast.Constant)
+        ):
+            target: Any = statement.targets[0]
+            docs[target.id] = inspect.cleandoc(str(following.value.value))
+    return docs

@@ -1,0 +1,63 @@
+"""Every page: its Python runs, its commands run, its links lead somewhere."""
+
+import re
+import shutil
+
+import pytest
+from tests.docs.pages import (
+    PAGES,
+    ROOT,
+    anchors,
+    blocks,
+    commands,
+    links,
+    run_python,
+)
+
+from simstate import models
+from simstate.cli import main
+
+TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
+COMMANDS = {page: commands(page) for page in PAGES if commands(page)}
+
+
+@pytest.fixture
+def own_folder(tmp_path, monkeypatch):
+    """A folder to write into, with the robot that the pages speak of."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(models.path("finger"), tmp_path / "my_robot.xml")
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_python_runs_in_order_and_prints_what_it_says(page, capsys):
+    run_python(page, capsys)
+
+
+@pytest.mark.usefixtures("own_folder")
+@pytest.mark.parametrize("page", COMMANDS, ids=lambda page: page.stem)
+def test_commands_run_in_order_as_pasted(page, capsys):
+    for line in COMMANDS[page]:
+        code = main(line)
+        assert code == 0, f"simstate {' '.join(line)}: {capsys.readouterr().err}"
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page):
+    for link in links(page):
+        if link.startswith(("http:", "https:")):
+            continue
+        target, _, anchor = link.partition("#")
+        file = (page.parent / target).resolve() if target else page
+        assert file.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(file), f"{page.name}: {link}"
+
+
+def test_every_page_is_in_the_menu_and_none_is_missing():
+    menu = re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    assert sorted(menu) == [page.name for page in PAGES]
+
+
+def test_there_are_things_to_run():
+    assert sum(len(blocks(page, "python")) for page in PAGES) > 30
+    assert sum(len(lines) for lines in COMMANDS.values()) > 10
