@@ -12,8 +12,12 @@ from typing import Any
 @cache
 def attribute_docs(owner: type) -> dict[str, str]:
     """The string below each assignment in a class body, by attribute name."""
-    tree: Any = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
     docs: dict[str, str] = {}
+    try:
+        source = inspect.getsource(owner)
+    except (OSError, TypeError):  # a class that was typed at a prompt has no file
+        return docs
+    tree: Any = ast.parse(textwrap.dedent(source)).body[0]
     for statement, following in zip(tree.body, tree.body[1:], strict=False):
         if (
             isinstance(statement, ast.Assign)

@@ -88,11 +88,3 @@ def test_ctrl_c_ends_with_the_table_so_far():
     assert "root_link_pos_w" in out
     assert "Interrupted" in out
     assert "Traceback" not in err
-
-
-@pytest.mark.parametrize("command", ["run", "check"])
-def test_help_has_an_example(command, capsys):
-    with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
-    assert stop.value.code == 0
-    assert f"simstate {command}" in capsys.readouterr().out

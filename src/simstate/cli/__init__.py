@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
 import tyro
 
+from simstate.cli.bench import Bench
 from simstate.cli.check import Check
 from simstate.cli.console import report_error
+from simstate.cli.diff import Diff
 from simstate.cli.explain import Explain
+from simstate.cli.inspect import Inspect
 from simstate.cli.integrate import Integrate
 from simstate.cli.play import Play
+from simstate.cli.quantities import Quantities
 from simstate.cli.run import Run
 from simstate.cli.tasks import Tasks
 from simstate.cli.train import Train
@@ -19,30 +24,43 @@ from simstate.errors import SimStateError
 
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
-    | Annotated[Check, tyro.conf.subcommand("check")]
+    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Explain, tyro.conf.subcommand("explain")]
+    | Annotated[Quantities, tyro.conf.subcommand("quantities")]
+    | Annotated[Check, tyro.conf.subcommand("check")]
+    | Annotated[Diff, tyro.conf.subcommand("diff")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
     | Annotated[Tasks, tyro.conf.subcommand("tasks")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Play, tyro.conf.subcommand("play")]
+    | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run a command; an error of ours is one message, with --debug its traceback."""
+    """Run a command; an error of ours is one message, with --debug its traceback.
+
+    Without a command it prints the help.
+    """
+    args = sys.argv[1:] if args is None else args
     command = tyro.cli(
         Command,  # pyright: ignore[reportArgumentType]
-        args=args,
+        args=args or ["--help"],
         prog="simstate",
-        description="The state layer for MuJoCo: simulate, check and train.",
+        description="The state layer for MuJoCo: simulate, inspect, check and train.",
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:
-        return command.execute()
+        code = command.execute()
+        sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         report_error(SimStateError("interrupted before the command was done."))
         return 130
-    except SimStateError as error:
+    except BrokenPipeError:  # whoever read the output, such as head, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (SimStateError, OSError) as error:
         if command.debug:
             raise
         report_error(error)

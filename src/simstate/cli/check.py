@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated, Literal
-
-import tyro
 
 from simstate import oracles
 from simstate.cli.console import console, verdict_table
 from simstate.cli.model import scene_of
+from simstate.cli.options import Debug, Device, Engine, Json, Model
 
 
 @dataclass
@@ -20,21 +18,15 @@ class Check:
     Example: simstate check humanoid --engine native
     """
 
-    model: tyro.conf.Positional[str]
-    """An MJCF file, or the name of a shipped model."""
-    engine: Literal["native", "warp"] = "native"
-    """CPU threads in float64, or MuJoCo Warp in float32."""
-    device: str = "cpu"
-    """Where the tensors are; "cuda" needs --engine warp."""
+    model: Model
+    engine: Engine = "native"
+    device: Device = "cpu"
     envs: int = 4
     """Number of random states."""
     seed: int = 0
     """Seed of the random states."""
-    json: bool = False
-    """Print every check as JSON instead of a table."""
-    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
-        False
-    )
+    json: Json = False
+    debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""

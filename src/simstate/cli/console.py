@@ -28,9 +28,16 @@ def console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=120)
 
 
+def escaped(text: str) -> str:
+    """Text with brackets in it, which a table would take for markup."""
+    return text.replace("[", r"\[")
+
+
 def report_error(error: Exception) -> None:
     """Print an error as one message on standard error."""
-    Console(stderr=True).print(f"error: {error}", markup=False, highlight=False)
+    Console(stderr=True).print(
+        f"error: {error}", markup=False, highlight=False, soft_wrap=True
+    )
 
 
 @contextmanager

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Annotated
 
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console
+from simstate.cli.console import console, escaped
+from simstate.cli.options import Debug, Json, Model
 from simstate.explanation import ElementInfo, Explanation, explain
 
 
@@ -20,15 +20,11 @@ class Explain:
     Example: simstate explain humanoid "qvel[4]"
     """
 
-    model: tyro.conf.Positional[str]
-    """An MJCF file, or the name of a shipped model."""
+    model: Model
     element: tyro.conf.Positional[str | None] = None
     """A field, an element or a range: qvel, "qvel[4]", "qvel[3:6]"."""
-    json: bool = False
-    """Print the elements as JSON instead of text."""
-    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
-        False
-    )
+    json: Json = False
+    debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""
@@ -71,5 +67,5 @@ def element_table(elements: Explanation, model: str) -> Table:
     for one in elements:
         values = (one.name, one.element, one.meaning, one.point, one.axes, one.unit,
                   one.mistake)  # fmt: skip
-        table.add_row(*(value.replace("[", r"\[") for value in values))
+        table.add_row(*(escaped(value) for value in values))
     return table

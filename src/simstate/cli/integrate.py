@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import torch
-import tyro
 from rich.table import Table
 
 from simstate import integrate
-from simstate.cli.console import console
+from simstate.cli.console import console, escaped
 from simstate.cli.model import scene_of
+from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
 from simstate.simulation import Simulation
 
@@ -25,8 +25,7 @@ class Integrate:
     Example: simstate integrate satellite --scheme rk4 --attitude lie --seconds 2
     """
 
-    model: tyro.conf.Positional[str]
-    """An MJCF file, or the name of a shipped model."""
+    model: Model
     scheme: str = "rk4"
     """euler, heun, midpoint, rk4, bs32, rkf45, dp54, rkf78, dop853, or mujoco for
     MuJoCo's own stepper."""
@@ -44,18 +43,15 @@ class Integrate:
     """Keep the model's gravity; without it momentum is conserved."""
     seed: int = 0
     """Seed of the initial velocities."""
-    engine: Literal["native", "warp"] = "native"
-    """CPU threads in float64, or MuJoCo Warp in float32."""
+    engine: Engine = "native"
     plot: Path | None = None
     """Draw the drifts into this image file."""
-    json: bool = False
-    """Print the figures as JSON instead of a table."""
-    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
-        False
-    )
+    json: Json = False
+    debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        check_plot("--plot", self.plot)
         sim = self._simulation()
         noise = torch.randn(
             sim.num_envs, sim.model.nv, generator=sim.rng, dtype=sim.dtype
@@ -103,7 +99,7 @@ def _table(found: integrate.ConservationReport, model: str) -> Table:
     table.add_column("size", justify="right")
     sizes = found.sizes()
     for name, drift in found.drifts().items():
-        table.add_row(name.replace("[", r"\["), f"{drift:.2e}", f"{sizes[name]:.2e}")
+        table.add_row(escaped(name), f"{drift:.2e}", f"{sizes[name]:.2e}")
     for name, order in found.order.items():
         table.add_row(f"order in {name}", f"{order:.2f}", "")
     return table

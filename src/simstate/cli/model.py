@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import mujoco
+import torch
 
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.load import load_spec
+from simstate.simulation import Simulation
 
 ENTITY = "robot"
 """The name of the model's entity."""
@@ -23,3 +25,14 @@ def scene_of(source: str) -> SceneCfg:
         ground=not has_plane,
         timestep=None,
     )
+
+
+def disturb(sim: Simulation, spread: float, seed: int) -> None:
+    """Give every world random joint velocities of its own [rad/s or m/s]."""
+    sim.rng.manual_seed(seed)
+    robot = sim.scene[ENTITY]
+    vel = robot.data.joint_vel
+    noise = torch.randn(
+        vel.shape, generator=sim.rng, dtype=vel.dtype, device=vel.device
+    )
+    robot.write_joint_velocity_to_sim(vel + spread * noise)

@@ -6,13 +6,14 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import tyro
 from rich.table import Table
 
 from simstate.cli.console import console
 from simstate.cli.extras import needs
+from simstate.cli.options import Debug, Device, Engine, Json
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -47,15 +48,10 @@ class Play:
     """Pictures per second of the video."""
     seed: int = 1
     """Seed of all that is random."""
-    engine: Literal["native", "warp"] = "native"
-    """CPU threads in float64, or MuJoCo Warp in float32."""
-    device: str = "cpu"
-    """Where it runs; "cuda" needs --engine warp."""
-    json: bool = False
-    """Print the figures as JSON instead of a table."""
-    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
-        False
-    )
+    engine: Engine = "native"
+    device: Device = "cpu"
+    json: Json = False
+    debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""

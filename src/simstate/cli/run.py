@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from pathlib import Path
 
-import torch
-import tyro
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
 from simstate import oracles
-from simstate.cli.console import console, progress, verdict_table
-from simstate.cli.model import ENTITY, scene_of
+from simstate.cli.console import console, escaped, progress, verdict_table
+from simstate.cli.model import ENTITY, disturb, scene_of
+from simstate.cli.options import (
+    Debug,
+    Device,
+    Engine,
+    Model,
+    check_plot,
+    check_positive,
+    check_writable,
+)
+from simstate.cli.trajectory import Trajectory
 from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import InvalidInputError
 from simstate.scene import SceneCfg
@@ -27,37 +35,35 @@ SUBSTEPS = 4
 class Run:
     """Simulate a model in many worlds, then show one world's state and the laws.
 
-    Example: simstate run quadruped --envs 256 --seconds 5
+    Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png
     """
 
-    model: tyro.conf.Positional[str] = "quadruped"
-    """An MJCF file, or the name of a shipped model."""
+    model: Model = "quadruped"
     envs: int = 256
     """Number of worlds."""
     seconds: float = 5.0
     """Simulated time [s]."""
-    engine: Literal["native", "warp"] = "native"
-    """CPU threads in float64, or MuJoCo Warp in float32."""
-    device: str = "cpu"
-    """Where the tensors are; "cuda" needs --engine warp."""
+    engine: Engine = "native"
+    device: Device = "cpu"
     noise: float = 0.1
     """Spread of the random joint velocities at the start [rad/s or m/s]."""
     world: int = 0
     """The world whose state is shown."""
     seed: int = 0
     """Seed of the random start."""
+    plot: Path | None = None
+    """Draw the shown world's joints and root link over time into this image file."""
+    save: Path | None = None
+    """Save the worlds at the end as a snapshot in this .npz file; see `diff`."""
     check: bool = True
     """Whether to check the laws on the model afterwards."""
-    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
-        False
-    )
+    debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        if not 0 < self.seconds < float("inf"):
-            raise InvalidInputError(
-                f"--seconds must be > 0 and finite, got {self.seconds}."
-            )
+        check_positive("--seconds", self.seconds)
+        check_plot("--plot", self.plot)
+        check_writable("--save", self.save)
         out = console()
         scene = scene_of(self.model)
         sim = Simulation(
@@ -67,14 +73,18 @@ class Run:
             raise InvalidInputError(
                 f"--world must be in [0, {sim.num_envs}), got {self.world}."
             )
-        self._disturb(sim)
-        steps, elapsed = self._simulate(sim, out)
+        disturb(sim, self.noise, self.seed)
+        path = None
+        if self.plot is not None:
+            path = Trajectory(sim.scene[ENTITY], self.world, self._total_steps(sim))
+        steps, elapsed = self._simulate(sim, out, path)
         finished = steps >= self._total_steps(sim)
         self._print_summary(sim, out, steps, elapsed)
         robot = sim.scene[ENTITY]
         out.print(quantity_table(robot, self.world))
         if robot.num_joints:
             out.print(joint_table(robot, self.world))
+        self._write_files(sim, out, path)
         if not finished:
             out.print("Interrupted: the tables show what was simulated so far.")
             return 130
@@ -83,17 +93,9 @@ class Run:
     def _total_steps(self, sim: Simulation) -> int:
         return max(1, round(self.seconds / sim.timestep))
 
-    def _disturb(self, sim: Simulation) -> None:
-        """Give every world joint velocities of its own."""
-        sim.rng.manual_seed(self.seed)
-        robot = sim.scene[ENTITY]
-        vel = robot.data.joint_vel
-        spread = self.noise * torch.randn(
-            vel.shape, generator=sim.rng, dtype=vel.dtype, device=vel.device
-        )
-        robot.write_joint_velocity_to_sim(vel + spread)
-
-    def _simulate(self, sim: Simulation, out: Console) -> tuple[int, float]:
+    def _simulate(
+        self, sim: Simulation, out: Console, path: Trajectory | None
+    ) -> tuple[int, float]:
         """Step to the end or to Ctrl-C; the steps done, and the time taken [s]."""
         total, done = self._total_steps(sim), 0
         out.print(
@@ -108,11 +110,23 @@ class Run:
                     n = min(SUBSTEPS, total - done)
                     sim.step(n)
                     done += n
+                    if path is not None:
+                        path.record(done)
                     rate = done * sim.num_envs / (time.perf_counter() - start)
                     advance(done / total, f"{rate:,.0f} world-steps/s")
         except KeyboardInterrupt:
             pass
         return done, time.perf_counter() - start
+
+    def _write_files(
+        self, sim: Simulation, out: Console, path: Trajectory | None
+    ) -> None:
+        if path is not None and self.plot is not None:
+            path.draw(self.plot, f"{self.model}, world {self.world}")
+            out.print(f"Plot: {self.plot}", markup=False)
+        if self.save is not None:
+            sim.snapshot().save(self.save)
+            out.print(f"Snapshot of {sim.num_envs} worlds: {self.save}", markup=False)
 
     def _print_summary(
         self, sim: Simulation, out: Console, steps: int, elapsed: float
@@ -165,7 +179,7 @@ def joint_table(entity: Entity, world: int) -> Table:
     table.add_column("joint")
     for name in columns:
         unit = EntityData.quantities[name].unit
-        table.add_column(f"{name}\n[{unit}]".replace("[", r"\["), justify="right")
+        table.add_column(escaped(f"{name}\n[{unit}]"), justify="right")
     values = [entity.data.read(name)[world] for name in columns]
     for k, joint in enumerate(entity.joint_names):
         table.add_row(joint, *(format_value(column[k]) for column in values))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Any
 
-import tyro
 from rich.table import Table
 
-from simstate.cli.console import console
+from simstate.cli.console import console, escaped
+from simstate.cli.options import Debug, Json
 
 
 @dataclass
@@ -19,11 +19,8 @@ class Tasks:
     Example: simstate tasks --json
     """
 
-    json: bool = False
-    """Print names, descriptions and training settings as JSON."""
-    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
-        False
-    )
+    json: Json = False
+    debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""
@@ -50,7 +47,7 @@ def _table(facts: list[dict[str, Any]]) -> Table:
     for header in ("name", "what it is about"):
         table.add_column(header)
     for header in ("episode [s]", "worlds", "updates"):
-        table.add_column(header.replace("[", r"\["), justify="right")
+        table.add_column(escaped(header), justify="right")
     for fact in facts:
         train = fact["train"]
         table.add_row(

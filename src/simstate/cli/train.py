@@ -6,13 +6,14 @@ import dataclasses
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import tyro
 from rich.console import Console
 
 from simstate.cli.console import console, progress
 from simstate.cli.extras import needs
+from simstate.cli.options import Debug
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -47,9 +48,7 @@ class Train:
     """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
     device: str | None = None
     """Where physics and learning run: "cpu" by default; "cuda" needs --engine warp."""
-    debug: Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")] = (
-        False
-    )
+    debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""

@@ -41,6 +41,9 @@ class EntityData(EntityReader):
     frame's origin; `com`: of the body's centre of mass. Each is brought up to date and
     computed when it is first read in a state. Where it can be a view of the engine's
     memory it is live: `.clone()` keeps one.
+
+    A subclass declares more of them in the same way, each a `Quantity` with its
+    contract, and `EntityCfg(data=…)` gives it to an entity.
     """
 
     # Root link.
@@ -386,10 +389,3 @@ class EntityData(EntityReader):
     )  # fmt: skip
     """Whether each equality constraint is switched on, 1 or 0; (num_envs,
     num_equalities)."""
-
-
-EntityData.quantities = {
-    name: value
-    for name, value in vars(EntityData).items()
-    if isinstance(value, Quantity)
-}

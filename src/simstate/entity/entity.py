@@ -11,7 +11,7 @@ from torch import Tensor
 from simstate.engine import OneTorchThread, Stage
 from simstate.entity.data import EntityData
 from simstate.entity.writers import EntityWriters
-from simstate.errors import unknown_name
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import Ids, Values, as_index
 from simstate.math import quaternion
 from simstate.scene import EntityCfg, EntityIndex
@@ -38,7 +38,7 @@ class Entity(EntityWriters):
         self.sim = sim
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
-        self.data = EntityData(index, sim, factor)
+        self.data = _data_class(index.name, cfg)(index, sim, factor)
         """The entity's quantities."""
         self._default_versions: dict[str, int] = {}
         self._store_defaults()
@@ -336,6 +336,17 @@ class Entity(EntityWriters):
             where = [*model.body_pos[body], *model.body_quat[body]]
             pose = pose.new_tensor(where)
         return torch.cat([pose, vel])
+
+
+def _data_class(name: str, cfg: EntityCfg | None) -> type[EntityData]:
+    """The class of an entity's quantities, as configured."""
+    data = EntityData if cfg is None or cfg.data is None else cfg.data
+    if not (isinstance(data, type) and issubclass(data, EntityData)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            f"EntityCfg.data of entity {name!r} must be a subclass of "
+            f"simstate.EntityData, got {data!r}."
+        )
+    return data
 
 
 class SceneEntities(Mapping[str, Entity]):

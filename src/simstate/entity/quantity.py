@@ -9,7 +9,7 @@ from torch import Tensor
 
 from simstate.attribute_docs import attribute_docs
 from simstate.engine import FIELDS, Stage
-from simstate.errors import InvalidInputError, ModelError
+from simstate.errors import InvalidInputError, ModelError, unknown_name
 
 if TYPE_CHECKING:
     from simstate.entity.reader import EntityReader
@@ -78,7 +78,7 @@ class Quantity:
         """The instant that it describes, in words."""
         self.evaluates = evaluates
         """Whether reading it evaluates the dynamics, so that all inputs count."""
-        self.stage = max((_read_stage(name) for name in reads), default=Stage.STATE)
+        self.stage = max((read_stage(name) for name in reads), default=Stage.STATE)
         suffix = axes if axes_in_name else ""
         parts = (subject, point, kind, suffix)
         self.expected_name = "_".join(part for part in parts if part)
@@ -94,14 +94,31 @@ class Quantity:
 
     @property
     def doc(self) -> str:
-        """The docstring that stands below the declaration."""
-        return attribute_docs(self.owner)[self.name]
+        """The docstring below the declaration; "" if there is none to be read."""
+        return attribute_docs(self.owner).get(self.name, "")
 
     @property
     def shape_text(self) -> str:
         """The symbolic shape, in words."""
         sizes = ", ".join(str(size) for size in ("num_envs", *self.shape))
         return f"({sizes},)" if not self.shape else f"({sizes})"
+
+    def to_dict(self) -> dict[str, object]:
+        """The contract, for JSON."""
+        return {
+            "name": self.name,
+            "subject": self.subject,
+            "point": self.point_text,
+            "axes": self.axes_text,
+            "unit": self.unit,
+            "shape": ["num_envs", *self.shape],
+            "stage": self.stage.name.lower(),
+            "when": self.when,
+            "reads": list(self.reads),
+            "parameters": list(self.parameters),
+            "writer": self.writer,
+            "doc": self.doc,
+        }
 
     @overload
     def __get__(self, data: None, owner: type) -> Quantity: ...
@@ -110,7 +127,8 @@ class Quantity:
     def __get__(self, data: EntityReader | None, owner: type) -> Quantity | Tensor:
         if data is None:
             return self
-        if data.is_computing:  # what is being computed has seen to what it reads
+        if data.computed is not None:  # which has seen to what it reads
+            data.computed.check_reads(self.name, self.stage, self.evaluates)
             token = data.fresh.tokens[self.stage]
         else:
             token = data.fresh.ensure(self.stage, f"{data.name}.data.{self.name}")
@@ -123,10 +141,25 @@ class Quantity:
                 raise InvalidInputError(self._written_message(data))
             if memo.token == token:
                 return memo.value
-        if data.is_computing:
+        if data.computed is not None:
             return data.remember(self.name, token, self.compute(data))
-        with data.computing():
+        with data.computing(self):
             return data.remember(self.name, token, self.compute(data))
+
+    def check_reads(self, name: str, stage: Stage, evaluates: bool = False) -> None:
+        """Raise if computing this one reads what its declaration does not cover."""
+        if evaluates and not self.evaluates:
+            raise ModelError(
+                f"Quantity {self.name!r} read {name!r}, which evaluates the dynamics: "
+                "declare it with evaluates=True."
+            )
+        if stage > self.stage:
+            raise ModelError(
+                f"Quantity {self.name!r} read {name!r}, which is computed at the stage "
+                f"{stage.name.lower()}, but its own reads={self.reads} come no further "
+                f"than {self.stage.name.lower()}, so that it could be stale. Add the "
+                "raw fields that it depends on to `reads`."
+            )
 
     def __set__(self, data: EntityReader, value: object) -> None:
         memo = data.memo.get(self.name)
@@ -142,7 +175,9 @@ class Quantity:
         )
 
 
-def _read_stage(name: str) -> Stage:
+def read_stage(name: str) -> Stage:
     """When a raw field is current: a state field always is."""
-    field = FIELDS[name]
+    field = FIELDS.get(name)
+    if field is None:
+        raise unknown_name("raw field", name, FIELDS)
     return Stage.STATE if field.is_state else field.stage

@@ -15,7 +15,7 @@ from torch import Tensor
 from simstate.engine import FIELDS, STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
 from simstate.entity.frames import Frame, Picks, moved_by, spatial_acceleration
-from simstate.entity.quantity import Quantity
+from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
 from simstate.scene import EntityIndex
@@ -40,6 +40,11 @@ class EntityReader:
     quantities: ClassVar[dict[str, Quantity]]
     """The contract of every quantity, by name."""
 
+    def __init_subclass__(cls) -> None:
+        inherited = getattr(cls, "quantities", {})
+        own = {n: q for n, q in vars(cls).items() if isinstance(q, Quantity)}
+        cls.quantities = {**inherited, **own}
+
     def __init__(
         self, index: EntityIndex, sim: Simulation, soft_limit_factor: float
     ) -> None:
@@ -63,7 +68,8 @@ class EntityReader:
         }
         self.stored: dict[str, Tensor] = {}
         self._cacc: tuple[int, Tensor] | None = None
-        self.is_computing = False
+        self.computed: Quantity | None = None
+        """The quantity that is being computed, if one is."""
         self._live: tuple[int, set[int]] | None = None
         self._sealed = True
 
@@ -80,13 +86,13 @@ class EntityReader:
         return type(self).quantities[name].__get__(self, type(self))
 
     @contextmanager
-    def computing(self) -> Generator[None]:
-        """While it is entered, quantities read each other without a check.
+    def computing(self, quantity: Quantity) -> Generator[None]:
+        """While it is entered, quantities read each other at no more than its stage.
 
         One thread of torch's, and no inference mode: a memo outlives the caller's, in
         which it could not be used.
         """
-        self.is_computing = True
+        self.computed = quantity
         try:
             with OneTorchThread():
                 if torch.is_inference_mode_enabled():
@@ -95,10 +101,12 @@ class EntityReader:
                 else:
                     yield
         finally:
-            self.is_computing = False
+            self.computed = None
 
     def raw(self, name: str) -> Tensor:
         """A raw field's live tensor; the quantity has seen to its freshness."""
+        if self.computed is not None:
+            self.computed.check_reads(name, read_stage(name))
         if name in STATE_FIELDS or self.fresh.is_watched(name):
             return self.engine.field(name)
         tensor = self.fresh.hand_out(name)

@@ -1,10 +1,5 @@
 """The plot of a conservation report."""
 
-# Matplotlib's types are incomplete.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportMissingTypeStubs=false, reportMissingImports=false
-# pyright: reportUnknownArgumentType=false
-
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simstate.errors import InvalidInputError
+from simstate.figures import new_figure, save_figure
 
 if TYPE_CHECKING:
     from simstate.integrate.conservation import ConservationReport
@@ -20,15 +15,7 @@ if TYPE_CHECKING:
 
 def draw(report: ConservationReport, path: Path) -> None:
     """Draw the drift of each quantity over time, on logarithmic axes."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InvalidInputError(
-            "Plots need matplotlib: pip install 'simstate[plot]'."
-        ) from error
-    figure = Figure(figsize=(7.0, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(7.0, 4.5)
     axes = figure.add_subplot()
     change = {
         "energy [J]": np.abs(report.energy - report.energy[0]),
@@ -44,10 +31,7 @@ def draw(report: ConservationReport, path: Path) -> None:
     axes.set_title(f"{report.scheme}, time step {report.timestep:g} s")
     axes.grid(visible=True, alpha=0.3)
     figure.legend(loc="outside lower center", ncols=2, fontsize="small")
-    try:
-        figure.savefig(path, dpi=120)
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(f"The plot could not be written: {error}") from error
+    save_figure(figure, path)
 
 
 def _change(vectors: np.ndarray) -> np.ndarray:

@@ -12,7 +12,11 @@ import mujoco
 from simstate.scene.actuators import ActuatorCfg
 
 ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
-"""A path, an XML string, the name of a shipped model, an MjSpec, or what makes one."""
+"""A path, an XML string, a name, an MjSpec, or what makes one.
+
+A name is one of the models that ship or, where these packages are installed, of MuJoCo
+Menagerie ("unitree_go1") or robot_descriptions ("go1_mj_description").
+"""
 
 JointValue: TypeAlias = "float | Sequence[float]"
 """A number for a 1-DoF joint; four (wxyz) or three of them for a ball joint."""
@@ -55,6 +59,9 @@ class EntityCfg:
     kind: Literal["robot", "object"] | None = None
     """What it counts as in unified states; None: a robot if it has joints and
     actuators."""
+    data: type | None = None
+    """The class of `entity.data`, a subclass of EntityData that declares quantities of
+    your own; None: EntityData itself."""
 
 
 @dataclass(frozen=True, kw_only=True)

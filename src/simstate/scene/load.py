@@ -15,6 +15,7 @@ from simstate import models
 from simstate.errors import ModelError, suggestion, unknown_name
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
+from simstate.scene.libraries import install_hint, library_names, library_spec
 
 NAMED_KINDS = {
     "body": "bodies",
@@ -52,17 +53,21 @@ def load_spec(source: ModelSource) -> mujoco.MjSpec:
         return models.spec(source)
     if not isinstance(source, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
-            "A model is a path, an XML string, a shipped name, an MjSpec or a function "
+            "A model is a path, an XML string, a known name, an MjSpec or a function "
             f"that makes one, got {type(source).__name__}."
         )
     path = Path(source)
-    if not _is_file(path):
+    if _is_file(path):
+        with _explained(str(path)):
+            return mujoco.MjSpec.from_file(str(path))
+    found = library_spec(str(source))
+    if found is None:
+        known = suggestion(str(source), [*models.NAMES, *library_names()])
         raise ModelError(
             f"There is no model {str(source)[:200]!r}: it is not a file, nor an XML "
-            f"string, nor a shipped model.{suggestion(str(source), models.NAMES)}"
+            f"string, nor a known model.{known}{install_hint()}"
         )
-    with _explained(str(path)):
-        return mujoco.MjSpec.from_file(str(path))
+    return found
 
 
 def _is_file(path: Path) -> bool:

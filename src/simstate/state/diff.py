@@ -80,9 +80,21 @@ class Diff(Sequence[Difference]):
     ) -> Difference | list[Difference]:
         return self._all[index]
 
-    def table(self) -> Table:
-        """One line for each entry that differs, with the worst of its worlds."""
-        table = Table(title=f"{len(self)} differences in {self.num_envs} worlds")
+    def lines(self) -> list[tuple[Difference, int]]:
+        """The worst world of each entry that differs, and in how many it does."""
+        groups: dict[str, list[Difference]] = {}
+        for difference in self._all:
+            groups.setdefault(difference.path + difference.what, []).append(difference)
+        return [(group[0], len(group)) for group in groups.values()]
+
+    def table(self, rows: int | None = None) -> Table:
+        """The first `rows` lines, or all of them, the greatest differences first."""
+        lines = self.lines()
+        shown = lines[:rows]
+        title = f"{len(self)} differences in {self.num_envs} worlds"
+        if len(shown) < len(lines):
+            title += f", the first {len(shown)} of {len(lines)} lines"
+        table = Table(title=title)
         for header in (
             "entity",
             "element",
@@ -93,11 +105,7 @@ class Diff(Sequence[Difference]):
             "worlds",
         ):
             table.add_column(header)
-        lines: dict[str, list[Difference]] = {}
-        for difference in self._all:
-            lines.setdefault(difference.path + difference.what, []).append(difference)
-        for group in lines.values():
-            worst = group[0]
+        for worst, count in shown:
             table.add_row(
                 worst.entity,
                 worst.element,
@@ -105,7 +113,7 @@ class Diff(Sequence[Difference]):
                 worst.what or f"{worst.error:.3g}",
                 worst.unit,
                 str(worst.world),
-                str(len(group)),
+                str(count),
             )
         return table
 
@@ -262,7 +270,10 @@ def _snapshot_differences(left: Snapshot, right: Snapshot) -> Iterator[Differenc
             yield Difference(
                 int(row), "state", field, element, error, place["unit"], what
             )
-    groups = [("parameters", left.parameters, right.parameters)]
+    groups = [
+        ("parameters", left.parameters, right.parameters),
+        ("integration", left.integration, right.integration),
+    ]
     for entity in sorted({*left.entities, *right.entities}):
         kept = left.entities.get(entity, {}), right.entities.get(entity, {})
         groups.append((f"entities.{entity}", *kept))

@@ -105,7 +105,7 @@ def take_snapshot(sim: Simulation, rows: Selection) -> Snapshot:
             "dtype": str(sim.dtype).removeprefix("torch."),
             "mujoco": mujoco.__version__,
             "timestep": sim.timestep,
-            "fields": _describe_fields(sim),
+            "fields": describe_fields(sim),
             "velocity": "linear velocities: link origin, world axes [m/s]; qvel of a "
             "free joint: linear world axes, angular body axes [rad/s]",
             "labels": _labels(sim),
@@ -244,7 +244,7 @@ def _labels(sim: Simulation) -> dict[str, list[str]]:
     }
 
 
-def _describe_fields(sim: Simulation) -> dict[str, dict[str, Any]]:
+def describe_fields(sim: Simulation) -> dict[str, dict[str, Any]]:
     """First column, number of columns and unit of each field of the state."""
     return {
         name: {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,11 @@ def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]
     """Header and tensors of a file, if it is whole and unaltered."""
     if not path.is_file():
         raise SnapshotError(f"There is no file {str(path)!r}.")
+    if not zipfile.is_zipfile(path):
+        raise SnapshotError(
+            f"{str(path)!r} is not a whole snapshot: it is no .npz archive. It may be "
+            "cut off, damaged or of another kind."
+        )
     try:
         archive: Any = np.load(path, allow_pickle=False)
         with archive:

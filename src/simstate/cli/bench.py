@@ -1,0 +1,220 @@
+"""`simstate bench`: how fast a model steps, against a plain loop of mj_step."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import mujoco
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from simstate.cli.console import Advance, console, progress
+from simstate.cli.model import disturb, scene_of
+from simstate.cli.options import Debug, Device, Engine, Json, Model, check_positive
+from simstate.errors import InvalidInputError
+from simstate.scene import SceneCfg
+from simstate.simulation import Simulation
+
+STEPS = 20
+"""Time steps of one measurement, from the same states each time."""
+LEAST_ROUNDS = 5
+LOOP_WORLDS = 64
+"""The most worlds that the plain loop steps in one measurement."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """World-steps per second: the median of the rounds, and the quartiles."""
+
+    median: float
+    low: float
+    high: float
+
+    @staticmethod
+    def of(work: int, seconds: list[float]) -> Rate:
+        """The rates of rounds that each did `work` world-steps."""
+        quartiles = statistics.quantiles([work / s for s in seconds], n=4)
+        return Rate(quartiles[1], quartiles[0], quartiles[2])
+
+    @property
+    def text(self) -> str:
+        """The median, and half the distance of the quartiles in per cent."""
+        spread = 50 * (self.high - self.low) / self.median
+        return f"{self.median:,.0f} ± {spread:.0f} %"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was measured with one number of worlds."""
+
+    worlds: int
+    simstate: Rate
+    loop: Rate
+    rounds: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast as the loop."""
+        return self.simstate.median / self.loop.median
+
+
+@dataclass
+class Bench:
+    """Measure world-steps per second on this machine, against a loop of mj_step.
+
+    The loop is plain Python on one core, one world after the other, in the same process
+    and from the same states; both take turns.
+
+    Example: simstate bench cartpole --envs 1 256 --seconds 2
+    """
+
+    model: Model = "quadruped"
+    envs: tuple[int, ...] = (1, 64, 1024)
+    """Numbers of worlds."""
+    seconds: float = 10.0
+    """About how long to measure in all [s]."""
+    engine: Engine = "native"
+    device: Device = "cpu"
+    noise: float = 0.1
+    """Spread of the random joint velocities at the start [rad/s or m/s]."""
+    seed: int = 0
+    """Seed of the random start."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        check_positive("--seconds", self.seconds)
+        if not self.envs:
+            raise InvalidInputError("--envs needs at least one number of worlds.")
+        scene = scene_of(self.model)
+        # Whoever reads the JSON gets nothing else on standard output.
+        out = Console(stderr=True) if self.json else console()
+        results: list[Result] = []
+        with progress(out, "measuring") as advance:
+            for k, num_envs in enumerate(self.envs):
+                share = _Share(advance, k / len(self.envs), 1 / len(self.envs))
+                results.append(self._measure(scene, num_envs, share))
+            advance(1.0)
+        if self.json:
+            print(json.dumps(self._to_dict(results), indent=2))
+        else:
+            out.print(self._table(results))
+        return 0
+
+    def _measure(self, scene: SceneCfg, num_envs: int, share: _Share) -> Result:
+        sim = Simulation(
+            scene, num_envs, self.engine, self.device, on_divergence="mask"
+        )
+        disturb(sim, self.noise, self.seed)
+        start = sim.state.clone()
+        loop = PlainLoop(sim.model, start[:LOOP_WORLDS].cpu().double().numpy())
+
+        def rewind() -> None:
+            sim.reset()
+            sim.write_state(start)
+
+        calls: dict[str, Call] = {
+            "simstate": (rewind, lambda: sim.step(STEPS)),
+            "loop": (loop.rewind, loop.run),
+        }
+        times = take_turns(calls, self.seconds / len(self.envs), share)
+        return Result(
+            num_envs,
+            Rate.of(STEPS * num_envs, times["simstate"]),
+            Rate.of(STEPS * len(loop.datas), times["loop"]),
+            len(times["loop"]),
+        )
+
+    def _to_dict(self, results: list[Result]) -> dict[str, object]:
+        return {
+            "model": self.model,
+            "engine": self.engine,
+            "device": self.device,
+            "cores": os.cpu_count(),
+            "mujoco": mujoco.__version__,
+            "unit": "world-steps/s",
+            "results": [{**asdict(one), "ratio": one.ratio} for one in results],
+        }
+
+    def _table(self, results: list[Result]) -> Table:
+        title = f"{self.model} on {self.engine}, {os.cpu_count()} cores: world-steps/s"
+        table = Table(title=title, title_justify="left")
+        for header in ("worlds", "simstate", "loop of mj_step", "ratio", "rounds"):
+            table.add_column(header, justify="right")
+        for one in results:
+            table.add_row(
+                str(one.worlds),
+                one.simstate.text,
+                one.loop.text,
+                f"{one.ratio:.3g} ×",
+                str(one.rounds),
+            )
+        return table
+
+
+class PlainLoop:
+    """What one writes without a library: worlds one after the other, mj_step."""
+
+    def __init__(self, model: mujoco.MjModel, rows: np.ndarray) -> None:
+        self.datas = [mujoco.MjData(model) for _ in rows]
+        self._model = model
+        self._rows = rows
+
+    def rewind(self) -> None:
+        """Bring every world back to its start."""
+        state = mujoco.mjtState.mjSTATE_INTEGRATION.value
+        for data, row in zip(self.datas, self._rows, strict=True):
+            mujoco.mj_setState(self._model, data, row, state)
+
+    def run(self) -> None:
+        """Step every world."""
+        model, step = self._model, mujoco.mj_step
+        for data in self.datas:
+            for _ in range(STEPS):
+                step(model, data)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """A part of the progress display."""
+
+    advance: Advance
+    start: float
+    size: float
+
+    def __call__(self, fraction: float) -> None:
+        self.advance(self.start + self.size * min(0.99, fraction))
+
+
+Call = tuple[Callable[[], object], Callable[[], object]]
+"""What makes ready, and what is timed."""
+
+
+def take_turns(
+    calls: dict[str, Call], seconds: float, report: Callable[[float], None]
+) -> dict[str, list[float]]:
+    """Time the calls in turn for about `seconds`, after one round to warm up."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for make_ready, call in calls.values():
+        make_ready()
+        call()
+    begin = time.perf_counter()
+    rounds = 0
+    while rounds < LEAST_ROUNDS or time.perf_counter() - begin < seconds:
+        names = list(calls) if rounds % 2 else list(calls)[::-1]
+        for name in names:
+            make_ready, call = calls[name]
+            make_ready()
+            start = time.perf_counter()
+            call()
+            times[name].append(time.perf_counter() - start)
+        rounds += 1
+        report((time.perf_counter() - begin) / seconds)
+    return times

@@ -1,0 +1,117 @@
+"""`simstate diff`: what differs between two snapshots."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from simstate.cli.console import console
+from simstate.cli.options import Debug, Json
+from simstate.errors import InvalidInputError, SnapshotError
+from simstate.state import Snapshot, diff
+from simstate.state.diff import Diff as Differences
+from simstate.state.fingerprint import differences
+
+File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+
+
+@dataclass
+class Diff:
+    """Compare two snapshots of one model; exit code 1 if they differ.
+
+    Example: simstate run cube --envs 2 --save a.npz && simstate diff a.npz a.npz
+    """
+
+    left: File
+    """A snapshot: what `simstate run --save` or Snapshot.save wrote."""
+    right: File
+    """The other one."""
+    tolerance: float = 0.0
+    """The greatest difference that counts as none, in each quantity's own unit."""
+    rows: int = 20
+    """How many lines to show, those that differ most first; 0: all of them."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        if not 0 <= self.tolerance < math.inf:
+            raise InvalidInputError(
+                f"--tolerance must be ≥ 0 and finite, got {self.tolerance}."
+            )
+        if self.rows < 0:
+            raise InvalidInputError(f"--rows must be ≥ 0, got {self.rows}.")
+        left, right = Snapshot.load(self.left), Snapshot.load(self.right)
+        models = self._models(left, right)
+        notes = [*models, *_headers(left, right)]
+        found = diff(left, right, self.tolerance)
+        if self.json:
+            print(json.dumps(self._to_dict(found, notes), indent=2, ensure_ascii=False))
+        else:
+            self._print(found, notes)
+        return 1 if len(found) else 0
+
+    def _models(self, left: Snapshot, right: Snapshot) -> list[str]:
+        """What differs in the models' values; of unlike models, an error."""
+        ours, theirs = left.header["model"], right.header["model"]
+        found = differences(ours, theirs)
+        if ours["sizes"] != theirs["sizes"] or ours["names"] != theirs["names"]:
+            raise SnapshotError(
+                f"{str(self.left)!r} and {str(self.right)!r} are of two models. "
+                f"What differs, with {str(self.left)!r} as 'here': {'; '.join(found)}."
+            )
+        return [f"The models differ in {text}." for text in found]
+
+    def _print(self, found: Differences, notes: list[str]) -> None:
+        out = console()
+        for note in notes:
+            out.print(f"Note: {note}", markup=False, highlight=False)
+        if not len(found):
+            out.print(
+                f"No differences above {self.tolerance:g} in {found.num_envs} worlds."
+            )
+            return
+        out.print(found.table(self.rows or None))
+
+    def _to_dict(self, found: Differences, notes: list[str]) -> dict[str, Any]:
+        """What a script wants; a difference that cannot be told has error null."""
+        lines = found.lines()
+        return {
+            "equal": not len(found),
+            "tolerance": self.tolerance,
+            "num_envs": found.num_envs,
+            "num_differences": len(found),
+            "max_error": _number(found.max_error),
+            "notes": notes,
+            "differences": [
+                {
+                    "entity": worst.entity,
+                    "quantity": worst.quantity,
+                    "element": worst.element,
+                    "error": _number(worst.error),
+                    "unit": worst.unit,
+                    "reason": worst.what,
+                    "world": worst.world,
+                    "worlds": count,
+                }
+                for worst, count in (lines[: self.rows] if self.rows else lines)
+            ],
+        }
+
+
+def _number(error: float) -> float | None:
+    return error if math.isfinite(error) else None
+
+
+def _headers(left: Snapshot, right: Snapshot) -> list[str]:
+    """How the two were made differently."""
+    return [
+        f"{key} is {left.header[key]} on the left, {right.header[key]} on the right."
+        for key in ("engine", "dtype", "mujoco", "timestep")
+        if left.header[key] != right.header[key]
+    ]

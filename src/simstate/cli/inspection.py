@@ -1,0 +1,184 @@
+"""What there is to know about a scene's model before it moves, as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+
+from simstate.cli.model import ENTITY
+from simstate.entity import Entity
+from simstate.explanation import explain
+from simstate.scene import SceneCfg
+from simstate.simulation import Simulation
+from simstate.state.snapshot import describe_fields
+
+_JOINT_TYPES = {
+    mujoco.mjtJoint.mjJNT_FREE.value: ("free", 7, 6, "m, quaternion wxyz"),
+    mujoco.mjtJoint.mjJNT_BALL.value: ("ball", 4, 3, "quaternion wxyz"),
+    mujoco.mjtJoint.mjJNT_SLIDE.value: ("slide", 1, 1, "m"),
+    mujoco.mjtJoint.mjJNT_HINGE.value: ("hinge", 1, 1, "rad"),
+}
+"""Per type its name, the numbers of it in qpos and in qvel, and the unit in qpos."""
+
+Fact = dict[str, Any]
+"""One element, as JSON can hold it; columns as [start, stop]."""
+
+
+def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
+    """The facts about the entity that a command's scene holds, as JSON holds them.
+
+    Masses are in kg, lengths in m, the time step in s.
+    """
+    sim = Simulation(scene)
+    robot = sim.scene[ENTITY]
+    index, model = robot.index, sim.model
+    return {
+        "base": index.base,
+        "mass": float(model.body_mass[list(index.bodies.ids)].sum()),
+        "nstate": sim.engine.nstate,
+        "sizes": {
+            "links": len(index.bodies),
+            "1-DoF joints": len(index.joints),
+            "ball joints": len(index.ball_joints),
+            "free joints": len(index.free_joints),
+            "actuators": len(index.actuators),
+            "controls": len(index.controls),
+            "activations": len(index.activations),
+            "sensors": len(index.sensors),
+            "geoms": len(index.geoms),
+            "sites": len(index.sites),
+            "tendons": len(index.tendons),
+            "mocap bodies": len(index.mocap_bodies),
+            "equalities": len(index.equalities),
+        },
+        "options": {
+            "timestep": sim.timestep,
+            "integrator": _enum_name(mujoco.mjtIntegrator, model.opt.integrator),
+            "gravity": [float(g) for g in model.opt.gravity],
+        },
+        "links": [_link(robot, k) for k in range(robot.num_bodies)],
+        "joints": _joints(robot),
+        "controls": _controls(robot),
+        "sensors": _sensors(robot),
+        "state": _layout(sim),
+        "sites": list(index.sites.names),
+        "tendons": list(index.tendons.names),
+        "equalities": list(index.equalities.names),
+        "keyframes": _names(model, mujoco.mjtObj.mjOBJ_KEY, model.nkey, index.prefix),
+        "cameras": _names(model, mujoco.mjtObj.mjOBJ_CAMERA, model.ncam, index.prefix),
+    }
+
+
+def _link(robot: Entity, k: int) -> Fact:
+    model, bodies = robot.sim.model, robot.index.bodies
+    body = bodies.ids[k]
+    parent = int(model.body_parentid[body])
+    known = parent in bodies.ids
+    return {
+        "link": bodies.names[k],
+        "parent": bodies.names[bodies.ids.index(parent)] if known else "world",
+        "mass": float(model.body_mass[body]),
+        "com": [float(x) for x in model.body_ipos[body]],
+    }
+
+
+def _joints(robot: Entity) -> list[Fact]:
+    """All joints in the order of qpos."""
+    index, model = robot.index, robot.sim.model
+    kinds = (index.free_joints, index.ball_joints, index.joints)
+    named = sorted(
+        (i, n) for kind in kinds for n, i in zip(kind.names, kind.ids, strict=True)
+    )
+    columns = robot.sim.engine.columns
+    facts: list[Fact] = []
+    for joint, name in named:
+        kind, num_pos, num_vel, unit = _JOINT_TYPES[int(model.jnt_type[joint])]
+        pos = columns["qpos"].start + int(model.jnt_qposadr[joint])
+        vel = columns["qvel"].start + int(model.jnt_dofadr[joint])
+        limited = bool(model.jnt_limited[joint])
+        facts.append(
+            {
+                "joint": name,
+                "type": kind,
+                "link": _link_name(robot, int(model.jnt_bodyid[joint])),
+                "position_columns": [pos, pos + num_pos],
+                "velocity_columns": [vel, vel + num_vel],
+                "unit": unit,
+                "range": [float(x) for x in model.jnt_range[joint]]
+                if limited
+                else None,
+            }
+        )
+    return facts
+
+
+def _controls(robot: Entity) -> list[Fact]:
+    """The controls, and what each of them asks for."""
+    sim, controls = robot.sim, robot.index.controls
+    start = sim.engine.columns["ctrl"].start
+    explained = explain(sim)
+    facts: list[Fact] = []
+    for name, i in zip(controls.names, controls.ids, strict=True):
+        meaning = explained[f"ctrl[{i}]"]
+        facts.append(
+            {
+                "control": name,
+                "columns": [start + i, start + i + 1],
+                "of": meaning.element,
+                "meaning": meaning.meaning,
+                "unit": meaning.unit,
+                "range": _control_range(sim.model, i),
+            }
+        )
+    return facts
+
+
+def _control_range(model: mujoco.MjModel, column: int) -> list[float] | None:
+    if not model.actuator_ctrllimited[column]:
+        return None
+    return [float(x) for x in model.actuator_ctrlrange[column]]
+
+
+def _sensors(robot: Entity) -> list[Fact]:
+    model, sensors = robot.sim.model, robot.index.sensors
+    ends = model.sensor_adr + model.sensor_dim
+    return [
+        {
+            "sensor": name,
+            "type": _enum_name(mujoco.mjtSensor, model.sensor_type[i]),
+            "columns": [int(model.sensor_adr[i]), int(ends[i])],
+        }
+        for name, i in zip(sensors.names, sensors.ids, strict=True)
+    ]
+
+
+def _layout(sim: Simulation) -> list[Fact]:
+    """The fields of the state that the model has any numbers of."""
+    return [
+        {
+            "field": name,
+            "columns": [place["start"], place["start"] + place["count"]],
+            "count": place["count"],
+            "unit": place["unit"],
+        }
+        for name, place in describe_fields(sim).items()
+        if place["count"]
+    ]
+
+
+def _link_name(robot: Entity, body: int) -> str:
+    bodies = robot.index.bodies
+    return bodies.names[bodies.ids.index(body)]
+
+
+def _enum_name(enum: Any, value: Any) -> str:
+    """The name of an enum's member without what all of them start with."""
+    return str(enum(int(value)).name).split("_", 1)[1].lower()
+
+
+def _names(
+    model: mujoco.MjModel, kind: mujoco.mjtObj, count: int, prefix: str
+) -> list[str]:
+    names = [mujoco.mj_id2name(model, kind.value, i) or "" for i in range(count)]
+    return [name.removeprefix(prefix) for name in names if name.startswith(prefix)]

@@ -1,0 +1,106 @@
+"""`simstate quantities`: the contract of every quantity, as a table."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from simstate.cli.console import console, escaped
+from simstate.cli.options import Debug, Json
+from simstate.entity import EntityData, Quantity
+from simstate.errors import unknown_name
+
+NONE = "–"
+"""What stands for no subject, no point or no axes; "none" selects it too."""
+
+
+@dataclass
+class Quantities:
+    """List the quantities of entity.data: point, axes, unit, shape, writer.
+
+    Example: simstate quantities --subject root --frame b --unit m/s
+    """
+
+    subject: str | None = None
+    """Only those of root, body, joint, geom, site, …; none: of the whole entity."""
+    point: str | None = None
+    """Only those of a point: link, com, site, …"""
+    frame: str | None = None
+    """Only those along these axes: w (world), b (root link), none, …"""
+    unit: str | None = None
+    """Only those with this unit, such as m/s, N·m (or N*m) or m/s² (or m/s^2)."""
+    search: str | None = None
+    """Only those whose name or description has this text in it."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        found = list(EntityData.quantities.values())
+        found = _having("subject", self.subject, found, lambda q: [q.subject or NONE])
+        found = _having("point", self.point, found, points)
+        found = _having("frame", self.frame, found, lambda q: [q.axes, q.axes_text])
+        unit = None if self.unit is None else plain_unit(self.unit)
+        found = _having("unit", unit, found, units)
+        if self.search is not None:
+            text = self.search.lower()
+            found = [q for q in found if text in f"{q.name} {q.doc}".lower()]
+        if self.json:
+            listed = [quantity.to_dict() for quantity in found]
+            print(json.dumps(listed, indent=2, ensure_ascii=False))
+        else:
+            console().print(quantity_table(found))
+        return 0
+
+
+def quantity_table(quantities: list[Quantity]) -> Table:
+    """The contracts, one in a row."""
+    total = len(EntityData.quantities)
+    title = f"{len(quantities)} of {total} quantities of entity.data"
+    table = Table(title=title, title_justify="left")
+    for header in ("quantity", "point", "axes", "unit", "shape", "written by"):
+        table.add_column(header, overflow="fold")
+    for q in quantities:
+        row = (q.name, q.point_text, q.axes_text, q.unit, q.shape_text, q.writer)
+        table.add_row(*(escaped(text or NONE) for text in row))
+    return table
+
+
+def points(quantity: Quantity) -> list[str]:
+    """What names the quantity's point: the short word and the words in full."""
+    return [quantity.point or NONE, quantity.point_text]
+
+
+def units(quantity: Quantity) -> list[str]:
+    """The unit, and each part of one that is put together."""
+    return [quantity.unit, *re.split(r", | or ", quantity.unit)]
+
+
+def plain_unit(text: str) -> str:
+    """A unit typed without a dot and raised digits, as it is declared."""
+    for typed, declared in (("**2", "²"), ("^2", "²"), ("*", "·")):
+        text = text.replace(typed, declared)
+    return text
+
+
+def _having(
+    what: str,
+    wanted: str | None,
+    among: list[Quantity],
+    values: Callable[[Quantity], list[str]],
+) -> list[Quantity]:
+    """The quantities that have the value; one that none at all has is an error."""
+    if wanted is None:
+        return among
+    wanted = NONE if wanted == "none" else wanted
+    known = dict.fromkeys(v for q in EntityData.quantities.values() for v in values(q))
+    if wanted not in known:
+        # Units that are put together are known by their parts.
+        names = [n for n in known if n and ", " not in n and " or " not in n]
+        names = ["none" if name == NONE else name for name in names]
+        raise unknown_name(what, wanted, names)
+    return [quantity for quantity in among if wanted in values(quantity)]

@@ -1,0 +1,97 @@
+"""Help: each command has an example that works as pasted, errors have a code."""
+
+import re
+import shlex
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+
+from simstate import cli
+from simstate.cli import main
+
+COMMANDS = {
+    get_args(member)[1].name: get_args(member)[0] for member in get_args(cli.Command)
+}
+RUN_HERE = (
+    "run", "inspect", "explain", "quantities", "check", "diff", "integrate", "tasks",
+    "bench",
+)  # fmt: skip
+
+
+def example(command):
+    """The example in the command's docstring, one line."""
+    (found,) = re.findall(r"^ *Example: (.*)$", COMMANDS[command].__doc__, re.MULTILINE)
+    return found
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_the_example_on_one_line(command, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert example(command) in capsys.readouterr().out
+    assert f"simstate {command}" in example(command)
+
+
+@pytest.mark.parametrize("command", RUN_HERE)
+def test_the_example_works_as_pasted(command, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for part in example(command).split("&&"):
+        program, *args = shlex.split(part)
+        assert program == "simstate"
+        assert main(args) == 0
+    assert capsys.readouterr().out
+
+
+def test_without_a_command_it_prints_the_help(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["simstate"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0
+    out = capsys.readouterr().out
+    assert all(command in out for command in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "args", [["nothing"], ["run", "--nothing"], ["inspect"], ["bench", "--envs", "x"]]
+)
+def test_usage_errors_have_code_2(args, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(args)
+    assert stop.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_debug_shows_the_traceback():
+    with pytest.raises(ValueError, match="There is no model 'nothing'"):
+        main(["inspect", "nothing", "--debug"])
+
+
+def test_help_loads_no_engine_and_no_plots():
+    code = (
+        "import sys\nfrom simstate.cli import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "print([m for m in ('warp', 'mujoco_warp', 'matplotlib', 'scipy') "
+        "if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_closed_pipe_ends_quietly(more):
+    command = [sys.executable, "-m", "simstate", "quantities", *more]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=60) == 1
+    assert not err

@@ -1,0 +1,117 @@
+"""The conservation report against closed forms, and the command that prints it."""
+
+import json
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from simstate import InvalidInputError, Simulation, integrate
+from simstate.cli import main
+
+TOP = """
+<mujoco>
+  <option gravity="0 0 0" timestep="0.02"/>
+  <worldbody>
+    <body name="top" pos="1 2 3"><freejoint/>
+      <inertial pos="0 0 0" mass="2" diaginertia="1 2 3"/>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def spinning(integrator, num_envs=1, **options):
+    model = mujoco.MjModel.from_xml_string(TOP)
+    sim = Simulation(model, num_envs, integrator=integrator, **options)
+    rate = [0.5, 0.0, 0.0, 0.1, 3.0, 0.1]
+    sim.data.qvel[:] = torch.tensor(rate, dtype=sim.dtype)
+    return sim
+
+
+def test_values_at_the_start_are_the_closed_forms():
+    found = integrate.report(spinning(integrate.RK4()), 0.2)
+    spin, inertia = np.array([0.1, 3.0, 0.1]), np.array([1.0, 2.0, 3.0])
+    assert found.energy[0] == pytest.approx(0.25 + 0.5 * spin @ (inertia * spin))
+    np.testing.assert_allclose(found.linear_momentum[0], [1.0, 0.0, 0.0], atol=1e-12)
+    about_origin = inertia * spin + np.cross([1.0, 2.0, 3.0], [1.0, 0.0, 0.0])
+    np.testing.assert_allclose(found.angular_momentum[0], about_origin, atol=1e-12)
+    assert found.time.tolist() == pytest.approx([0.02 * k for k in range(11)])
+
+
+@pytest.mark.parametrize(
+    ("attitude", "order"), [("lie", 4), ("high_order", 4), ("manifold", 2)]
+)
+def test_the_order_and_the_drifts(attitude, order):
+    sim = spinning(integrate.RK4(attitude=attitude), 2)
+    before = sim.state.clone()
+    found = integrate.report(sim, 2.0, env_id=1)
+    assert found.order["attitude"] == pytest.approx(order, abs=0.25)
+    assert found.order["velocity"] == pytest.approx(4, abs=0.25)
+    drifts = found.drifts()
+    assert drifts["linear momentum [kg·m/s]"] < 1e-12
+    assert 1e-12 < drifts["energy [J]"] < 1e-4
+    turned = drifts["angular momentum [kg·m²/s]"]
+    assert turned < 1e-4 if order == 4 else 1e-4 < turned < 1e-1
+    assert torch.equal(sim.state, before)  # left as it was
+    assert sim.integration.stepper.timestep == sim.timestep
+
+
+def test_orders_of_rounding_are_left_out():
+    sim = spinning(integrate.RK4())
+    sim.data.qvel[:] = 0.0
+    assert integrate.report(sim, 0.1).order == {}
+
+
+def test_adaptive_and_mujocos_own_steps_have_no_order():
+    exact = integrate.report(spinning(integrate.DOP853(atol=1e-12, rtol=1e-12)), 1.0)
+    assert exact.order == {}
+    assert exact.drifts()["energy [J]"] < 1e-9
+    mujocos = integrate.report(spinning(None), 1.0)
+    assert mujocos.order == {}
+    assert "Euler" in mujocos.scheme.title()
+    assert mujocos.drifts()["energy [J]"] > 1e-4
+
+
+def test_masses_that_flow_count():
+    sim = spinning(integrate.RK4())
+    sim.mass_rate[:, 1] = -1.0
+    found = integrate.report(sim, 1.0)
+    assert found.linear_momentum[-1, 0] == pytest.approx(0.5)  # half the mass is left
+
+
+def test_a_time_that_is_no_time_is_refused():
+    for bad in (float("nan"), float("inf"), 0.0, -1.0):
+        with pytest.raises(InvalidInputError, match="at least one time step"):
+            integrate.report(spinning(integrate.RK4()), bad)
+
+
+def test_the_command_prints_json_and_draws(tmp_path, capsys):
+    picture = tmp_path / "drift.png"
+    args = ["integrate", "satellite", "--attitude", "manifold", "--timestep", "0.02"]
+    assert main([*args, "--seconds", "1", "--json", "--plot", str(picture)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["order"]["attitude"] == pytest.approx(2, abs=0.3)
+    assert found["drift"]["linear momentum [kg·m/s]"] < 1e-2
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert main([*args, "--seconds", "0.1"]) == 0
+    assert "angular momentum" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--scheme", "rk5"], "rk4"),
+        (["--scheme", "rk4", "--tolerance", "1e-6"], "fixed steps"),
+        (["--scheme", "dp54", "--tolerance", "0"], "must be a number > 0"),
+        (["--scheme", "mujoco", "--tolerance", "1e-6"], "no tolerance"),
+        (["--seconds", "nan"], "at least one time step"),
+        (["--plot", "/nowhere/at/all.png", "--seconds", "0.1"], "could not be written"),
+    ],
+)
+def test_bad_options_are_one_message(options, message, capsys):
+    assert main(["integrate", "satellite", *options]) == 1
+    error = " ".join(capsys.readouterr().err.split())
+    assert error.startswith("error:")
+    assert message in error
