@@ -37,7 +37,7 @@ def throughput(table: Table, results: dict[str, float]) -> None:
             first = first or rate
             results[f"{model} {count}: world-steps/s"] = rate
             table.add_row(
-                f"{model}, {count} worlds",
+                f"{model}, {count} world{'s' * (count > 1)}",
                 f"{rate / 1e3:,.1f} k world-steps/s",
                 "",
                 f"{rate / first:.2f} × one world",

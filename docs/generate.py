@@ -61,6 +61,10 @@ print(q.reads, q.stage.name)
 # ('xipos', 'xquat', 'subtree_com', 'cvel') VELOCITY
 ```
 
+```bash
+simstate quantities --subject root --frame b --unit m/s
+```
+
 What has no writer is computed from the state. Assigning to a quantity raises and names
 the writer. When a quantity is current is on [the page on freshness](freshness.md).
 """
