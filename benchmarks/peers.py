@@ -77,7 +77,7 @@ def main() -> None:
         try:
             compare(peer, table)
         except NotInstallableError as error:
-            table.add_row(peer.name, f"not installable here: {error}", "", "", "")
+            table.add_row(peer.name, f"not measured here: {error}", "", "", "")
     Console(width=150, markup=False).print(table)
 
 
