@@ -10,6 +10,7 @@ from simstate.conventions import rotations as r
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
 
 ZERO, UNIT = [0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
+TWO, THREE = np.zeros((2, 3)), np.zeros((3, 3))
 
 
 def state(**change):
@@ -109,6 +110,51 @@ def state(**change):
             InvalidInputError,
             "not all positive",
         ),
+        (
+            # One wrong matrix beside one of a much greater scale.
+            lambda: points.check_inertia(
+                [np.eye(3) * 1e12, np.eye(3) + np.eye(3, k=1)]
+            ),
+            InvalidInputError,
+            "not symmetric",
+        ),
+        (
+            lambda: points.move_moment(TWO, THREE, ZERO),
+            ShapeError,
+            "moment (2,), force (3,), offset ()",
+        ),
+        (lambda: points.move_velocity(TWO, ZERO, THREE), ShapeError, "offset (3,)"),
+        (
+            lambda: points.move_inertia(np.eye(3), [1.0, 2.0], ZERO, THREE),
+            ShapeError,
+            "mass (2,)",
+        ),
+        (
+            lambda: air.velocity_from_wind_angles([1.0, 2.0], [1.0, 2.0, 3.0], 0.0),
+            ShapeError,
+            "alpha (3,)",
+        ),
+        (
+            lambda: air.R_pas(
+                "earth", "wind", velocity_b=TWO, R_pas_E_to_B=[np.eye(3)] * 3
+            ),
+            ShapeError,
+            "velocity_b (2,)",
+        ),
+        (lambda: r.rotate([np.eye(3)] * 3, TWO), ShapeError, "R (3,)"),
+        (lambda: r.passive_transform([np.eye(3)] * 3, TWO), ShapeError, "b_A_a (2,)"),
+        (lambda: r.active_transform([np.eye(3)] * 3, TWO), ShapeError, "shift (2,)"),
+        (
+            lambda: r.compose([np.eye(4)] * 2, [np.eye(4)] * 3),
+            ShapeError,
+            "transform 1 (3,)",
+        ),
+        (
+            lambda: r.apply_to_position([np.eye(4)] * 3, TWO),
+            ShapeError,
+            "position (2,)",
+        ),
+        (lambda: r.apply_to_vector([np.eye(4)] * 3, TWO), ShapeError, "vector (2,)"),
         (lambda: points.check_mass(0.0), InvalidInputError, "mass must be > 0"),
         (lambda: points.check_mass("2 kg"), InvalidInputError, "real numbers"),
     ],

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from simstate.conventions.convention import Block, Convention
-from simstate.conventions.values import as_tensor, in_radians
+from simstate.conventions.values import as_tensor, batch_of, in_radians
 from simstate.errors import ConventionError, InvalidInputError, ShapeError
 from simstate.ids import Values
 from simstate.math import quaternion
-from simstate.math.vector import common_batch, norm
+from simstate.math.vector import norm
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -66,9 +66,7 @@ class RigidBodyState:
             for name, (values, tail) in given.items()
         }
         convention.attitude.check(parts["attitude"], "attitude")
-        batch = _batch(
-            {n: t.shape[: t.ndim - len(given[n][1])] for n, t in parts.items()}
-        )
+        batch = batch_of(**{n: (t, len(given[n][1])) for n, t in parts.items()})
         object.__setattr__(self, "convention", convention)
         object.__setattr__(self, "com", None)
         for name, tensor in parts.items():
@@ -228,13 +226,3 @@ def check_same(left: RigidBodyState, right: RigidBodyState) -> None:
             f"The states are written in two conventions, {one} and {other}. Join them "
             f"with convert(second, {other}, {one}), or convert(first, {one}, {other})."
         )
-
-
-def _batch(shapes: dict[str, torch.Size]) -> tuple[int, ...]:
-    try:
-        return common_batch(*shapes.values())
-    except RuntimeError as error:
-        said = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
-        raise ShapeError(
-            f"The parts of a state must have one batch shape, got {said}."
-        ) from error
