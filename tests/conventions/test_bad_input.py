@@ -156,6 +156,38 @@ def state(**change):
         ),
         (lambda: r.apply_to_vector([np.eye(4)] * 3, TWO), ShapeError, "vector (2,)"),
         (lambda: points.check_mass(0.0), InvalidInputError, "mass must be > 0"),
+        (
+            lambda: c.kinetic_energy(state(com=ZERO), -1.0, np.eye(3)),
+            InvalidInputError,
+            "> 0",
+        ),
+        (
+            lambda: c.linear_momentum(state(com=ZERO), np.nan),
+            InvalidInputError,
+            "finite",
+        ),
+        (
+            lambda: c.angular_momentum(state(com=ZERO), 1.0, np.triu(np.ones((3, 3)))),
+            InvalidInputError,
+            "not symmetric",
+        ),
+        (
+            lambda: c.convert_inertia(np.diag([1.0, 1.0, 3.0]), c.ROS, c.PX4),
+            InvalidInputError,
+            "sum of the other two",
+        ),
+        (
+            lambda: c.convert_inertia(np.eye(3), c.ROS, "PX4"),
+            InvalidInputError,
+            "got 'PX4'",
+        ),
+        (
+            lambda: c.convert(np.zeros(13), c.MUJOCO, c.ROS),
+            InvalidInputError,
+            "RigidBodyState.from_vector",
+        ),
+        (lambda: c.convert(state(), "MUJOCO", c.ROS), InvalidInputError, "'MUJOCO'"),
+        (lambda: c.Convention(name="x", order=3), InvalidInputError, "got 3"),
         (lambda: points.check_mass("2 kg"), InvalidInputError, "real numbers"),
     ],
 )
@@ -163,3 +195,9 @@ def test_refused(make, error, message):
     with pytest.raises(error) as caught:
         make()
     assert message in str(caught.value)
+
+
+def test_an_order_given_as_a_list_is_the_same_convention():
+    listed = c.Convention(name="x", order=list(c.MUJOCO.order))
+    assert listed == c.MUJOCO
+    assert hash(listed) == hash(c.MUJOCO)

@@ -119,6 +119,8 @@ def test_refused_and_nothing_written(sim):
     wrong = state.with_com(state.com + 0.1)
     with pytest.raises(InvalidInputError, match="Leave com out"):
         entity.write_state_in(c.ROS, wrong)
+    with pytest.raises(InvalidInputError, match="Convention, got 'ROS'"):
+        entity.write_state_in("ROS", state)
     assert torch.equal(sim.state, before)
 
 

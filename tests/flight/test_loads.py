@@ -13,6 +13,7 @@ from simstate.integrate import RK4
 INERTIA = np.array([[0.2, 0.01, -0.02], [0.01, 0.3, 0.0], [-0.02, 0.0, 0.4]])
 COM = np.array([-0.3, 0.05, 0.1])
 FORCE, MOMENT = np.array([1.0, -2.0, 3.0]), np.array([0.3, 0.2, -0.1])
+TWO = np.zeros((2, 3))
 ANGLES, VELOCITY = (10.0, -20.0, 30.0), np.array([15.0, 2.0, -1.0])
 
 
@@ -206,6 +207,22 @@ def test_bad_loads_raise_and_leave_the_state(load, error, message):
     ("make_one", "error", "message"),
     [
         (lambda: FreeFlight(1.0), InvalidInputError, "mass and the inertia"),
+        (lambda: make(com=TWO), ShapeError, "com is that of one body"),
+        (lambda: make(position_E_Eo=TWO), ShapeError, "position_E_Eo"),
+        (lambda: make(velocity_E__E=TWO), ShapeError, "velocity_E__E"),
+        (lambda: make(angles_E_to_BP1_izyx=TWO), ShapeError, "got (2, 3)"),
+        (
+            lambda: make(angles_E_to_BP1_izyx=None, R_pas_E_to_BP1=[np.eye(3)] * 2),
+            ShapeError,
+            "must be shape (3, 3)",
+        ),
+        (
+            lambda: FreeFlight([1.0, 2.0], np.eye(3)),
+            ShapeError,
+            "mass is that of one body and must be a single number",
+        ),
+        (lambda: FreeFlight(1.0, [np.eye(3)] * 2), ShapeError, "(2, 3, 3)"),
+        (lambda: make(integrator=None), InvalidInputError, "such as RK4(), got None"),
         (lambda: FreeFlight(), InvalidInputError, "or a fleet"),
         (
             lambda: FreeFlight(1.0, np.eye(3), fleet={"a": 1}),

@@ -90,6 +90,11 @@ class FreeFlight:
             if integrator not in INTEGRATORS:
                 raise unknown_name("integrator of MuJoCo", integrator, INTEGRATORS)
             options["integrator"] = INTEGRATORS[integrator]
+        elif not isinstance(integrator, Integrator):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"integrator must be one of MuJoCo's ({', '.join(INTEGRATORS)}) or a "
+                f"scheme of simstate.integrate, such as RK4(), got {integrator!r}."
+            )
         entities = {name: _entity(cfg) for name, cfg in configs.items()}
         if ground:
             if "ground" in entities:
