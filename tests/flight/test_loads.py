@@ -80,13 +80,16 @@ def test_axes_and_points_against_mujoco(axes, point, definition):
     assert np.allclose(acc, [*want[3:], *want[:3]], atol=1e-12)
 
 
-def test_held_loads_are_the_same_wrench():
+@pytest.mark.parametrize("definition", ["stevens", "ptera_5_1"])
+def test_held_loads_are_the_same_wrench(definition):
     """apply_loads writes what a load model would have added."""
     flight = make()
     for axes in ("earth", "body", "geometry", "wind", "stability"):
-        flight.apply_loads(FORCE, MOMENT, axes=axes, point=(0.4, -0.2, 0.3))
+        flight.apply_loads(
+            FORCE, MOMENT, axes=axes, point=(0.4, -0.2, 0.3), definition=definition
+        )
         held = flight.sim.data.xfrc_applied[0, 1].numpy()
-        to_earth = body_to_earth() @ axes_to_body(axes, "stevens")
+        to_earth = body_to_earth() @ axes_to_body(axes, definition)
         force = to_earth @ FORCE
         arm = body_to_earth() @ (np.array([0.4, -0.2, 0.3]) - COM)
         moment = to_earth @ MOMENT + np.cross(arm, force)
@@ -189,6 +192,7 @@ def test_a_load_that_turns_with_the_aircraft():
         (Load(force=np.zeros((5, 3))), ShapeError, "(2, 3)"),
         (Load(axes="erth"), UnknownNameError, "Did you mean 'earth'"),
         (Load(point="cg"), UnknownNameError, "com, origin"),
+        (Load(definition="classic"), UnknownNameError, "stevens"),
         (Load(body="tail"), UnknownNameError, "airframe"),
         (3.0, InvalidInputError, "returns a Load or several"),
     ],

@@ -14,7 +14,6 @@ from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.math import inertia as inertias
 from simstate.math import spatial
-from simstate.math.vector import cross
 
 
 def move_moment(moment: Values, force: Values, offset: Values) -> Tensor:
@@ -35,7 +34,7 @@ def move_velocity(velocity: Values, angular_velocity: Values, offset: Values) ->
     rates = as_tensor(angular_velocity, "angular_velocity", 3, like=first)
     shift = as_tensor(offset, "offset", 3, like=first)
     batch_of(velocity=(first, 1), angular_velocity=(rates, 1), offset=(shift, 1))
-    return first + cross(rates, shift)
+    return spatial.rigid_rate(first, rates, shift)
 
 
 def move_inertia(
