@@ -76,6 +76,16 @@ def state(**change):
         (lambda: c.join([]), InvalidInputError, "at least one"),
         (lambda: state()[0], ShapeError, "single state"),
         (lambda: c.join([state(), state()]), ShapeError, "no dimension"),
+        (
+            lambda: c.join([state(position=TWO), state(position=TWO[None])]),
+            ShapeError,
+            "got (2,) and (1, 2)",
+        ),
+        (
+            lambda: c.difference(state(position=TWO), state(position=THREE)),
+            ShapeError,
+            "first (2,), second (3,)",
+        ),
         (lambda: r.angles_from_active(np.eye(3), "izyq"), UnknownNameError, "izyx"),
         (lambda: r.angles_from_active(np.eye(3), "izyx", "°"), UnknownNameError, "deg"),
         (

@@ -114,7 +114,9 @@ class RigidBodyState:
         """The state as a flat vector in the convention's order; (..., size)."""
         blocks: dict[Block, Tensor] = {
             "position": self.position,
-            "attitude": self.attitude.reshape(*self.batch_shape, -1),
+            "attitude": self.attitude.reshape(
+                *self.batch_shape, self.convention.size - 9
+            ),
             "linear": self.linear_velocity,
             "angular": self.angular_velocity,
         }
@@ -192,6 +194,7 @@ class StateDifference:
 def difference(left: RigidBodyState, right: RigidBodyState) -> StateDifference:
     """How far two states of one convention are apart; signs of quaternions are one."""
     check_same(left, right)
+    batch_of(first=(left.position, 1), second=(right.position, 1))
     rates = left.angular_velocity_rad - right.angular_velocity_rad
     return StateDifference(
         norm(left.position - right.position)[..., 0],
@@ -210,6 +213,11 @@ def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
         check_same(first, state)
         if not state.batch_shape:
             raise ShapeError("A single state has no dimension to join along.")
+        if state.batch_shape[1:] != first.batch_shape[1:]:
+            raise ShapeError(
+                "States to join have one batch shape behind the first dimension, got "
+                f"{first.batch_shape} and {state.batch_shape}."
+            )
     columns = zip(*(state.parts for state in states), strict=True)
     position, attitude, linear, angular = (torch.cat(column) for column in columns)
     coms = [state.com for state in states]
