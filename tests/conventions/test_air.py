@@ -152,3 +152,27 @@ def test_inertia_of_point_masses():
     assert np.allclose(got, about(other))
     with pytest.raises(InvalidInputError, match="do not fit together"):
         points.move_inertia(about(com), mass.sum(), [3.0, 0, 0], [0, 0, 0])
+
+
+@pytest.mark.parametrize("definition", ["stevens", "ptera_5_1"])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_no_sign_of_a_zero_makes_half_a_turn(definition, zero):
+    at_rest = air.wind_angles([zero, zero, zero], definition)
+    sideways = air.wind_angles([zero, 5.0, zero], definition)
+    upwards = air.wind_angles([zero, zero, -5.0], definition)
+    backwards = air.wind_angles([-5.0, zero, 0.0], definition)
+    assert [float(angle) for angle in at_rest] == [0.0, 0.0]
+    assert [float(angle) for angle in sideways] == [0.0, 90.0]
+    assert [float(angle) for angle in upwards] == [-90.0, 0.0]
+    half = [180.0, 0.0] if definition == "stevens" else [0.0, 180.0]
+    assert [float(angle) for angle in backwards] == half
+
+
+def test_one_point_for_many_loads_and_velocities():
+    forces = np.random.default_rng(3).normal(size=(4, 5, 3))
+    offset = np.array([0.5, -0.2, 0.3])
+    moments = points.move_moment([0.0, 0.0, 0.0], forces, offset)
+    velocities = points.move_velocity([1.0, 0.0, 0.0], forces, offset)
+    np.testing.assert_allclose(moments, -np.cross(offset, forces))
+    turning = np.cross(forces, offset)
+    np.testing.assert_allclose(velocities, np.array([1.0, 0.0, 0.0]) + turning)

@@ -10,6 +10,7 @@ from simstate.conventions import rotations as r
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
 
 ZERO, UNIT = [0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]
+TWO, THREE = np.zeros((2, 3)), np.zeros((3, 3))
 
 
 def state(**change):
@@ -75,6 +76,16 @@ def state(**change):
         (lambda: c.join([]), InvalidInputError, "at least one"),
         (lambda: state()[0], ShapeError, "single state"),
         (lambda: c.join([state(), state()]), ShapeError, "no dimension"),
+        (
+            lambda: c.join([state(position=TWO), state(position=TWO[None])]),
+            ShapeError,
+            "got (2,) and (1, 2)",
+        ),
+        (
+            lambda: c.difference(state(position=TWO), state(position=THREE)),
+            ShapeError,
+            "first (2,), second (3,)",
+        ),
         (lambda: r.angles_from_active(np.eye(3), "izyq"), UnknownNameError, "izyx"),
         (lambda: r.angles_from_active(np.eye(3), "izyx", "°"), UnknownNameError, "deg"),
         (
@@ -109,7 +120,84 @@ def state(**change):
             InvalidInputError,
             "not all positive",
         ),
+        (
+            # One wrong matrix beside one of a much greater scale.
+            lambda: points.check_inertia(
+                [np.eye(3) * 1e12, np.eye(3) + np.eye(3, k=1)]
+            ),
+            InvalidInputError,
+            "not symmetric",
+        ),
+        (
+            lambda: points.move_moment(TWO, THREE, ZERO),
+            ShapeError,
+            "moment (2,), force (3,), offset ()",
+        ),
+        (lambda: points.move_velocity(TWO, ZERO, THREE), ShapeError, "offset (3,)"),
+        (
+            lambda: points.move_inertia(np.eye(3), [1.0, 2.0], ZERO, THREE),
+            ShapeError,
+            "mass (2,)",
+        ),
+        (
+            lambda: air.velocity_from_wind_angles([1.0, 2.0], [1.0, 2.0, 3.0], 0.0),
+            ShapeError,
+            "alpha (3,)",
+        ),
+        (
+            lambda: air.R_pas(
+                "earth", "wind", velocity_b=TWO, R_pas_E_to_B=[np.eye(3)] * 3
+            ),
+            ShapeError,
+            "velocity_b (2,)",
+        ),
+        (lambda: r.rotate([np.eye(3)] * 3, TWO), ShapeError, "R (3,)"),
+        (lambda: r.passive_transform([np.eye(3)] * 3, TWO), ShapeError, "b_A_a (2,)"),
+        (lambda: r.active_transform([np.eye(3)] * 3, TWO), ShapeError, "shift (2,)"),
+        (
+            lambda: r.compose([np.eye(4)] * 2, [np.eye(4)] * 3),
+            ShapeError,
+            "transform 1 (3,)",
+        ),
+        (
+            lambda: r.apply_to_position([np.eye(4)] * 3, TWO),
+            ShapeError,
+            "position (2,)",
+        ),
+        (lambda: r.apply_to_vector([np.eye(4)] * 3, TWO), ShapeError, "vector (2,)"),
         (lambda: points.check_mass(0.0), InvalidInputError, "mass must be > 0"),
+        (
+            lambda: c.kinetic_energy(state(com=ZERO), -1.0, np.eye(3)),
+            InvalidInputError,
+            "> 0",
+        ),
+        (
+            lambda: c.linear_momentum(state(com=ZERO), np.nan),
+            InvalidInputError,
+            "finite",
+        ),
+        (
+            lambda: c.angular_momentum(state(com=ZERO), 1.0, np.triu(np.ones((3, 3)))),
+            InvalidInputError,
+            "not symmetric",
+        ),
+        (
+            lambda: c.convert_inertia(np.diag([1.0, 1.0, 3.0]), c.ROS, c.PX4),
+            InvalidInputError,
+            "sum of the other two",
+        ),
+        (
+            lambda: c.convert_inertia(np.eye(3), c.ROS, "PX4"),
+            InvalidInputError,
+            "got 'PX4'",
+        ),
+        (
+            lambda: c.convert(np.zeros(13), c.MUJOCO, c.ROS),
+            InvalidInputError,
+            "RigidBodyState.from_vector",
+        ),
+        (lambda: c.convert(state(), "MUJOCO", c.ROS), InvalidInputError, "'MUJOCO'"),
+        (lambda: c.Convention(name="x", order=3), InvalidInputError, "got 3"),
         (lambda: points.check_mass("2 kg"), InvalidInputError, "real numbers"),
     ],
 )
@@ -117,3 +205,9 @@ def test_refused(make, error, message):
     with pytest.raises(error) as caught:
         make()
     assert message in str(caught.value)
+
+
+def test_an_order_given_as_a_list_is_the_same_convention():
+    listed = c.Convention(name="x", order=list(c.MUJOCO.order))
+    assert listed == c.MUJOCO
+    assert hash(listed) == hash(c.MUJOCO)

@@ -96,6 +96,16 @@ def test_some_worlds(sim):
     assert torch.allclose(gap.position, want, atol=tolerance(sim))
 
 
+def test_no_world_at_all(sim):
+    """As a reset has it at most steps: nothing is written, and nothing is wrong."""
+    entity = sim.scene["glider"]
+    before = sim.state.clone()
+    none = entity.state_in(c.PTERA)[:0]
+    assert none.vector.shape == (0, c.PTERA.size)
+    entity.write_state_in(c.PTERA, none, env_ids=[])
+    assert torch.equal(sim.state, before)
+
+
 def test_another_com_in_some_worlds(sim):
     """Where worlds have their own centre of mass, each is moved by its own."""
     sim.expand("body_ipos")[1, 1] = torch.tensor([0.0, 0.0, 0.5], dtype=sim.dtype)
@@ -119,6 +129,8 @@ def test_refused_and_nothing_written(sim):
     wrong = state.with_com(state.com + 0.1)
     with pytest.raises(InvalidInputError, match="Leave com out"):
         entity.write_state_in(c.ROS, wrong)
+    with pytest.raises(InvalidInputError, match="Convention, got 'ROS'"):
+        entity.write_state_in("ROS", state)
     assert torch.equal(sim.state, before)
 
 

@@ -157,3 +157,23 @@ def test_transforms_broadcast():
     assert one.shape == (7, 4, 4)
     many = r.passive_transform(np.broadcast_to(np.eye(3), (7, 3, 3)), [1.0, 0, 0])
     assert many.shape == (7, 4, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+def test_angles_of_quarter_turns_stay_in_their_range(sequence, dtype):
+    quarters = torch.arange(-180.0, 181.0, 90.0, dtype=dtype)
+    R = r.active_from_angles(
+        torch.cartesian_prod(quarters, quarters, quarters), sequence
+    )
+    angles = r.angles_from_active(R, sequence)
+    assert bool(((angles > -180) & (angles <= 180)).all())
+    back = r.active_from_angles(angles, sequence)
+    torch.testing.assert_close(back, R, rtol=0, atol=20 * torch.finfo(dtype).eps)
+
+
+def test_transforms_of_two_dtypes_compose():
+    shift = r.active_transform(torch.eye(3, dtype=torch.float32), [1.0, 2.0, 3.0])
+    both = r.compose(np.eye(4), shift)
+    assert both.dtype == torch.float64
+    assert both[:3, 3].tolist() == [1.0, 2.0, 3.0]

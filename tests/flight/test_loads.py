@@ -13,6 +13,7 @@ from simstate.integrate import RK4
 INERTIA = np.array([[0.2, 0.01, -0.02], [0.01, 0.3, 0.0], [-0.02, 0.0, 0.4]])
 COM = np.array([-0.3, 0.05, 0.1])
 FORCE, MOMENT = np.array([1.0, -2.0, 3.0]), np.array([0.3, 0.2, -0.1])
+TWO = np.zeros((2, 3))
 ANGLES, VELOCITY = (10.0, -20.0, 30.0), np.array([15.0, 2.0, -1.0])
 
 
@@ -79,13 +80,16 @@ def test_axes_and_points_against_mujoco(axes, point, definition):
     assert np.allclose(acc, [*want[3:], *want[:3]], atol=1e-12)
 
 
-def test_held_loads_are_the_same_wrench():
+@pytest.mark.parametrize("definition", ["stevens", "ptera_5_1"])
+def test_held_loads_are_the_same_wrench(definition):
     """apply_loads writes what a load model would have added."""
     flight = make()
     for axes in ("earth", "body", "geometry", "wind", "stability"):
-        flight.apply_loads(FORCE, MOMENT, axes=axes, point=(0.4, -0.2, 0.3))
+        flight.apply_loads(
+            FORCE, MOMENT, axes=axes, point=(0.4, -0.2, 0.3), definition=definition
+        )
         held = flight.sim.data.xfrc_applied[0, 1].numpy()
-        to_earth = body_to_earth() @ axes_to_body(axes, "stevens")
+        to_earth = body_to_earth() @ axes_to_body(axes, definition)
         force = to_earth @ FORCE
         arm = body_to_earth() @ (np.array([0.4, -0.2, 0.3]) - COM)
         moment = to_earth @ MOMENT + np.cross(arm, force)
@@ -188,6 +192,7 @@ def test_a_load_that_turns_with_the_aircraft():
         (Load(force=np.zeros((5, 3))), ShapeError, "(2, 3)"),
         (Load(axes="erth"), UnknownNameError, "Did you mean 'earth'"),
         (Load(point="cg"), UnknownNameError, "com, origin"),
+        (Load(definition="classic"), UnknownNameError, "stevens"),
         (Load(body="tail"), UnknownNameError, "airframe"),
         (3.0, InvalidInputError, "returns a Load or several"),
     ],
@@ -206,6 +211,22 @@ def test_bad_loads_raise_and_leave_the_state(load, error, message):
     ("make_one", "error", "message"),
     [
         (lambda: FreeFlight(1.0), InvalidInputError, "mass and the inertia"),
+        (lambda: make(com=TWO), ShapeError, "com is that of one body"),
+        (lambda: make(position_E_Eo=TWO), ShapeError, "position_E_Eo"),
+        (lambda: make(velocity_E__E=TWO), ShapeError, "velocity_E__E"),
+        (lambda: make(angles_E_to_BP1_izyx=TWO), ShapeError, "got (2, 3)"),
+        (
+            lambda: make(angles_E_to_BP1_izyx=None, R_pas_E_to_BP1=[np.eye(3)] * 2),
+            ShapeError,
+            "must be shape (3, 3)",
+        ),
+        (
+            lambda: FreeFlight([1.0, 2.0], np.eye(3)),
+            ShapeError,
+            "mass is that of one body and must be a single number",
+        ),
+        (lambda: FreeFlight(1.0, [np.eye(3)] * 2), ShapeError, "(2, 3, 3)"),
+        (lambda: make(integrator=None), InvalidInputError, "such as RK4(), got None"),
         (lambda: FreeFlight(), InvalidInputError, "or a fleet"),
         (
             lambda: FreeFlight(1.0, np.eye(3), fleet={"a": 1}),

@@ -244,3 +244,10 @@ def test_on_warp():
         vars(one.get_state()).values(), vars(other.get_state()).values(), strict=True
     ):
         assert torch.allclose(a, b.double(), rtol=1e-4, atol=1e-4)
+
+
+def test_set_state_of_no_world_changes_nothing():
+    flight = make()
+    before = flight.sim.state.clone()
+    flight.set_state(velocity_E__E=(1.0, 2.0, 3.0), env_ids=[])
+    assert torch.equal(flight.sim.state, before)

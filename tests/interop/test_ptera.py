@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from simstate.errors import InvalidInputError, ModelError, UnknownNameError
+from simstate.errors import InvalidInputError, ModelError, ShapeError, UnknownNameError
 from simstate.interop.ptera import MuJoCoModel
 
 INERTIA = np.array([[0.2, 0.01, -0.02], [0.01, 0.3, 0.0], [-0.02, 0.0, 0.4]])
@@ -185,9 +185,23 @@ def test_a_name_that_xml_must_escape():
         ({"I_BP1_CgP1": np.triu(np.ones((3, 3)))}, InvalidInputError, "symmetric"),
         ({"vCg_E__E": [np.nan, 0, 0]}, InvalidInputError, "vCg_E__E must be finite"),
         ({"T_pas_BP1_CgP1_to_E_CgP1": 2 * np.eye(4)}, InvalidInputError, "orthonormal"),
+        ({"T_pas_BP1_CgP1_to_E_CgP1": [np.eye(4)] * 2}, ShapeError, "(2, 4, 4)"),
+        ({"vCg_E__E": np.zeros((2, 3))}, ShapeError, "vCg_E__E is that of one body"),
+        ({"I_BP1_CgP1": [np.eye(3)] * 2}, ShapeError, "I_BP1_CgP1"),
+        ({"mass": [1.0, 2.0]}, ShapeError, "mass is that of one body"),
+        ({"delta_time": "0.1"}, InvalidInputError, "delta_time must be real numbers"),
+        ({"name": ""}, InvalidInputError, "name is empty"),
     ],
 )
 def test_refused(change, error, message):
     with pytest.raises(error) as caught:
         make(**change)
     assert message in str(caught.value)
+
+
+def test_loads_of_a_wrong_shape_raise():
+    model = make()
+    with pytest.raises(
+        ShapeError, match=r"forces_E is that of one body .* got \(2, 3\)"
+    ):
+        model.apply_loads(np.zeros((2, 3)), np.zeros(3))

@@ -14,6 +14,7 @@ from torch import Tensor
 from simstate.conventions.values import (
     AngleUnit,
     as_tensor,
+    batch_of,
     check_rotation,
     choice,
     in_radians,
@@ -65,6 +66,7 @@ def velocity_from_wind_angles(
         raise InvalidInputError("speed must be ≥ 0: turn the angles instead.")
     attack = as_tensor(alpha, "alpha", like=length) * scale
     slip = as_tensor(beta, "beta", like=length) * scale
+    batch_of(speed=(length, 0), alpha=(attack, 0), beta=(slip, 0))
     rot_bw = _rot_bw(attack, slip, definition)
     return length[..., None] * rot_bw[..., :, 0]
 
@@ -92,6 +94,8 @@ def R_pas(
     if R_pas_E_to_B is not None:
         attitude = as_tensor(R_pas_E_to_B, "R_pas_E_to_B", 3, 3, like=velocity)
         check_rotation(attitude, "R_pas_E_to_B")
+    if velocity is not None and attitude is not None:
+        batch_of(velocity_b=(velocity, 1), R_pas_E_to_B=(attitude, 2))
     from_source = _to_body(source, velocity, attitude, definition)
     from_target = _to_body(target, velocity, attitude, definition)
     like = attitude if velocity is None else velocity
@@ -125,7 +129,8 @@ def _to_body(
 
 def _angles(velocity: Tensor, definition: Definition) -> tuple[Tensor, Tensor]:
     """α and β [rad] of a velocity along body axes; shapes (...)."""
-    u, v, w = velocity.unbind(-1)
+    # −0.0 + 0.0 is 0.0, of which atan2 makes an angle of zero, not of ±180°.
+    u, v, w = (velocity + 0.0).unbind(-1)
     if definition == "stevens":
         return torch.atan2(w, u), torch.atan2(v, torch.hypot(u, w))
     return torch.atan2(w, torch.hypot(u, v)), torch.atan2(v, u)

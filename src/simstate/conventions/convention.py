@@ -60,10 +60,14 @@ class Convention:
         choice("velocity point", self.velocity_point, get_args(Point))
         choice("axes of linear velocity", self.linear_axes, get_args(Along))
         choice("axes of angular velocity", self.angular_axes, get_args(Along))
-        if sorted(self.order) != sorted(BLOCKS):
+        given = self.order
+        is_list = isinstance(given, list | tuple)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not is_list or sorted(map(str, given)) != sorted(BLOCKS):
             raise InvalidInputError(
-                f"order must have each of {', '.join(BLOCKS)} once, got {self.order}."
+                f"order must have each of {', '.join(BLOCKS)} once, got {given!r}."
             )
+        # A list would make equal conventions unequal, and one that has no hash.
+        object.__setattr__(self, "order", tuple(given))
 
     @property
     def size(self) -> int:

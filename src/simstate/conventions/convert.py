@@ -6,8 +6,9 @@ from torch import Tensor
 
 from simstate.conventions import axes
 from simstate.conventions.convention import Along, Convention
+from simstate.conventions.points import check_inertia
 from simstate.conventions.state import RigidBodyState
-from simstate.conventions.values import as_tensor, in_radians
+from simstate.conventions.values import in_radians
 from simstate.errors import ConventionError, InvalidInputError
 from simstate.ids import Values
 from simstate.math import inertia as inertias
@@ -26,10 +27,14 @@ def convert(
     if they are not. World axes are those of the same world about the same point, body
     axes those of the same body about the same origin.
     """
+    if not isinstance(state, RigidBodyState):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            f"A RigidBodyState is converted, got {type(state).__name__}: make one of a "
+            "flat vector with RigidBodyState.from_vector(convention, vector)."
+        )
     wanted, stated = (source, None) if target is None else (target, source)
-    _check_convention(stated or wanted)
-    wanted = _check_convention(wanted)
-    if stated is not None and stated != state.convention:
+    wanted = check_convention(wanted)
+    if stated is not None and check_convention(stated) != state.convention:
         raise ConventionError(
             f"The states are written in {state.convention.name}, not in {stated.name}: "
             f"use convert(state, {wanted.name})."
@@ -37,7 +42,8 @@ def convert(
     return _Change(state, wanted).result()
 
 
-def _check_convention(given: Convention | None) -> Convention:
+def check_convention(given: Convention | None) -> Convention:
+    """The same, if it is a Convention; else raises."""
     if isinstance(given, Convention):
         return given
     raise InvalidInputError(
@@ -48,8 +54,9 @@ def _check_convention(given: Convention | None) -> Convention:
 
 def convert_inertia(inertia: Values, source: Convention, target: Convention) -> Tensor:
     """Inertia about the COM in the target's body axes [kg·m²]; (..., 3, 3)."""
-    matrix = as_tensor(inertia, "inertia", 3, 3)
-    rot = axes.rotation(target.body, source.body, "body").to(matrix)
+    matrix = check_inertia(inertia)
+    bodies = check_convention(target).body, check_convention(source).body
+    rot = axes.rotation(*bodies, "body").to(matrix)
     return inertias.turn(matrix, rot)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from simstate.conventions import axes
 from simstate.conventions.convention import Convention
-from simstate.conventions.convert import convert
+from simstate.conventions.convert import check_convention, convert
 from simstate.conventions.presets import MUJOCO, MUJOCO_QVEL
 from simstate.conventions.state import RigidBodyState
 from simstate.conventions.values import numbers
@@ -49,6 +49,7 @@ def write_state(
     model: Convention,
 ) -> None:
     """Write the root link's state from a convention; see `Entity.write_state_in`."""
+    check_convention(convention)
     rows = entity.sim.select_envs(env_ids)
     com = _com(entity)
     com = com[rows.index] if com.shape[0] > 1 else com

@@ -8,8 +8,9 @@ from torch import Tensor
 
 from simstate.conventions.convention import Convention
 from simstate.conventions.convert import convert
+from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.state import RigidBodyState
-from simstate.conventions.values import as_tensor
+from simstate.conventions.values import batch_of
 from simstate.ids import Values
 from simstate.math import quaternion
 from simstate.math.vector import apply, cross, dot
@@ -32,7 +33,8 @@ def kinetic_energy(
 def linear_momentum(state: RigidBodyState, mass: Values | float) -> Tensor:
     """m v of the centre of mass, the convention's world axes [kg·m/s]; (..., 3)."""
     own = convert(state, _in_body(state.convention))
-    masses = as_tensor(mass, "mass", like=own.position)
+    masses = check_mass(mass, like=own.position)
+    batch_of(mass=(masses, 0), state=(own.position, 1))
     return masses[..., None] * quaternion.rotate(own.quat_wb, own.linear_velocity)
 
 
@@ -54,9 +56,10 @@ def _own(
 ) -> tuple[RigidBodyState, Tensor, Tensor]:
     """The state of the centre of mass along body axes, the mass and the inertia."""
     own = convert(state, _in_body(state.convention))
-    like = own.position
-    masses = as_tensor(mass, "mass", like=like)
-    return own, masses, as_tensor(inertia, "inertia", 3, 3, like=like)
+    masses = check_mass(mass, like=own.position)
+    inertias = check_inertia(inertia).to(own.position)
+    batch_of(mass=(masses, 0), inertia=(inertias, 2), state=(own.position, 1))
+    return own, masses, inertias
 
 
 def _in_body(convention: Convention) -> Convention:

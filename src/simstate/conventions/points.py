@@ -9,12 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import as_tensor
+from simstate.conventions.values import as_tensor, batch_of
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.math import inertia as inertias
 from simstate.math import spatial
-from simstate.math.vector import cross
 
 
 def move_moment(moment: Values, force: Values, offset: Values) -> Tensor:
@@ -23,18 +22,19 @@ def move_moment(moment: Values, force: Values, offset: Values) -> Tensor:
     `force` is the load's whole force [N], which is the same about every point.
     """
     first = as_tensor(moment, "moment", 3)
-    return spatial.move_moment(
-        first,
-        as_tensor(force, "force", 3, like=first),
-        as_tensor(offset, "offset", 3, like=first),
-    )
+    whole = as_tensor(force, "force", 3, like=first)
+    shift = as_tensor(offset, "offset", 3, like=first)
+    batch_of(moment=(first, 1), force=(whole, 1), offset=(shift, 1))
+    return spatial.move_moment(first, whole, shift)
 
 
 def move_velocity(velocity: Values, angular_velocity: Values, offset: Values) -> Tensor:
     """The velocity [m/s] of another point of a body turning at [rad/s]; (..., 3)."""
     first = as_tensor(velocity, "velocity", 3)
     rates = as_tensor(angular_velocity, "angular_velocity", 3, like=first)
-    return first + cross(rates, as_tensor(offset, "offset", 3, like=first))
+    shift = as_tensor(offset, "offset", 3, like=first)
+    batch_of(velocity=(first, 1), angular_velocity=(rates, 1), offset=(shift, 1))
+    return spatial.rigid_rate(first, rates, shift)
 
 
 def move_inertia(
@@ -49,6 +49,7 @@ def move_inertia(
     masses = check_mass(mass, like=matrix)
     centre = as_tensor(com, "com", 3, like=matrix)
     shift = as_tensor(offset, "offset", 3, like=matrix)
+    batch_of(inertia=(matrix, 2), mass=(masses, 0), com=(centre, 1), offset=(shift, 1))
     about_com = inertias.about_com(matrix, masses, centre)
     if fault := inertias.physical_fault(about_com):
         raise InvalidInputError(

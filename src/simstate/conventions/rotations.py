@@ -13,6 +13,7 @@ from torch import Tensor
 from simstate.conventions.values import (
     AngleUnit,
     as_tensor,
+    batch_of,
     check_rotation,
     check_unit,
     choice,
@@ -37,7 +38,9 @@ def active_from_passive(R_pas: Values) -> Tensor:
 def rotate(R: Values, vector: Values) -> Tensor:
     """R @ vector: the vector turned (active) or in other axes (passive); (..., 3)."""
     rot = _rotation(R, "R")
-    return apply(rot, as_tensor(vector, "vector", 3, like=rot))
+    vec = as_tensor(vector, "vector", 3, like=rot)
+    batch_of(R=(rot, 2), vector=(vec, 1))
+    return apply(rot, vec)
 
 
 def active_from_angles(
@@ -72,7 +75,10 @@ def angles_from_active(
     """
     choice("Euler sequence", sequence, euler.SEQUENCES)
     quat = quaternion.from_matrix(_rotation(R_act, "R_act"))
-    return euler.from_quaternion(quat, sequence) / in_radians(unit)
+    scale = in_radians(unit)
+    given = euler.from_quaternion(quat, sequence) / scale
+    # In float32, −π and a little is −180° after the division.
+    return torch.where(given <= -torch.pi / scale, torch.pi / scale, given)
 
 
 def angles_from_passive(
@@ -100,20 +106,27 @@ def passive_transform(R_pas_A_to_B: Values, b_A_a: Values) -> Tensor:
     It takes a position in axes A from point a to that in axes B from point b.
     """
     rot = _rotation(R_pas_A_to_B, "R_pas_A_to_B")
-    return transform.passive(rot, as_tensor(b_A_a, "b_A_a", 3, like=rot))
+    point = as_tensor(b_A_a, "b_A_a", 3, like=rot)
+    batch_of(R_pas_A_to_B=(rot, 2), b_A_a=(point, 1))
+    return transform.passive(rot, point)
 
 
 def active_transform(R_act: Values, shift: Values) -> Tensor:
     """The transform that turns a position, then moves it by `shift`; (..., 4, 4)."""
     rot = _rotation(R_act, "R_act")
-    return transform.from_parts(rot, as_tensor(shift, "shift", 3, like=rot))
+    move = as_tensor(shift, "shift", 3, like=rot)
+    batch_of(R_act=(rot, 2), shift=(move, 1))
+    return transform.from_parts(rot, move)
 
 
 def compose(*transforms: Values) -> Tensor:
     """All the transforms, applied from the first to the last; shape (..., 4, 4)."""
     if not transforms:
         raise InvalidInputError("There is no transform to compose: give at least one.")
-    return transform.compose(*(_transform(one) for one in transforms))
+    first = _transform(transforms[0])
+    checked = [first, *(_transform(one, like=first) for one in transforms[1:])]
+    batch_of(**{f"transform {k}": (one, 2) for k, one in enumerate(checked)})
+    return transform.compose(*checked)
 
 
 def invert(rigid: Values) -> Tensor:
@@ -125,23 +138,24 @@ def apply_to_position(rigid: Values, position: Values) -> Tensor:
     """The position, turned and moved; shape (..., 3)."""
     checked = _transform(rigid)
     point = as_tensor(position, "position", 3, like=checked)
+    batch_of(transform=(checked, 2), position=(point, 1))
     return transform.apply_to_position(checked, point)
 
 
 def apply_to_vector(rigid: Values, vector: Values) -> Tensor:
     """The free vector (a velocity, a force), turned and not moved; shape (..., 3)."""
     checked = _transform(rigid)
-    return transform.apply_to_vector(
-        checked, as_tensor(vector, "vector", 3, like=checked)
-    )
+    vec = as_tensor(vector, "vector", 3, like=checked)
+    batch_of(transform=(checked, 2), vector=(vec, 1))
+    return transform.apply_to_vector(checked, vec)
 
 
 def _rotation(values: Values, name: str) -> Tensor:
     return check_rotation(as_tensor(values, name, 3, 3), name)
 
 
-def _transform(values: Values) -> Tensor:
-    tensor = as_tensor(values, "transform", 4, 4)
+def _transform(values: Values, like: Tensor | None = None) -> Tensor:
+    tensor = as_tensor(values, "transform", 4, 4, like=like)
     check_rotation(tensor[..., :3, :3], "The rotation of the transform")
     last = tensor.new_tensor([0.0, 0.0, 0.0, 1.0])
     if not torch.equal(tensor[..., 3, :], last.expand_as(tensor[..., 3, :])):

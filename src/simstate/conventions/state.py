@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from simstate.conventions.convention import Block, Convention
-from simstate.conventions.values import as_tensor, in_radians
+from simstate.conventions.values import as_tensor, batch_of, in_radians
 from simstate.errors import ConventionError, InvalidInputError, ShapeError
 from simstate.ids import Values
 from simstate.math import quaternion
-from simstate.math.vector import common_batch, norm
+from simstate.math.vector import norm
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -66,9 +66,7 @@ class RigidBodyState:
             for name, (values, tail) in given.items()
         }
         convention.attitude.check(parts["attitude"], "attitude")
-        batch = _batch(
-            {n: t.shape[: t.ndim - len(given[n][1])] for n, t in parts.items()}
-        )
+        batch = batch_of(**{n: (t, len(given[n][1])) for n, t in parts.items()})
         object.__setattr__(self, "convention", convention)
         object.__setattr__(self, "com", None)
         for name, tensor in parts.items():
@@ -116,7 +114,9 @@ class RigidBodyState:
         """The state as a flat vector in the convention's order; (..., size)."""
         blocks: dict[Block, Tensor] = {
             "position": self.position,
-            "attitude": self.attitude.reshape(*self.batch_shape, -1),
+            "attitude": self.attitude.reshape(
+                *self.batch_shape, self.convention.size - 9
+            ),
             "linear": self.linear_velocity,
             "angular": self.angular_velocity,
         }
@@ -194,6 +194,7 @@ class StateDifference:
 def difference(left: RigidBodyState, right: RigidBodyState) -> StateDifference:
     """How far two states of one convention are apart; signs of quaternions are one."""
     check_same(left, right)
+    batch_of(first=(left.position, 1), second=(right.position, 1))
     rates = left.angular_velocity_rad - right.angular_velocity_rad
     return StateDifference(
         norm(left.position - right.position)[..., 0],
@@ -212,6 +213,11 @@ def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
         check_same(first, state)
         if not state.batch_shape:
             raise ShapeError("A single state has no dimension to join along.")
+        if state.batch_shape[1:] != first.batch_shape[1:]:
+            raise ShapeError(
+                "States to join have one batch shape behind the first dimension, got "
+                f"{first.batch_shape} and {state.batch_shape}."
+            )
     columns = zip(*(state.parts for state in states), strict=True)
     position, attitude, linear, angular = (torch.cat(column) for column in columns)
     coms = [state.com for state in states]
@@ -228,13 +234,3 @@ def check_same(left: RigidBodyState, right: RigidBodyState) -> None:
             f"The states are written in two conventions, {one} and {other}. Join them "
             f"with convert(second, {other}, {one}), or convert(first, {one}, {other})."
         )
-
-
-def _batch(shapes: dict[str, torch.Size]) -> tuple[int, ...]:
-    try:
-        return common_batch(*shapes.values())
-    except RuntimeError as error:
-        said = ", ".join(f"{name} {tuple(shape)}" for name, shape in shapes.items())
-        raise ShapeError(
-            f"The parts of a state must have one batch shape, got {said}."
-        ) from error

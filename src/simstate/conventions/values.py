@@ -9,7 +9,7 @@ from torch import Tensor
 
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Values, as_array, int_list
-from simstate.math.vector import determinant, norm
+from simstate.math.vector import common_batch, determinant, norm
 
 AngleUnit: TypeAlias = Literal["rad", "deg"]
 
@@ -46,6 +46,35 @@ def as_tensor(
             f"{name} must be finite, got {float(tensor[tuple(where)])} at {where}."
         )
     return tensor
+
+
+def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
+    """The finite numbers as one float64 tensor of just this shape, without a batch."""
+    tensor = as_tensor(values, name, *shape)
+    if tuple(tensor.shape) != shape:
+        wanted = f"shape {shape}" if shape else "a single number"
+        raise ShapeError(
+            f"{name} is that of one body and must be {wanted}, got "
+            f"{tuple(tensor.shape)}."
+        )
+    return tensor.to(torch.float64)
+
+
+def batch_of(**parts: tuple[Tensor, int]) -> tuple[int, ...]:
+    """The shape in front of named tensors, each with so many dimensions of its own.
+
+    Raises if they do not broadcast.
+    """
+    shapes = {
+        n: tuple(part.shape[: part.ndim - own]) for n, (part, own) in parts.items()
+    }
+    try:
+        return common_batch(*shapes.values())
+    except RuntimeError as error:
+        said = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ShapeError(
+            f"The batch shapes must broadcast to one batch shape, got {said}."
+        ) from error
 
 
 def in_radians(unit: str) -> float:

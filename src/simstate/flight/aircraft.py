@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import mujoco
-import torch
 from torch import Tensor
 
 from simstate.conventions import PTERA, Convention, RigidBodyState
 from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.rotations import passive_from_angles
-from simstate.conventions.values import as_tensor, check_rotation
+from simstate.conventions.values import as_single, check_rotation
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.ids import Values
 
@@ -75,17 +74,13 @@ class AircraftCfg:
 
     def xml(self) -> str:
         """The aircraft's own model as MJCF."""
-        mass = float(check_mass(self.mass))
-        inertia = check_inertia(self.inertia)
-        if inertia.shape != (3, 3):
-            raise InvalidInputError(
-                f"inertia must be one matrix, (3, 3), got {tuple(inertia.shape)}."
-            )
+        mass = float(check_mass(as_single(self.mass, "mass")))
+        inertia = check_inertia(as_single(self.inertia, "inertia", 3, 3))
         for name in self.sections:
             if name not in SECTIONS:
                 raise unknown_name("section of an aircraft", name, SECTIONS)
         return aircraft_xml(
-            AIRFRAME, mass, inertia, as_tensor(self.com, "com", 3), self.parts,
+            AIRFRAME, mass, inertia, as_single(self.com, "com", 3), self.parts,
             self.sections,
         )  # fmt: skip
 
@@ -97,13 +92,16 @@ class AircraftCfg:
                 "angles_E_to_BP1_izyx. Give one."
             )
         if self.R_pas_E_to_BP1 is not None:
-            rot = as_tensor(self.R_pas_E_to_BP1, "R_pas_E_to_BP1", 3, 3)
+            rot = as_single(self.R_pas_E_to_BP1, "R_pas_E_to_BP1", 3, 3)
             check_rotation(rot, "R_pas_E_to_BP1")
         else:
-            angles = self.angles_E_to_BP1_izyx
-            rot = passive_from_angles(_ZERO if angles is None else angles, "izyx")
+            given = self.angles_E_to_BP1_izyx
+            angles = _ZERO if given is None else given
+            rot = passive_from_angles(
+                as_single(angles, "angles_E_to_BP1_izyx", 3), "izyx"
+            )
         position, velocity, rates, com = (
-            as_tensor(values, name, 3).to(torch.float64)
+            as_single(values, name, 3)
             for name, values in (
                 ("position_E_Eo", self.position_E_Eo),
                 ("velocity_E__E", self.velocity_E__E),

@@ -24,7 +24,7 @@ from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.simulation import Simulation
 
 if TYPE_CHECKING:
-    from simstate.conventions.air import FlightAxes
+    from simstate.conventions.air import Definition, FlightAxes
     from simstate.state import Snapshot
 
 STANDARD_GRAVITY = 9.80665
@@ -90,6 +90,11 @@ class FreeFlight:
             if integrator not in INTEGRATORS:
                 raise unknown_name("integrator of MuJoCo", integrator, INTEGRATORS)
             options["integrator"] = INTEGRATORS[integrator]
+        elif not isinstance(integrator, Integrator):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"integrator must be one of MuJoCo's ({', '.join(INTEGRATORS)}) or a "
+                f"scheme of simstate.integrate, such as RK4(), got {integrator!r}."
+            )
         entities = {name: _entity(cfg) for name, cfg in configs.items()}
         if ground:
             if "ground" in entities:
@@ -147,16 +152,21 @@ class FreeFlight:
         *,
         aircraft: str | None = None,
         body: str | None = None,
+        definition: Definition = "stevens",
     ) -> None:
         """Set the held load on a link: forces [N] at `point`, moments about it [N·m].
 
         Shapes (num_envs, 3), or (3,) for all worlds. The load is taken to Earth axes at
         the present attitude and stays so until it is overwritten or the world is reset;
-        one that turns with the aircraft is a load model: see `add_load`.
+        one that turns with the aircraft is a load model: see `add_load`. `definition`
+        settles how wind axes lie about the velocity, as in `Load`.
         """
         entity = self._entity(aircraft)
         link = entity.body_names[0] if body is None else body
-        load = Load(force=forces, moment=moments, axes=axes, point=point, body=link)
+        load = Load(
+            force=forces, moment=moments, axes=axes, point=point, body=link,
+            definition=definition,
+        )  # fmt: skip
         wrench = resolve(load, entity, self.get_state(aircraft))
         entity.write_external_wrench_to_sim(
             wrench.force_E[:, None], wrench.moment_E_com[:, None], [wrench.body_id]

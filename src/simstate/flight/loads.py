@@ -65,6 +65,7 @@ def resolve(load: Load, entity: Entity, state: FlightState) -> Wrench:
             "Load(force=…, moment=…, axes='body', point='com')."
         )
     choice("flight axes", load.axes, get_args(FlightAxes))
+    choice("definition of the wind angles", load.definition, get_args(Definition))
     if load.body not in entity.body_names:
         raise unknown_name("link of the aircraft", load.body, entity.body_names)
     body_id = entity.body_names.index(load.body)

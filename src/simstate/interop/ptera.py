@@ -25,8 +25,8 @@ from torch import Tensor
 
 from simstate.conventions import MUJOCO_QVEL, PTERA, RigidBodyState, convert
 from simstate.conventions.points import check_inertia, check_mass
-from simstate.conventions.values import as_tensor
-from simstate.errors import InvalidInputError, ModelError, ShapeError, unknown_name
+from simstate.conventions.values import as_single
+from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.flight.aircraft import EARTH, inertial_xml, numbers
 from simstate.flight.free_flight import INTEGRATORS
 from simstate.ids import Values
@@ -97,10 +97,15 @@ class MuJoCoModel:
         for place in extra_xml or {}:
             if place not in _INJECTED:
                 raise unknown_name("place in extra_xml", place, _INJECTED)
-        if not np.isfinite(delta_time) or not delta_time > 0:
+        step = float(as_single(delta_time, "delta_time"))
+        if not step > 0:
             raise InvalidInputError(f"delta_time must be > 0, got {delta_time!r}.")
+        if not name:
+            raise InvalidInputError(
+                "name is empty: the airplane's body is found by it."
+            )
         inertial = _inertial(mass, I_BP1_CgP1)
-        header = f'timestep="{float(delta_time)!r}" integrator="{integrator}"'
+        header = f'timestep="{step!r}" integrator="{integrator}"'
         xml = _xml(name, header, inertial, extra_xml or {})
         assets = dict(mujoco_assets or {})
         keyframe = _keyframe(_compile(xml, assets), name, start)
@@ -153,14 +158,13 @@ class MuJoCoModel:
         They act until the next call. Numbers that are not finite raise.
         """
         parts = [
-            as_tensor(values, name, 3).reshape(3)
+            as_single(values, name, 3)
             for name, values in (
                 ("forces_E", forces_E),
                 ("moments_E_CgP1", moments_E_CgP1),
             )
         ]
-        wrench = torch.cat([part.to(torch.float64) for part in parts])
-        self._sim.data.xfrc_applied[0, self._body_id] = wrench
+        self._sim.data.xfrc_applied[0, self._body_id] = torch.cat(parts)
 
     def step(self) -> None:
         """Advance by one time step under the present loads."""
@@ -202,16 +206,10 @@ def _start(
     position: Values, transform: Values, velocity: Values, rates: Values
 ) -> RigidBodyState:
     """The state at the start as qpos and qvel have it; each of one airplane."""
-    matrix = as_tensor(transform, "T_pas_BP1_CgP1_to_E_CgP1", 4, 4)
-    if matrix.ndim != 2:
-        raise ShapeError(
-            "T_pas_BP1_CgP1_to_E_CgP1 must be one transform, (4, 4), got "
-            f"{tuple(matrix.shape)}."
-        )
+    matrix = as_single(transform, "T_pas_BP1_CgP1_to_E_CgP1", 4, 4)
     zero = torch.zeros(3, dtype=torch.float64)
-    # One airplane: every part must be of shape (3,).
     position, velocity, rates = (
-        as_tensor(values, name, 3).to(torch.float64).reshape(3)
+        as_single(values, name, 3)
         for name, values in (
             ("position_E_Eo", position),
             ("vCg_E__E", velocity),
@@ -224,11 +222,9 @@ def _start(
 
 def _inertial(mass: float, inertia: Values) -> str:
     """The inertial element, with the Cg at the body's origin."""
-    matrix = check_inertia(inertia, "I_BP1_CgP1")
-    if matrix.shape != (3, 3):
-        raise ShapeError(f"I_BP1_CgP1 must be (3, 3), got {tuple(matrix.shape)}.")
+    matrix = check_inertia(as_single(inertia, "I_BP1_CgP1", 3, 3), "I_BP1_CgP1")
     zero = torch.zeros(3, dtype=torch.float64)
-    return inertial_xml(float(check_mass(mass)), matrix, zero)
+    return inertial_xml(float(check_mass(as_single(mass, "mass"))), matrix, zero)
 
 
 def _xml(name: str, header: str, inertial: str, extra: Mapping[str, str]) -> str:

@@ -103,7 +103,8 @@ def from_quaternion(quat: Tensor, sequence: str) -> Tensor:
 def wrap(angle: Tensor) -> Tensor:
     """The angle [rad] brought into (−π, π]."""
     turns = torch.ceil((angle - torch.pi) / (2.0 * torch.pi))
-    return angle - turns * (2.0 * torch.pi)
+    # The difference is rounded, at half a turn perhaps to just beyond it.
+    return (angle - turns * (2.0 * torch.pi)).clamp(max=torch.pi)
 
 
 def _about(axis: int, angle: Tensor) -> Tensor:

@@ -42,7 +42,8 @@ def physical_fault(inertia: Tensor) -> str:
     """
     if not bool(torch.isfinite(inertia).all()):
         return "it is not finite"
-    if bool((inertia - inertia.mT).abs().amax() > 1e-9 * inertia.abs().amax()):
+    skew = (inertia - inertia.mT).abs().amax(dim=(-1, -2))
+    if bool((skew > 1e-9 * inertia.abs().amax(dim=(-1, -2))).any()):
         return "it is not symmetric"
     moments = eigenvalues(0.5 * (inertia + inertia.mT))
     flat = moments.reshape(-1, 3)

@@ -8,6 +8,11 @@ from torch import Tensor
 from simstate.math.vector import cross
 
 
+def rigid_rate(linear: Tensor, angular: Tensor, offset: Tensor) -> Tensor:
+    """The linear rate at `offset` from the point of `linear`: v + ω × r; (..., 3)."""
+    return linear + cross(angular, offset)
+
+
 def velocity_from_cvel(pos: Tensor, subtree_com: Tensor, cvel: Tensor) -> Tensor:
     """Linear then angular velocity at `pos`, world axes [m/s, rad/s]; (..., 6).
 
@@ -20,7 +25,7 @@ def velocity_from_cvel(pos: Tensor, subtree_com: Tensor, cvel: Tensor) -> Tensor
     """
     cvel = cvel.contiguous()  # a cross product of strided vectors takes twice as long
     ang_vel, lin_vel = cvel[..., :3], cvel[..., 3:]
-    moved = lin_vel + cross(ang_vel, pos - subtree_com)
+    moved = rigid_rate(lin_vel, ang_vel, pos - subtree_com)
     return torch.cat([moved, ang_vel.expand_as(moved)], dim=-1)
 
 
@@ -36,7 +41,7 @@ def acceleration_from_cacc(
     ang_acc, lin_acc = cacc[..., :3], cacc[..., 3:]
     vel = velocity_from_cvel(pos, subtree_com, cvel)
     lin_vel, ang_vel = vel[..., :3], vel[..., 3:]
-    moved = lin_acc + cross(ang_acc, pos - subtree_com)
+    moved = rigid_rate(lin_acc, ang_acc, pos - subtree_com)
     moved = moved + cross(ang_vel, lin_vel)
     return torch.cat([moved, ang_acc.expand_as(moved)], dim=-1)
 
@@ -47,7 +52,7 @@ def move_velocity(vel: Tensor, offset: Tensor) -> Tensor:
     All in the same axes; `offset` leads from the old point to the new one [m].
     """
     lin_vel, ang_vel = vel[..., :3], vel[..., 3:]
-    moved = lin_vel + cross(ang_vel, offset)
+    moved = rigid_rate(lin_vel, ang_vel, offset)
     return torch.cat([moved, ang_vel.expand_as(moved)], dim=-1)
 
 

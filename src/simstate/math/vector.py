@@ -12,6 +12,8 @@ from torch import Tensor
 
 def cross(left: Tensor, right: Tensor) -> Tensor:
     """The cross product left × right; shape (..., 3)."""
+    if left.ndim != right.ndim:  # which torch's own does not broadcast
+        left, right = torch.broadcast_tensors(left, right)
     return torch.linalg.cross(left, right)
 
 
