@@ -423,3 +423,27 @@ def test_episode_lengths_can_be_set_as_a_trainer_does(make_env):
     for wrong in (torch.zeros(2, dtype=torch.int64), torch.zeros(3)):
         with pytest.raises(ShapeError, match="episode_length_buf"):
             env.episode_length_buf = wrong
+
+
+def test_a_step_resets_worlds_on_demand(make_env, given):
+    env, plain = make_env(auto_reset=False), make_env(auto_reset=False)
+    first, second = given(env, 2)
+    env.step(first)
+    plain.step(first)
+    seen, reward, *_, extras = env.step(second, reset_ids=[1, 2])
+    expected, plain_reward, *_ = plain.step(second)
+    for k in (0, 3):
+        assert torch.equal(seen["policy"][k], expected["policy"][k])
+        assert reward[k] == plain_reward[k]
+    assert reward[1:3].tolist() == [0.0, 0.0]
+    assert env.episode_length_buf.tolist() == [2, 0, 0, 2]
+    assert env.sim.time[1:3].tolist() == [0.0, 0.0]
+    assert extras["log"]["Episode_Reward/alive"] == pytest.approx(env.step_dt / 2.0)
+
+
+def test_an_environment_that_resets_itself_takes_no_reset_ids(make_env):
+    env = make_env()
+    state = env.sim.state.clone()
+    with pytest.raises(InvalidInputError, match="auto_reset=False"):
+        env.step(torch.zeros(4, 2), reset_ids=[0])
+    assert torch.equal(env.sim.state, state)
