@@ -70,7 +70,7 @@ class Env:
         auto_reset: bool = True,
         integrator: Integrator | None = None,
     ) -> None:
-        check_seed(seed)
+        seed = check_seed(seed)
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
@@ -81,7 +81,7 @@ class Env:
             device,
             integrator,
             on_divergence="mask",
-            seed=seed,
+            seed=seed % 2**63,
         )
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
@@ -188,7 +188,8 @@ class Env:
 
         Args:
             seed: starts the random numbers of these worlds anew, and runs their
-                "startup" events again: what follows depends on the seed alone.
+                "startup" events again: what follows depends on the seed alone, and on
+                what curricula have changed.
             env_ids: the worlds.
             init_states: unified states, one for each of these worlds or one for all, as
                 in `sim.set_states`; they go on top of what the events have done.
@@ -197,7 +198,7 @@ class Env:
         """
         rows = self.sim.select_envs(env_ids)
         if seed is not None:
-            check_seed(seed)
+            seed = check_seed(seed)
         if not rows.count:
             return self.observations, {"log": {}}
         ids = rows.tensor(self.device)
@@ -207,6 +208,8 @@ class Env:
             log = self._end(ids)
             if seed is not None:
                 self.rng.seed(seed, ids)
+                if self.sim.integration is not None:
+                    self.sim.integration.seed_noise(seed, rows)
                 self.events.startup(self, ids)
             self._begin(ids, init_states)
         return self.observations, {"log": log}
