@@ -126,6 +126,12 @@ class JointAction(Action):
             target = target + zero
         return target if self.cfg.clip is None else target.clamp(*self.cfg.clip)
 
+    def action_for(self, target: Tensor) -> Tensor:
+        """The action that asks for such targets, clip aside; shape (num_envs, dim)."""
+        target = target - self.offset
+        zero = self._zero()
+        return (target if zero is None else target - zero) / self.scale
+
     def apply(self, action: Tensor) -> None:
         """Write the targets that an action asks for."""
         target = self.targets(action)
