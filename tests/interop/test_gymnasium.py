@@ -304,3 +304,13 @@ def test_bad_actions_change_nothing(bad):
     with pytest.raises(SimStateError, match="action must"):
         envs.step(bad)
     assert torch.equal(envs.env.sim.state, before)
+
+
+def test_a_bad_seed_among_several_changes_nothing():
+    envs = make("SameStep")
+    envs.reset(seed=1)
+    envs.step(IDLE)
+    before = envs.env.sim.state.clone()
+    with pytest.raises(SimStateError, match="seed must be a whole number"):
+        envs.reset(seed=[1, 2, 3, -4])
+    assert torch.equal(envs.env.sim.state, before)

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg, tasks
+from simstate.env.random import check_seed
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.sensors.view import VIEW, with_view
 
@@ -205,6 +206,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             raise InvalidInputError(
                 f"seed must be one number or {self.num_envs} of them, got {len(seeds)}."
             )
+        for seed in seeds:  # all of them, before a world is reset
+            if seed is not None:
+                check_seed(seed)
         super().reset(seed=seeds[0])
         for world in (int(k) for k in np.flatnonzero(mask)):
             self.env.reset(seed=seeds[world], env_ids=[world])
