@@ -173,8 +173,10 @@ class Simulation:
             if part.numel():
                 self.fresh.write(name, rows, None, part)
 
-    def step(self, n: int = 1) -> None:
-        """Advance every world by n time steps; positions and velocities are fresh.
+    def step(self, n: int = 1, env_ids: Ids = None) -> None:
+        """Advance worlds by n time steps, None: all; the others are not touched.
+
+        Positions and velocities are fresh then.
 
         Accelerations and forces are then those of the last dynamics evaluation, at
         the state before the last of the n steps; with an `integrator` they are of the
@@ -182,15 +184,15 @@ class Simulation:
         """
         n = _positive("n", n)
         integration = self.integration
-        alive = self._alive()
+        moving = self._moving(self.select_envs(env_ids))
         self.divergence = None
         if integration is None:
-            bad = self.engine.step(n, alive)
-            self.fresh.stepped(alive)
+            bad = self.engine.step(n, moving)
+            self.fresh.stepped(moving)
         else:
-            bad = integration.step(n, alive)
-        if bad is not None and alive is not None:
-            bad &= ~self.diverged
+            bad = integration.step(n, moving)
+        if bad is not None and moving is not None:
+            bad &= torch.zeros_like(bad).index_fill(0, moving, True)
         if bad is not None and bool(bad.any()):
             self._handle_divergence(bad, n)
 
@@ -372,11 +374,12 @@ class Simulation:
             entity.write_defaults_to_sim()
         self._default_row = self.state[:1].clone()
 
-    def _alive(self) -> Tensor | None:
-        """The ids of the worlds that have not diverged; None if that is all of them."""
-        if not self._some_diverged:
+    def _moving(self, rows: Selection) -> Tensor | None:
+        """The ids of those worlds that have not diverged; None if that is all."""
+        if rows.is_all and not self._some_diverged:
             return None
-        return (~self.diverged).nonzero().flatten()
+        ids = rows.tensor(self.device)
+        return ids[~self.diverged[ids]]
 
     def _handle_divergence(self, bad: Tensor, n: int) -> None:
         """Give bad worlds their state back, then raise or mark them."""

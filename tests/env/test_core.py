@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from simstate import NativeCfg
+from simstate import NativeCfg, Simulation
 from simstate.env import (
     Env,
     EventTermCfg,
@@ -26,6 +26,7 @@ from simstate.env import (
 from simstate.env.cfg import CurriculumTermCfg
 from simstate.env.curricula import reward_weight
 from simstate.errors import InvalidInputError, ShapeError, SimStateError
+from simstate.integrate import RK4, EulerHeun
 
 
 def run(env: Env, given: Tensor) -> list[Tensor]:
@@ -423,3 +424,76 @@ def test_episode_lengths_can_be_set_as_a_trainer_does(make_env):
     for wrong in (torch.zeros(2, dtype=torch.int64), torch.zeros(3)):
         with pytest.raises(ShapeError, match="episode_length_buf"):
             env.episode_length_buf = wrong
+
+
+def test_a_step_resets_worlds_on_demand(make_env, given):
+    env, plain = make_env(auto_reset=False), make_env(auto_reset=False)
+    first, second = given(env, 2)
+    env.step(first)
+    plain.step(first)
+    seen, reward, *_, extras = env.step(second, reset_ids=[1, 2])
+    expected, plain_reward, *_ = plain.step(second)
+    for k in (0, 3):
+        assert torch.equal(seen["policy"][k], expected["policy"][k])
+        assert reward[k] == plain_reward[k]
+    assert reward[1:3].tolist() == [0.0, 0.0]
+    assert env.episode_length_buf.tolist() == [2, 0, 0, 2]
+    assert env.sim.time[1:3].tolist() == [0.0, 0.0]
+    assert extras["log"]["Episode_Reward/alive"] == pytest.approx(env.step_dt / 2.0)
+
+
+def test_an_environment_that_resets_itself_takes_no_reset_ids(make_env):
+    env = make_env()
+    state = env.sim.state.clone()
+    with pytest.raises(InvalidInputError, match="auto_reset=False"):
+        env.step(torch.zeros(4, 2), reset_ids=[0])
+    assert torch.equal(env.sim.state, state)
+
+
+def test_an_integrator_steps_the_worlds(make_cfg, given):
+    env = Env(make_cfg(), 4, seed=2, integrator=RK4())
+    sim = Simulation(make_cfg().scene, 4, integrator=RK4())
+    sim.write_state(env.sim.state)
+    (action,) = given(env, 1)
+    env.step(action)
+    sim.data.ctrl[:] = env.sim.data.ctrl
+    sim.step(4)
+    assert torch.equal(env.sim.state, sim.state)
+    plain = Env(make_cfg(), 4, seed=2)
+    plain.step(action)
+    assert not torch.equal(plain.sim.state, env.sim.state)
+
+
+class Gusts:
+    """Noise on the velocity of the trunk along x."""
+
+    num_sources = 1
+
+    def diffusion(self, t, sim):
+        push = torch.zeros(sim.num_envs, 1, sim.model.nv, dtype=torch.float64)
+        push[..., 0] = 0.3
+        return {"qvel": push}
+
+
+@pytest.mark.parametrize("seed", [7, 2**64 + 1])
+def test_a_seed_fixes_the_noise_of_a_stochastic_integrator(make_cfg, given, seed):
+    def moved(env: Env) -> Tensor:
+        for action in given(env, 3):
+            env.step(action)
+        return env.sim.state.clone()
+
+    def made(seed: int) -> Env:
+        env = Env(make_cfg(), 2, seed=seed, integrator=EulerHeun())
+        env.sim.add_noise(Gusts())
+        return env
+
+    env = made(seed)
+    first = moved(env)
+    env.reset()
+    assert not torch.equal(moved(env), first)
+    env.reset(seed=seed)
+    assert torch.equal(moved(env), first)
+    other = made(3)
+    assert not torch.equal(moved(other), first)
+    other.reset(seed=seed, env_ids=[1])
+    assert torch.equal(moved(other)[1], first[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 
@@ -21,6 +22,8 @@ from simstate.env import (
     tasks,
     terminations,
 )
+from simstate.env.actions import BodyWrenchActionCfg
+from simstate.env.commands import VelocityCommandCfg
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
 
 
@@ -228,3 +231,74 @@ def test_a_configuration_is_not_changed_by_its_environment(make_cfg, given):
     env.step(given(env, 1)[0])
     env.rewards.set_weight("alive", 9.0)
     assert dataclasses.asdict(cfg) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"delay": 1.5}, "delay 1.5: it must be a whole number"),
+        ({"delay": (0, 1, 2)}, r"delay \(0, 1, 2\)"),
+        ({"history": 2.0}, "history 2.0: it must be a whole number"),
+        ({"scale": [1.0, 2.0]}, r"scale \[1.0, 2.0\]: it must be a number, or a tuple"),
+        ({"scale": "twice"}, "scale 'twice'"),
+        ({"scale": float("nan")}, "scale nan"),
+    ],
+)
+def test_bad_options_of_an_observation_are_told(make_env, options, told):
+    term = ObservationTermCfg(observations.joint_pos_rel, **options)
+    with pytest.raises(InvalidInputError, match=f"'policy/mine' has {told}"):
+        make_env(observations=group(term))
+
+
+def test_an_observation_whose_width_changes_is_named(make_env, given):
+    def growing(env):
+        return torch.zeros(4, 1 + int(env.common_step_counter > 1))
+
+    env = make_env(observations=group(ObservationTermCfg(growing)))
+    action = given(env, 1)[0]
+    env.step(action)
+    with pytest.raises(ShapeError, match="'policy/mine' returned 2 columns, and 1"):
+        env.step(action)
+
+
+@pytest.mark.parametrize("value", [None, [], "rewards"])
+@pytest.mark.parametrize("part", ["rewards", "events", "observations", "commands"])
+def test_a_part_that_is_no_dictionary_is_named(make_env, part, value):
+    with pytest.raises(InvalidInputError, match=rf"EnvCfg.{part} must be a dictionary"):
+        make_env(**{part: value})
+
+
+def test_numbers_that_are_none_are_told(make_env):
+    with pytest.raises(InvalidInputError, match=r"episode_length_s.*got '10'"):
+        make_env(episode_length_s="10")
+    heavy = RewardTermCfg(rewards.is_alive, weight="heavy")
+    with pytest.raises(InvalidInputError, match="'mine' must be a finite number"):
+        make_env(rewards={"mine": heavy})
+
+
+def test_numbers_of_numpy_are_numbers(make_env):
+    alive = RewardTermCfg(rewards.is_alive, weight=np.float32(2.0))
+    env = make_env(rewards={"mine": alive}, episode_length_s=np.float32(1.0))
+    assert env.rewards.weight("mine") == 2.0
+
+
+def test_a_name_that_finds_several_elements_is_told(make_env):
+    wrench = BodyWrenchActionCfg(body_name="t.*", force_scale=(1.0, 0.0, 0.0))
+    with pytest.raises(InvalidInputError, match=r"'mine' is for one body.*trunk, th"):
+        make_env(actions={"mine": wrench})
+
+
+@pytest.mark.parametrize("span", [(1.0, 0.0), (0.0, float("nan")), 1.0, (0.0,)])
+@pytest.mark.parametrize("field", ["lin_vel_x", "heading", "resampling_time_s"])
+def test_a_bad_range_of_a_command_is_told(make_env, field, span):
+    ranges = {"lin_vel_x": (0.0, 1.0), "resampling_time_s": (1.0, 2.0)} | {field: span}
+    with pytest.raises(InvalidInputError, match=rf"command term 'mine' has {field}"):
+        make_env(commands={"mine": VelocityCommandCfg(**ranges)})
+
+
+def test_a_negative_friction_is_refused(make_env):
+    foot = SceneEntityCfg("robot", geom_names="foot")
+    params = {"friction_range": (-1.0, 0.5), "asset_cfg": foot}
+    slippery = EventTermCfg(events.randomize_friction, params=params, mode="startup")
+    with pytest.raises(InvalidInputError, match="friction_range must be"):
+        make_env(events={"mine": slippery})

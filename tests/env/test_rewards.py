@@ -294,5 +294,5 @@ def test_velocities_grow_once_those_asked_for_are_tracked(make_env, given):
 
 
 def test_a_weight_that_is_not_finite_is_refused(make_env):
-    with pytest.raises(InvalidInputError, match="reward term 'a' must be finite"):
+    with pytest.raises(InvalidInputError, match="'a' must be a finite number"):
         make_env(rewards={"a": RewardTermCfg(rewards.is_alive, weight=float("nan"))})

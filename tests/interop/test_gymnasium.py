@@ -189,6 +189,32 @@ def test_next_step_leaves_worlds_that_go_on_alone():
     assert resets == 3
 
 
+@pytest.mark.parametrize("ignored", [np.nan, 1e30])
+def test_next_step_takes_no_step_that_nobody_sees(ignored):
+    envs, plain = make("NextStep"), make("SameStep")
+    for each in (envs, plain):
+        each.reset(seed=2)
+        stagger(each.env)
+    ended = np.zeros(4, dtype=bool)
+    logs, expected = [], []
+    for _ in range(4):
+        state = envs.env.sim.state.clone()
+        actions = np.where(ended[:, None], ignored, IDLE)
+        _, _, terminated, truncated, _ = envs.step(actions)
+        plain.step(IDLE)
+        if ended.any():
+            logs.append(envs.log)
+            assert envs.env.sim.time[ended].tolist() == [0.0]
+            assert not torch.equal(envs.env.sim.state[ended], state[ended])
+        ended = terminated | truncated
+        if ended.any():
+            expected.append(plain.log)
+    # Episodes are logged as they were when they ended.
+    assert len(logs) == 2
+    assert logs == expected[:2]
+    assert envs.env.divergence.count == 0
+
+
 def test_disabled_waits_for_a_reset_of_the_ended_worlds():
     envs = make("Disabled")
     envs.reset(seed=2)
@@ -277,4 +303,14 @@ def test_bad_actions_change_nothing(bad):
     before = envs.env.sim.state.clone()
     with pytest.raises(SimStateError, match="action must"):
         envs.step(bad)
+    assert torch.equal(envs.env.sim.state, before)
+
+
+def test_a_bad_seed_among_several_changes_nothing():
+    envs = make("SameStep")
+    envs.reset(seed=1)
+    envs.step(IDLE)
+    before = envs.env.sim.state.clone()
+    with pytest.raises(SimStateError, match="seed must be a whole number"):
+        envs.reset(seed=[1, 2, 3, -4])
     assert torch.equal(envs.env.sim.state, before)

@@ -11,7 +11,8 @@ from simstate import (
     SimStateError,
     Simulation,
 )
-from simstate.interop.metasim import MetaSimEnv
+from simstate.env import Env, tasks
+from simstate.interop.metasim import MetaSimEnv, MetaSimTaskEnv
 
 
 @pytest.fixture
@@ -94,3 +95,65 @@ def test_wrong_reward_shape_is_named(sim):
     env.reset()
     with pytest.raises(ShapeError, match="reward"):
         env.step([{}] * 3)
+
+
+@pytest.fixture
+def reach():
+    cfg = tasks.make_cfg("Arm-Reach")
+    cfg.episode_length_s = 0.4
+    return Env(cfg, num_envs=3, auto_reset=False)
+
+
+def test_a_task_moves_to_the_targets_that_are_named(reach):
+    env = MetaSimTaskEnv(reach)
+    env.reset()
+    aims = [-0.3, 0.0, 0.3]
+    env.step([{"robot": {"dof_pos_target": {"joint1": aim}}} for aim in aims])
+    states, *_ = env.step([{"robot": {"dof_pos_target": {"joint4": -1.1}}}] * 3)
+    for state, aim in zip(states, aims, strict=True):
+        targets = state["robots"]["robot"]["dof_pos_target"]
+        assert targets["joint1"] == pytest.approx(aim, abs=1e-6)
+        assert targets["joint4"] == pytest.approx(-1.1, abs=1e-6)
+
+
+def test_a_task_has_its_own_rewards_and_time_limit(reach):
+    plain = Env(reach.cfg, num_envs=3, auto_reset=False)
+    env = MetaSimTaskEnv(reach, success=lambda sim: sim.time > 0.39)
+    _, extra = env.reset()
+    seen, _ = plain.reset()
+    assert torch.equal(extra["observations"]["policy"], seen["policy"])
+    for _ in range(reach.max_episode_length):
+        states, rewards, success, time_out, extra = env.step([{}] * 3)
+        seen, reward, *_ = plain.step(torch.zeros(3, plain.action_dim))
+        assert rewards == reward.tolist()
+        assert torch.equal(extra["observations"]["policy"], seen["policy"])
+    assert success == time_out == [True] * 3
+    start = [{"robots": {"robot": {"dof_pos": {"joint1": 0.7}}}}]
+    states, extra = env.reset(start, env_ids=[1])
+    assert states[1]["robots"]["robot"]["dof_pos"]["joint1"] == pytest.approx(0.7)
+    assert reach.episode_length_buf.tolist() == [10, 0, 10]
+    assert extra["log"]["Episode_Termination/time_out"] == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "told"),
+    [
+        ({"robot": {"dof_pos_target": {"joint9": 0.0}}}, "joint9"),
+        ({"robot": {"dof_vel_target": {"joint1": 0.0}}}, "robot.dof_vel_target"),
+        ({"rob": {"dof_pos_target": {"joint1": 0.0}}}, "rob.dof_pos_target"),
+        ({"robot": {"dof_pos_target": {"joint1": float("nan")}}}, "finite"),
+    ],
+)
+def test_bad_targets_of_a_task_change_nothing(reach, action, told):
+    env = MetaSimTaskEnv(reach)
+    before = reach.sim.state.clone()
+    with pytest.raises(SimStateError, match=told):
+        env.step([{}, action, {}])
+    with pytest.raises(ShapeError, match="one for each world"):
+        env.step([action])
+    assert torch.equal(reach.sim.state, before)
+
+
+def test_a_task_that_resets_itself_is_refused(reach):
+    with pytest.raises(SimStateError, match="auto_reset=False"):
+        MetaSimTaskEnv(Env(reach.cfg, num_envs=1))

@@ -54,6 +54,17 @@ def test_an_end_by_time_keeps_the_last_observation():
         assert not np.array_equal(seen[world], last[world])
 
 
+def test_a_time_limit_that_belongs_to_the_task_is_an_end():
+    cfg = short_task()
+    cfg.is_finite_horizon = True
+    envs = StableBaselines3VecEnv(cfg, 2)
+    envs.reset()
+    for _ in range(5):
+        _, _, dones, infos = envs.step(np.zeros((2, 1), dtype=np.float32))
+    assert dones.all()
+    assert [info["TimeLimit.truncated"] for info in infos] == [False, False]
+
+
 def test_a_fall_is_no_time_limit():
     envs = StableBaselines3VecEnv("Cartpole-Balance", 2)
     envs.seed(0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import mujoco
 import numpy as np
 import onnxruntime
 import pytest
@@ -77,6 +78,30 @@ def test_scales_in_the_metadata_are_what_an_action_does(env):
     assert env.scene["robot"].data.joint_pos_target[0].numpy() == pytest.approx(
         expected
     )
+
+
+def test_a_wrench_in_the_metadata_is_what_an_action_does():
+    env = Env(tasks.make_cfg("Glider-Heading"))
+    (told,) = describe_actions(env).values()
+    robot = env.scene["robot"]
+    assert told["body_name"] in robot.body_names
+    action = torch.linspace(-3.0, 3.0, env.action_dim)[None]
+    body = mujoco.mj_name2id(
+        env.sim.model, mujoco.mjtObj.mjOBJ_BODY.value, f"robot/{told['body_name']}"
+    )
+    rotation = env.sim.data.xmat[0, body].reshape(3, 3).clone()
+    env.step(action)
+    limited = action[0].clamp(-told["limit"], told["limit"]).double()
+    torque = rotation @ (torch.tensor(told["scale"]).double() * limited)
+    assert told["names"] == ["torque_x", "torque_y", "torque_z"]
+    torch.testing.assert_close(env.sim.data.xfrc_applied[0, body, 3:], torque)
+
+
+def test_the_range_of_targets_is_in_the_metadata():
+    cfg = tasks.make_cfg("Arm-Reach")
+    (name,) = cfg.actions
+    cfg.actions[name].clip = (-0.5, 0.5)
+    assert describe_actions(Env(cfg))[name]["clip"] == (-0.5, 0.5)
 
 
 def test_a_policy_of_another_task_does_not_fit(content):

@@ -59,10 +59,10 @@ class Play:
             from simstate.train.checkpoint import find_checkpoint, read_checkpoint
             from simstate.train.evaluate import evaluate
             from simstate.train.policy import Policy
-            from simstate.train.video import check_video_path
+            from simstate.train.video import check_video
         cfg = self._cfg()
         if self.output is not None:
-            check_video_path(self.output)
+            check_video(self.output, self.fps)
         content = read_checkpoint(find_checkpoint(self.checkpoint))
         if content["run"]["task"] != self.task:
             raise InvalidInputError(

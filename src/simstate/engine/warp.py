@@ -98,8 +98,9 @@ class WarpEngine(Engine):
         return wp.to_torch(array, requires_grad=False).view(shape)
 
     def _advance(self, n: int, env_ids: Tensor | None) -> None:
-        """Advance by n steps; worlds not in `env_ids` get their state back."""
+        """Advance by n steps; worlds not in `env_ids` get what they had back."""
         others = self._others(env_ids)
+        kept = {} if others is None else self._keep_accelerations(others)
         for _ in range(n):
             self._run("step", self._compute_step)
         if others is not None:
@@ -107,6 +108,7 @@ class WarpEngine(Engine):
                 alias = self._alias(name)
                 values = self.before[:, self.columns[name]].view(alias.shape)
                 alias[others] = values[others]
+            self._put_back(kept, others)
         self._refresh()
         self.tell_warnings()
 

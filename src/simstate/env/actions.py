@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.entity import Entity
-from simstate.env.entity_cfg import Patterns, SceneEntityCfg
+from simstate.env.entity_cfg import Patterns, SceneEntityCfg, the_one
 from simstate.errors import InvalidInputError, SimStateError, listed
 from simstate.math import quaternion
 from simstate.scene.index import TargetInputs
@@ -126,6 +126,12 @@ class JointAction(Action):
             target = target + zero
         return target if self.cfg.clip is None else target.clamp(*self.cfg.clip)
 
+    def action_for(self, target: Tensor) -> Tensor:
+        """The action that asks for such targets, clip aside; shape (num_envs, dim)."""
+        target = target - self.offset
+        zero = self._zero()
+        return (target if zero is None else target - zero) / self.scale
+
     def apply(self, action: Tensor) -> None:
         """Write the targets that an action asks for."""
         target = self.targets(action)
@@ -173,7 +179,8 @@ class BodyWrenchAction(Action):
     def __init__(self, name: str, cfg: BodyWrenchActionCfg, env: Env) -> None:
         self.cfg = cfg
         self.entity = env.scene[cfg.asset_name]
-        (self.body,), _ = self.entity.find_bodies([cfg.body_name])
+        found = self.entity.find_bodies([cfg.body_name])
+        self.body = the_one(f"action term {name!r}", "body", found)
         scales = (*cfg.force_scale, *cfg.torque_scale)
         self.columns = [k for k, scale in enumerate(scales) if scale != 0.0]
         if not self.columns:

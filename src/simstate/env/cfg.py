@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
@@ -143,21 +145,18 @@ def check_cfg(cfg: object) -> None:
             "simstate.env.tasks.make_cfg(name) makes that of a shipped task."
         )
     for part, kind in _KINDS.items():
-        for name, value in getattr(cfg, part).items():
-            _check_kind(f"{part}[{name!r}]", value, kind)
-    for group_name, group in cfg.observations.items():
-        for name, value in group.terms.items():
-            where = f"observations[{group_name!r}].terms[{name!r}]"
-            _check_kind(where, value, ObservationTermCfg)
-    if not _is_whole(cfg.decimation, least=1):
+        _check_kinds(part, getattr(cfg, part), kind)
+    for name, group in cfg.observations.items():
+        _check_kinds(f"observations[{name!r}].terms", group.terms, ObservationTermCfg)
+    if not is_whole(cfg.decimation, least=1):
         raise InvalidInputError(
             f"decimation must be a whole number ≥ 1, got {cfg.decimation!r}."
         )
-    if not 0.0 < cfg.episode_length_s < float("inf"):
+    if not is_number(cfg.episode_length_s) or not cfg.episode_length_s > 0.0:
         raise InvalidInputError(
-            f"episode_length_s must be > 0 and finite, got {cfg.episode_length_s}."
+            f"episode_length_s must be > 0 and finite, got {cfg.episode_length_s!r}."
         )
-    if not _is_whole(cfg.max_divergence_dumps, least=0):
+    if not is_whole(cfg.max_divergence_dumps, least=0):
         raise InvalidInputError(
             "max_divergence_dumps must be a whole number ≥ 0, got "
             f"{cfg.max_divergence_dumps!r}."
@@ -167,14 +166,28 @@ def check_cfg(cfg: object) -> None:
             raise InvalidInputError(f"{part} is empty: an Env needs at least one.")
 
 
-def _check_kind(where: str, value: object, kind: type) -> None:
-    if not isinstance(value, kind):
+def _check_kinds(where: str, values: object, kind: type) -> None:
+    """Raise unless it is a dictionary of such values."""
+    if not isinstance(values, Mapping):
         raise InvalidInputError(
-            f"EnvCfg.{where} must be a {kind.__name__}, got {type(value).__name__}."
+            f"EnvCfg.{where} must be a dictionary of {kind.__name__} by name, got "
+            f"{type(values).__name__}."
         )
+    for name, value in cast("Mapping[object, object]", values).items():
+        if not isinstance(value, kind):
+            raise InvalidInputError(
+                f"EnvCfg.{where}[{name!r}] must be a {kind.__name__}, got "
+                f"{type(value).__name__}."
+            )
 
 
-def _is_whole(value: object, least: int) -> bool:
+def is_whole(value: object, least: int) -> bool:
+    """Whether it is an int, no bool, of at least so much."""
     if not isinstance(value, int) or isinstance(value, bool):
         return False
     return value >= least
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number."""
+    return isinstance(value, Real) and math.isfinite(value)

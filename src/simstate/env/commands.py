@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import torch
 from torch import Tensor
 
+from simstate.env.entity_cfg import the_one
 from simstate.errors import InvalidInputError
 from simstate.ids import Index
 from simstate.math import quaternion
@@ -27,6 +28,8 @@ class CommandCfg(ABC):
 
     asset_name: str = "robot"
     """The entity that it is for."""
+    ranges: ClassVar[tuple[str, ...]] = ("resampling_time_s",)
+    """The fields that are ranges."""
     resampling_time_s: Range
     """Range of the time after which a world draws its command anew [s]."""
 
@@ -42,8 +45,9 @@ class Command(ABC):
     """What each column of `command` is."""
 
     def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
-        low, high = cfg.resampling_time_s
-        if not 0.0 < low <= high:
+        for field in cfg.ranges:
+            _check_range(f"command term {name!r}", field, getattr(cfg, field))
+        if not cfg.resampling_time_s[0] > 0.0:
             raise InvalidInputError(
                 f"The command term {name!r} has resampling_time_s "
                 f"{cfg.resampling_time_s}: it must be (least, greatest) > 0."
@@ -112,6 +116,7 @@ class Command(ABC):
 class VelocityCommandCfg(CommandCfg):
     """A velocity over ground, in the axes of the root link."""
 
+    ranges = (*CommandCfg.ranges, "lin_vel_x", "lin_vel_y", "ang_vel_z", "heading")
     lin_vel_x: Range
     """Forward [m/s]."""
     lin_vel_y: Range = (0.0, 0.0)
@@ -184,6 +189,7 @@ class VelocityCommand(Command):
 class PointCommandCfg(CommandCfg):
     """A point that a site is to reach, in world axes."""
 
+    ranges = (*CommandCfg.ranges, "x", "y", "z")
     site_name: str
     x: Range
     y: Range
@@ -202,7 +208,8 @@ class PointCommand(Command):
     def __init__(self, name: str, cfg: PointCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        (self.site,), _ = self.entity.find_sites([cfg.site_name])
+        found = self.entity.find_sites([cfg.site_name])
+        self.site = the_one(f"command term {name!r}", "site", found)
 
     @property
     def offset(self) -> Tensor:
@@ -264,6 +271,7 @@ class AttitudeCommand(Command):
 class HeadingCommandCfg(CommandCfg):
     """A heading for the root link."""
 
+    ranges = (*CommandCfg.ranges, "heading")
     heading: Range = (-math.pi, math.pi)
     """Range of the headings: angles about world z of the link's x axis [rad]."""
 
@@ -288,6 +296,17 @@ class HeadingCommand(Command):
 
     def _draw(self, env_ids: Tensor) -> None:
         self.command[env_ids] = self._uniform(env_ids, self.cfg.heading)
+
+
+def _check_range(label: str, field: str, span: object) -> None:
+    """Raise unless it is (least, greatest), or None for a range that is left out."""
+    if span is None:
+        return
+    ends = cast("tuple[float, ...]", span) if isinstance(span, tuple | list) else ()
+    if len(ends) != 2 or not -math.inf < ends[0] <= ends[1] < math.inf:
+        raise InvalidInputError(
+            f"The {label} has {field} {span!r}: it must be (least, greatest), finite."
+        )
 
 
 def wrapped(angle: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from simstate.entity import Entity, SceneEntities
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, listed
 from simstate.ids import Index, as_index
 
 Patterns = str | Sequence[str] | None
@@ -108,6 +108,16 @@ class SceneEntityCfg:
                 "resolve(env.scene)."
             )
         return self._found[kind]
+
+
+def the_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> int:
+    """The id of the only element that a name has found."""
+    ids, names = found
+    if len(ids) != 1:
+        raise InvalidInputError(
+            f"The {label} is for one {kind}, but its name matches {listed(names)}."
+        )
+    return ids[0]
 
 
 def _sensor_columns(entity: Entity, names: Sequence[str]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -32,6 +32,9 @@ from simstate.ids import Ids, Index
 from simstate.simulation import Simulation
 from simstate.state import TensorState
 
+if TYPE_CHECKING:
+    from simstate.integrate import Integrator
+
 Observations = dict[str, Tensor]
 Extras = dict[str, Any]
 
@@ -53,7 +56,8 @@ class Env:
         device: where the tensors are; "cuda" needs the warp engine.
         seed: the seed of all that is random.
         auto_reset: whether `step` resets worlds whose episode has ended; if not, they
-            go on until `reset(env_ids=…)`.
+            go on until `reset(env_ids=…)` or `step(action, reset_ids=…)`.
+        integrator: how the worlds are stepped, as in Simulation.
     """
 
     def __init__(
@@ -64,12 +68,21 @@ class Env:
         device: str | torch.device = "cpu",
         seed: int = 0,
         auto_reset: bool = True,
+        integrator: Integrator | None = None,
     ) -> None:
-        check_seed(seed)
+        seed = check_seed(seed)
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
-        self.sim = Simulation(cfg.scene, num_envs, engine, device, on_divergence="mask")
+        self.sim = Simulation(
+            cfg.scene,
+            num_envs,
+            engine,
+            device,
+            integrator,
+            on_divergence="mask",
+            seed=seed % 2**63,
+        )
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
@@ -101,9 +114,12 @@ class Env:
         """A readable name for each column of each observation group."""
 
     def step(
-        self, action: Tensor
+        self, action: Tensor, reset_ids: Ids = ()
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
         """Apply an action and go on by `step_dt`; shape (num_envs, action_dim).
+
+        Worlds of `reset_ids` begin an episode instead, without auto_reset: they do not
+        move, their action is ignored, their reward is zero and nothing ends them.
 
         Returns observations (float32, by group), reward (float32), terminated and
         truncated (never both in a world), and extras:
@@ -113,19 +129,21 @@ class Env:
         - "final_mask": the worlds that were reset in this step;
         - "log": of the episodes that ended in this step, by name.
         """
-        checked = self._check_action(action)
+        renewed = self._check_reset_ids(reset_ids)
+        checked = self._check_action(action, renewed)
         with OneTorchThread():
-            return self._step(checked)
+            return self._step(checked, renewed)
 
     def _step(
-        self, action: Tensor
+        self, action: Tensor, renewed: Tensor | None
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
-        """The sequence of one step."""
+        """The sequence of one step, in which `renewed` worlds begin anew at its end."""
+        log = {} if renewed is None else self._end(renewed)
         # 1. The action becomes targets and wrenches, which hold for all substeps.
         self._apply(action)
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
-        self.sim.step(self.cfg.decimation)
+        self.sim.step(self.cfg.decimation, self._others(renewed))
         self.divergence.note()
         # 3. Clocks.
         self.common_step_counter += 1
@@ -133,6 +151,9 @@ class Env:
         # 4. Which episodes have ended, then the reward, which may depend on it.
         self.ends.compute(self)
         reward = self.rewards.compute(self)
+        if renewed is not None:
+            self.ends.clear(renewed)
+            reward[renewed] = 0.0
         # 5. The world goes on: commands for the next step, pushes and the like.
         for command in self.commands.values():
             command.measure()
@@ -143,7 +164,7 @@ class Env:
         extras: Extras = {
             "final_observation": self.observations,
             "final_mask": torch.zeros_like(self.terminated),
-            "log": {},
+            "log": log,
         }
         # 7. Worlds that have ended begin anew; the others are not touched.
         terminated, truncated = self.terminated.clone(), self.truncated.clone()
@@ -153,6 +174,8 @@ class Env:
             extras["final_mask"] = done
             extras["log"] = self._end(env_ids)
             self._begin(env_ids)
+        elif renewed is not None:
+            self._begin(renewed)
         return self.observations, reward, terminated, truncated, extras
 
     def reset(
@@ -165,7 +188,8 @@ class Env:
 
         Args:
             seed: starts the random numbers of these worlds anew, and runs their
-                "startup" events again: what follows depends on the seed alone.
+                "startup" events again: what follows depends on the seed alone, and on
+                what curricula have changed.
             env_ids: the worlds.
             init_states: unified states, one for each of these worlds or one for all, as
                 in `sim.set_states`; they go on top of what the events have done.
@@ -174,17 +198,18 @@ class Env:
         """
         rows = self.sim.select_envs(env_ids)
         if seed is not None:
-            check_seed(seed)
+            seed = check_seed(seed)
         if not rows.count:
             return self.observations, {"log": {}}
         ids = rows.tensor(self.device)
         with OneTorchThread():
             if init_states is not None:
                 self._check_states(init_states, ids)
-            ended = ids[self._episode_length[ids] > 0]
-            log = self._end(ended) if ended.numel() else {}
+            log = self._end(ids)
             if seed is not None:
                 self.rng.seed(seed, ids)
+                if self.sim.integration is not None:
+                    self.sim.integration.seed_noise(seed, rows)
                 self.events.startup(self, ids)
             self._begin(ids, init_states)
         return self.observations, {"log": log}
@@ -309,8 +334,11 @@ class Env:
         }
 
     def _end(self, env_ids: Tensor) -> dict[str, Any]:
-        """The log of the episodes that have ended in these worlds."""
+        """The log of the episodes that end in these worlds, where one had begun."""
+        env_ids = env_ids[self._episode_length[env_ids] > 0]
         log: dict[str, Any] = {}
+        if not env_ids.numel():
+            return log
         for curriculum in self._curricula:
             value = curriculum(self, env_ids)
             if value is not None:
@@ -319,7 +347,7 @@ class Env:
             log[f"Episode_Reward/{name}"] = mean
         for name, count in self.ends.log(env_ids).items():
             log[f"Episode_Termination/{name}"] = count
-        steps = self._episode_length[env_ids].clamp(min=1)
+        steps = self._episode_length[env_ids]
         for name, command in self.commands.items():
             mean_error = (command.error_sum[env_ids] / steps).mean()
             log[f"Metrics/{name}/error"] = float(mean_error)
@@ -355,8 +383,29 @@ class Env:
 
         check_states(self.sim, states, self.sim.select_envs(ids))
 
-    def _check_action(self, action: object) -> Tensor:
-        """The action as float32, if it is one finite row for each world."""
+    def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
+        """The ids of the worlds that begin anew in a step; None: no world does."""
+        rows = self.sim.select_envs(reset_ids)
+        if not rows.count:
+            return None
+        if self.auto_reset:
+            raise InvalidInputError(
+                "reset_ids is for an Env made with auto_reset=False: this one resets "
+                "its worlds itself. Nothing was done."
+            )
+        return rows.tensor(self.device)
+
+    def _others(self, env_ids: Tensor | None) -> Tensor | None:
+        """The worlds but for these; None: all."""
+        if env_ids is None:
+            return None
+        return self.all_ids[torch.isin(self.all_ids, env_ids, invert=True)]
+
+    def _check_action(self, action: object, ignored: Tensor | None) -> Tensor:
+        """The action as float32, if it is one finite row for each world.
+
+        In the `ignored` worlds it is zero, whatever was given.
+        """
         want = (self.num_envs, self.action_dim)
         if not isinstance(action, Tensor):
             raise InvalidInputError(
@@ -375,6 +424,8 @@ class Env:
                 f"on {action.device}. Nothing was done."
             )
         action = action.detach().to(torch.float32)
+        if ignored is not None:
+            action = action.index_fill(0, ignored, 0.0)
         if not bool(torch.isfinite(action).all()):
             world, column = (int(i) for i in (~action.isfinite()).nonzero()[0])
             raise InvalidInputError(

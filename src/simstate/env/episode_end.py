@@ -60,6 +60,12 @@ class EpisodeEnd:
             kind |= ended
         self.truncated &= ~self.terminated
 
+    def clear(self, env_ids: Tensor) -> None:
+        """Take it back that these worlds have ended."""
+        self._ended[:, env_ids] = False
+        self.terminated[env_ids] = False
+        self.truncated[env_ids] = False
+
     def log(self, env_ids: Tensor) -> dict[str, int]:
         """How many of these worlds each term ended."""
         counts = int_list(self._ended[:, env_ids].sum(1))

@@ -173,6 +173,10 @@ def randomize_friction(
     MuJoCo takes the greater friction of two geoms that touch, or that of the one with
     the higher priority: geoms that would not have their way are refused.
     """
+    if not 0.0 <= friction_range[0] <= friction_range[1]:
+        raise InvalidInputError(
+            f"friction_range must be (least, greatest) ≥ 0, got {friction_range}."
+        )
     geoms = _model_ids(env, asset_cfg, "geom")
     _check_friction_counts(env, asset_cfg, geoms, friction_range[0])
     drawn = env.rng.uniform(env_ids, 1, *friction_range)

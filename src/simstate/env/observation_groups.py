@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.cfg import ObservationGroupCfg, ObservationTermCfg
+from simstate.env.cfg import (
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    is_number,
+    is_whole,
+)
 from simstate.env.noise import Noise
 from simstate.env.terms import Term, excuse, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
@@ -85,14 +90,16 @@ class ObservationTerm(Term):
         """Terms with the same key have the same value in the same state."""
         self.noise = cfg.noise if noise else None
         self.clip = cfg.clip
+        self._check(cfg)
         self.scale: float | Tensor | None = None
         if isinstance(cfg.scale, tuple):
             self.scale = torch.tensor(cfg.scale, device=env.device)
         else:
             self.scale = cfg.scale
         self.history = cfg.history
-        self.delay = (cfg.delay, cfg.delay) if isinstance(cfg.delay, int) else cfg.delay
-        self._check()
+        self.delay = _range_of(cfg.delay)
+        self._width = 0
+        """The number of columns that the function returns; 0: not called yet."""
         self._past: Tensor | None = None
         """The last values, newest last; shape (num_envs, delay + history, k)."""
         self._lag: Tensor | None = None
@@ -106,6 +113,7 @@ class ObservationTerm(Term):
         if value is None:
             value = self.tensor(env, 2)[rows].to(torch.float32)
             values_of[self.key] = value
+        self._check_width(value)
         if self.noise is not None:
             noise = self.noise.draw(env.rng, rows, value.shape[1])
             value = value + noise.to(torch.float32)
@@ -154,25 +162,41 @@ class ObservationTerm(Term):
         seen = past.gather(1, steps[..., None].expand(-1, -1, value.shape[1]))
         return seen.flatten(1)
 
-    def _check(self) -> None:
+    def _check(self, cfg: ObservationTermCfg) -> None:
         if not isinstance(self.noise, Noise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"The {self.label} has noise {self.noise!r}: it must be a UniformNoise "
                 "or a GaussianNoise."
             )
-        low, high = self.delay
-        if not 0 <= low <= high:
+        delay = _range_of(cfg.delay)
+        is_range = len(delay) == 2 and all(is_whole(steps, 0) for steps in delay)
+        if not is_range or delay[0] > delay[1]:
             raise InvalidInputError(
-                f"The {self.label} has delay {self.delay}: it must be a number of "
-                "steps ≥ 0, or a range (least, greatest)."
+                f"The {self.label} has delay {cfg.delay!r}: it must be a whole number "
+                "of steps ≥ 0, or a range (least, greatest)."
             )
-        if self.history < 1:
+        if not is_whole(cfg.history, least=1):
             raise InvalidInputError(
-                f"The {self.label} has history {self.history}: it must be ≥ 1."
+                f"The {self.label} has history {cfg.history!r}: it must be a whole "
+                "number ≥ 1."
+            )
+        scales = cfg.scale if isinstance(cfg.scale, tuple) else (cfg.scale or 0.0,)
+        if not all(is_number(scale) for scale in scales):
+            raise InvalidInputError(
+                f"The {self.label} has scale {cfg.scale!r}: it must be a number, or a "
+                "tuple with one for each column."
             )
         if self.clip is not None and not self.clip[0] <= self.clip[1]:
             raise InvalidInputError(
                 f"The {self.label} has clip {self.clip}: it must be (least, greatest)."
+            )
+
+    def _check_width(self, value: Tensor) -> None:
+        self._width = self._width or value.shape[1]
+        if value.shape[1] != self._width:
+            raise ShapeError(
+                f"The {self.label} returned {value.shape[1]} columns, and "
+                f"{self._width} before: their number must stay."
             )
 
     def _check_scale(self, value: Tensor) -> None:
@@ -181,6 +205,11 @@ class ObservationTerm(Term):
                 f"The {self.label} has {self.scale.shape[0]} scales for "
                 f"{value.shape[1]} numbers: give one for each, or a single one."
             )
+
+
+def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:
+    """A delay as a range."""
+    return delay if isinstance(delay, tuple) else (delay, delay)
 
 
 def _key(term: Term) -> Hashable:

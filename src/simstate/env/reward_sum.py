@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.cfg import RewardTermCfg
+from simstate.env.cfg import RewardTermCfg, is_number
 from simstate.env.terms import Term, excuse, not_finite_error
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import int_list
@@ -82,8 +82,9 @@ class RewardSum:
 
 
 def _weight(name: str, weight: float) -> float:
-    if not abs(weight) < float("inf"):
+    if not is_number(weight):
         raise InvalidInputError(
-            f"The weight of the reward term {name!r} must be finite, got {weight}."
+            f"The weight of the reward term {name!r} must be a finite number, got "
+            f"{weight!r}."
         )
     return float(weight)

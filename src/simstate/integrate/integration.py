@@ -297,6 +297,13 @@ class Integration:
         known = {name: tensor for name, tensor in values.items() if name in own}
         self._write_own(known, rows.index)
 
+    def seed_noise(self, seed: int, rows: Selection) -> None:
+        """Start the noise of worlds anew, where the integrator is stochastic."""
+        from simstate.integrate.sde_stepper import StochasticStepper
+
+        if isinstance(self.stepper, StochasticStepper):
+            self.stepper.stream.seed(seed, rows.index)
+
     def reset(self, rows: Selection) -> None:
         """Bring processes, masses and step sizes of worlds back to their defaults."""
         for process in self.processes:

@@ -29,6 +29,12 @@ class NoiseStream:
         self.rows = torch.arange(num_envs, dtype=torch.int64, device=device)
         """Which of that seed's streams it is; shape (num_envs,)."""
 
+    def seed(self, seed: int, rows: Index) -> None:
+        """Start the streams of these worlds anew, each that of its own number."""
+        self.draws[rows] = 0
+        self.seeds[rows] = seed % 2**63
+        self.rows[rows] = torch.arange(len(self.rows), device=self._device)[rows]
+
     def draw(self, count: int, rows: Index | None = None) -> Tensor:
         """`count` standard normal numbers per world, float64; (num_envs, count)."""
         keys = torch.stack([self.seeds, self.draws], dim=1).cpu().numpy()

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg, tasks
+from simstate.env.random import check_seed
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.sensors.view import VIEW, with_view
 
@@ -127,21 +128,19 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         lengths = _host(self.env.episode_length_buf) + 1
         values = np.asarray(actions, dtype=np.float32)
         action = torch.from_numpy(values.copy()).to(self.env.device)
-        seen, reward, terminated, truncated, extras = self.env.step(action)
+        # Only NEXT_STEP comes here with worlds whose episodes have ended.
+        seen, reward, terminated, truncated, extras = self.env.step(
+            action, reset_ids=np.flatnonzero(self._ended)
+        )
         rewards = _host(reward).astype(np.float64)
         terminations, truncations = _host(terminated), _host(truncated)
-        was_ended, self._ended = self._ended, terminations | truncations
+        ended = terminations | truncations
         infos: Info = {}
-        if self._mode is AutoresetMode.NEXT_STEP and was_ended.any():
-            # These worlds have gone on for a step that nobody sees.
-            mask = torch.from_numpy(was_ended).to(self.env.device)
-            seen, extras = self.env.reset(env_ids=mask)
-            rewards[was_ended] = 0.0
-            for flags in (terminations, truncations, self._ended):
-                flags[was_ended] = False
-        elif self._mode is AutoresetMode.SAME_STEP and self._ended.any():
+        if self._mode is not AutoresetMode.SAME_STEP:
+            self._ended = ended
+        elif ended.any():
             last = self._told(extras["final_observation"])
-            infos = self._final(last, lengths, self._ended)
+            infos = self._final(last, lengths, ended)
         if extras["log"]:
             self.log = extras["log"]
         infos |= self._info(np.ones(self.num_envs, dtype=bool))
@@ -207,6 +206,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             raise InvalidInputError(
                 f"seed must be one number or {self.num_envs} of them, got {len(seeds)}."
             )
+        for seed in seeds:  # all of them, before a world is reset
+            if seed is not None:
+                check_seed(seed)
         super().reset(seed=seeds[0])
         for world in (int(k) for k in np.flatnonzero(mask)):
             self.env.reset(seed=seeds[world], env_ids=[world])

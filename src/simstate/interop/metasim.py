@@ -1,6 +1,6 @@
-"""MetaSim's environment calls on a Simulation: lists of states in and out.
+"""MetaSim's environment calls: lists of states in and out.
 
-    env = MetaSimEnv(sim)
+    env = MetaSimEnv(sim)  # or MetaSimTaskEnv(Env(tasks.make_cfg("Arm-Reach"), …))
     states, extra = env.reset()
     states, rewards, success, time_out, extra = env.step(actions)
 
@@ -10,18 +10,28 @@ An action is a dictionary for each robot with targets by joint name, for each wo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 import torch
 from torch import Tensor
 
+from simstate.env import Env
+from simstate.env.actions import JointAction
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.ids import Ids
 from simstate.simulation import Simulation
 from simstate.state import State, StateList
 
 Action: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, float]]]"
-"""Targets of one world: robot → dof_pos_target or dof_vel_target → joint → value."""
+"""Targets of one world: robot → one of TARGETS → joint → value."""
+
+TARGETS = ("dof_pos_target", "dof_vel_target")
+"""What an action may hold for a robot."""
+
+_TARGET_OF = {"position": "dof_pos_target", "velocity": "dof_vel_target"}
+"""What MetaSim calls the targets of an action term of each kind."""
 
 Extra: TypeAlias = "dict[str, Any]"
 
@@ -87,8 +97,8 @@ class MetaSimEnv:
         late = self._limit is not None and self._steps >= self._limit
         return (
             self._states(),
-            [float(x) for x in self._of_worlds(self._reward, "reward")],
-            [bool(x) for x in self._of_worlds(self._success, "success")],
+            [float(x) for x in _of_worlds(self.sim, self._reward, "reward")],
+            [bool(x) for x in _of_worlds(self.sim, self._success, "success")],
             [late] * self.num_envs,
             {"time": self.sim.time.clone()},
         )
@@ -98,28 +108,142 @@ class MetaSimEnv:
 
     def _as_states(self, actions: Sequence[Action]) -> list[State]:
         """The actions as states that hold targets alone."""
-        if len(actions) != self.num_envs:
-            raise ShapeError(
-                f"actions must be {self.num_envs}, one for each world, got "
-                f"{len(actions)}. Nothing was written."
-            )
-        allowed = ("dof_pos_target", "dof_vel_target")
+        _check_count(actions, self.num_envs)
         for world, action in enumerate(actions):
             for robot, targets in action.items():
                 for key in targets:
-                    if key not in allowed:
+                    if key not in TARGETS:
                         kind = f"key in actions[{world}].{robot}:"
-                        raise unknown_name(kind, key, allowed)
+                        raise unknown_name(kind, key, TARGETS)
         return cast("list[State]", [{"robots": action} for action in actions])
 
-    def _of_worlds(self, function: PerWorld | None, what: str) -> Tensor:
-        """One value for each world, checked."""
-        if function is None:
-            return torch.zeros(self.num_envs)
-        values = function(self.sim)
-        if values.shape != (self.num_envs,):
-            raise ShapeError(
-                f"The {what} function must return shape ({self.num_envs},), got "
-                f"{tuple(values.shape)}."
+
+class MetaSimTaskEnv:
+    """A task behind MetaSim's calls: its events, rewards and time limit.
+
+    An action's targets become the columns of the task's action that lead to them;
+    joints that are not named keep theirs. Worlds that have ended go on until a reset.
+
+    Args:
+        env: the environment, made with auto_reset=False.
+        success: which worlds have succeeded; None: none.
+    """
+
+    def __init__(self, env: Env, success: PerWorld | None = None) -> None:
+        if env.auto_reset:
+            raise InvalidInputError(
+                "MetaSim's step returns the states that ended an episode: make the Env "
+                "with auto_reset=False."
             )
-        return values
+        self.env = env
+        self._success = success
+        self._columns: dict[tuple[str, str], dict[str, int]] = {}
+        """The column of the action of each joint, by robot and kind of target."""
+        self._terms: list[tuple[slice, JointAction]] = []
+        first = 0
+        for term in env.actions.values():
+            if isinstance(term, JointAction) and term.cfg.kind in _TARGET_OF:
+                place = (term.entity.name, _TARGET_OF[term.cfg.kind])
+                columns = self._columns.setdefault(place, {})
+                columns |= {name: first + k for k, name in enumerate(term.names)}
+                self._terms.append((slice(first, first + term.dim), term))
+            first += term.dim
+
+    @property
+    def num_envs(self) -> int:
+        """The number of worlds."""
+        return self.env.num_envs
+
+    def reset(
+        self, init_states: Sequence[State] | None = None, env_ids: Ids = None
+    ) -> tuple[StateList, Extra]:
+        """Begin an episode in some worlds, None: all; `init_states` go on top.
+
+        Returns the states of all worlds, and extra with "observations", "log" and
+        "time".
+        """
+        seen, extras = self.env.reset(env_ids=env_ids, init_states=init_states)
+        return self._told(seen, extras["log"])
+
+    def step(
+        self, actions: Sequence[Action]
+    ) -> tuple[StateList, list[float], list[bool], list[bool], Extra]:
+        """Apply an action in each world; extra["terminated"] says which ones failed."""
+        action = self._as_action(actions)
+        seen, reward, terminated, truncated, extras = self.env.step(action)
+        success = _of_worlds(self.env.sim, self._success, "success")
+        states, extra = self._told(seen, extras["log"])
+        extra["terminated"] = terminated
+        return (
+            states,
+            [float(x) for x in reward],
+            [bool(x) for x in success],
+            [bool(x) for x in truncated],
+            extra,
+        )
+
+    def _told(
+        self, observations: dict[str, Tensor], log: Extra
+    ) -> tuple[StateList, Extra]:
+        sim = self.env.sim
+        told = {"observations": observations, "log": log, "time": sim.time.clone()}
+        return cast("StateList", sim.get_states()), told
+
+    def _as_action(self, actions: Sequence[Action]) -> Tensor:
+        """The task's action; shape (num_envs, action_dim)."""
+        _check_count(actions, self.num_envs)
+        shape = self.env.action.shape
+        wanted = torch.full(shape, torch.nan, dtype=self.env.sim.dtype)
+        for world, action in enumerate(actions):
+            for robot, targets in action.items():
+                for key, values in targets.items():
+                    for joint, value in values.items():
+                        column = self._column(f"actions[{world}]", robot, key, joint)
+                        wanted[world, column] = _finite(value, world, joint)
+        wanted = wanted.to(self.env.device)
+        result = self.env.action.clone()
+        for columns, term in self._terms:
+            asked = term.action_for(wanted[:, columns]).to(result.dtype)
+            kept = wanted[:, columns].isnan()
+            result[:, columns] = torch.where(kept, result[:, columns], asked)
+        return result
+
+    def _column(self, where: str, robot: str, key: str, joint: str) -> int:
+        """The column of the action that a target belongs to."""
+        columns = self._columns.get((robot, key))
+        if columns is None:
+            known = [".".join(place) for place in self._columns]
+            raise unknown_name(f"target in {where}:", f"{robot}.{key}", known)
+        if joint not in columns:
+            raise unknown_name(f"joint in {where}.{robot}.{key}:", joint, columns)
+        return columns[joint]
+
+
+def _check_count(actions: Sequence[Action], num_envs: int) -> None:
+    if len(actions) != num_envs:
+        raise ShapeError(
+            f"actions must be {num_envs}, one for each world, got {len(actions)}. "
+            "Nothing was written."
+        )
+
+
+def _finite(value: float, world: int, joint: str) -> float:
+    if not math.isfinite(value):
+        raise InvalidInputError(
+            f"The target of {joint!r} in actions[{world}] must be finite, got {value}. "
+            "Nothing was written."
+        )
+    return value
+
+
+def _of_worlds(sim: Simulation, function: PerWorld | None, what: str) -> Tensor:
+    """One value for each world, checked."""
+    if function is None:
+        return torch.zeros(sim.num_envs)
+    values = function(sim)
+    if values.shape != (sim.num_envs,):
+        raise ShapeError(
+            f"The {what} function must return shape ({sim.num_envs},), got "
+            f"{tuple(values.shape)}."
+        )
+    return values

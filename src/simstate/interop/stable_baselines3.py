@@ -28,8 +28,9 @@ class StableBaselines3VecEnv(VecEnv):
     """A task in many worlds, which reset themselves in the step that ends them.
 
     The last observation of a world is infos[k]["terminal_observation"], and
-    infos[k]["TimeLimit.truncated"] says that it only ran out of time. Takes what
-    GymnasiumVectorEnv takes, but for autoreset_mode.
+    infos[k]["TimeLimit.truncated"] says that it only ran out of time, unless the time
+    limit is a part of the task. Takes what GymnasiumVectorEnv takes, but for
+    autoreset_mode.
     """
 
     def __init__(self, task: str | EnvCfg, num_envs: int = 1, **options: Any) -> None:
@@ -68,9 +69,11 @@ class StableBaselines3VecEnv(VecEnv):
         seen, rewards, terminated, truncated, told = self.envs.step(actions)
         done = terminated | truncated
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        # SB3 adds the value of what would have come, where only the time was up.
+        looks_on = not self.envs.env.cfg.is_finite_horizon
         for world in np.flatnonzero(done):
             infos[world]["terminal_observation"] = told["final_obs"][world]
-            infos[world]["TimeLimit.truncated"] = bool(truncated[world])
+            infos[world]["TimeLimit.truncated"] = looks_on and bool(truncated[world])
         return seen, rewards.astype(np.float32), done, infos
 
     def get_images(self) -> Sequence[Array | None]:

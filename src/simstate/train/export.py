@@ -20,7 +20,7 @@ import torch
 
 from simstate.engine import OneTorchThread
 from simstate.env import Env
-from simstate.env.actions import Action, JointAction
+from simstate.env.actions import Action, BodyWrenchAction, JointAction
 from simstate.files import write_atomically
 from simstate.scene.index import TargetInputs
 from simstate.train.policy import Policy
@@ -62,14 +62,24 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
 def describe_actions(env: Env) -> dict[str, dict[str, Any]]:
     """What the columns of an action do, by term.
 
-    For joints target = default + offset + scale × action, with a number for each of
-    "joint_names"; a servo then pulls with stiffness × (target − position) −
-    damping × velocity.
+    For joints target = target_at_zero + scale × action, brought into "clip" if there is
+    one, with a number for each of "joint_names"; a servo then pulls with
+    stiffness × (target − position) − damping × velocity. For a wrench on a body it is
+    scale × action, with the action brought into ± "limit", along the body's axes
+    [N, N·m].
     """
     return {name: _describe(env, term) for name, term in env.actions.items()}
 
 
 def _describe(env: Env, term: Action) -> dict[str, Any]:
+    if isinstance(term, BodyWrenchAction):
+        return {
+            "kind": "body wrench",
+            "body_name": term.entity.body_names[term.body],
+            "names": list(term.names),
+            "scale": _floats(term.scale),
+            "limit": term.cfg.limit,
+        }
     if not isinstance(term, JointAction):
         return {"kind": type(term).__name__, "names": list(term.names)}
     data = term.entity.data
@@ -82,6 +92,7 @@ def _describe(env: Env, term: Action) -> dict[str, Any]:
         "default_joint_pos": _floats(data.default_joint_pos[0, ids]),
         "target_at_zero": _floats(zero[0]),
         "scale": _floats(term.scale.expand(1, term.dim)[0]),
+        "clip": term.cfg.clip,
         "stiffness": stiffness,
         "damping": damping,
     }

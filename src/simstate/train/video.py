@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +19,34 @@ Frame = np.ndarray
 FORMATS = (".gif", ".mp4")
 
 
-def check_video_path(path: Path) -> None:
-    """Raise unless a video can be written there."""
+def check_video(path: Path, fps: float) -> None:
+    """Raise unless a video of so many pictures per second can be written there."""
     if path.suffix.lower() not in FORMATS:
         raise InvalidInputError(
             f"A video's name ends in {' or '.join(FORMATS)}, got {path.name!r}."
         )
     if not path.absolute().parent.is_dir():
         raise InvalidInputError(f"There is no folder {str(path.absolute().parent)!r}.")
+    if not 0.0 < fps < float("inf"):
+        raise InvalidInputError(f"fps must be > 0 and finite, got {fps}.")
 
 
 def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
     """Run a policy from a reset on, and take pictures of the first world.
 
-    The environment's scene has the camera of `with_view`.
+    A second of the film is a second of the simulation: where the steps are fewer than
+    the pictures, a picture stays for some of them. A world whose time is up begins
+    anew. The environment's scene has the camera of `with_view`.
     """
     seen, _ = env.reset()
     frames: list[Frame] = []
     for step in range(round(seconds / env.step_dt)):
-        if len(frames) <= step * env.step_dt * fps:
-            frames.append(env.sim.cameras[VIEW].rgb[0].cpu().numpy())
-        seen, *_ = env.step(act(seen))
+        due = math.ceil((step + 1) * env.step_dt * fps - 1e-6) - len(frames)
+        if due > 0:
+            frames += [env.sim.cameras[VIEW].rgb[0].cpu().numpy()] * due
+        seen, _, _, truncated, _ = env.step(act(seen))
+        if bool(truncated.any()):
+            seen, _ = env.reset(env_ids=truncated)
     return frames
 
 

@@ -1,0 +1,60 @@
+"""Films: as many pictures as the time asks for, whatever the step."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from simstate.errors import InvalidInputError
+from simstate.sensors.view import VIEW
+from simstate.train.video import check_video, film
+
+
+class Counting:
+    """An environment whose picture shows the steps since the last reset."""
+
+    def __init__(self, step_dt: float, limit: int = 1000) -> None:
+        self.step_dt = step_dt
+        self.limit = limit
+        self.steps = 0
+        self.rendered = 0
+
+    @property
+    def sim(self):
+        self.rendered += 1
+        picture = torch.full((1, 2, 2, 3), self.steps, dtype=torch.uint8)
+        return SimpleNamespace(cameras={VIEW: SimpleNamespace(rgb=picture)})
+
+    def reset(self, env_ids=None):
+        self.steps = 0
+        return {}, {}
+
+    def step(self, action):
+        self.steps += 1
+        late = torch.tensor([self.steps >= self.limit])
+        return {}, torch.zeros(1), torch.zeros_like(late), late, {}
+
+
+def shown(env: Counting, seconds: float, fps: float) -> list[int]:
+    return [int(frame.max()) for frame in film(env, lambda seen: seen, seconds, fps)]
+
+
+def test_a_second_of_the_film_is_a_second_of_the_simulation():
+    slow = Counting(0.2)
+    assert shown(slow, 1.0, 10.0) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert slow.rendered == 5
+    assert shown(Counting(0.02), 0.2, 25.0) == [0, 2, 4, 6, 8]
+    assert shown(Counting(0.04), 0.2, 25.0) == [0, 1, 2, 3, 4]
+    assert len(shown(Counting(0.02), 2.0, 30.0)) == 60
+
+
+def test_a_world_whose_time_is_up_begins_anew():
+    assert shown(Counting(0.1, limit=3), 0.8, 10.0) == [0, 1, 2, 0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("fps", [0.0, -5.0, float("nan"), float("inf")])
+def test_a_rate_of_no_pictures_is_refused(tmp_path, fps):
+    with pytest.raises(InvalidInputError, match="fps must be > 0"):
+        check_video(tmp_path / "film.gif", fps)
