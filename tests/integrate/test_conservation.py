@@ -107,7 +107,7 @@ def test_the_command_prints_json_and_draws(tmp_path, capsys):
         (["--scheme", "dp54", "--tolerance", "0"], "must be a number > 0"),
         (["--scheme", "mujoco", "--tolerance", "1e-6"], "no tolerance"),
         (["--seconds", "nan"], "at least one time step"),
-        (["--plot", "/nowhere/at/all.png", "--seconds", "0.1"], "could not be written"),
+        (["--plot", "/nowhere/at/all.png", "--seconds", "0.1"], "no folder"),
     ],
 )
 def test_bad_options_are_one_message(options, message, capsys):
