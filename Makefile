@@ -15,7 +15,7 @@ demo: $(READY)
 train-demo: $(READY)
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play Cartpole-Balance runs/demo/cartpole-$(STAMP)
-	$(BIN)/simstate train Quadruped-Velocity --iterations 260 --run-dir runs/demo/quadruped-$(STAMP)
+	$(BIN)/simstate train Quadruped-Velocity --iterations 340 --run-dir runs/demo/quadruped-$(STAMP)
 	$(BIN)/simstate play Quadruped-Velocity runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)
