@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -39,7 +40,7 @@ class Noise(Protocol):
         ...
 
 
-class Process:
+class Process(ABC):
     """Extra numbers of each world that evolve with it: dx/dt = rate(t, sim).
 
     Subclass it and define `rate`. Force models read `value`. A process that is driven
@@ -73,9 +74,9 @@ class Process:
     value: Tensor
     """The present value, float64; shape (num_envs, width). There once it is added."""
 
+    @abstractmethod
     def rate(self, t: Tensor, sim: Simulation) -> Tensor:
         """The drift at the present time and state; shape (num_envs, width)."""
-        raise NotImplementedError
 
     def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
         """What the process's own noise moves; none unless a subclass says so."""
