@@ -57,7 +57,7 @@ def _compare(
     data = mujoco.MjData(model)
     sims = {
         mode: Simulation(model, num_envs, integrator=integrate.RK4(attitude=mode))
-        for mode in integrate.ATTITUDES
+        for mode in integrate.ATTITUDE_MODES
     }
     calls = {"loop": lambda: mujoco.mj_step(model, data, nstep=LOOP)}
     for mode, sim in sims.items():

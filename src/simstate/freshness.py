@@ -197,7 +197,7 @@ class Freshness:
         with self.loads():
             return self.engine.acceleration_now()
 
-    def hand_out(self, name: str) -> Tensor:
+    def live_field(self, name: str) -> Tensor:
         """The live tensor of a raw field, computed if it was not so far."""
         if not self.engine.is_bound(name):
             self.engine.compute_late(name)

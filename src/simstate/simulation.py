@@ -35,7 +35,13 @@ from simstate.ids import (
 from simstate.scene import SceneCfg, build_scene
 
 if TYPE_CHECKING:  # these build on Simulation and are loaded when they are used
-    from simstate.integrate import ForceModel, Integration, Integrator, Noise, Process
+    from simstate.integrate import (
+        DrivingNoise,
+        ForceModel,
+        Integration,
+        Integrator,
+        Process,
+    )
     from simstate.sensors import SceneCameras
     from simstate.state import Snapshot, State, StateList, TensorState
 
@@ -210,7 +216,7 @@ class Simulation:
         """Integrate extra numbers of each world with its mechanics."""
         self._integration().add_process(process)
 
-    def add_noise(self, noise: Noise) -> None:
+    def add_noise(self, noise: DrivingNoise) -> None:
         """Let noise sources drive the state; needs a stochastic integrator."""
         self._integration().add_noise(noise)
 
@@ -349,7 +355,7 @@ class Simulation:
 
     def read_field(self, name: str) -> Tensor:
         """The live tensor of a raw field, as fresh as `freshness` says."""
-        tensor = self.fresh.hand_out(name)
+        tensor = self.fresh.live_field(name)
         field = FIELDS[name]
         stage = Stage.STATE if field.is_state else field.stage
         self.fresh.ensure(stage, f"sim.data.{name}")

@@ -26,7 +26,7 @@ from simstate.integrate import (
 from simstate.integrate.noise import NoiseStream
 
 ALL = [EulerMaruyama, EulerHeun, RKMilstein, SRA1, SRIW1, PlatenWeak2]
-ATTITUDES = ["lie", "high_order", "manifold"]
+ATTITUDE_MODES = ["lie", "high_order", "manifold"]
 CPU = torch.device("cpu")
 
 MIXED = """
@@ -233,7 +233,7 @@ def test_one_source_moves_two_blocks_alike():
 # ------------------------------------------------------------ noise on attitudes
 
 
-@pytest.mark.parametrize("attitude", ATTITUDES)
+@pytest.mark.parametrize("attitude", ATTITUDE_MODES)
 @pytest.mark.parametrize("scheme", ALL)
 def test_position_noise_keeps_quaternions_unit(scheme, attitude):
     sim = make(scheme(attitude=attitude), 16)
@@ -247,7 +247,7 @@ def test_position_noise_keeps_quaternions_unit(scheme, attitude):
         assert float(sim.data.qpos[:, where.start].std()) > 0.1  # they did move
 
 
-@pytest.mark.parametrize("attitude", ATTITUDES)
+@pytest.mark.parametrize("attitude", ATTITUDE_MODES)
 def test_small_position_noise_turns_by_its_variance(attitude):
     """σ² t about each body axis, on a ball joint and on a free one, each its own."""
     n, steps, h = 2048, 8, 0.01
@@ -278,7 +278,7 @@ def test_large_position_noise_forgets_the_attitude_as_brownian_motion_does():
     assert (np.abs(matrices.mean(axis=0) - want) < 4 * spread).all()
 
 
-@pytest.mark.parametrize("attitude", ATTITUDES)
+@pytest.mark.parametrize("attitude", ATTITUDE_MODES)
 @pytest.mark.parametrize("scheme", ALL)
 def test_position_noise_in_a_turning_body_converges_in_distribution(scheme, attitude):
     """E[R] = exp(t (ω̂ + ½ σ̂²)): one step, by quadrature over the noise, order ≥ 1."""
@@ -310,7 +310,7 @@ def test_position_noise_in_a_turning_body_converges_in_distribution(scheme, atti
     assert np.log2(errors[0] / errors[1]) > 1.8
 
 
-@pytest.mark.parametrize("attitude", ATTITUDES)
+@pytest.mark.parametrize("attitude", ATTITUDE_MODES)
 def test_pseudo_step_moves_as_mujoco_integrates_positions(attitude):
     """`QPosState.propagate` with a rate and noise: mj_integratePos of their sum."""
     model = mujoco.MjModel.from_xml_string(MIXED)

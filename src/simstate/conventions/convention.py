@@ -13,9 +13,9 @@ from simstate.errors import InvalidInputError
 
 Point: TypeAlias = Literal["origin", "com"]
 Along: TypeAlias = Literal["world", "body"]
-Block: TypeAlias = Literal["position", "attitude", "linear", "angular"]
+Component: TypeAlias = Literal["position", "attitude", "linear", "angular"]
 
-BLOCKS: tuple[Block, ...] = get_args(Block)
+COMPONENTS: tuple[Component, ...] = get_args(Component)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Convention:
     """The axes along which the linear velocity is given."""
     angular_axes: Along = "world"
     """The axes along which the angular velocity is given."""
-    order: tuple[Block, ...] = BLOCKS
+    order: tuple[Component, ...] = COMPONENTS
     """The order of the blocks in a flat vector."""
 
     def __post_init__(self) -> None:
@@ -62,9 +62,9 @@ class Convention:
         choice("axes of angular velocity", self.angular_axes, get_args(Along))
         given = self.order
         is_list = isinstance(given, list | tuple)  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not is_list or sorted(map(str, given)) != sorted(BLOCKS):
+        if not is_list or sorted(map(str, given)) != sorted(COMPONENTS):
             raise InvalidInputError(
-                f"order must have each of {', '.join(BLOCKS)} once, got {given!r}."
+                f"order must have each of {', '.join(COMPONENTS)} once, got {given!r}."
             )
         # A list would make equal conventions unequal, and one that has no hash.
         object.__setattr__(self, "order", tuple(given))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.conventions.convention import Block, Convention
+from simstate.conventions.convention import Component, Convention
 from simstate.conventions.values import as_tensor, batch_of, in_radians
 from simstate.errors import ConventionError, InvalidInputError, ShapeError
 from simstate.ids import Values
@@ -112,7 +112,7 @@ class RigidBodyState:
     @property
     def vector(self) -> Tensor:
         """The state as a flat vector in the convention's order; (..., size)."""
-        blocks: dict[Block, Tensor] = {
+        blocks: dict[Component, Tensor] = {
             "position": self.position,
             "attitude": self.attitude.reshape(
                 *self.batch_shape, self.convention.size - 9

@@ -121,7 +121,7 @@ class Engine(ABC):
         """Copy the columns of the state that a step changes to `before`."""
 
     @abstractmethod
-    def tell_warnings(self) -> None:
+    def report_warnings(self) -> None:
         """Warn of what went wrong since `remember`, but for bad states."""
 
     @abstractmethod

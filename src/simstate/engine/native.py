@@ -106,7 +106,7 @@ class NativeEngine(Engine):
         risen = self._counts != self._counts_before
         self._risen = risen if risen.any() else None
         if self._risen is not None and risen[:, :_FIRST_BAD].any():
-            self._tell_warnings(risen)
+            self._warn_of(risen)
 
     def find_bad(self) -> Tensor | None:
         """Worlds whose state is bad, or that MuJoCo found bad on its way."""
@@ -152,13 +152,13 @@ class NativeEngine(Engine):
         for name in self.derived_constants():
             self.expand(name)  # the batch did: now they are known to be per world
 
-    def tell_warnings(self) -> None:
+    def report_warnings(self) -> None:
         """Warn of full buffers and the like since `remember`."""
         risen = self._counts != self._counts_before
         if risen[:, :_FIRST_BAD].any():
-            self._tell_warnings(risen)
+            self._warn_of(risen)
 
-    def _tell_warnings(self, risen: np.ndarray) -> None:
+    def _warn_of(self, risen: np.ndarray) -> None:
         """Tell of warnings in the last step that are not about a bad state."""
         for kind in range(_FIRST_BAD):
             worlds = np.flatnonzero(risen[:, kind])

@@ -64,7 +64,7 @@ class WarpEngine(Engine):
         self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
-        self._told = 0
+        self._reported_overflow = 0
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
 
@@ -110,7 +110,7 @@ class WarpEngine(Engine):
                 alias[others] = values[others]
             self._put_back(kept, others)
         self._refresh()
-        self.tell_warnings()
+        self.report_warnings()
 
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Compute derived fields up to `stage`; Warp runs all worlds.
@@ -202,11 +202,11 @@ class WarpEngine(Engine):
             else:
                 wp.capture_launch(self._graphs[key], stream=stream)
 
-    def tell_warnings(self) -> None:
+    def report_warnings(self) -> None:
         """Warn once of each kind of buffer that was too small: contacts were lost."""
         bits = int(np.bitwise_or.reduce(self.warp_data.overflow.numpy()))
-        lost = bits & ~self._told
-        self._told |= bits
+        lost = bits & ~self._reported_overflow
+        self._reported_overflow |= bits
         kinds = [
             str(kind.name)
             for kind in mjw.OverflowType

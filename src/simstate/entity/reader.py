@@ -109,7 +109,7 @@ class EntityReader:
             self.computed.check_reads(name, read_stage(name))
         if name in STATE_FIELDS or self.fresh.is_watched(name):
             return self.engine.field(name)
-        tensor = self.fresh.hand_out(name)
+        tensor = self.fresh.live_field(name)
         self.fresh.ensure(FIELDS[name].stage, f"sim.data.{name}")
         return tensor
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.entity import Entity
-from simstate.env.entity_cfg import Patterns, SceneEntityCfg, the_one
+from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.errors import InvalidInputError, SimStateError, listed
 from simstate.math import quaternion
 from simstate.scene.index import TargetInputs
@@ -180,7 +180,7 @@ class BodyWrenchAction(Action):
         self.cfg = cfg
         self.entity = env.scene[cfg.asset_name]
         found = self.entity.find_bodies([cfg.body_name])
-        self.body = the_one(f"action term {name!r}", "body", found)
+        self.body = exactly_one(f"action term {name!r}", "body", found)
         scales = (*cfg.force_scale, *cfg.torque_scale)
         self.columns = [k for k, scale in enumerate(scales) if scale != 0.0]
         if not self.columns:

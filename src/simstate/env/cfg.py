@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
-from simstate.env.noise import Noise
+from simstate.env.noise import ObservationNoise
 from simstate.errors import InvalidInputError
 from simstate.scene import SceneCfg
 
@@ -42,7 +42,7 @@ class ObservationTermCfg(TermCfg):
     In this order: noise, clip, scale, delay, history.
     """
 
-    noise: Noise | None = field(default=None, kw_only=True)
+    noise: ObservationNoise | None = field(default=None, kw_only=True)
     clip: tuple[float, float] | None = field(default=None, kw_only=True)
     scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
     """One factor, or one for each number."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, cast
 import torch
 from torch import Tensor
 
-from simstate.env.entity_cfg import the_one
+from simstate.env.entity_cfg import exactly_one
 from simstate.errors import InvalidInputError
 from simstate.ids import Index
 from simstate.math import quaternion
@@ -209,7 +209,7 @@ class PointCommand(Command):
         super().__init__(name, cfg, env)
         self.cfg = cfg
         found = self.entity.find_sites([cfg.site_name])
-        self.site = the_one(f"command term {name!r}", "site", found)
+        self.site = exactly_one(f"command term {name!r}", "site", found)
 
     @property
     def offset(self) -> Tensor:

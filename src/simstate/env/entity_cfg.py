@@ -110,7 +110,7 @@ class SceneEntityCfg:
         return self._found[kind]
 
 
-def the_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> int:
+def exactly_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> int:
     """The id of the only element that a name has found."""
     ids, names = found
     if len(ids) != 1:

@@ -11,7 +11,7 @@ from simstate.env.random import WorldRandom
 from simstate.ids import Index
 
 
-class Noise(ABC):
+class ObservationNoise(ABC):
     """Random numbers that are added to an observation, before clip and scale."""
 
     @abstractmethod
@@ -20,7 +20,7 @@ class Noise(ABC):
 
 
 @dataclass(frozen=True)
-class UniformNoise(Noise):
+class UniformNoise(ObservationNoise):
     """Noise that is spread evenly over [low, high)."""
 
     low: float
@@ -32,7 +32,7 @@ class UniformNoise(Noise):
 
 
 @dataclass(frozen=True)
-class GaussianNoise(Noise):
+class GaussianNoise(ObservationNoise):
     """Normally distributed noise."""
 
     std: float

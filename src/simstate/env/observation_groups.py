@@ -15,8 +15,8 @@ from simstate.env.cfg import (
     is_number,
     is_whole,
 )
-from simstate.env.noise import Noise
-from simstate.env.terms import Term, excuse, not_finite_error
+from simstate.env.noise import ObservationNoise
+from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Index, int_list
 
@@ -52,7 +52,7 @@ class ObservationGroup:
         """
         parts = [term.compute(env, rows, restart, values_of) for term in self.terms]
         values = torch.cat(parts, dim=1)
-        bad = excuse(values, env.sim.diverged[rows, None])
+        bad = clear_diverged(values, env.sim.diverged[rows, None])
         if bad is not None:
             row, column = int_list(bad.nonzero()[0])
             world = int(env.all_ids[rows][row])
@@ -163,7 +163,7 @@ class ObservationTerm(Term):
         return seen.flatten(1)
 
     def _check(self, cfg: ObservationTermCfg) -> None:
-        if not isinstance(self.noise, Noise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.noise, ObservationNoise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 f"The {self.label} has noise {self.noise!r}: it must be a UniformNoise "
                 "or a GaussianNoise."

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from simstate.env.cfg import RewardTermCfg, is_number
-from simstate.env.terms import Term, excuse, not_finite_error
+from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import int_list
 
@@ -40,7 +40,7 @@ class RewardSum:
         if not values:
             return torch.zeros(env.num_envs, device=env.device)
         parts = torch.stack(values)
-        bad = excuse(parts, env.sim.diverged)
+        bad = clear_diverged(parts, env.sim.diverged)
         if bad is not None:
             term, world = int_list(bad.nonzero()[0])
             label = self.terms[term].label

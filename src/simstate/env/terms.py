@@ -108,7 +108,7 @@ def fixed_columns(*names: str) -> ColumnNames:
     return named
 
 
-def excuse(values: Tensor, diverged: Tensor) -> Tensor | None:
+def clear_diverged(values: Tensor, diverged: Tensor) -> Tensor | None:
     """Zero what is not finite in diverged worlds; the mask of what is bad elsewhere.
 
     None: nothing is. Where a world diverged even its last good state may have

@@ -20,13 +20,13 @@ from simstate.integrate.loads import (
     UniformGravity,
 )
 from simstate.integrate.processes import (
+    DrivingNoise,
     GeometricBrownian,
-    Noise,
     OrnsteinUhlenbeck,
     Process,
 )
 from simstate.integrate.schemes import (
-    ATTITUDES,
+    ATTITUDE_MODES,
     BS32,
     DOP853,
     DP54,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from simstate.integrate.qpos_state import QPosState, QuaternionBlock
 
 __all__ = [
-    "ATTITUDES",
+    "ATTITUDE_MODES",
     "BS32",
     "DOP853",
     "DP54",
@@ -70,6 +70,7 @@ __all__ = [
     "Adaptive",
     "ConservationReport",
     "Drag",
+    "DrivingNoise",
     "Euler",
     "EulerHeun",
     "EulerMaruyama",
@@ -82,7 +83,6 @@ __all__ = [
     "JointTargets",
     "Midpoint",
     "MovingFrame",
-    "Noise",
     "OrnsteinUhlenbeck",
     "PlatenWeak2",
     "PointMassGravity",

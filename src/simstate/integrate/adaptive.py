@@ -14,7 +14,7 @@ from simstate.errors import IntegrationError, SimStateError, unknown_name
 from simstate.ids import Index
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.schemes import BLOCKS, Adaptive
-from simstate.integrate.stepper import Block, Stepper
+from simstate.integrate.stepper import StateBlock, Stepper
 
 if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
@@ -77,7 +77,7 @@ class AdaptiveStepper(Stepper):
         stuck = ((act >= high) & (rate > 0)) | ((act <= low) & (rate < 0))
         return torch.where(stuck, 0.0, rate)
 
-    def _make_blocks(self) -> list[Block]:
+    def _make_blocks(self) -> list[StateBlock]:
         blocks = [
             FlatState("act", block.value, self._activation_rate, self.stages)
             if block.name == "act" and isinstance(block, FlatState)
@@ -117,7 +117,7 @@ class AdaptiveStepper(Stepper):
             least = fine.clamp(min=self.control.min_step)
             failed = active & ~done & (self.step_size < least)
             if bool(failed.any()) and self.sim.on_divergence == "raise":
-                raise self._cannot(failed, start + elapsed, h)
+                raise self._tolerance_error(failed, start + elapsed, h)
             stuck |= failed
             active = active & ~done & ~failed
             time.copy_(start + elapsed)
@@ -196,11 +196,11 @@ class AdaptiveStepper(Stepper):
         least = max(1e-6 * span, self.control.min_step)
         return torch.where(chosen, guess.clamp(min(least, span), span), 0.0)
 
-    def _tolerance(self, block: Block) -> Tensor:
+    def _tolerance(self, block: StateBlock) -> Tensor:
         absolute, relative = self.control.tolerances(block.name)
         return absolute + relative * block.scale()
 
-    def _block_error(self, block: Block, h: Tensor) -> Tensor:
+    def _block_error(self, block: StateBlock, h: Tensor) -> Tensor:
         """The error estimate over the tolerance, by element."""
         tolerance = self._tolerance(block)
         step = h[:, None].to(tolerance.dtype)
@@ -240,11 +240,13 @@ class AdaptiveStepper(Stepper):
         proposed = torch.where(good, longer, shorter)
         self.step_size.copy_(torch.where(active, proposed, self.step_size))
 
-    def _cannot(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
+    def _tolerance_error(
+        self, failed: Tensor, time: Tensor, h: Tensor
+    ) -> SimStateError:
         world = int(failed.nonzero()[0])
         flow = self.integration.mass_flow
         if flow is not None and bool(flow.empty[world].any()):
-            return flow.ran_out()
+            return flow.out_of_mass_error()
         worst, where = -1.0, ""
         for block in self.blocks:
             error = self._block_error(block, h)[world].nan_to_num(nan=torch.inf)
@@ -260,7 +262,7 @@ class AdaptiveStepper(Stepper):
             "atol and rtol, or lower min_step. The state is as it was before the step."
         )
 
-    def _describe(self, block: Block, k: int) -> str:
+    def _describe(self, block: StateBlock, k: int) -> str:
         field = "qvel" if block.name == "qpos" else block.name
         if field == "mass":
             return f"the mass of body {self.sim.model.body(k).name or k!r}"

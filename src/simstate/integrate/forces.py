@@ -112,7 +112,7 @@ class Forces:
             return
         # What the user set, or a world that has diverged, is not a model's fault: the
         # step's own check finds it.
-        sound = self._integration.sound_worlds()
+        sound = self._integration.finite_worlds()
         for tensor in kept.values():
             sound &= tensor.isfinite().flatten(1).all(dim=1)
         if not any(bool((_bad(x) & sound).any()) for x in inputs.values()):

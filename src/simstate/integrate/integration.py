@@ -12,7 +12,7 @@ from simstate.engine import EVOLVING_FIELDS, MAX_VALUE, Stage
 from simstate.errors import InvalidInputError
 from simstate.ids import Index, Selection
 from simstate.integrate.forces import ForceModel, Forces
-from simstate.integrate.processes import Noise, Process
+from simstate.integrate.processes import DrivingNoise, Process
 from simstate.integrate.schemes import Adaptive, Explicit
 from simstate.integrate.stochastic import Stochastic
 from simstate.math.vector import greatest
@@ -50,7 +50,7 @@ class Integration:
         self.scheme = scheme
         self.forces = Forces(self)
         self.processes: list[Process] = []
-        self.noises: list[Noise] = []
+        self.noises: list[DrivingNoise] = []
         self.mass_flow: MassFlow | None = None
         self._is_stepping = False
         self.stepper = None if scheme is None else self._make_stepper(scheme)
@@ -117,9 +117,9 @@ class Integration:
             self.noises.append(process)
         stepper.forget_blocks()
 
-    def add_noise(self, noise: Noise) -> None:
+    def add_noise(self, noise: DrivingNoise) -> None:
         """Let noise sources drive the state from now on."""
-        if not isinstance(noise, Noise):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(noise, DrivingNoise):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 "Noise needs num_sources and diffusion(t, sim); got "
                 f"{type(noise).__name__}."
@@ -132,7 +132,7 @@ class Integration:
             )
         self.noises.append(noise)
 
-    def _refuse_if_deterministic(self, noise: Noise, what: str) -> None:
+    def _refuse_if_deterministic(self, noise: DrivingNoise, what: str) -> None:
         if not isinstance(self.scheme, Stochastic):
             name = "MuJoCo's own" if self.scheme is None else self.scheme.name
             raise InvalidInputError(
@@ -180,9 +180,9 @@ class Integration:
         sim.engine.remember()
         self._before = self.own_state()
         self.stepper.remember()
-        unfit = self._bad_own()
-        if unfit is not None:  # such worlds stay, and are told of afterwards
-            alive = ~unfit
+        unusable = self._bad_own()
+        if unusable is not None:  # such worlds stay, and are told of afterwards
+            alive = ~unusable
             if env_ids is not None:
                 alive &= torch.zeros_like(alive).index_fill(0, env_ids, True)
             env_ids = alive.nonzero().flatten()
@@ -200,8 +200,8 @@ class Integration:
         finally:
             sim.fresh.mode = mode
             self._is_stepping = False
-        sim.engine.tell_warnings()
-        return _union(sim.engine.find_bad(), stuck, unfit, self._bad_own())
+        sim.engine.report_warnings()
+        return _union(sim.engine.find_bad(), stuck, unusable, self._bad_own())
 
     def _step_with_held_loads(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """MuJoCo's own steps, with the force models' loads held over each of them."""
@@ -228,7 +228,7 @@ class Integration:
         fine = [(x.abs() <= MAX_VALUE).all(dim=1) for x in values]
         return ~torch.stack(fine).all(dim=0)
 
-    def sound_worlds(self) -> Tensor:
+    def finite_worlds(self) -> Tensor:
         """Worlds whose state is fit to compute rates from; shape (num_envs,)."""
         engine = self.sim.engine
         parts = [engine.field("qpos"), engine.field("qvel")]

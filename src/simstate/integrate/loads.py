@@ -23,7 +23,7 @@ OfTime = Callable[[Tensor], Tensor]
 """A function of the time of each world [s], shape (num_envs,)."""
 
 
-class Load:
+class SceneForce:
     """A force model that belongs to one simulation."""
 
     _sim: Simulation | None = None
@@ -38,7 +38,7 @@ class Load:
         self._sim = sim
 
 
-class UniformGravity(Load):
+class UniformGravity(SceneForce):
     """The same acceleration at the COM of every body of an entity, world axes [m/s²].
 
     Args:
@@ -63,7 +63,7 @@ class UniformGravity(Load):
         sim.data.xfrc_applied[:, self._bodies, :3] += force
 
 
-class PointMassGravity(Load):
+class PointMassGravity(SceneForce):
     """The gravity of point masses, at the COM of every body; world axes.
 
     The scene's own gravity must be zero. For orbits at kilometres per second see
@@ -135,7 +135,7 @@ class PointMassGravity(Load):
         return self._bodies
 
 
-class Thruster(Load):
+class Thruster(SceneForce):
     """A force fixed in a body, which may use up the body's mass.
 
     Args:
@@ -190,7 +190,7 @@ class Thruster(Load):
             self._mass_rate[:, body] -= self.mass_flow * share[:, 0]
 
 
-class Drag(Load):
+class Drag(SceneForce):
     """−½ ρ (C_d A) |v| v at a body's COM, for its velocity v against the air.
 
     Args:
@@ -243,7 +243,7 @@ class Drag(Load):
         loads[:, self._body, :3] += force.to(loads.dtype)
 
 
-class JointTargets(Load):
+class JointTargets(SceneForce):
     """Targets of joints as functions of time, in the same evaluation.
 
     Args:

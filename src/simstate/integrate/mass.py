@@ -49,7 +49,7 @@ class MassFlow:
         self.default_mass[rows] = self.mass[rows]
         self.default_inertia[rows] = self.inertia[rows]
 
-    def ran_out(self) -> InvalidInputError:
+    def out_of_mass_error(self) -> InvalidInputError:
         """The error for a body that would run out of mass."""
         world, body = (int(i) for i in self.empty.nonzero()[0])
         mass, rate = float(self.mass[world, body]), float(self.total_rate[world, body])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class Noise(Protocol):
+class DrivingNoise(Protocol):
     """What makes the dynamics stochastic: dx = … + Σ_k g_k dW_k.
 
     One source may move several blocks of the state: that is what correlates them.
@@ -47,7 +47,7 @@ class Process(ABC):
     by noise defines `diffusion` as well, and says its `num_sources`.
 
     Args:
-        name: what it is called in errors, snapshots and `Noise.diffusion`.
+        name: what it is called in errors, snapshots and `DrivingNoise.diffusion`.
         initial: the value at reset; shape (width,) or (num_envs, width).
     """
 
@@ -121,7 +121,9 @@ class Process(ABC):
             )
         bad = ~rate.isfinite().all(dim=1)
         if bool(bad.any()) and sim.integration is not None:
-            bad &= sim.integration.sound_worlds()  # a diverged world is found by itself
+            bad &= (
+                sim.integration.finite_worlds()
+            )  # a diverged world is found by itself
             if bool(bad.any()):
                 raise InvalidInputError(
                     f"The rate of process {self.name!r} is not finite, first in world "

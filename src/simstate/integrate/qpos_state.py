@@ -13,7 +13,7 @@ from torch import Tensor
 
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.integrate import kernels
-from simstate.integrate.schemes import ATTITUDES, Attitude
+from simstate.integrate.schemes import ATTITUDE_MODES, AttitudeMode
 from simstate.integrate.stages import Launch, Stages, int_array, start, weighted
 from simstate.math import quaternion
 
@@ -52,16 +52,16 @@ class QPosState:
 
     name = "qpos"
 
-    def __init__(self, value: Tensor, attitude: Attitude = "lie") -> None:
-        if attitude not in ATTITUDES:
-            raise unknown_name("attitude mode", str(attitude), ATTITUDES)
+    def __init__(self, value: Tensor, attitude: AttitudeMode = "lie") -> None:
+        if attitude not in ATTITUDE_MODES:
+            raise unknown_name("attitude mode", str(attitude), ATTITUDE_MODES)
         if value.ndim != 2 or not value.dtype.is_floating_point:
             raise ShapeError(
                 "value must be qpos of all worlds, floating point, shape (num_envs, "
                 f"nq); got {value.dtype} of shape {tuple(value.shape)}."
             )
         self.value = value
-        self.attitude: Attitude = attitude
+        self.attitude: AttitudeMode = attitude
         self.quaternion_blocks: list[QuaternionBlock] = []
         self.euclidean_qpos: list[int] = []
         """Indices in qpos of the coordinates that are plain numbers."""

@@ -11,8 +11,8 @@ from simstate.errors import InvalidInputError, unknown_name
 from simstate.integrate import tableaus
 from simstate.integrate.tableau import Tableau
 
-Attitude = Literal["lie", "high_order", "manifold"]
-ATTITUDES: tuple[Attitude, ...] = ("lie", "high_order", "manifold")
+AttitudeMode = Literal["lie", "high_order", "manifold"]
+ATTITUDE_MODES: tuple[AttitudeMode, ...] = ("lie", "high_order", "manifold")
 BLOCKS = ("qpos", "qvel", "act", "mass")
 """The blocks of the mechanical state."""
 
@@ -34,7 +34,7 @@ class Explicit:
     """
 
     tableau: Tableau
-    attitude: Attitude = "lie"
+    attitude: AttitudeMode = "lie"
 
     def __post_init__(self) -> None:
         if not isinstance(self.tableau, Tableau):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -42,8 +42,8 @@ class Explicit:
                 f"tableau must be a Tableau, got {type(self.tableau).__name__}: "
                 "Explicit(Tableau(name, a, b, order)), or a ready one such as RK4()."
             )
-        if self.attitude not in ATTITUDES:
-            raise unknown_name("attitude mode", str(self.attitude), ATTITUDES)
+        if self.attitude not in ATTITUDE_MODES:
+            raise unknown_name("attitude mode", str(self.attitude), ATTITUDE_MODES)
 
     @property
     def name(self) -> str:
@@ -195,7 +195,7 @@ SCHEMES: dict[str, type[Explicit]] = {
 """The ready-made deterministic schemes by name in lower case."""
 
 
-def scheme(name: str, attitude: Attitude = "lie", **options: Any) -> Explicit:
+def scheme(name: str, attitude: AttitudeMode = "lie", **options: Any) -> Explicit:
     """The ready-made scheme of that name ("rk4", "dp54", …); case does not matter."""
     found = SCHEMES.get(name.lower())
     if found is None:

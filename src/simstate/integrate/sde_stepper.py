@@ -12,7 +12,7 @@ from torch import Tensor
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Index
 from simstate.integrate.noise import NoiseStream
-from simstate.integrate.processes import Noise
+from simstate.integrate.processes import DrivingNoise
 from simstate.integrate.schemes import Explicit
 from simstate.integrate.stepper import Stepper
 from simstate.integrate.stochastic import EulerHeun, ItoTableau, Stochastic
@@ -279,7 +279,7 @@ class StochasticStepper(Stepper):
                 )
         return result
 
-    def _check(self, noise: Noise, given: Mapping[str, Tensor]) -> None:
+    def _check(self, noise: DrivingNoise, given: Mapping[str, Tensor]) -> None:
         """Raise unless a diffusion has known blocks, right shapes, finite numbers."""
         widths = {block.name: block.num_dofs for block in self.blocks}
         kind = getattr(noise, "name", type(noise).__name__)
@@ -293,7 +293,7 @@ class StochasticStepper(Stepper):
                     f"(worlds, sources, width), got {tuple(values.shape)}."
                 )
             bad = ~values.isfinite().flatten(1).all(dim=1)
-            if bool(bad.any()) and bool((bad & self.integration.sound_worlds()).any()):
+            if bool(bad.any()) and bool((bad & self.integration.finite_worlds()).any()):
                 raise InvalidInputError(
                     f"The diffusion of {kind} for {name} is not finite, first in world "
                     f"{int(bad.nonzero()[0])}. The state is as it was before the step."

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
     from simstate.simulation import Simulation
 
-Block = QPosState | FlatState
+StateBlock = QPosState | FlatState
 
 
 class Stepper:
@@ -43,10 +43,10 @@ class Stepper:
         )
         """Evaluations of the dynamics so far; shape (num_envs,)."""
         self._activation = activation_range(sim)
-        self._blocks: list[Block] | None = None
+        self._blocks: list[StateBlock] | None = None
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[StateBlock]:
         """The blocks of the state."""
         if self._blocks is None:
             with torch.inference_mode(False):
@@ -57,12 +57,12 @@ class Stepper:
         """Make the blocks anew at the next step: a process or mass flow was added."""
         self._blocks = None
 
-    def _make_blocks(self) -> list[Block]:
+    def _make_blocks(self) -> list[StateBlock]:
         sim, engine, stages = self.sim, self.sim.engine, self.stages
         qpos = QPosState(engine.field("qpos").data, self.scheme.attitude)
         qpos.configure(sim.model)
         qpos.plan(engine.field("qvel").data, stages)
-        blocks: list[Block] = [qpos]
+        blocks: list[StateBlock] = [qpos]
         for name, rate in (("qvel", "qacc"), ("act", "act_dot")):
             if engine.field(name).numel():
                 value, rate = engine.field(name).data, engine.field(rate).data
@@ -115,7 +115,7 @@ class Stepper:
         if flow is None or not bool(flow.empty.any()):
             return None
         if self.sim.on_divergence == "raise":
-            raise flow.ran_out()
+            raise flow.out_of_mass_error()
         return flow.empty.any(dim=1)
 
     def _set_steps(self, env_ids: Tensor | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from simstate.errors import unknown_name
-from simstate.integrate.schemes import ATTITUDES, Attitude
+from simstate.integrate.schemes import ATTITUDE_MODES, AttitudeMode
 
 _Rows = Sequence[Sequence[float]]
 
@@ -101,7 +101,7 @@ class Stochastic:
     every scheme. Without noise it is an ordinary scheme.
     """
 
-    attitude: Attitude = "lie"
+    attitude: AttitudeMode = "lie"
 
     name: ClassVar[str]
     calculus: ClassVar[Literal["Itô", "Stratonovich"]] = "Itô"
@@ -111,8 +111,8 @@ class Stochastic:
     tableau: ClassVar[ItoTableau | None] = None
 
     def __post_init__(self) -> None:
-        if self.attitude not in ATTITUDES:
-            raise unknown_name("attitude mode", str(self.attitude), ATTITUDES)
+        if self.attitude not in ATTITUDE_MODES:
+            raise unknown_name("attitude mode", str(self.attitude), ATTITUDE_MODES)
 
 
 class EulerMaruyama(Stochastic):

@@ -130,7 +130,7 @@ def _conditions(
     """The conditions Σ b_i w_i = value up to order four: order, text, w, value."""
     c = tableau.c
 
-    def through_a(values: Sequence[float]) -> list[float]:
+    def weighted_by_a(values: Sequence[float]) -> list[float]:
         return [
             math.fsum(x * y for x, y in zip(row, values, strict=False))
             for row in tableau.a
@@ -140,7 +140,7 @@ def _conditions(
         return [function(x) for x in c]
 
     squares = per_stage(lambda x: x * x)
-    ac = through_a(c)
+    ac = weighted_by_a(c)
     return [
         (1, "Σ b", [1.0] * len(c), 1.0),
         (2, "Σ b c", c, 1 / 2),
@@ -148,8 +148,8 @@ def _conditions(
         (3, "Σ b a c", ac, 1 / 6),
         (4, "Σ b c³", per_stage(lambda x: x**3), 1 / 4),
         (4, "Σ b c a c", [x * y for x, y in zip(c, ac, strict=True)], 1 / 8),
-        (4, "Σ b a c²", through_a(squares), 1 / 12),
-        (4, "Σ b a a c", through_a(ac), 1 / 24),
+        (4, "Σ b a c²", weighted_by_a(squares), 1 / 12),
+        (4, "Σ b a a c", weighted_by_a(ac), 1 / 24),
         *(
             (k, f"Σ b c^{k - 1}", per_stage(lambda x, k=k: x ** (k - 1)), 1 / k)
             for k in range(5, 9)

@@ -116,7 +116,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             self._is_seeded = True
             self.log = self.env.reset(seed=seed, env_ids=env_ids)[1]["log"]
         self._ended[mask] = False
-        return self._told(self.env.observations), self._info(mask)
+        return self._observation(self.env.observations), self._info(mask)
 
     def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
         """Apply an action in each world; observation, reward, ends and infos."""
@@ -139,12 +139,12 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         if self._mode is not AutoresetMode.SAME_STEP:
             self._ended = ended
         elif ended.any():
-            last = self._told(extras["final_observation"])
+            last = self._observation(extras["final_observation"])
             infos = self._final(last, lengths, ended)
         if extras["log"]:
             self.log = extras["log"]
         infos |= self._info(np.ones(self.num_envs, dtype=bool))
-        return self._told(seen), rewards, terminations, truncations, infos
+        return self._observation(seen), rewards, terminations, truncations, infos
 
     def render(self) -> tuple[Array, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A picture of each world, uint8, shape (height, width, 3)."""
@@ -166,7 +166,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             raise unknown_name("observation group", self._group, spaces)
         return spaces[self._group]
 
-    def _told(self, observations: dict[str, Tensor]) -> Observation:
+    def _observation(self, observations: dict[str, Tensor]) -> Observation:
         """Copies of the observations on the host, as the observation space has them."""
         if self._group is not None:
             return _host(observations[self._group])

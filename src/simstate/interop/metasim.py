@@ -163,7 +163,7 @@ class MetaSimTaskEnv:
         "time".
         """
         seen, extras = self.env.reset(env_ids=env_ids, init_states=init_states)
-        return self._told(seen, extras["log"])
+        return self._answer(seen, extras["log"])
 
     def step(
         self, actions: Sequence[Action]
@@ -172,7 +172,7 @@ class MetaSimTaskEnv:
         action = self._as_action(actions)
         seen, reward, terminated, truncated, extras = self.env.step(action)
         success = _of_worlds(self.env.sim, self._success, "success")
-        states, extra = self._told(seen, extras["log"])
+        states, extra = self._answer(seen, extras["log"])
         extra["terminated"] = terminated
         return (
             states,
@@ -182,7 +182,7 @@ class MetaSimTaskEnv:
             extra,
         )
 
-    def _told(
+    def _answer(
         self, observations: dict[str, Tensor], log: Extra
     ) -> tuple[StateList, Extra]:
         sim = self.env.sim
