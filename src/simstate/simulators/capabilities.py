@@ -17,7 +17,8 @@ Feature: TypeAlias = Literal[
     "mocap bodies",
     "joint limits",
     "limits of ball joints",
-    "joint springs",
+    "springs of 1-DoF joints",
+    "springs of ball joints",
     "damping of free joints",
     "dry friction in joints",
     "armature of joints without an actuator",
@@ -32,7 +33,8 @@ Feature: TypeAlias = Literal[
     "force limits",
     "unequal force limits",
     "tendons",
-    "couplings of joints",
+    "linear couplings",
+    "couplings other than linear",
     "connects and welds",
     "contacts",
     "meshes",
@@ -103,6 +105,12 @@ def _limits(ball: bool) -> Callable[[mujoco.MjModel, Names], list[str]]:
     )
 
 
+def _springs(ball: bool) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    return lambda model, names: _joints(
+        model, names, (model.jnt_stiffness != 0) & ((model.jnt_type == _BALL) == ball)
+    )
+
+
 def driven_joints(model: mujoco.MjModel) -> set[int]:
     """The 1-DoF joints that a servo or motor drives directly."""
     return {
@@ -149,9 +157,21 @@ def _unequal_limits(model: mujoco.MjModel, actuator: int) -> bool:
     return bool(model.actuator_forcelimited[output]) and low != -high
 
 
-def _equalities(*kinds: int) -> Callable[[mujoco.MjModel, Names], list[str]]:
+_COUPLINGS = (_EQ.mjEQ_JOINT.value, _EQ.mjEQ_TENDON.value)
+
+
+def is_linear_coupling(model: mujoco.MjModel, equality: int) -> bool:
+    """Whether an equality ties one joint to another without squares or cubes."""
+    two = model.eq_obj2id[equality] >= 0
+    joints = model.eq_type[equality] == _EQ.mjEQ_JOINT.value
+    return bool(two and joints and not np.any(model.eq_data[equality, 2:5]))
+
+
+def _equalities(
+    keep: Callable[[mujoco.MjModel, int], bool],
+) -> Callable[[mujoco.MjModel, Names], list[str]]:
     return lambda model, names: [
-        names.equality[e] for e in range(model.neq) if model.eq_type[e] in kinds
+        names.equality[e] for e in range(model.neq) if keep(model, e)
     ]
 
 
@@ -174,7 +194,8 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
     ],
     "joint limits": _limits(ball=False),
     "limits of ball joints": _limits(ball=True),
-    "joint springs": lambda m, names: _joints(m, names, m.jnt_stiffness != 0),
+    "springs of 1-DoF joints": _springs(ball=False),
+    "springs of ball joints": _springs(ball=True),
     "damping of free joints": _free_damping,
     "dry friction in joints": lambda m, n: _dof_joints(m, n, m.dof_frictionloss),
     "armature of joints without an actuator": _idle_armature,
@@ -195,8 +216,13 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
     "force limits": _actuators(_has_limit),
     "unequal force limits": _actuators(_unequal_limits),
     "tendons": lambda model, names: list(names.tendon),
-    "couplings of joints": _equalities(_EQ.mjEQ_JOINT.value, _EQ.mjEQ_TENDON.value),
-    "connects and welds": _equalities(_EQ.mjEQ_CONNECT.value, _EQ.mjEQ_WELD.value),
+    "linear couplings": _equalities(is_linear_coupling),
+    "couplings other than linear": _equalities(
+        lambda m, e: m.eq_type[e] in _COUPLINGS and not is_linear_coupling(m, e)
+    ),
+    "connects and welds": _equalities(
+        lambda m, e: m.eq_type[e] in (_EQ.mjEQ_CONNECT.value, _EQ.mjEQ_WELD.value)
+    ),
     "contacts": _colliding,
     "meshes": lambda model, names: [
         names.geom[g]

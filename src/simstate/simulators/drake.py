@@ -15,37 +15,17 @@ from typing import Any
 import numpy as np
 
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
-from simstate.simulators.capabilities import Capabilities
+from simstate.simulators.declared import info
 from simstate.simulators.drake_coordinates import DrakeCoordinates
 from simstate.simulators.drake_model import DrakeModel
 from simstate.simulators.drives import drive_inputs
-
-CAPABILITIES = Capabilities(
-    dtype="float64",
-    batching="loop",
-    lacks={
-        "mocap bodies": "it is welded to the world",
-        "limits of ball joints": "they are not there",
-        "dry friction in joints": "it is not there",
-        "armature of joints without an actuator": "Drake has rotor inertia only "
-        "in actuators, and those only on 1-DoF joints: it is zero",
-        "gravity compensation": "gravity acts in full",
-        "fluid forces": "they are not there",
-        "actuators on ball joints": "they do not act",
-        "actuators on tendons": "they do not act",
-        "actuators with a state of their own": "they do not act",
-        "unequal force limits": "the greater one holds both ways",
-        "tendons": "they are not there",
-        "connects and welds": "they are not there",
-    },
-)
 
 
 class DrakeSimulator(AdaptedSimulator):
     """Worlds in Drake, stepped one after the other by its discrete updates."""
 
     name = "drake"
-    capabilities = CAPABILITIES
+    capabilities = info("drake").capabilities
 
     def build(self) -> None:
         self.drake = DrakeModel(self.model, self.timestep, self.terms)

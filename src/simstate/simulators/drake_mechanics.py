@@ -20,9 +20,10 @@ from pydrake.multibody.tree import (
 
 from simstate.scene import SceneCfg
 from simstate.simulators.base import Array
+from simstate.simulators.capabilities import is_linear_coupling
 from simstate.simulators.drake import DrakeSimulator
 from simstate.simulators.drake_coordinates import DrakeCoordinates
-from simstate.simulators.drake_model import DrakeModel, is_linear
+from simstate.simulators.drake_model import DrakeModel
 from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState
 from simstate.simulators.parameter_kinds import (
     IMPLICIT_SERVOS,
@@ -255,11 +256,10 @@ class _Reader:
         return found
 
     def _equalities(self) -> dict[str, Array]:
-        coupled = mujoco.mjtEq.mjEQ_JOINT.value
         return {
             self.names.equality[e]: np.array([float(self.model.eq_active0[e])])
             for e in range(self.model.neq)
-            if self.model.eq_type[e] == coupled and is_linear(self.model, e)
+            if is_linear_coupling(self.model, e)
         }
 
     def _geoms(self) -> dict[str, dict[str, Array]]:

@@ -36,6 +36,7 @@ from pydrake.multibody.tree import (
 from pydrake.systems.framework import DiagramBuilder
 
 from simstate.errors import ModelError
+from simstate.simulators.capabilities import is_linear_coupling
 from simstate.simulators.contacts import may_touch
 from simstate.simulators.drives import Drive, drives
 from simstate.simulators.mjcf import plain_mjcf
@@ -78,7 +79,7 @@ class DrakeModel:
         self.springs: dict[int, Any] = {}
         """Drake's springs, by MuJoCo's joint."""
         self._add_springs()
-        if time_step and "constraints" in terms:
+        if time_step and "equalities" in terms:
             self._add_couplings()
         if self.scene_graph is not None:
             self._filter_collisions()
@@ -95,8 +96,9 @@ class DrakeModel:
         model = self._simplified()
         with TemporaryDirectory() as folder, self._listening():
             # Drake's parser puts the pose of a body with several joints at the last.
+            bodies = range(model.nbody)
             text = plain_mjcf(
-                model, Path(folder), skip=_LEFT_TO_US, one_joint_per_body=True
+                model, Path(folder), skip=_LEFT_TO_US, split=bodies
             ).text
             try:
                 instances = Parser(self.plant).AddModelsFromString(text, "xml")
@@ -109,7 +111,7 @@ class DrakeModel:
         import copy
 
         model = copy.copy(self.model)
-        if "constraints" not in self.terms:
+        if "joint limits" not in self.terms:
             model.jnt_limited[:] = 0
         if "contacts" not in self.terms or self.scene_graph is None:
             model.geom_contype[:] = 0
@@ -182,8 +184,7 @@ class DrakeModel:
         """Linear couplings of two joints: q₁ − q₁⁰ = a₀ + a₁ (q₂ − q₂⁰)."""
         model = self.model
         for e in range(model.neq):
-            coupling = model.eq_type[e] == mujoco.mjtEq.mjEQ_JOINT.value
-            if not coupling or not model.eq_active0[e] or not is_linear(model, e):
+            if not model.eq_active0[e] or not is_linear_coupling(model, e):
                 continue
             one, two = int(model.eq_obj1id[e]), int(model.eq_obj2id[e])
             rest = model.qpos0[model.jnt_qposadr[[one, two]]]
@@ -219,9 +220,3 @@ class DrakeModel:
                             GeometrySet(ids[one]), GeometrySet(ids[two])
                         )
                     )
-
-
-def is_linear(model: mujoco.MjModel, equality: int) -> bool:
-    """Whether a coupling is of two joints and has no squares or cubes."""
-    two = model.eq_obj2id[equality] >= 0
-    return bool(two and not np.any(model.eq_data[equality, 2:5]))

@@ -56,7 +56,7 @@ def plain_mjcf(
     model: mujoco.MjModel,
     mesh_dir: Path | None = None,
     skip: Collection[str] = (),
-    one_joint_per_body: bool = False,
+    split: Collection[int] = (),
 ) -> PlainMjcf:
     """A compiled model as MJCF without defaults, all digits; see the module.
 
@@ -65,11 +65,16 @@ def plain_mjcf(
         mesh_dir: where to put its meshes as OBJ files; None: geoms that are meshes are
             left out, which `left_out` says.
         skip: sections to leave out: "actuator", "tendon", "equality", "contact".
-        one_joint_per_body: write a body with k joints as a chain of k bodies, of which
-            the last is the body and the others, `<name>#<number>`, have no mass. For
-            parsers that place such joints wrongly; MuJoCo refuses massless bodies.
+        split: bodies to write as a chain, one for each joint, of which the last is the
+            body itself and the others, `<name>#<number>`, have no mass. For parsers
+            that put several joints together wrongly; MuJoCo refuses massless bodies.
     """
-    return _Writer(model, mesh_dir, skip, one_joint_per_body).write()
+    return _Writer(model, mesh_dir, skip, split).write()
+
+
+def link_name(body: str, number: int) -> str:
+    """What the massless links of a body that was split are called."""
+    return f"{body}#{number}"
 
 
 class _Writer:
@@ -80,14 +85,14 @@ class _Writer:
         model: mujoco.MjModel,
         mesh_dir: Path | None,
         skip: Collection[str],
-        one_joint_per_body: bool,
+        split: Collection[int],
     ) -> None:
         self.left_out: list[str] = []
         self.names = Names(model)
         self._model = model
         self._mesh_dir = mesh_dir
         self._skip = skip
-        self._split = one_joint_per_body
+        self._split = split
         self._root = ElementTree.Element("mujoco", model="scene")
         self._bodies: list[Element] = []
 
@@ -161,8 +166,8 @@ class _Writer:
         }
         first = model.body_jntadr[body]
         joints = list(range(first, first + model.body_jntnum[body]))
-        while self._split and len(joints) > 1:
-            link = f"{name}#{model.body_jntnum[body] - len(joints)}"
+        while body in self._split and len(joints) > 1:
+            link = link_name(name, model.body_jntnum[body] - len(joints))
             parent = ElementTree.SubElement(parent, "body", {"name": link, **pose})
             self._add_joint(parent, joints.pop(0))
             pose = {}

@@ -22,10 +22,9 @@ from mujoco import mjx
 
 from simstate.errors import ModelError
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
-from simstate.simulators.capabilities import Capabilities
+from simstate.simulators.declared import info
 from simstate.simulators.terms import ALL_TERMS, Terms, switch_off
 
-CAPABILITIES = Capabilities(dtype="float64", batching="vectorised")
 
 
 class MjxSimulator(AdaptedSimulator):
@@ -35,7 +34,7 @@ class MjxSimulator(AdaptedSimulator):
     """
 
     name = "mjx"
-    capabilities = CAPABILITIES
+    capabilities = info("mjx").capabilities
 
     def build(self) -> None:
         jax.config.update("jax_enable_x64", True)

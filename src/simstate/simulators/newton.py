@@ -17,35 +17,10 @@ import numpy as np
 import torch
 
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
-from simstate.simulators.capabilities import Capabilities, Feature
+from simstate.simulators.declared import info
 from simstate.simulators.drives import drive_inputs
 from simstate.simulators.newton_model import NewtonModel, newton
 from simstate.simulators.terms import switch_off
-
-_COMMON: dict[Feature, str] = {
-    "mocap bodies": "it is fixed to the world",
-    "actuators with a state of their own": "they do not act",
-    "limits of ball joints": "they are not there",
-    "couplings of joints": "they are not there",
-    "connects and welds": "they are not there",
-}
-MUJOCO_CAPABILITIES = Capabilities(dtype="float32", batching="loop", lacks=_COMMON)
-FEATHERSTONE_CAPABILITIES = Capabilities(
-    dtype="float32",
-    batching="loop",
-    lacks={
-        **_COMMON,
-        "joint springs": "they are not there",
-        "dry friction in joints": "it is not there",
-        "gravity compensation": "gravity acts in full",
-        "fluid forces": "they are not there",
-        "force limits": "servos give any force",
-        "actuators on ball joints": "they do not act",
-        "actuators on tendons": "they do not act",
-        "tendons": "they are not there",
-        "damping of free joints": "it is not there",
-    },
-)
 
 
 class NewtonSimulator(AdaptedSimulator):
@@ -58,7 +33,7 @@ class NewtonSimulator(AdaptedSimulator):
     """
 
     name = "newton"
-    capabilities = MUJOCO_CAPABILITIES
+    capabilities = info("newton").capabilities
     dtype = torch.float32
     solver_name: Literal["mujoco", "featherstone"] = "mujoco"
 
@@ -117,7 +92,7 @@ class NewtonFeatherstoneSimulator(NewtonSimulator):
     """Worlds in Newton with its Featherstone solver, stepped one after the other."""
 
     name = "newton-featherstone"
-    capabilities = FEATHERSTONE_CAPABILITIES
+    capabilities = info("newton-featherstone").capabilities
     solver_name = "featherstone"
 
     def _make_solver(self) -> Any:

@@ -127,11 +127,10 @@ class FeatherstoneMechanics(AdaptedMechanics):
     def com(self, state: MechanicalState) -> Array:
         """By body_com at Newton's own poses."""
         simulator, newton_state = self._at(state, NO_TERMS)
-        pose = newton_state.body_q.numpy().astype(np.float64)
-        coms = simulator.newton.newton_model.body_com.numpy().astype(np.float64)
+        pose, com = simulator.newton.poses(newton_state), simulator.newton.com
         found = np.zeros((simulator.model.nbody, 3))
-        for b, (row, com) in enumerate(zip(pose, coms, strict=True), start=1):
-            found[b] = row[:3] + rotation(row[[6, 3, 4, 5]]) @ com
+        for b in range(1, simulator.model.nbody):
+            found[b] = pose[b, :3] + rotation(pose[b, 3:]) @ com[b]
         return found
 
     def mass_matrix(self, state: MechanicalState) -> Array:

@@ -28,7 +28,7 @@ from simstate.errors import ModelError
 from simstate.simulators.base import Array, Motion
 from simstate.simulators.contacts import may_touch
 from simstate.simulators.drives import drives
-from simstate.simulators.mjcf import plain_mjcf
+from simstate.simulators.mjcf import link_name, plain_mjcf
 from simstate.simulators.mjcf_parts import Names
 from simstate.simulators.terms import ALL_TERMS, Terms
 
@@ -38,6 +38,8 @@ import newton  # noqa: E402
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 _SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
+_FAR = 1e10
+"""A position that no joint comes to."""
 
 
 class NewtonModel:
@@ -63,20 +65,26 @@ class NewtonModel:
         if not ctrl_direct:
             self._filter_collisions(builder)
         self.newton_model: Any = builder.finalize(device="cpu")
-        self._check_bodies()
+        self._index_bodies()
         self._index_joints()
         self.drives = drives(model)
         """The servos and motors of 1-DoF joints."""
         if not ctrl_direct:
             self._set_drives()
-        self._com = self.newton_model.body_com.numpy().astype(np.float64)
+        com = self.newton_model.body_com.numpy().astype(np.float64)
+        self.com = com[self.body_of]
+        """Newton's COM of each of MuJoCo's bodies, body axes [m]; (nbody, 3)."""
 
     def _parse(self, builder: Any, ctrl_direct: bool) -> None:
         model = copy.copy(self.model)
+        # The Featherstone solver turns about where the anchor was before the slides.
+        split = () if ctrl_direct else _bodies_that_slide_and_turn(model)
         model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value  # there is no PGS
         _share_anchors(model)
         with TemporaryDirectory() as folder:
-            text = plain_mjcf(model, Path(folder), skip=("equality",)).text
+            text = plain_mjcf(
+                model, Path(folder), skip=("equality",), split=split
+            ).text
             output = io.StringIO()
             try:
                 with contextlib.redirect_stdout(output):
@@ -85,31 +93,44 @@ class NewtonModel:
                 raise ModelError(f"Newton does not take this model: {error}") from error
         self.messages += output.getvalue().splitlines()
 
-    def _check_bodies(self) -> None:
-        """Raise unless Newton's bodies are MuJoCo's, in its order."""
-        labels = self.newton_model.body_label
-        wanted = self.names.body[1:]
-        same = len(labels) == len(wanted) and all(
-            label.endswith(f"/{name}") for label, name in zip(labels, wanted, strict=True)
-        )
-        if not same:
-            raise ModelError(f"Newton made other bodies of this model: {list(labels)}.")
+    def _index_bodies(self) -> None:
+        """Which of Newton's bodies each of MuJoCo's is; the rest are massless links."""
+        labels = list(self.newton_model.body_label)
+        self.body_of = np.zeros(self.model.nbody, dtype=np.int64)
+        """Newton's body for each of MuJoCo's; the world's entry means nothing."""
+        self._links: dict[int, tuple[int, int]] = {}
+        after = 0
+        for body in range(1, self.model.nbody):
+            name, links = self.names.body[body], 0
+            while after < len(labels) and not labels[after].endswith(f"/{name}"):
+                if not labels[after].endswith(f"/{link_name(name, links)}"):
+                    raise ModelError(f"Newton made other bodies of it: {labels}.")
+                self._links[after] = (body, links)
+                links, after = links + 1, after + 1
+            if after == len(labels):
+                raise ModelError(f"Newton made other bodies of it: {labels}.")
+            self._links[after] = (body, links)
+            self.body_of[body] = after
+            after += 1
 
     def _index_joints(self) -> None:
         """Where each of MuJoCo's joints is in Newton's coordinates and velocities."""
         mj, model = self.model, self.newton_model
         coords, dofs = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
-        children = model.joint_child.numpy()
         self.coord_of = np.zeros(mj.njnt, dtype=np.int64)
         self.dof_of = np.zeros(mj.njnt, dtype=np.int64)
-        for joint, child in enumerate(children):
-            body = int(child) + 1
+        self.joint_of = np.zeros(mj.njnt, dtype=np.int64)
+        """Newton's joint for each of MuJoCo's."""
+        for joint, child in enumerate(model.joint_child.numpy()):
+            body, link = self._links[int(child)]
             first, count = mj.body_jntadr[body], mj.body_jntnum[body]
             own = list(range(first, first + count))
-            own.sort(key=lambda j: mj.jnt_type[j] != _SLIDE)  # slides come first
+            if self._links.get(int(child) + 1, (0, 0))[0] == body or link:
+                own = own[link : link + 1]  # of a body that was split
             for k, j in enumerate(own):
                 self.coord_of[j] = coords[joint] + k
                 self.dof_of[j] = dofs[joint] + k
+                self.joint_of[j] = joint
 
     def _set_drives(self) -> None:
         """Give the joints the gains of MuJoCo's servos; none if they are off."""
@@ -121,9 +142,10 @@ class NewtonModel:
                 damping[self.dof_of[drive.joint]] = drive.damping
         model.joint_target_ke.assign(stiffness)
         model.joint_target_kd.assign(damping)
-        if "constraints" not in self.terms:
-            model.joint_limit_ke.zero_()
-            model.joint_limit_kd.zero_()
+        if "joint limits" not in self.terms:
+            # Not by their stiffness: beyond a limit Newton's servos let go.
+            model.joint_limit_lower.fill_(-_FAR)
+            model.joint_limit_upper.fill_(_FAR)
 
     def _filter_collisions(self, builder: Any) -> None:
         """Let those pairs of geoms touch that may in MuJoCo, and no others."""
@@ -167,7 +189,7 @@ class NewtonModel:
             at, dof, adr = self.dof_of[j], mj.jnt_dofadr[j], mj.jnt_qposadr[j]
             if mj.jnt_type[j] == _FREE:
                 rot = rotation(qpos[adr + 3 : adr + 7])
-                com = rot @ self._com[mj.jnt_bodyid[j] - 1]
+                com = rot @ self.com[mj.jnt_bodyid[j]]
                 turn[at : at + 3, dof : dof + 3] = np.eye(3)
                 turn[at : at + 3, dof + 3 : dof + 6] = -cross_matrix(com) @ rot
                 turn[at + 3 : at + 6, dof + 3 : dof + 6] = rot
@@ -184,7 +206,7 @@ class NewtonModel:
             at, dof, adr = self.dof_of[j], mj.jnt_dofadr[j], mj.jnt_qposadr[j]
             rot = rotation(qpos[adr + 3 : adr + 7])
             ang_vel = rot @ qvel[dof + 3 : dof + 6]
-            arm = rot @ self._com[mj.jnt_bodyid[j] - 1]
+            arm = rot @ self.com[mj.jnt_bodyid[j]]
             # What turning alone gives the COM, which the origin does not have.
             rates[at : at + 3] -= np.cross(ang_vel, np.cross(ang_vel, arm))
         return np.linalg.solve(self.velocity_map(qpos), rates)
@@ -225,16 +247,26 @@ class NewtonModel:
             self._refresh(state)
             motion.qpos[row] = self.qpos(state)
             motion.qvel[row] = self.qvel(state, motion.qpos[row])
-            pose = state.body_q.numpy().astype(np.float64)
-            twist = state.body_qd.numpy().astype(np.float64)
-            quats = pose[:, [6, 3, 4, 5]]
-            motion.body_pos[row, 1:] = pose[:, :3]
-            motion.body_quat[row, 1:] = quats
-            motion.body_ang_vel[row, 1:] = twist[:, 3:]
-            com = np.array([rotation(q) @ c for q, c in zip(quats, self._com, strict=True)])
-            moved = np.cross(twist[:, 3:], com.reshape(-1, 3))
-            motion.body_vel[row, 1:] = twist[:, :3] - moved
+            pose, twist = self.poses(state), self._twists(state)
+            motion.body_pos[row, 1:] = pose[1:, :3]
+            motion.body_quat[row, 1:] = pose[1:, 3:]
+            motion.body_ang_vel[row, 1:] = twist[1:, 3:]
+            for b in range(1, mj.nbody):
+                com = rotation(pose[b, 3:]) @ self.com[b]
+                moved = np.cross(twist[b, 3:], com)
+                motion.body_vel[row, b] = twist[b, :3] - moved
         return motion
+
+    def poses(self, state: Any) -> Array:
+        """Position and quaternion wxyz of MuJoCo's bodies; shape (nbody, 7)."""
+        pose = state.body_q.numpy().astype(np.float64)[self.body_of]
+        pose = pose[:, [0, 1, 2, 6, 3, 4, 5]]
+        pose[0] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+        return pose
+
+    def _twists(self, state: Any) -> Array:
+        """Velocity of the COM and angular velocity of MuJoCo's bodies; (nbody, 6)."""
+        return state.body_qd.numpy().astype(np.float64)[self.body_of]
 
     def set_targets(
         self, control: Any, position: Array, rate: Array, effort: Array
@@ -279,6 +311,17 @@ def _share_anchors(model: mujoco.MjModel) -> None:
         if hinges:
             for j in own:
                 model.jnt_pos[j] = model.jnt_pos[hinges[0]]
+
+
+def _bodies_that_slide_and_turn(model: mujoco.MjModel) -> list[int]:
+    """The bodies that have both slides and hinges."""
+    found: list[int] = []
+    for body in range(1, model.nbody):
+        first, count = model.body_jntadr[body], model.body_jntnum[body]
+        kinds = {bool(k == _SLIDE) for k in model.jnt_type[first : first + count]}
+        if len(kinds) == 2:
+            found.append(body)
+    return found
 
 
 def _check_joints(model: mujoco.MjModel, names: Names) -> None:

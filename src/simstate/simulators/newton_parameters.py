@@ -50,30 +50,29 @@ def _bodies(scene: NewtonModel) -> dict[str, dict[str, Array]]:
     model = scene.newton_model
     mass, com = model.body_mass.numpy(), model.body_com.numpy()
     inertia = model.body_inertia.numpy()
-    names = scene.names.body[1:]
-    return {
-        "mass": {n: mass[b : b + 1].astype(np.float64) for b, n in enumerate(names)},
-        "centre of mass": {n: com[b].astype(np.float64) for b, n in enumerate(names)},
-        "inertia": {n: inertia_numbers(inertia[b]) for b, n in enumerate(names)},
-        **_poses(scene),
-    }
+    found: dict[str, dict[str, Array]] = {"mass": {}, "centre of mass": {}, "inertia": {}}
+    for body in range(1, scene.model.nbody):
+        name, at = scene.names.body[body], scene.body_of[body]
+        found["mass"][name] = _wide(mass[at : at + 1])
+        found["centre of mass"][name] = _wide(com[at])
+        found["inertia"][name] = inertia_numbers(inertia[at])
+    return {**found, **_poses(scene)}
 
 
 def _poses(scene: NewtonModel) -> dict[str, dict[str, Array]]:
     """Where bodies are in their parents with all joints at rest."""
     mj, state = scene.model, scene.newton_model.state()
     scene.write(state, mj.qpos0, np.zeros(mj.nv))
-    pose = state.body_q.numpy().astype(np.float64)
+    pose = scene.poses(state)
     places: dict[str, Array] = {}
     turns: dict[str, Array] = {}
     for body in range(1, mj.nbody):
         first, parent = mj.body_jntadr[body], mj.body_parentid[body]
         if first >= 0 and mj.jnt_type[first] == _FREE:
             continue
-        own = pose[body - 1]
-        above = pose[parent - 1] if parent else np.array([0, 0, 0, 0, 0, 0, 1.0])
-        rot = rotation(above[[6, 3, 4, 5]])
-        relative = rot.T @ rotation(own[[6, 3, 4, 5]])
+        own, above = pose[body], pose[parent]
+        rot = rotation(above[3:])
+        relative = rot.T @ rotation(own[3:])
         quat = np.zeros(4)
         mujoco.mju_mat2Quat(quat, np.ascontiguousarray(relative).ravel())
         name = scene.names.body[body]
@@ -87,7 +86,6 @@ def _joints(scene: NewtonModel) -> dict[str, dict[str, Array]]:
     axes = model.joint_axis.numpy().astype(np.float64)
     on_child = model.joint_X_c.numpy().astype(np.float64)
     low, high = model.joint_limit_lower.numpy(), model.joint_limit_upper.numpy()
-    joint_of = {int(c): i for i, c in enumerate(model.joint_child.numpy())}
     found: dict[str, dict[str, Array]] = {
         kind: {}
         for kind in ("joint axis", "joint anchor", "joint range", "armature", "damping")
@@ -101,7 +99,7 @@ def _joints(scene: NewtonModel) -> dict[str, dict[str, Array]]:
         found["damping"][name] = np.zeros_like(damping) if free else damping
         if free:
             continue
-        child = on_child[joint_of[int(mj.jnt_bodyid[j]) - 1]]
+        child = on_child[scene.joint_of[j]]
         found["joint anchor"][name] = child[:3]
         if mj.jnt_type[j] == _BALL:
             continue

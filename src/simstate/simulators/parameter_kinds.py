@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import mujoco
 import numpy as np
@@ -30,6 +30,13 @@ class ParameterKind:
     """Gives an element of a model another value."""
     absent: float | None = 0.0
     """What stands for a simulator that lacks it; None: it is left as it is."""
+    labels: Mapping[float, str] = field(default_factory=dict[float, str])
+    """Words for numbers that stand for something else."""
+
+    def text(self, values: Sequence[float]) -> str:
+        """A value for a reader."""
+        words = [self.labels.get(value, f"{value:.6g}") for value in values]
+        return words[0] if len(words) == 1 else f"({', '.join(words)})"
 
     def nothing(self, like: Array) -> Array:
         """The value of a simulator that does not have the parameter."""
@@ -433,7 +440,18 @@ KINDS: dict[str, ParameterKind] = {
     "fluid": ParameterKind("", _of_options("density", "viscosity"), _to_option),
     "time step": ParameterKind("s", _of_options("timestep"), _to_option, absent=None),
     "integrator": ParameterKind(
-        "", _read_integrator, _write_integrator, absent=None
+        "",
+        _read_integrator,
+        _write_integrator,
+        absent=None,
+        labels={
+            0.0: "Euler",
+            1.0: "RK4",
+            2.0: "implicit",
+            3.0: "implicitfast",
+            EXPLICIT_EULER: "Euler with explicit dampers",
+            IMPLICIT_SERVOS: "implicit dampers and servos",
+        },
     ),
     "geom size": ParameterKind("m", _read_sizes, _write_size, absent=None),
     "sliding friction": ParameterKind(

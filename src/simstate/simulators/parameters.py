@@ -6,11 +6,12 @@ simulator's value is written into a copy, so that a difference can be tried out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import copy
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import mujoco
 import numpy as np
@@ -46,15 +47,17 @@ class ParameterDifference:
         one, two = np.array(self.ours), np.array(self.theirs)
         return float(np.max(np.abs(np.where(one == two, 0.0, one - two))))
 
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The two values for a reader, without the unit."""
+        kind = KINDS[self.kind]
+        theirs = "none" if self.dropped else kind.text(self.theirs)
+        return kind.text(self.ours), theirs
+
     def __str__(self) -> str:
-        theirs = "none" if self.dropped else _text(self.theirs)
-        unit = f" {self.unit}" if self.unit else ""
-        return f"{self.kind} of {self.element}: {_text(self.ours)}{unit} here, {theirs}"
-
-
-def _text(values: Sequence[float]) -> str:
-    inside = ", ".join(f"{value:.6g}" for value in values)
-    return inside if len(values) == 1 else f"({inside})"
+        ours, theirs = self.texts
+        unit = f" {self.unit}" if self.unit and not self.dropped else ""
+        return f"{self.kind} of {self.element}: {ours} in MuJoCo, {theirs}{unit} there"
 
 
 def parameters_of(
@@ -102,7 +105,7 @@ def overwritten(
 
     It is compiled anew, as MuJoCo's shortcuts hold for the values that were compiled.
     """
-    edited = _copy(model)
+    edited = copy.copy(model)
     names = Names(edited)
     for difference in differences:
         kind: ParameterKind = KINDS[difference.kind]
@@ -120,12 +123,3 @@ def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
             raise ModelError(
                 f"MuJoCo does not take the other simulator's values: {error}"
             ) from error
-
-
-def _copy(model: mujoco.MjModel) -> Any:
-    import copy
-
-    return copy.copy(model)
-
-
-Reader = Callable[[mujoco.MjModel], Parameters]
