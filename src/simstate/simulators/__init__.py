@@ -22,6 +22,8 @@ from simstate.simulators.declared import (
 from simstate.simulators.making import make
 from simstate.simulators.mjcf import PlainMjcf, plain_mjcf
 from simstate.simulators.protocol import EntityNames, Simulator
+from simstate.simulators.state_file import load_states, save_states
+from simstate.simulators.transfer import JointMap, carry, follow, joint_maps, replay
 
 __all__ = [
     "SIMULATORS",
@@ -29,6 +31,7 @@ __all__ = [
     "Alignment",
     "Capabilities",
     "EntityNames",
+    "JointMap",
     "Missing",
     "MissingSimulatorError",
     "PlainMjcf",
@@ -36,8 +39,14 @@ __all__ = [
     "SimulatorAlignment",
     "SimulatorInfo",
     "align",
+    "carry",
     "features",
+    "follow",
     "info",
+    "joint_maps",
+    "load_states",
     "make",
     "plain_mjcf",
+    "replay",
+    "save_states",
 ]

@@ -12,7 +12,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import mujoco
 import numpy as np
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from simstate.entity import Entity
     from simstate.state import State, StateList, TensorState
 
-Array = np.ndarray[Any, np.dtype[np.float64]]
+Array: TypeAlias = np.ndarray[Any, Any]
+"""Numbers in float64, unless it is said otherwise."""
 
 
 @dataclass
@@ -205,20 +206,22 @@ class AdaptedSimulator(ABC):
         if n < 1 or int(n) != n:
             raise InvalidInputError(f"n must be ≥ 1 and a whole number, got {n!r}.")
         ids = self._ids(env_ids)
+        if not bool(torch.isfinite(self.ctrl).all()):
+            raise InvalidInputError("ctrl must be finite. Nothing was done.")
         before = self.read(ids)
         failed = self.advance(n, self.ctrl.numpy(), ids)
         after = self.read(ids)
-        whole = np.isfinite(after.qpos).all(1) & np.isfinite(after.qvel).all(1)
+        whole = _sound(after.qpos) & _sound(after.qvel)
         whole &= np.array([i not in failed for i in ids], dtype=bool)
         good = [i for i, fine in zip(ids, whole, strict=True) if fine]
         self._time[good] += n * self.timestep
         if len(good) < len(ids):
             bad = [i for i in ids if i not in good]
             self.write(before.qpos[~whole], before.qvel[~whole], bad)
-            said = next(iter(failed.values()), "numbers went NaN or infinite")
+            said = next(iter(failed.values()), "numbers went NaN, infinite or huge")
             raise DivergenceError(
-                f"Worlds {bad} could not be advanced in {self.name} ({said}); they have "
-                "the state from before the call, the others have advanced.",
+                f"Worlds {bad} could not be advanced in {self.name} ({said}); they "
+                "have the state from before the call, the others have advanced.",
                 bad,
             )
 
@@ -229,8 +232,8 @@ class AdaptedSimulator(ABC):
     def _follow(self, ids: list[int]) -> None:
         """Bring the reference to where the simulator is."""
         motion = self.read(ids)
-        self.reference.data.qpos[ids] = torch.from_numpy(motion.qpos)
-        self.reference.data.qvel[ids] = torch.from_numpy(motion.qvel)
+        self.reference.data.qpos[ids] = torch.as_tensor(motion.qpos)
+        self.reference.data.qvel[ids] = torch.as_tensor(motion.qvel)
 
     def _hand_over(self, ids: list[int]) -> None:
         """Bring the simulator to where the reference is."""
@@ -267,9 +270,18 @@ class AdaptedSimulator(ABC):
         for root in ("pos", "rot", "vel", "ang_vel"):
             arrays[root] = arrays[f"body_{root}"][:, 0]
         return {
-            name: torch.from_numpy(np.ascontiguousarray(array)).to(self.dtype)
+            name: torch.as_tensor(np.ascontiguousarray(array)).to(self.dtype)
             for name, array in arrays.items()
         }
+
+
+_HUGE = 1e10
+"""Where MuJoCo, too, gives a world up [m, rad and their rates]."""
+
+
+def _sound(values: Array) -> Array:
+    """Which rows are finite and not huge; shape (n,)."""
+    return np.all(np.abs(np.nan_to_num(values, nan=np.inf)) < _HUGE, axis=1)
 
 
 def _blocks(values: Array, addresses: Sequence[int], size: int) -> Array:

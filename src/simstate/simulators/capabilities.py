@@ -74,10 +74,14 @@ class Missing:
 
 
 def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:
-    """The elements of a model that have each feature; those without any are left out."""
+    """The elements of a model that have each feature, of those that some have."""
     names = Names(model)
-    found = {feature: find(model, names) for feature, find in _FINDERS.items()}
-    return {feature: tuple(elements) for feature, elements in found.items() if elements}
+    found: dict[Feature, tuple[str, ...]] = {}
+    for feature, find in _FINDERS.items():
+        elements = find(model, names)
+        if elements:
+            found[feature] = tuple(elements)
+    return found
 
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value

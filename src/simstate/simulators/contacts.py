@@ -13,12 +13,14 @@ def may_touch(model: mujoco.MjModel, one: int, two: int) -> bool:
         return False
     parents = model.body_weldid[model.body_parentid[welded]]
     filtering = not model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
-    if filtering and 0 not in welded and (
-        welded[0] == parents[1] or welded[1] == parents[0]
+    if (
+        filtering
+        and 0 not in welded
+        and (welded[0] == parents[1] or welded[1] == parents[0])
     ):
         return False
     low, high = sorted(int(b) for b in bodies)
-    if (low << 16) + high in set(int(s) for s in model.exclude_signature):
+    if (low << 16) + high in {int(s) for s in model.exclude_signature}:
         return False
     types, affinities = model.geom_contype, model.geom_conaffinity
     return bool(types[one] & affinities[two] or types[two] & affinities[one])

@@ -28,6 +28,7 @@ class DrakeSimulator(AdaptedSimulator):
     capabilities = info("drake").capabilities
 
     def build(self) -> None:
+        """Make the worlds."""
         self.drake = DrakeModel(self.model, self.timestep, self.terms)
         self._coordinates = DrakeCoordinates(self.drake)
         worlds = [self.drake.diagram.CreateDefaultContext() for _ in self._all]
@@ -43,13 +44,16 @@ class DrakeSimulator(AdaptedSimulator):
         return range(self.num_envs)
 
     def read(self, ids: list[int]) -> Motion:
+        """Where some worlds are."""
         return self._coordinates.read([self.contexts[i] for i in ids])
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
+        """Put some worlds there."""
         for row, i in enumerate(ids):
             self._coordinates.write(self.contexts[i], qpos[row], qvel[row])
 
     def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
+        """Advance some worlds."""
         drake = self.drake
         failed: dict[int, str] = {}
         for i in ids:

@@ -24,7 +24,7 @@ from simstate.simulators.capabilities import is_linear_coupling
 from simstate.simulators.drake import DrakeSimulator
 from simstate.simulators.drake_coordinates import DrakeCoordinates
 from simstate.simulators.drake_model import DrakeModel
-from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState
+from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_masses
 from simstate.simulators.parameter_kinds import (
     IMPLICIT_SERVOS,
     canonical,
@@ -62,7 +62,7 @@ class DrakeMechanics(AdaptedMechanics):
         for b, body in enumerate(self._drake.bodies[1:], start=1):
             pose = plant.EvalBodyPoseInWorld(context, body)
             found[b] = pose @ body.CalcCenterOfMassInBodyFrame(context)
-        return found
+        return of_masses(self._model, found)
 
     def jacobian(self, state: MechanicalState) -> Array:
         """By CalcJacobianSpatialVelocity at the bodies' origins."""
@@ -246,7 +246,9 @@ class _Reader:
         }
         for drive, actuator in zip(self.full.drives, self.full.actuators, strict=True):
             name = self.names.joint[drive.joint]
-            gains = actuator.get_controller_gains() if actuator.has_controller() else None
+            gains = (
+                actuator.get_controller_gains() if actuator.has_controller() else None
+            )
             found["servo stiffness"][name] = np.array([gains.p if gains else 0.0])
             found["servo damping"][name] = np.array([gains.d if gains else 0.0])
             found["force limit"][name] = np.array([actuator.effort_limit()])

@@ -97,9 +97,7 @@ class DrakeModel:
         with TemporaryDirectory() as folder, self._listening():
             # Drake's parser puts the pose of a body with several joints at the last.
             bodies = range(model.nbody)
-            text = plain_mjcf(
-                model, Path(folder), skip=_LEFT_TO_US, split=bodies
-            ).text
+            text = plain_mjcf(model, Path(folder), skip=_LEFT_TO_US, split=bodies).text
             try:
                 instances = Parser(self.plant).AddModelsFromString(text, "xml")
             except RuntimeError as error:

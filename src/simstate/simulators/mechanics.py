@@ -52,7 +52,10 @@ class Mechanics(ABC):
         """Poses and velocities of the bodies, of one world."""
 
     def com(self, state: MechanicalState) -> Array | None:
-        """Centres of mass of the bodies, world axes [m]; shape (nbody, 3)."""
+        """Centres of mass of the bodies, world axes [m]; shape (nbody, 3).
+
+        Zero for a body without mass.
+        """
         return None
 
     def jacobian(self, state: MechanicalState) -> Array | None:
@@ -78,6 +81,11 @@ class Mechanics(ABC):
     @abstractmethod
     def step(self, state: MechanicalState, terms: Terms) -> Array | None:
         """(qvel⁺ − qvel) / time step of one step with these terms; shape (nv,)."""
+
+
+def of_masses(model: mujoco.MjModel, com: Array) -> Array:
+    """Centres of mass of the bodies that have mass, zero for the others."""
+    return np.where(model.body_mass[:, None] > 0, com, 0.0)
 
 
 class MujocoMechanics(Mechanics):
@@ -119,7 +127,7 @@ class MujocoMechanics(Mechanics):
 
     def com(self, state: MechanicalState) -> Array:
         """xipos."""
-        return self._data(state, frozenset()).xipos.copy()
+        return of_masses(self.model, self._data(state, frozenset()).xipos)
 
     def jacobian(self, state: MechanicalState) -> Array:
         """By mj_jacBody."""

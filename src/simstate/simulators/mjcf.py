@@ -36,7 +36,14 @@ _GEOMS = {
     6: "box",
     7: "mesh",
 }
-_SIZES = {"plane": 3, "sphere": 1, "capsule": 2, "ellipsoid": 3, "cylinder": 2, "box": 3}
+_SIZES = {
+    "plane": 3,
+    "sphere": 1,
+    "capsule": 2,
+    "ellipsoid": 3,
+    "cylinder": 2,
+    "box": 3,
+}
 _SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 """MuJoCo's default impedance of constraints."""
 _INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
@@ -134,9 +141,9 @@ class _Writer:
             "option",
             timestep=numbers(opt.timestep),
             gravity=numbers(opt.gravity),
-            integrator=_INTEGRATORS[opt.integrator],
-            cone=("pyramidal", "elliptic")[opt.cone],
-            solver=("PGS", "CG", "Newton")[opt.solver],
+            integrator=_INTEGRATORS[int(opt.integrator)],
+            cone=("pyramidal", "elliptic")[int(opt.cone)],
+            solver=("PGS", "CG", "Newton")[int(opt.solver)],
         )
         for name in (
             *("density", "viscosity", "wind", "impratio", "tolerance", "iterations"),
@@ -159,7 +166,8 @@ class _Writer:
     def _body(self, body: int) -> Element:
         """A body with its inertia and its joints, below its parent."""
         model = self._model
-        name, parent = self.names.body[body], self._bodies[model.body_parentid[body]]
+        name = self.names.body[body]
+        parent = self._bodies[int(model.body_parentid[body])]
         pose = {
             "pos": numbers(model.body_pos[body]),
             "quat": numbers(model.body_quat[body]),
@@ -245,15 +253,17 @@ class _Writer:
             self.left_out.append(f"geom {name!r}, a mesh or height field")
             return
         element = ElementTree.SubElement(
-            self._bodies[model.geom_bodyid[geom]],
+            self._bodies[int(model.geom_bodyid[geom])],
             "geom",
-            name=name,
-            type=kind,
-            pos=numbers(model.geom_pos[geom]),
-            quat=numbers(model.geom_quat[geom]),
-            mass="0",
-            friction=numbers(model.geom_friction[geom]),
-            **attributes,
+            {
+                "name": name,
+                "type": kind,
+                "pos": numbers(model.geom_pos[geom]),
+                "quat": numbers(model.geom_quat[geom]),
+                "mass": "0",
+                "friction": numbers(model.geom_friction[geom]),
+                **attributes,
+            },
         )
         for attribute, value, default in (
             ("contype", model.geom_contype[geom], 1),
@@ -275,7 +285,7 @@ class _Writer:
     def _add_site(self, site: int) -> None:
         model = self._model
         ElementTree.SubElement(
-            self._bodies[model.site_bodyid[site]],
+            self._bodies[int(model.site_bodyid[site])],
             "site",
             name=self.names.site[site],
             pos=numbers(model.site_pos[site]),
@@ -325,7 +335,6 @@ class _Writer:
             "plugins": model.nplugin,
         }
         self.left_out += [f"{count} {what}" for what, count in counts.items() if count]
-
 
 
 def _mesh_arrays(model: mujoco.MjModel, mesh: int) -> tuple[np.ndarray, np.ndarray]:

@@ -71,7 +71,8 @@ def add_tendons(root: Element, model: mujoco.MjModel, names: Names) -> list[str]
     left_out: list[str] = []
     for tendon in range(model.ntendon):
         wraps = range(
-            model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon]
+            model.tendon_adr[tendon],
+            model.tendon_adr[tendon] + model.tendon_num[tendon],
         )
         fixed = model.wrap_type[wraps[0]] == mujoco.mjtWrap.mjWRAP_JOINT.value
         element = ElementTree.SubElement(
@@ -184,7 +185,7 @@ def _weld(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
 def _coupling(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
     joints = model.eq_type[equality] == mujoco.mjtEq.mjEQ_JOINT.value
     word, table = ("joint", names.joint) if joints else ("tendon", names.tendon)
-    ends = {f"{word}1": table[model.eq_obj1id[equality]]}
+    ends: dict[str, str] = {f"{word}1": table[model.eq_obj1id[equality]]}
     if model.eq_obj2id[equality] >= 0:
         ends[f"{word}2"] = table[model.eq_obj2id[equality]]
     ends["polycoef"] = numbers(model.eq_data[equality, :5])
@@ -232,7 +233,7 @@ def add_actuators(root: Element, model: mujoco.MjModel, names: Names) -> list[st
 
 
 def actuator_kind(model: mujoco.MjModel, actuator: int) -> str | None:
-    """ "motor", "position" or "velocity"; None for an actuator of another kind."""
+    """One of "motor", "position" and "velocity"; None for any other actuator."""
     single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
     static = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
     fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value

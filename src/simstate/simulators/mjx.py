@@ -7,6 +7,7 @@ Importing this module loads JAX; `simstate.simulators.make("mjx", …)` does so.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 # pyright: reportMissingImports=false, reportUnknownParameterType=false
+# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 
@@ -26,7 +27,6 @@ from simstate.simulators.declared import info
 from simstate.simulators.terms import ALL_TERMS, Terms, switch_off
 
 
-
 class MjxSimulator(AdaptedSimulator):
     """Worlds in MJX, in float64 (which sets JAX's `jax_enable_x64` for the process).
 
@@ -37,6 +37,7 @@ class MjxSimulator(AdaptedSimulator):
     capabilities = info("mjx").capabilities
 
     def build(self) -> None:
+        """Make the worlds."""
         jax.config.update("jax_enable_x64", True)
         self.mjx_model = put_model(self.model, self.terms)
         blank = mjx.make_data(self.mjx_model)
@@ -47,11 +48,13 @@ class MjxSimulator(AdaptedSimulator):
         self._steps: Any = jax.jit(jax.vmap(_steps, in_axes=(None, 0, 0, None)))
 
     def read(self, ids: list[int]) -> Motion:
+        """Where some worlds are."""
         data = self._kinematics(self.mjx_model, self._data)
         rows = np.array(ids, dtype=np.int64)
         return motion_of(self.model, data, rows)
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
+        """Put some worlds there."""
         rows, data = jnp.array(ids, dtype=jnp.int32), self._data
         if not ids:
             return
@@ -64,11 +67,12 @@ class MjxSimulator(AdaptedSimulator):
         )
 
     def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
+        """Advance some worlds."""
         moving = np.zeros(self.num_envs, dtype=bool)
         moving[ids] = True
         data = self._data.replace(ctrl=jnp.array(ctrl))
         self._data = self._steps(self.mjx_model, data, jnp.array(moving), n)
-        act = torch.from_numpy(np.array(self._data.act))
+        act = torch.as_tensor(np.array(self._data.act))
         self.reference.data.act[ids] = act[ids]
         return {}
 

@@ -17,7 +17,7 @@ from mujoco import mjx
 
 from simstate.scene import SceneCfg
 from simstate.simulators.base import Array
-from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState
+from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_masses
 from simstate.simulators.mjx import MjxSimulator, field
 from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
@@ -67,7 +67,8 @@ class MjxMechanics(AdaptedMechanics):
 
     def com(self, state: MechanicalState) -> Array:
         """xipos."""
-        return field(self._at(state), "xipos")
+        com = field(self._at(state), "xipos")
+        return of_masses(self._mjx(NO_TERMS).model, com)
 
     def jacobian(self, state: MechanicalState) -> Array:
         """By mjx.jac at the bodies' origins."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, Literal
 
+import mujoco
 import numpy as np
 import torch
 
@@ -38,6 +39,7 @@ class NewtonSimulator(AdaptedSimulator):
     solver_name: Literal["mujoco", "featherstone"] = "mujoco"
 
     def build(self) -> None:
+        """Make the worlds."""
         direct = self.solver_name == "mujoco"
         self.newton = NewtonModel(self.model, ctrl_direct=direct, terms=self.terms)
         model = self.newton.newton_model
@@ -54,16 +56,22 @@ class NewtonSimulator(AdaptedSimulator):
             warnings.simplefilter("ignore", RuntimeWarning)
             solver = newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True)
         switch_off(solver.mj_model, self.terms)
+        # Else a world that goes bad would silently begin anew.
+        bit = mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
+        solver.mj_model.opt.disableflags |= bit
         return solver
 
     def read(self, ids: list[int]) -> Motion:
+        """Where some worlds are."""
         return self.newton.read([self.states[i] for i in ids])
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
+        """Put some worlds there."""
         for row, i in enumerate(ids):
             self.newton.write(self.states[i], qpos[row], qvel[row])
 
     def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
+        """Advance some worlds."""
         for i in ids:
             self._set_control(ctrl[i])
             for _ in range(n):

@@ -19,6 +19,7 @@ from simstate.simulators.mechanics import (
     AdaptedMechanics,
     MechanicalState,
     MujocoMechanics,
+    of_masses,
 )
 from simstate.simulators.mjcf_parts import Names
 from simstate.simulators.newton import NewtonFeatherstoneSimulator, NewtonSimulator
@@ -131,7 +132,7 @@ class FeatherstoneMechanics(AdaptedMechanics):
         found = np.zeros((simulator.model.nbody, 3))
         for b in range(1, simulator.model.nbody):
             found[b] = pose[b, :3] + rotation(pose[b, 3:]) @ com[b]
-        return found
+        return of_masses(simulator.model, found)
 
     def mass_matrix(self, state: MechanicalState) -> Array:
         """By eval_mass_matrix, which has no armature; the solver adds it."""

@@ -65,6 +65,8 @@ class NewtonModel:
         if not ctrl_direct:
             self._filter_collisions(builder)
         self.newton_model: Any = builder.finalize(device="cpu")
+        # The parser leaves gravity as it is by default.
+        self.newton_model.set_gravity(tuple(float(g) for g in model.opt.gravity))
         self._index_bodies()
         self._index_joints()
         self.drives = drives(model)
@@ -82,9 +84,7 @@ class NewtonModel:
         model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value  # there is no PGS
         _share_anchors(model)
         with TemporaryDirectory() as folder:
-            text = plain_mjcf(
-                model, Path(folder), skip=("equality",), split=split
-            ).text
+            text = plain_mjcf(model, Path(folder), skip=("equality",), split=split).text
             output = io.StringIO()
             try:
                 with contextlib.redirect_stdout(output):
@@ -331,11 +331,13 @@ def _check_joints(model: mujoco.MjModel, names: Names) -> None:
         own = list(range(first, first + count))
         slides = [model.jnt_type[j] == _SLIDE for j in own]
         hinges = [j for j, slide in zip(own, slides, strict=True) if not slide]
-        apart = any(np.any(model.jnt_pos[j] != model.jnt_pos[hinges[0]]) for j in hinges)
+        apart = any(
+            np.any(model.jnt_pos[j] != model.jnt_pos[hinges[0]]) for j in hinges
+        )
         mixed = count > 1 and any(model.jnt_type[j] == _BALL for j in own)
         if apart or mixed or slides != sorted(slides, reverse=True):
             raise ModelError(
-                f"Newton joins the joints of body {names.body[body]!r} into one: slides "
-                "first, then hinges about a common anchor. These are of another order "
+                f"Newton joins the joints of body {names.body[body]!r} into one: first "
+                "slides, then hinges about a common anchor. These are of another order "
                 "or kind, and would move otherwise: give each a body of its own."
             )

@@ -50,7 +50,11 @@ def _bodies(scene: NewtonModel) -> dict[str, dict[str, Array]]:
     model = scene.newton_model
     mass, com = model.body_mass.numpy(), model.body_com.numpy()
     inertia = model.body_inertia.numpy()
-    found: dict[str, dict[str, Array]] = {"mass": {}, "centre of mass": {}, "inertia": {}}
+    found: dict[str, dict[str, Array]] = {
+        "mass": {},
+        "centre of mass": {},
+        "inertia": {},
+    }
     for body in range(1, scene.model.nbody):
         name, at = scene.names.body[body], scene.body_of[body]
         found["mass"][name] = _wide(mass[at : at + 1])

@@ -80,6 +80,13 @@ def _to_body(field: str) -> Write:
     return write
 
 
+def _read_com(model: mujoco.MjModel, names: Names) -> dict[str, Array]:
+    """Of the bodies that have mass; elsewhere it means nothing."""
+    found = _of_bodies("body_ipos")(model, names)
+    massive = np.flatnonzero(model.body_mass > 0)
+    return {names.body[b]: found[names.body[b]] for b in massive}
+
+
 def inertia_numbers(matrix: Array) -> Array:
     """xx, yy, zz, xy, xz, yz of a symmetric matrix."""
     return matrix[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]].astype(np.float64)
@@ -313,9 +320,7 @@ def _of_options(*fields: str) -> Read:
     return read
 
 
-def _to_option(
-    model: mujoco.MjModel, names: Names, element: str, value: Array
-) -> None:
+def _to_option(model: mujoco.MjModel, names: Names, element: str, value: Array) -> None:
     field = getattr(model.opt, element)
     setattr(model.opt, element, value if np.ndim(field) else value[0])
 
@@ -382,9 +387,7 @@ def _write_friction(
 
 KINDS: dict[str, ParameterKind] = {
     "mass": ParameterKind("kg", _of_bodies("body_mass"), _to_body("body_mass")),
-    "centre of mass": ParameterKind(
-        "m", _of_bodies("body_ipos"), _to_body("body_ipos"), absent=None
-    ),
+    "centre of mass": ParameterKind("m", _read_com, _to_body("body_ipos"), absent=None),
     "inertia": ParameterKind("kg·m²", _read_inertia, _write_inertia),
     "position in parent": ParameterKind(
         "m", _of_bodies("body_pos", moving=True), _to_body("body_pos"), absent=None
@@ -401,9 +404,7 @@ KINDS: dict[str, ParameterKind] = {
     "joint anchor": ParameterKind(
         "m", _of_joints("jnt_pos", _FREE, _SLIDE), _to_joint("jnt_pos"), absent=None
     ),
-    "joint range": ParameterKind(
-        "rad or m", _read_range, _write_range, absent=np.inf
-    ),
+    "joint range": ParameterKind("rad or m", _read_range, _write_range, absent=np.inf),
     "armature": ParameterKind(
         "kg·m² or kg", _of_dofs("dof_armature"), _to_dofs("dof_armature")
     ),
@@ -431,9 +432,7 @@ KINDS: dict[str, ParameterKind] = {
     "force limit": ParameterKind(
         "N·m or N", _of_drives("limit"), _to_drive("limit"), absent=np.inf
     ),
-    "other actuator": ParameterKind(
-        "", _read_other_actuators, _write_other_actuator
-    ),
+    "other actuator": ParameterKind("", _read_other_actuators, _write_other_actuator),
     "tendon": ParameterKind("", _read_tendons, _write_tendon),
     "equality": ParameterKind("", _read_equalities, _write_equality),
     "gravity": ParameterKind("m/s²", _of_options("gravity"), _to_option),
@@ -454,8 +453,6 @@ KINDS: dict[str, ParameterKind] = {
         },
     ),
     "geom size": ParameterKind("m", _read_sizes, _write_size, absent=None),
-    "sliding friction": ParameterKind(
-        "", _read_friction, _write_friction, absent=None
-    ),
+    "sliding friction": ParameterKind("", _read_friction, _write_friction, absent=None),
 }
 """Every kind of parameter, by what reports call it."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from simstate.scene import SceneCfg, build_scene
 from simstate.simulation import Simulation
 from simstate.simulators.base import Array, Motion
-from simstate.simulators.mechanics import MechanicalState, Mechanics
+from simstate.simulators.mechanics import MechanicalState, Mechanics, of_masses
 from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.terms import NO_TERMS, Terms, switch_off
 
@@ -40,7 +40,7 @@ class SimulationMechanics(Mechanics):
             ("qvel", state.qvel),
             ("ctrl", state.ctrl),
         ):
-            getattr(sim.data, field)[0] = torch.from_numpy(values)
+            getattr(sim.data, field)[0] = torch.as_tensor(values)
         return sim
 
     def parameters(self) -> Parameters:
@@ -68,7 +68,8 @@ class SimulationMechanics(Mechanics):
 
     def com(self, state: MechanicalState) -> Array:
         """xipos."""
-        return _array(self._at(state, NO_TERMS).data.xipos)[0]
+        com = _array(self._at(state, NO_TERMS).data.xipos)[0]
+        return of_masses(self._model, com)
 
     def bias(self, state: MechanicalState) -> Array:
         """qfrc_bias."""

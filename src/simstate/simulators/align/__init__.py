@@ -52,15 +52,15 @@ def align(
 ) -> Alignment:
     """Compare simulators with MuJoCo's C functions on a scene.
 
-    Parameters by name, kinematics, forces and single steps at random states, then a run.
-    Where something differs, MuJoCo's parameters are changed to the simulator's until it
-    does not; a cause is named only if it is needed for that.
+    Parameters by name, kinematics, forces and single steps at random states, then a
+    run. Where something differs, MuJoCo's parameters are changed to the simulator's
+    until it does not; a cause is named only if it is needed for that.
 
     Args:
         scene: what MuJoCo simulates.
         *simulators: names of others, as `simulators.make` takes them.
-        theirs: what the others simulate, if it is another version of the scene, with the
-            same joints and bodies.
+        theirs: what the others simulate, if it is another version of the scene, with
+            the same joints and bodies.
         model: what the report calls the scene.
         states: how many random states.
         seconds: how long the runs are [s]; 0: none.

@@ -30,6 +30,8 @@ class Question:
     states: Literal["smooth", "saturated", "beyond_limits", "touching"] = "smooth"
     needs: Literal["actuators", "equalities", "dry friction", ""] = ""
     """What the model must have for the question to make sense."""
+    solved: bool = True
+    """Whether rounding is amplified by a system that is solved, or sums that cancel."""
     angle: bool = False
     """Whether the answers are quaternions, which differ by an angle."""
     term: str = ""
@@ -60,12 +62,14 @@ def _step(*terms: Term) -> Ask:
 _ACCELERATION = "m/s² or rad/s²"
 
 QUESTIONS: tuple[Question, ...] = (
-    Question("body positions", "m", _motion("body_pos")),
-    Question("body orientations", "rad", _motion("body_quat"), angle=True),
-    Question("body velocities", "m/s", _motion("body_vel")),
-    Question("body angular velocities", "rad/s", _motion("body_ang_vel")),
-    Question("centres of mass", "m", _value("com")),
-    Question("Jacobians", "m or 1", _value("jacobian")),
+    Question("body positions", "m", _motion("body_pos"), solved=False),
+    Question(
+        "body orientations", "rad", _motion("body_quat"), angle=True, solved=False
+    ),
+    Question("body velocities", "m/s", _motion("body_vel"), solved=False),
+    Question("body angular velocities", "rad/s", _motion("body_ang_vel"), solved=False),
+    Question("centres of mass", "m", _value("com"), solved=False),
+    Question("Jacobians", "m or 1", _value("jacobian"), solved=False),
     Question("mass matrix", "kg, kg·m, kg·m²", _value("mass_matrix")),
     Question("bias forces", "N or N·m", _value("bias")),
     Question("passive forces", "N or N·m", _value("passive")),
@@ -135,7 +139,8 @@ def compare(
         return Comparison(question.quantity, question.unit, "not told")
     known = [answer for answer in answers if answer is not None]
     scale = _scale([question.ask(ours, state) for state in chosen])
-    allowed = _allowed(max(scale, _scale(known)), theirs.single)
+    width = _width(theirs.single, question.solved)
+    allowed = _allowed(max(scale, _scale(known)), width)
 
     def off(mechanics: MujocoMechanics) -> float:
         return _difference(question, mechanics, chosen, known)
@@ -193,7 +198,7 @@ def _explain_without(
     if any(answer is None for answer in answers):
         return (), left
     known = [answer for answer in answers if answer is not None]
-    allowed = _allowed(_scale(known), theirs.single)
+    allowed = _allowed(_scale(known), _width(theirs.single, question.solved))
 
     def off(mechanics: MujocoMechanics) -> float:
         return _difference(question, mechanics, chosen, known, ask)
@@ -211,9 +216,16 @@ def _scale(answers: Sequence[Array | None]) -> float:
     return float(max(sizes, default=0.0))
 
 
-def _allowed(scale: float, single: bool) -> float:
-    """How much rounding may do: to sums that cancel, and to solved systems."""
-    return max(1e-6, 1e-4 * scale) if single else max(1e-9, 1e-12 * scale)
+def _width(single: bool, solved: bool) -> tuple[float, float]:
+    """How much rounding may do: at least, and for each unit of an answer's size."""
+    if not single:
+        return 1e-9, 1e-12
+    return (1e-6, 1e-4) if solved else (1e-6, 5e-6)
+
+
+def _allowed(scale: float, width: tuple[float, float]) -> float:
+    """How much rounding may do to answers of this size."""
+    return max(width[0], width[1] * scale)
 
 
 def _difference(
@@ -229,10 +241,7 @@ def _difference(
     for state, answer in zip(states, answers, strict=True):
         ours = ask(mechanics, state)
         assert ours is not None
-        if question.angle:
-            error = _angles(ours, answer)
-        else:
-            error = np.abs(ours - answer)
+        error = _angles(ours, answer) if question.angle else np.abs(ours - answer)
         greatest = float(error.max(initial=0.0))
         worst = max(worst, greatest if greatest == greatest else float("inf"))
     return worst
@@ -246,6 +255,8 @@ def _angles(one: Array, two: Array) -> Array:
     one = one / np.linalg.norm(one, axis=-1, keepdims=True)
     two = two / np.linalg.norm(two, axis=-1, keepdims=True)
     vector = (
-        one[:, :1] * two[:, 1:] - two[:, :1] * one[:, 1:] - np.cross(one[:, 1:], two[:, 1:])
+        one[:, :1] * two[:, 1:]
+        - two[:, :1] * one[:, 1:]
+        - np.cross(one[:, 1:], two[:, 1:])
     )
     return 2.0 * np.arcsin(np.clip(np.linalg.norm(vector, axis=-1), 0.0, 1.0))

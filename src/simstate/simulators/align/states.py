@@ -56,8 +56,9 @@ def sample_states(
 def _smooth(
     model: mujoco.MjModel, found: list[Drive], rng: np.random.Generator
 ) -> MechanicalState:
-    qpos, qvel = model.qpos0.copy(), rng.normal(size=model.nv) * _SPEED
-    mujoco.mj_integratePos(model, qpos, rng.normal(size=model.nv), _SPREAD)
+    qpos: Array = model.qpos0.copy()
+    qvel: Array = rng.normal(size=int(model.nv)) * _SPEED
+    mujoco.mj_integratePos(model, qpos, rng.normal(size=int(model.nv)), _SPREAD)
     for j in range(model.njnt):
         adr = model.jnt_qposadr[j]
         if model.jnt_type[j] == _FREE:
@@ -78,7 +79,7 @@ def _motor_controls(model: mujoco.MjModel, rng: np.random.Generator) -> Array:
     low, high = model.actuator_ctrlrange.T
     middle = np.where(limited, (low + high) / 2, 0.0)
     width = np.where(limited, (high - low) / 2, 1.0)
-    return middle + width * rng.uniform(-0.3, 0.3, model.nu)
+    return middle + width * rng.uniform(-0.3, 0.3, int(model.nu))
 
 
 def _tell(

@@ -116,7 +116,10 @@ def _verdict(comparison: Comparison) -> str:
 
 def _trajectory_lines(simulator: SimulatorAlignment) -> str:
     lines: list[str] = []
-    for label, run in (("as it is", simulator.trajectory), ("matched", simulator.matched)):
+    for label, run in (
+        ("as it is", simulator.trajectory),
+        ("matched", simulator.matched),
+    ):
         if run is not None:
             lines.append(f"  {label:8s} {trajectory_line(run)}")
     return _plain("A run from the initial state\n" + "\n".join(lines))

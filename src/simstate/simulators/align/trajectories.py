@@ -52,7 +52,7 @@ def simulator_run(
     if isinstance(simulator, Simulation):
         return _simulation_run(simulator, start, steps)
     simulator.reset()
-    simulator.ctrl[0] = torch.from_numpy(start.ctrl)
+    simulator.ctrl[0] = torch.as_tensor(start.ctrl)
     simulator.write(start.qpos[None], start.qvel[None], [0])
 
     def look() -> tuple[Array, Array, Array]:
@@ -69,7 +69,7 @@ def _simulation_run(sim: Simulation, start: MechanicalState, steps: list[int]) -
         ("qvel", start.qvel),
         ("ctrl", start.ctrl),
     ):
-        getattr(sim.data, field)[0] = torch.from_numpy(values)
+        getattr(sim.data, field)[0] = torch.as_tensor(values)
 
     def look() -> tuple[Array, Array, Array]:
         fields = (sim.data.qpos, sim.data.qvel, sim.data.xpos)
