@@ -44,12 +44,10 @@ class MjxSimulator(AdaptedSimulator):
         self._data: Any = jax.vmap(lambda qpos: blank.replace(qpos=qpos))(
             jnp.tile(blank.qpos, (self.num_envs, 1))
         )
-        self._kinematics: Any = jax.jit(jax.vmap(kinematics, in_axes=(None, 0)))
-        self._steps: Any = jax.jit(jax.vmap(_steps, in_axes=(None, 0, 0, None)))
 
     def read(self, ids: list[int]) -> Motion:
         """Where some worlds are."""
-        data = self._kinematics(self.mjx_model, self._data)
+        data = _all_kinematics(self.mjx_model, self._data)
         rows = np.array(ids, dtype=np.int64)
         return motion_of(self.model, data, rows)
 
@@ -71,7 +69,7 @@ class MjxSimulator(AdaptedSimulator):
         moving = np.zeros(self.num_envs, dtype=bool)
         moving[ids] = True
         data = self._data.replace(ctrl=jnp.array(ctrl))
-        self._data = self._steps(self.mjx_model, data, jnp.array(moving), n)
+        self._data = _all_steps(self.mjx_model, data, jnp.array(moving), n)
         act = torch.as_tensor(np.array(self._data.act))
         self.reference.data.act[ids] = act[ids]
         return {}
@@ -122,3 +120,8 @@ def _steps(model: Any, data: Any, moving: Any, n: Any) -> Any:
     """One world after n steps; as it is if it does not move."""
     after = jax.lax.fori_loop(0, n, lambda _, d: mjx.step(model, d), data)
     return jax.tree_util.tree_map(lambda a, b: jnp.where(moving, a, b), after, data)
+
+
+# Compiled once for each kind of model, whichever simulator asks.
+_all_kinematics: Any = jax.jit(jax.vmap(kinematics, in_axes=(None, 0)))
+_all_steps: Any = jax.jit(jax.vmap(_steps, in_axes=(None, 0, 0, None)))

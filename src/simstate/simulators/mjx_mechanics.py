@@ -23,6 +23,11 @@ from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
 
+# Of one world: they compile faster than the simulator's batch.
+_forward: Any = jax.jit(mjx.forward)
+_step: Any = jax.jit(mjx.step)
+
+
 class MjxMechanics(AdaptedMechanics):
     """MJX's answers. Each set of terms compiles a function of its own."""
 
@@ -31,19 +36,15 @@ class MjxMechanics(AdaptedMechanics):
     def __init__(self, scene: SceneCfg | mujoco.MjModel) -> None:
         super().__init__(lambda terms: MjxSimulator(scene, terms=terms))
         self._known: tuple[bytes, Any] = (b"", None)
-        self._forward: Any = None
-        self._steps: dict[Terms, Any] = {}
 
     def _at(self, state: MechanicalState) -> Any:
         """MJX's data at a state, without actuators, constraints and contacts."""
         key = state.qpos.tobytes() + state.qvel.tobytes()
         if self._known[0] != key:
             simulator = self._mjx(NO_TERMS)
-            if self._forward is None:
-                self._forward = jax.jit(mjx.forward)
             blank = mjx.make_data(simulator.mjx_model)
             data = blank.replace(qpos=jnp.array(state.qpos), qvel=jnp.array(state.qvel))
-            self._known = (key, self._forward(simulator.mjx_model, data))
+            self._known = (key, _forward(simulator.mjx_model, data))
         return self._known[1]
 
     def _mjx(self, terms: Terms) -> MjxSimulator:
@@ -53,16 +54,13 @@ class MjxMechanics(AdaptedMechanics):
 
     def step(self, state: MechanicalState, terms: Terms) -> Array:
         """By mjx.step."""
-        if terms not in self._steps:
-            # Of one world: it compiles faster than the simulator's batch.
-            self._steps[terms] = jax.jit(mjx.step)
         model = self._mjx(terms).mjx_model
         data = mjx.make_data(model).replace(
             qpos=jnp.array(state.qpos),
             qvel=jnp.array(state.qvel),
             ctrl=jnp.array(state.ctrl),
         )
-        after = field(self._steps[terms](model, data), "qvel")
+        after = field(_step(model, data), "qvel")
         return (after - state.qvel) / self._mjx(terms).timestep
 
     def com(self, state: MechanicalState) -> Array:

@@ -14,7 +14,6 @@ Terms: TypeAlias = "frozenset[Term]"
 
 _OFF = mujoco.mjtDisableBit
 _BITS: dict[Term, int] = {
-    "actuators": _OFF.mjDSBL_ACTUATION.value,
     "equalities": _OFF.mjDSBL_EQUALITY.value,
     "joint limits": _OFF.mjDSBL_LIMIT.value,
     "dry friction": _OFF.mjDSBL_FRICTIONLOSS.value,
@@ -22,7 +21,7 @@ _BITS: dict[Term, int] = {
 }
 
 NO_TERMS: Terms = frozenset()
-ALL_TERMS: Terms = frozenset(_BITS)
+ALL_TERMS: Terms = frozenset[Term](("actuators", *_BITS))
 
 
 def switch_off(model: mujoco.MjModel, terms: Terms) -> None:
@@ -30,3 +29,7 @@ def switch_off(model: mujoco.MjModel, terms: Terms) -> None:
     for term, bit in _BITS.items():
         if term not in terms:
             model.opt.disableflags |= bit
+    if "actuators" not in terms:
+        # Not by the flag: with it MuJoCo Warp 3.17 leaves the joints' dampers out of its
+        # implicit integrators, too.
+        model.actuator_gear[:] = 0.0
