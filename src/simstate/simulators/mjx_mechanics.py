@@ -22,7 +22,6 @@ from simstate.simulators.mjx import MjxSimulator, field
 from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
-
 # Of one world: they compile faster than the simulator's batch.
 _forward: Any = jax.jit(mjx.forward)
 _step: Any = jax.jit(mjx.step)

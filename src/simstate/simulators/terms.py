@@ -30,6 +30,6 @@ def switch_off(model: mujoco.MjModel, terms: Terms) -> None:
         if term not in terms:
             model.opt.disableflags |= bit
     if "actuators" not in terms:
-        # Not by the flag: with it MuJoCo Warp 3.17 leaves the joints' dampers out of its
-        # implicit integrators, too.
+        # Not by the flag: with it MuJoCo Warp 3.17 leaves the joints' dampers out of
+        # its implicit integrators, too.
         model.actuator_gear[:] = 0.0

@@ -139,19 +139,18 @@ def follow(
 ) -> Iterator[TensorState]:
     """Let a simulator run on the targets of a recording; where it gets.
 
-    It starts at the first state; each further one gives its targets alone, and the
-    simulator goes on by `steps` steps, the time between two states of the recording.
+    It starts at the first state. The targets of a state act for `steps` steps, the time
+    to the next one, of which again only the targets count.
     """
     started = False
     for state in recording:
         told = mapped(state, maps)
         if started:
-            present = cast("TensorState", to.get_states(mode="tensor", cameras=False))
-            to.set_states(_with_targets(present, told))
             to.step(steps)
-        else:
-            to.set_states(told)
-            started = True
+            present = cast("TensorState", to.get_states(mode="tensor", cameras=False))
+            told = _with_targets(present, told)
+        to.set_states(told)
+        started = True
         seen = cast("TensorState", to.get_states(mode="tensor", cameras=False))
         yield mapped(seen, maps, back=True)
 
