@@ -31,6 +31,9 @@ def asked_for() -> list[str]:
     return named or present
 
 
+WORLDS = 3
+"""How many worlds tests have where it does not matter: MJX compiles anew for another
+number, which takes minutes."""
 OTHERS = asked_for()
 ALL = ["native", "warp", *OTHERS]
 

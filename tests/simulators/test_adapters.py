@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.laws import zoo
-from tests.simulators.scenes import ALL, OTHERS, random_motion, scene_of
+from tests.simulators.scenes import ALL, OTHERS, WORLDS, random_motion, scene_of
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.errors import DivergenceError, InvalidInputError, SimStateError
@@ -52,7 +52,7 @@ def servo_scene():
 
 @pytest.mark.parametrize("key", ALL)
 def test_each_is_a_simulator_with_the_names_of_the_scene(key):
-    sim = make(key, scene_of("document"), num_envs=2)
+    sim = make(key, scene_of("document"), num_envs=WORLDS)
     assert isinstance(sim, Simulator)
     assert list(sim.scene) == ["franka", "cube", "box"]
     assert sim.scene["box"].joint_names == ("box_joint",)
@@ -60,16 +60,16 @@ def test_each_is_a_simulator_with_the_names_of_the_scene(key):
     assert sim.scene["franka"].is_robot
     assert not sim.scene["cube"].is_robot
     assert sim.timestep == 0.002
-    assert sim.num_envs == 2
-    assert sim.time.shape == (2,)
+    assert sim.num_envs == WORLDS
+    assert sim.time.shape == (WORLDS,)
 
 
 @pytest.mark.parametrize("key", ALL)
 def test_parts_of_states_go_to_some_worlds_in_the_order_given(key):
     scene = scene_of("document")
-    sim = make(key, scene, num_envs=4)
-    twin = Simulation(scene, num_envs=4)
-    qpos, qvel = random_motion(sim.model, 4, seed=1)
+    sim = make(key, scene, num_envs=WORLDS)
+    twin = Simulation(scene, num_envs=WORLDS)
+    qpos, qvel = random_motion(sim.model, WORLDS, seed=1)
     twin.data.qpos[:], twin.data.qvel[:] = torch.as_tensor(qpos), torch.as_tensor(qvel)
     sim.set_states(twin.get_states(mode="tensor", cameras=False))
     parts = [
@@ -78,12 +78,12 @@ def test_parts_of_states_go_to_some_worlds_in_the_order_given(key):
         for k in range(2)
     ]
     for simulator in (sim, twin):
-        simulator.set_states(parts, env_ids=[3, 1])
+        simulator.set_states(parts, env_ids=[2, 1])
     width = 1e-13 if sim.dtype == torch.float64 else 1e-5
     ours = sim.get_states(mode="tensor", cameras=False)
     theirs = twin.get_states(mode="tensor", cameras=False)
     assert not len(diff(ours, theirs, width))
-    assert ours.robots["franka"].dof_pos[3, 2] == pytest.approx(0.4, abs=1e-6)
+    assert ours.robots["franka"].dof_pos[2, 2] == pytest.approx(0.4, abs=1e-6)
     assert ours.robots["franka"].dof_pos[1, 2] == pytest.approx(-0.6, abs=1e-6)
     some = sim.get_states([2, 0], mode="tensor", cameras=False)
     assert torch.equal(some.objects["cube"].vel[0], ours.objects["cube"].vel[2])
@@ -91,15 +91,15 @@ def test_parts_of_states_go_to_some_worlds_in_the_order_given(key):
 
 @pytest.mark.parametrize("key", OTHERS)
 def test_what_is_wrong_raises_as_in_a_simulation_and_changes_nothing(key):
-    sim = make(key, scene_of("document"), num_envs=2)
+    sim = make(key, scene_of("document"), num_envs=WORLDS)
     sim.step(3)
     before = sim.get_states(mode="tensor")
     for states, told in (
-        ([{"objects": {"cub": {}}}] * 2, "Did you mean 'cube'"),
-        ([{"objects": {"cube": {"pos": [0.0, 0.0]}}}] * 2, "pos"),
-        ([{"robots": {"franka": {"dof_pos": {"joint9": 0.0}}}}] * 2, "joint9"),
+        ([{"objects": {"cub": {}}}] * WORLDS, "Did you mean 'cube'"),
+        ([{"objects": {"cube": {"pos": [0.0, 0.0]}}}] * WORLDS, "pos"),
+        ([{"robots": {"franka": {"dof_pos": {"joint9": 0.0}}}}] * WORLDS, "joint9"),
         ([{}], None),
-        ([{}] * 3, "2"),
+        ([{}] * 2, "3"),
     ):
         if told is None:
             sim.set_states(states)
@@ -131,7 +131,7 @@ def test_a_mocap_body_that_cannot_move_is_refused(key):
 
 @pytest.mark.parametrize("key", ALL)
 def test_worlds_that_are_not_stepped_stay_and_time_is_theirs(key):
-    sim = make(key, scene_of("document"), num_envs=3)
+    sim = make(key, scene_of("document"), num_envs=WORLDS)
     start = sim.get_states(mode="tensor", cameras=False)
     sim.step(4, env_ids=[2, 0])
     after = sim.get_states(mode="tensor", cameras=False)

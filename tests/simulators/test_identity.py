@@ -10,6 +10,7 @@ import torch
 from tests.simulators.scenes import (
     ALL,
     IDENTITY_SCENES,
+    WORLDS,
     body_motion,
     place,
     random_motion,
@@ -27,11 +28,11 @@ WIDTH = {torch.float64: 2e-13, torch.float32: 1e-5}
 @pytest.mark.parametrize("name", IDENTITY_SCENES)
 def test_any_two_simulators_hold_the_same_state(name):
     scene = scene_of(name)
-    source = Simulation(scene, num_envs=3)
-    qpos, qvel = random_motion(source.model, 3, seed=5)
+    source = Simulation(scene, num_envs=WORLDS)
+    qpos, qvel = random_motion(source.model, WORLDS, seed=5)
     place(source, qpos, qvel)
     start = source.get_states(mode="tensor", cameras=False)
-    simulators = {key: make(key, scene, num_envs=3) for key in ALL}
+    simulators = {key: make(key, scene, num_envs=WORLDS) for key in ALL}
     for one, two in itertools.permutations(simulators, 2):
         first, second = simulators[one], simulators[two]
         first.set_states(start)
@@ -48,13 +49,13 @@ def test_any_two_simulators_hold_the_same_state(name):
 def test_bodies_are_where_mujoco_has_them(name, key):
     """Also velocities: every COM is away from its origin, every body turns."""
     scene = scene_of(name)
-    sim = make(key, scene, num_envs=2)
-    qpos, qvel = random_motion(sim.model, 2, seed=8)
-    source = Simulation(scene, num_envs=2)
+    sim = make(key, scene, num_envs=WORLDS)
+    qpos, qvel = random_motion(sim.model, WORLDS, seed=8)
+    source = Simulation(scene, num_envs=WORLDS)
     place(source, qpos, qvel)
     sim.set_states(source.get_states(mode="tensor", cameras=False))
     found = sim.get_states(mode="tensor", cameras=False).entities["robot"]
-    for world in range(2):
+    for world in range(WORLDS):
         pos, quat, vel, ang_vel = body_motion(sim.model, qpos[world], qvel[world])
         width = WIDTH[sim.dtype]
         sign = np.sign((found.body_rot[world].numpy() * quat[1:]).sum(-1))
@@ -67,9 +68,9 @@ def test_bodies_are_where_mujoco_has_them(name, key):
 @pytest.mark.parametrize("key", ALL)
 def test_dictionaries_and_tensors_say_the_same(key):
     scene = scene_of("document")
-    sim = make(key, scene, num_envs=2)
-    qpos, qvel = random_motion(sim.model, 2, seed=3)
-    source = Simulation(scene, num_envs=2)
+    sim = make(key, scene, num_envs=WORLDS)
+    qpos, qvel = random_motion(sim.model, WORLDS, seed=3)
+    source = Simulation(scene, num_envs=WORLDS)
     place(source, qpos, qvel)
     sim.set_states(list(source.get_states(cameras=False)))
     assert not len(diff(sim.get_states(cameras=False), source.get_states(cameras=False),

@@ -79,18 +79,18 @@ def test_lists_of_states_go_in_and_out(key):
 
 @pytest.mark.parametrize("key", ALL)
 def test_what_cannot_be_written_changes_nothing(key):
-    sim = make(key, scene_of("document"), num_envs=2)
+    sim = make(key, scene_of("document"), num_envs=3)
     env = MetaSimEnv(sim)
-    env.reset([example(w) for w in range(2)])
-    env.step([{}] * 2)
+    env.reset([example(w) for w in range(3)])
+    env.step([{}] * 3)
     before = sim.get_states(mode="tensor", cameras=False)
     time = sim.time.clone()
     with pytest.raises(ShapeError):
         env.step([{}])
     with pytest.raises(SimStateError, match="joint99"):
-        env.step([{"franka": {"dof_pos_target": {"joint99": 0.0}}}] * 2)
+        env.step([{"franka": {"dof_pos_target": {"joint99": 0.0}}}] * 3)
     with pytest.raises(SimStateError, match="cub"):
-        env.reset([{"objects": {"cub": {}}}] * 2)
+        env.reset([{"objects": {"cub": {}}}] * 3)
     after = sim.get_states(mode="tensor", cameras=False)
     assert not len(diff(before, after, 0.0 if key in ("native", "warp") else 2e-6))
     assert torch.equal(sim.time, time)

@@ -99,17 +99,17 @@ def test_an_axis_of_another_direction_has_no_map():
 @pytest.mark.parametrize("key", ALL)
 def test_a_recording_is_shown_and_its_targets_are_followed(key):
     scene = scene_of("document")
-    sim = Simulation(scene, num_envs=2)
+    sim = Simulation(scene, num_envs=3)
     recording = []
     for k in range(5):
         aims = [
             {"robots": {"franka": {"dof_pos_target": {"joint2": 0.05 * k * (1 + w)}}}}
-            for w in range(2)
+            for w in range(3)
         ]
         sim.set_states(aims)
         recording.append(copy.deepcopy(sim.get_states(mode="tensor", cameras=False)))
         sim.step(10)
-    other = make(key, scene, num_envs=2)
+    other = make(key, scene, num_envs=3)
     width = 1e-13 if other.dtype == torch.float64 else 1e-5
     for wanted, shown in zip(recording, replay(recording, other), strict=True):
         assert not len(diff(shown, wanted, width))
@@ -119,7 +119,7 @@ def test_a_recording_is_shown_and_its_targets_are_followed(key):
             assert not len(diff(got, wanted, 1e-10))
     last = followed[-1].robots["franka"]
     aim = last.dof_pos_target[:, 1].tolist()
-    assert aim == pytest.approx([0.2, 0.4], abs=1e-6)
+    assert aim == pytest.approx([0.2, 0.4, 0.6], abs=1e-6)
     # Each simulator's servos are its own, but they go the same way.
     gone = last.dof_pos[:, 1] - recording[0].robots["franka"].dof_pos[:, 1]
     assert gone[1] > 1.2 * gone[0] > 0
@@ -158,8 +158,8 @@ def test_a_damaged_file_is_told(tmp_path):
 @pytest.mark.parametrize("key", ALL)
 def test_the_command_compares_states_of_two_simulators(key, tmp_path, capsys):
     scene = scene_of("document")
-    sim = filled(scene, 2, seed=6)
-    other = make(key, scene, num_envs=2)
+    sim = filled(scene, 3, seed=6)
+    other = make(key, scene, num_envs=3)
     other.set_states(sim.get_states(mode="tensor", cameras=False))
     files = [str(tmp_path / name) for name in ("here.npz", "there.npz")]
     save_states(sim.get_states(mode="tensor", cameras=False), files[0], "native")

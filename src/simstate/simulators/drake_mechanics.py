@@ -25,12 +25,9 @@ from simstate.simulators.drake import DrakeSimulator
 from simstate.simulators.drake_coordinates import DrakeCoordinates
 from simstate.simulators.drake_model import DrakeModel
 from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_masses
-from simstate.simulators.parameter_kinds import (
-    IMPLICIT_SERVOS,
-    canonical,
-    inertia_numbers,
-)
 from simstate.simulators.parameters import Parameters
+from simstate.simulators.parameters.bodies import canonical, inertia_numbers
+from simstate.simulators.parameters.scene import IMPLICIT_SERVOS
 from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value

@@ -11,13 +11,10 @@ import numpy as np
 
 from simstate.simulators.base import Array
 from simstate.simulators.newton_model import NewtonModel, rotation
-from simstate.simulators.parameter_kinds import (
-    EXPLICIT_EULER,
-    canonical,
-    dof_count,
-    inertia_numbers,
-)
 from simstate.simulators.parameters import Parameters
+from simstate.simulators.parameters.bodies import canonical, inertia_numbers
+from simstate.simulators.parameters.joints import dof_count
+from simstate.simulators.parameters.scene import EXPLICIT_EULER
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 UNLIMITED = 1e6

@@ -62,11 +62,11 @@ class Matcher:
 
         If not even all of them do it, there are no causes, and the remainder says so.
         """
-        needed = set(self.kinds)
+        needed = self._enough(difference, allowed)
         remainder = self._left(difference, needed)
         if not remainder <= allowed:
             return Explanation((), remainder)
-        for kind in self.kinds:
+        for kind in [kind for kind in self.kinds if kind in needed]:
             left = self._left(difference, needed - {kind})
             if left <= allowed:
                 needed.remove(kind)
@@ -77,6 +77,30 @@ class Matcher:
             if kind in needed
         ]
         return Explanation(tuple(causes), remainder)
+
+    def _enough(self, difference: Difference, allowed: float) -> set[str]:
+        """Kinds with which the difference is within `allowed`, or as small as can be.
+
+        All of them, unless that does not do: then one after the other, each time the
+        one that helps most.
+        """
+        everything = set(self.kinds)
+        if self._left(difference, everything) <= allowed:
+            return everything
+        chosen: set[str] = set()
+        left = self._left(difference, chosen)
+        while not left <= allowed and len(chosen) < len(everything):
+            tried = {
+                kind: self._left(difference, chosen | {kind})
+                for kind in self.kinds
+                if kind not in chosen
+            }
+            best = min(tried, key=lambda kind: tried[kind])
+            if not tried[best] < left:
+                break
+            chosen.add(best)
+            left = tried[best]
+        return chosen
 
     def _left(self, difference: Difference, kinds: set[str]) -> float:
         mechanics = self.matched(frozenset(kinds))

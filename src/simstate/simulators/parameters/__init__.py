@@ -20,7 +20,7 @@ from simstate.errors import ModelError
 from simstate.simulators.base import Array
 from simstate.simulators.mjcf import plain_mjcf
 from simstate.simulators.mjcf_parts import Names
-from simstate.simulators.parameter_kinds import KINDS, ParameterKind
+from simstate.simulators.parameters.kinds import KINDS, ParameterKind
 
 Parameters: TypeAlias = "Mapping[str, Mapping[str, Array]]"
 """Values by kind and element, as the keys of `KINDS` say; a kind that a simulator
