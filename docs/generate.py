@@ -202,22 +202,17 @@ def alignment_tables() -> str:
     kept = json.loads(ALIGNMENT.read_text())
     parts: list[str] = []
     for name, entry in SIMULATORS.items():
+        order = sorted(kept["models"], key=lambda model: model not in models.NAMES)
         rows = [
-            _alignment_row(model, found[name])
-            for model, found in kept["models"].items()
-            if name in found
+            _alignment_row(model, kept["models"][model][name])
+            for model in order
+            if name in kept["models"][model]
         ]
         if rows:
             of = next(f[name] for f in kept["models"].values() if name in f)
             versions = ", ".join(f"{p} {v}" for p, v in of["packages"].items())
-            headers = (
-                "model",
-                "kinematics",
-                "step",
-                "remains",
-                "causes",
-                "off by 1 cm",
-            )
+            headers = ("model", "kinematics", "size", "step", "remains", "causes")
+            headers += ("off by 1 cm",)
             text = f"### {entry.title}\n\nMuJoCo {of['mujoco']}, {versions}.\n\n"
             parts.append(text + table(headers, rows))
     if "policy" in kept:
@@ -230,7 +225,7 @@ _CONTACTS = "step with contacts"
 
 def _alignment_row(model: str, found: dict[str, Any]) -> tuple[str, ...]:
     if "skipped" in found:
-        return (model, "", "", "", f"not taken: {found['skipped']}", "")
+        return (model, "", "", "", "", f"not taken: {found['skipped']}", "")
     rows = found["rows"]
     steps = [r for q, r in rows.items() if q.startswith("step") and q != _CONTACTS]
     remains = max((r["remainder"] for r in rows.values()), default=0.0)
@@ -243,6 +238,7 @@ def _alignment_row(model: str, found: dict[str, Any]) -> tuple[str, ...]:
     return (
         model,
         f"{found['kinematics']:.0e}",
+        f"{max((r['size'] for r in steps), default=0.0):.0e}",
         f"{max((r['difference'] for r in steps), default=0.0):.0e}",
         f"{remains:.0e}",
         causes + (f"; UNEXPLAINED: {', '.join(lost)}" if lost else ""),

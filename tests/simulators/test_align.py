@@ -124,6 +124,34 @@ def test_drake_on_the_arm_lacks_what_it_is_known_to_lack(key):
     assert max(c.remainder for c in told) < 1e-9
 
 
+SPINNING = """
+<mujoco model="plate">
+  <worldbody>
+    <body name="plate" pos="0.1 0.2 0.5" quat="0.8 0.1 0.5 0.2">
+      <freejoint name="root"/>
+      <inertial pos="0.02 0.01 0.03" mass="0.4" diaginertia="0.002 0.004 0.003"/>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_a_free_body_beside_a_servo_is_explained(key):
+    """MuJoCo's implicitfast has gyroscopic forces of such a body implicitly."""
+    robot = scene().entities["robot"]
+    plate = EntityCfg(model=SPINNING)
+    both = SceneCfg(
+        entities={"robot": robot, "plate": plate}, ground=False, timestep=None
+    )
+    found = align(both, key, states=2, seconds=0.0)[key]
+    assert not found.unexplained
+    wide = key in ("drake", "mjx")
+    for comparison in found.comparisons:
+        if comparison.verdict in ("agrees", "explained"):
+            assert comparison.remainder <= (1e-9 if wide else comparison.allowed)
+
+
 @pytest.mark.parametrize("key", [k for k in OTHERS if k.startswith("newton")])
 @pytest.mark.parametrize("name", ["quadruped", "humanoid", "gymnasium/hopper"])
 def test_newton_is_explained_to_the_width_of_its_numbers(name, key):

@@ -21,6 +21,7 @@ from torch import Tensor
 
 from simstate.errors import DivergenceError, InvalidInputError
 from simstate.ids import Ids, int_list
+from simstate.math.vector import greatest
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.simulators.capabilities import Capabilities, Feature, Missing
@@ -53,8 +54,8 @@ class Motion:
 
 
 @dataclass(frozen=True)
-class Names:
-    """The names of an entity."""
+class AdaptedEntity:
+    """An entity of another simulator: its names; see `EntityNames`."""
 
     body_names: tuple[str, ...]
     joint_names: tuple[str, ...]
@@ -88,11 +89,15 @@ class AdaptedSimulator(ABC):
         self.reference = Simulation(scene, num_envs, engine="native")
         """The same scene in MuJoCo; it holds names, checks and controls."""
         self.num_envs = num_envs
-        self.scene: Mapping[str, Names] = {
-            name: Names(e.body_names, e.joint_names, e.ball_joint_names, e.is_robot)
+        self.scene: Mapping[str, AdaptedEntity] = {
+            name: AdaptedEntity(
+                e.body_names, e.joint_names, e.ball_joint_names, e.is_robot
+            )
             for name, e in self.reference.scene.items()
         }
         self._time = torch.zeros(num_envs, dtype=torch.float64)
+        data = self.reference.data
+        self._mocap = (data.mocap_pos.clone(), data.mocap_quat.clone())
         self.build()
         self.reset()
 
@@ -107,6 +112,9 @@ class AdaptedSimulator(ABC):
     @abstractmethod
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
         """Put some worlds there; shapes (n, nq) and (n, nv)."""
+
+    def check(self, qpos: Array) -> None:  # noqa: B027  (most hold everything)
+        """Raise InvalidInputError for positions that it cannot hold; (n, nq)."""
 
     @abstractmethod
     def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
@@ -185,7 +193,8 @@ class AdaptedSimulator(ABC):
         kept = self.reference.snapshot()
         self.reference.set_states(states, env_ids)
         try:
-            self._refuse()
+            self._check_mocap()
+            self.check(self.reference.data.qpos[ids].numpy())
         except InvalidInputError:
             self.reference.restore(kept)
             raise
@@ -241,17 +250,17 @@ class AdaptedSimulator(ABC):
         qvel = self.reference.data.qvel[ids].numpy().copy()
         self.write(qpos, qvel, ids)
 
-    def _refuse(self) -> None:
-        """Raise if the reference holds what the simulator cannot."""
-        if "mocap bodies" in self.capabilities.lacks and self.model.nmocap:
-            data, default = self.reference.data, self.reference.default_fields
-            moved = (data.mocap_pos - default["mocap_pos"]).abs().amax((0, 2)) > 1e-6
-            turned = (data.mocap_quat - default["mocap_quat"]).abs().amax((0, 2)) > 1e-6
-            if bool((moved | turned).any()):
-                raise InvalidInputError(
-                    f"{self.name} cannot move a mocap body: "
-                    f"{self.capabilities.lacks['mocap bodies']}. Nothing was written."
-                )
+    def _check_mocap(self) -> None:
+        """Raise if a mocap body is elsewhere that the simulator has fixed."""
+        if "mocap bodies" not in self.capabilities.lacks or not self.model.nmocap:
+            return
+        data, (pos, quat) = self.reference.data, self._mocap
+        moved = greatest(data.mocap_pos - pos), greatest(data.mocap_quat - quat)
+        if max(moved) > 1e-6:
+            raise InvalidInputError(
+                f"{self.name} cannot move a mocap body: "
+                f"{self.capabilities.lacks['mocap bodies']}. Nothing was written."
+            )
 
     def _tensors(self, entity: Entity, motion: Motion) -> dict[str, Tensor]:
         """The tensors of an entity's state, in the simulator's own width."""

@@ -52,6 +52,11 @@ class DrakeSimulator(AdaptedSimulator):
         for row, i in enumerate(ids):
             self._coordinates.write(self.contexts[i], qpos[row], qvel[row])
 
+    def check(self, qpos: Array) -> None:
+        """Raise for a ball joint that is turned to where Drake's angles end."""
+        for row in qpos:
+            self._coordinates.positions(row)
+
     def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
         """Advance some worlds."""
         drake = self.drake

@@ -49,6 +49,12 @@ class DrakeCoordinates:
 
     def write(self, context: Any, qpos: Array, qvel: Array) -> None:
         """Bring a context to MuJoCo's qpos (nq,) and qvel (nv,)."""
+        plant = self.drake.plant
+        plant.SetPositions(context, self.positions(qpos))
+        plant.SetVelocities(context, self.velocity_map(qpos) @ qvel)
+
+    def positions(self, qpos: Array) -> Array:
+        """Drake's positions for MuJoCo's qpos; those that have none raise."""
         positions = np.zeros(self._nq)
         for j, (kind, adr, _, start, _) in enumerate(self._joints):
             if kind == _FREE:
@@ -58,9 +64,7 @@ class DrakeCoordinates:
                 positions[start : start + 3] = self._angles(j, qpos[adr : adr + 4])
             else:
                 positions[start] = qpos[adr]
-        plant = self.drake.plant
-        plant.SetPositions(context, positions)
-        plant.SetVelocities(context, self.velocity_map(qpos) @ qvel)
+        return positions
 
     def _angles(self, joint: int, quat: Array) -> Array:
         """Roll, pitch and yaw of a ball joint; refuses where they are singular."""
@@ -69,7 +73,7 @@ class DrakeCoordinates:
             raise InvalidInputError(
                 f"Drake has the ball joint {self.drake.names.joint[joint]!r} as roll, "
                 "pitch and yaw, which are singular at a pitch of 90°, as here. "
-                "Nothing was written to this world."
+                "Nothing was written."
             )
         return angles
 

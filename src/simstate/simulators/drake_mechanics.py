@@ -52,6 +52,12 @@ class DrakeMechanics(AdaptedMechanics):
         turn = self._coordinates.velocity_map(state.qpos)
         return self._drake.plant, self._context, turn
 
+    def notes(self) -> tuple[str, ...]:
+        """What Drake's parser says that it ignores."""
+        drake = self.simulator(ALL_TERMS)
+        assert isinstance(drake, DrakeSimulator)
+        return tuple(dict.fromkeys(drake.drake.messages))
+
     def com(self, state: MechanicalState) -> Array:
         """By CalcCenterOfMassInBodyFrame."""
         plant, context, _ = self._at(state)

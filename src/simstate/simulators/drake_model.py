@@ -39,7 +39,7 @@ from simstate.errors import ModelError
 from simstate.simulators.capabilities import is_linear_coupling
 from simstate.simulators.contacts import may_touch
 from simstate.simulators.drives import Drive, drives
-from simstate.simulators.mjcf import plain_mjcf
+from simstate.simulators.mjcf import link_name, plain_mjcf
 from simstate.simulators.mjcf_parts import Names
 from simstate.simulators.terms import ALL_TERMS, Terms
 
@@ -62,6 +62,12 @@ class DrakeModel:
         self.model, self.names, self.terms = model, Names(model), terms
         self.messages: list[str] = []
         """What Drake's parser said that it ignores."""
+        with self._listening():
+            self._make(time_step)
+
+    def _make(self, time_step: float) -> None:
+        """Parse, complete and finalise the plant."""
+        model = self.model
         builder = DiagramBuilder()
         self.scene_graph: Any = None
         if time_step:
@@ -79,7 +85,7 @@ class DrakeModel:
         self.springs: dict[int, Any] = {}
         """Drake's springs, by MuJoCo's joint."""
         self._add_springs()
-        if time_step and "equalities" in terms:
+        if time_step and "equalities" in self.terms:
             self._add_couplings()
         if self.scene_graph is not None:
             self._filter_collisions()
@@ -88,13 +94,13 @@ class DrakeModel:
         bodies = [self.plant.GetBodyByName(name) for name in self.names.body[1:]]
         self.bodies: list[Any] = [self.plant.world_body(), *bodies]
         """Drake's body for each of MuJoCo's."""
-        self.joints = [self._joint(j) for j in range(model.njnt)]
+        self.joints = [self._joint_into(self._link(j)) for j in range(model.njnt)]
         """Drake's joint for each of MuJoCo's."""
 
     def _parse(self) -> Any:
         """Let Drake parse the scene; returns its model instance."""
         model = self._simplified()
-        with TemporaryDirectory() as folder, self._listening():
+        with TemporaryDirectory() as folder:
             # Drake's parser puts the pose of a body with several joints at the last.
             bodies = range(model.nbody)
             text = plain_mjcf(model, Path(folder), skip=_LEFT_TO_US, split=bodies).text
@@ -141,18 +147,25 @@ class DrakeModel:
             logger.propagate = propagate
             logger.setLevel(level)
 
-    def _joint(self, joint: int) -> Any:
-        """Drake's joint; the one of a free body goes by the body's name."""
-        plant, model = self.plant, self.model
-        if model.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE.value:
-            return plant.GetJointByName(self.names.body[model.jnt_bodyid[joint]])
-        return plant.GetJointByName(self.names.joint[joint])
+    def _joint_into(self, link: str) -> Any:
+        """The joint that a link hangs on; names of joints may not be unique."""
+        indices = self.plant.GetJointIndices()
+        joints = [self.plant.get_joint(index) for index in indices]
+        return next(joint for joint in joints if joint.child_body().name() == link)
+
+    def _link(self, joint: int) -> str:
+        """The link that a joint of MuJoCo moves, of a body that was split."""
+        model = self.model
+        body = int(model.jnt_bodyid[joint])
+        number = joint - int(model.body_jntadr[body])
+        last = number == int(model.body_jntnum[body]) - 1
+        name = self.names.body[body]
+        return name if last else link_name(name, number)
 
     def _add_actuator(self, drive: Drive) -> Any:
         name = self.names.joint[drive.joint]
-        actuator = self.plant.AddJointActuator(
-            name, self.plant.GetJointByName(name), drive.limit
-        )
+        joint = self._joint_into(self._link(drive.joint))
+        actuator = self.plant.AddJointActuator(name, joint, drive.limit)
         dof = self.model.jnt_dofadr[drive.joint]
         actuator.set_default_rotor_inertia(float(self.model.dof_armature[dof]))
         actuator.set_default_gear_ratio(1.0)
@@ -172,7 +185,7 @@ class DrakeModel:
             spring = RevoluteSpring if kind == _HINGE else PrismaticSpring
             self.springs[int(joint)] = self.plant.AddForceElement(
                 spring(
-                    self.plant.GetJointByName(self.names.joint[joint]),
+                    self._joint_into(self._link(int(joint))),
                     rest,
                     float(model.jnt_stiffness[joint]),
                 )
@@ -188,8 +201,8 @@ class DrakeModel:
             rest = model.qpos0[model.jnt_qposadr[[one, two]]]
             offset, slope = model.eq_data[e, :2]
             self.plant.AddCouplerConstraint(
-                self.plant.GetJointByName(self.names.joint[one]),
-                self.plant.GetJointByName(self.names.joint[two]),
+                self._joint_into(self._link(one)),
+                self._joint_into(self._link(two)),
                 float(slope),
                 float(rest[0] + offset - slope * rest[1]),
             )

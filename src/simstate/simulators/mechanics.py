@@ -17,6 +17,7 @@ import numpy as np
 
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
 from simstate.simulators.parameters import Parameters, parameters_of
+from simstate.simulators.parameters.scene import take_servos_implicitly
 from simstate.simulators.terms import Terms, switch_off
 
 if TYPE_CHECKING:
@@ -50,6 +51,10 @@ class Mechanics(ABC):
     @abstractmethod
     def motion(self, state: MechanicalState) -> Motion:
         """Poses and velocities of the bodies, of one world."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What the simulator said when it read the model, each once."""
+        return ()
 
     def com(self, state: MechanicalState) -> Array | None:
         """Centres of mass of the bodies, world axes [m]; shape (nbody, 3).
@@ -89,12 +94,26 @@ def of_masses(model: mujoco.MjModel, com: Array) -> Array:
 
 
 class MujocoMechanics(Mechanics):
-    """MuJoCo's C functions, one call after the other: what others are held against."""
+    """MuJoCo's C functions, one call after the other: what others are held against.
+
+    Args:
+        model: the compiled model.
+        implicit_servos: whether steps take servos implicitly, as Drake does.
+    """
 
     name = "mujoco"
 
-    def __init__(self, model: mujoco.MjModel) -> None:
+    def __init__(self, model: mujoco.MjModel, implicit_servos: bool = False) -> None:
         self.model = model
+        self._implicit_servos = implicit_servos
+
+    def stepping_model(self, terms: Terms) -> mujoco.MjModel:
+        """A copy of the model that steps with these terms."""
+        model = copy.copy(self.model)
+        switch_off(model, terms)
+        if self._implicit_servos:
+            take_servos_implicitly(model)
+        return model
 
     def _data(self, state: MechanicalState, terms: Terms) -> mujoco.MjData:
         """The state evaluated with these terms."""
@@ -160,8 +179,7 @@ class MujocoMechanics(Mechanics):
 
     def step(self, state: MechanicalState, terms: Terms) -> Array:
         """By mj_step."""
-        model = copy.copy(self.model)
-        switch_off(model, terms)
+        model = self.stepping_model(terms)
         data = mujoco.MjData(model)
         data.qpos[:], data.qvel[:], data.ctrl[:] = state.qpos, state.qvel, state.ctrl
         mujoco.mj_step(model, data)

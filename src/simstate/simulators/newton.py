@@ -17,6 +17,7 @@ import mujoco
 import numpy as np
 import torch
 
+from simstate.errors import ModelError
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
 from simstate.simulators.declared import info
 from simstate.simulators.drives import drive_inputs
@@ -54,7 +55,10 @@ class NewtonSimulator(AdaptedSimulator):
         with warnings.catch_warnings():
             # Newton warns of a MuJoCo that is newer than the one that it was made for.
             warnings.simplefilter("ignore", RuntimeWarning)
-            solver = newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True)
+            try:
+                solver = newton.solvers.SolverMuJoCo(model, use_mujoco_cpu=True)
+            except (ValueError, NotImplementedError) as error:
+                raise ModelError(f"Newton does not take this model: {error}") from error
         switch_off(solver.mj_model, self.terms)
         # Else a world that goes bad would silently begin anew.
         bit = mujoco.mjtDisableBit.mjDSBL_AUTORESET.value

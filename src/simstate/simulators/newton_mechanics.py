@@ -48,6 +48,12 @@ class NewtonMechanics(AdaptedMechanics):
             raise ModelError("Newton's solver has the joints in another order.")
         self._own = MujocoMechanics(own)
 
+    def notes(self) -> tuple[str, ...]:
+        """What Newton's parser printed."""
+        simulator = self.simulator(ALL_TERMS)
+        assert isinstance(simulator, NewtonSimulator)
+        return tuple(dict.fromkeys(simulator.newton.messages))
+
     def com(self, state: MechanicalState) -> Array:
         """xipos of the solver's model."""
         return self._own.com(state)
@@ -124,6 +130,12 @@ class FeatherstoneMechanics(AdaptedMechanics):
         simulator = self._newton(terms)
         simulator.write(state.qpos[None], state.qvel[None], [0])
         return simulator, simulator.states[0]
+
+    def notes(self) -> tuple[str, ...]:
+        """What Newton's parser printed."""
+        simulator = self.simulator(ALL_TERMS)
+        assert isinstance(simulator, NewtonSimulator)
+        return tuple(dict.fromkeys(simulator.newton.messages))
 
     def com(self, state: MechanicalState) -> Array:
         """By body_com at Newton's own poses."""

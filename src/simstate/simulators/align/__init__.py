@@ -28,6 +28,7 @@ from simstate.simulators.declared import info
 from simstate.simulators.making import make, make_mechanics
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
 from simstate.simulators.parameters import compare_parameters
+from simstate.simulators.terms import ALL_TERMS
 
 __all__ = [
     "Alignment",
@@ -126,7 +127,7 @@ def _align_one(
         trajectory = compared(model, mujoco_run(model, start, steps), run, steps)
         best = matcher.matched(frozenset(matcher.kinds))
         if best is not None:
-            own = mujoco_run(best.model, start, steps)
+            own = mujoco_run(best.stepping_model(ALL_TERMS), start, steps)
             matched = compared(best.model, own, run, steps)
     return SimulatorAlignment(
         simulator=name,
@@ -137,4 +138,5 @@ def _align_one(
         comparisons=tuple(comparisons),
         trajectory=trajectory,
         matched=matched,
+        notes=theirs.notes(),
     )

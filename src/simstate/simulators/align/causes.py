@@ -15,6 +15,7 @@ from simstate.errors import ModelError
 from simstate.simulators.align.report import Cause
 from simstate.simulators.mechanics import MujocoMechanics
 from simstate.simulators.parameters import ParameterDifference, overwritten
+from simstate.simulators.parameters.scene import IMPLICIT_SERVOS
 
 Difference = Callable[[MujocoMechanics], float]
 """How far a simulator's answers are from those of a MuJoCo model."""
@@ -48,11 +49,19 @@ class Matcher:
     def matched(self, kinds: frozenset[str]) -> MujocoMechanics | None:
         """MuJoCo with these kinds matched; None if it does not take them together."""
         if kinds not in self._made:
-            chosen = [d for kind in self._by_kind if kind in kinds
-                      for d in self._by_kind[kind]]  # fmt: skip
+            chosen = [
+                difference
+                for kind, differing in self._by_kind.items()
+                if kind in kinds
+                for difference in differing
+            ]
             try:
                 model = overwritten(self.model, chosen) if chosen else self.model
-                self._made[kinds] = MujocoMechanics(model)
+                servos = any(
+                    d.kind == "integrator" and d.theirs == (IMPLICIT_SERVOS,)
+                    for d in chosen
+                )
+                self._made[kinds] = MujocoMechanics(model, implicit_servos=servos)
             except ModelError:
                 self._made[kinds] = None
         return self._made[kinds]

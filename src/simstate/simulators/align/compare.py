@@ -17,7 +17,6 @@ from simstate.simulators.mechanics import MechanicalState, Mechanics, MujocoMech
 from simstate.simulators.terms import Term, Terms
 
 Ask = Callable[[Mechanics, MechanicalState], Array | None]
-Measure = Callable[[Array, Array], float]
 
 
 @dataclass(frozen=True)
@@ -146,18 +145,17 @@ def compare(
         return _difference(question, mechanics, chosen, known)
 
     difference = off(ours)
+    agrees = difference <= allowed
     causes: tuple[Cause, ...] = ()
     remainder = difference
-    if not difference <= allowed:
-        found = matcher.explain(off, allowed)
-        causes, remainder = found.causes, found.remainder
+    if not agrees:
+        explained = matcher.explain(off, allowed)
+        causes, remainder = explained.causes, explained.remainder
         if not causes and question.without is not None:
-            causes, remainder = _explain_without(
-                question, theirs, matcher, states, remainder
-            )
-    verdict = "agrees" if difference <= allowed else "unexplained"
-    if causes:
-        verdict = "explained"
+            found = _explain_without(question, theirs, matcher, states, remainder)
+            if found is not None:
+                causes, remainder, allowed = found
+    verdict = "agrees" if agrees else "explained" if causes else "unexplained"
     return Comparison(
         question.quantity,
         question.unit,
@@ -187,8 +185,11 @@ def _explain_without(
     matcher: Matcher,
     states: SampleStates,
     left: float,
-) -> tuple[tuple[Cause, ...], float]:
-    """Whether the two agree once the question's own term is off in both."""
+) -> tuple[tuple[Cause, ...], float, float] | None:
+    """Causes, remainder and what is allowed with the question's term off in both.
+
+    None if the two do not agree then either.
+    """
     ask = question.without
     assert ask is not None
     chosen: list[MechanicalState] = getattr(
@@ -196,7 +197,7 @@ def _explain_without(
     )
     answers = [ask(theirs, state) for state in chosen]
     if any(answer is None for answer in answers):
-        return (), left
+        return None
     known = [answer for answer in answers if answer is not None]
     allowed = _allowed(_scale(known), _width(theirs.single, question.solved))
 
@@ -205,9 +206,9 @@ def _explain_without(
 
     found = matcher.explain(off, allowed)
     if not found.remainder <= allowed:
-        return (), left
+        return None
     cause = Cause(question.term, (), f"{question.term} (off in both, they agree)", left)
-    return (*found.causes, cause), found.remainder
+    return (*found.causes, cause), found.remainder, allowed
 
 
 def _scale(answers: Sequence[Array | None]) -> float:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+from simstate.errors import unknown_name
 from simstate.simulators.capabilities import Feature, Missing
 from simstate.simulators.parameters import ParameterDifference
 
@@ -88,6 +89,7 @@ class SimulatorAlignment:
     matched: Trajectory | None
     """With MuJoCo's parameters changed to the simulator's."""
     notes: tuple[str, ...] = ()
+    """What the simulator itself said when it read the model."""
 
     @property
     def causes(self) -> dict[str, Cause]:
@@ -106,7 +108,10 @@ class SimulatorAlignment:
 
     def comparison(self, quantity: str) -> Comparison:
         """The comparison of a quantity."""
-        return next(c for c in self.comparisons if c.quantity == quantity)
+        found = {c.quantity: c for c in self.comparisons}
+        if quantity not in found:
+            raise unknown_name("quantity", quantity, found)
+        return found[quantity]
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,10 @@ class Alignment:
     """Simulators that do not take the scene, and what they say."""
 
     def __getitem__(self, simulator: str) -> SimulatorAlignment:
-        return next(s for s in self.simulators if s.simulator == simulator)
+        found = {s.simulator: s for s in self.simulators}
+        if simulator not in found:
+            raise unknown_name("simulator of this alignment", simulator, found)
+        return found[simulator]
 
     @property
     def explained(self) -> bool:
@@ -140,9 +148,10 @@ class Alignment:
 def _plain(value: Any) -> Any:
     """Numbers that JSON knows: not finite ones become strings."""
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}  # pyright: ignore
+        items = cast("dict[str, Any]", value).items()
+        return {str(key): _plain(item) for key, item in items}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]  # pyright: ignore
+        return [_plain(item) for item in cast("list[Any]", value)]
     if isinstance(value, float) and (value != value or abs(value) == float("inf")):
         return str(value)
     return value

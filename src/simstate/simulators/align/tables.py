@@ -64,6 +64,10 @@ def _simulator(simulator: SimulatorAlignment) -> list[RenderableType]:
         )
     if simulator.trajectory is not None:
         parts.append(_trajectory_lines(simulator))
+    if simulator.notes:
+        more = len(simulator.notes) - 1
+        tail = f" … and {more} more, in --json" if more else ""
+        parts.append(_plain(f"It said of the model: {simulator.notes[0]}{tail}"))
     return parts
 
 

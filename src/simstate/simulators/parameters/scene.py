@@ -46,14 +46,14 @@ def write_integrator(
     if number == EXPLICIT_EULER:
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER.value
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP.value
-    elif number == IMPLICIT_SERVOS:
-        _take_servos_implicitly(model)
+    elif number == IMPLICIT_SERVOS:  # the rest is done when it steps
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value
     else:
         model.opt.integrator = int(number)
 
 
-def _take_servos_implicitly(model: mujoco.MjModel) -> None:
-    """Give MuJoCo an integrator with dampers and servos at the end of the step.
+def take_servos_implicitly(model: mujoco.MjModel) -> None:
+    """Make a model step with dampers and servos taken at the end of the step.
 
     P (q* − q − h v⁺) is a damping of h P on top. implicitfast has dampers and servos at
     v⁺, and of free bodies that are alone the gyroscopic forces too; where there are
