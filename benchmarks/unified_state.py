@@ -45,7 +45,9 @@ def converting(table: Table, results: dict[str, float]) -> None:
     built = list(sim.get_states())
 
     def tensors() -> None:
-        sim.fresh.stepped(None)  # as a step does: every quantity is computed anew
+        sim.internals.fresh.stepped(
+            None
+        )  # as a step does: every quantity is computed anew
         sim.get_states(mode="tensor")
 
     calls = {

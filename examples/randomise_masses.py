@@ -26,12 +26,9 @@ def main() -> None:
     cube = sim.scene["cube"]
     body = cube.index.root_body_id
 
-    scale = 0.5 + torch.rand(
-        sim.num_envs, generator=sim.rng, dtype=sim.dtype, device=sim.device
-    )
-    sim.expand("body_mass")[:, body] *= scale
-    sim.expand("body_inertia")[:, body] *= scale[:, None]
-    sim.set_const()
+    scale = sim.rng.uniform(slice(None), 1, 0.5, 1.5)
+    sim.expand("body_mass")[:, body] *= scale[:, 0]
+    sim.expand("body_inertia")[:, body] *= scale
     mass = cube.data.body_mass[:, 0]
     print(
         f"masses from {float(mass.min()):.4f} to {float(mass.max()):.4f} kg, "

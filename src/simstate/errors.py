@@ -41,8 +41,8 @@ class StaleReadError(SimStateError, RuntimeError):
     """A read, under `freshness="strict"`, of a quantity that a write left behind."""
 
 
-class IntegrationError(SimStateError):
-    """An adaptive integrator cannot meet its tolerance."""
+class ThreadError(SimStateError, RuntimeError):
+    """A simulation that is used by two threads at once, or after a fork."""
 
 
 class DivergenceError(SimStateError, RuntimeError):
@@ -55,6 +55,10 @@ class DivergenceError(SimStateError, RuntimeError):
     def __init__(self, message: str, env_ids: list[int]) -> None:
         super().__init__(message)
         self.env_ids = env_ids
+
+
+class IntegrationError(DivergenceError):
+    """An adaptive integrator cannot meet its tolerance in these worlds."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:

@@ -23,7 +23,8 @@ from simstate.integrate import (
     QPosState,
     RKMilstein,
 )
-from simstate.integrate.noise import NoiseStream
+from simstate.ledger import Ledger
+from simstate.random import WorldRandom
 
 ALL = [EulerMaruyama, EulerHeun, RKMilstein, SRA1, SRIW1, PlatenWeak2]
 ATTITUDE_MODES = ["lie", "high_order", "manifold"]
@@ -94,9 +95,9 @@ def rotations(qpos, where):
 def test_streams_are_standard_normal_and_independent():
     """Over worlds, over draws, over the numbers of a draw, and over seeds."""
     draws, worlds, count = 1000, 6, 5
-    a, b = NoiseStream(3, worlds, CPU), NoiseStream(4, worlds, CPU)
-    first = torch.stack([a.draw(count) for _ in range(draws)]).numpy()
-    second = torch.stack([b.draw(count) for _ in range(draws)]).numpy()
+    a, b = (WorldRandom(Ledger(worlds, CPU), seed) for seed in (3, 4))
+    first = torch.stack([a.normal(slice(None), count) for _ in range(draws)]).numpy()
+    second = torch.stack([b.normal(slice(None), count) for _ in range(draws)]).numpy()
     assert kstest(first.ravel(), "norm").pvalue > 1e-3
     columns = [
         first[:-1].reshape(draws - 1, -1),
@@ -106,25 +107,6 @@ def test_streams_are_standard_normal_and_independent():
     correlation = np.corrcoef(np.concatenate(columns, axis=1).T)
     off = correlation[~np.eye(len(correlation), dtype=bool)]
     assert np.abs(off).max() < 5 / np.sqrt(draws)
-
-
-def test_a_world_draws_what_it_would_draw_alone():
-    many, alone = NoiseStream(9, 5, CPU), NoiseStream(9, 1, CPU)
-    few = NoiseStream(9, 3, CPU)
-    for _ in range(3):
-        numbers = many.draw(7)
-        assert torch.equal(numbers[:1], alone.draw(7))
-        assert torch.equal(numbers[:3], few.draw(7))
-
-
-def test_a_world_that_stands_still_keeps_its_numbers():
-    some, all_ = NoiseStream(1, 3, CPU), NoiseStream(1, 3, CPU)
-    some.draw(2, torch.tensor([0, 2]))
-    first = all_.draw(2)
-    second = all_.draw(2)
-    now = some.draw(2)
-    assert torch.equal(now[[0, 2]], second[[0, 2]])
-    assert torch.equal(now[1], first[1])
 
 
 def ou_run(seed=0, num_envs=4, scheme=SRIW1, **options):
@@ -397,13 +379,14 @@ def test_a_bad_diffusion_leaves_the_state(blocks, error, match):
     sim = make(SRIW1())
     sim.add_noise(Gusts(qvel=np.eye(1, 11)))
     sim.step(2)
-    before, draws = sim.state.clone(), sim.integration.stepper.stream.draws.clone()
+    before, slots = sim.state.clone(), sim.snapshot().slots
     sim.add_noise(Gusts(**blocks))
     with pytest.raises(error, match=match) as caught:
         sim.step()
     assert "Gusts" in str(caught.value)
     assert torch.equal(sim.state, before)
-    assert torch.equal(sim.integration.stepper.stream.draws, draws)
+    for name, values in sim.snapshot().slots.items():
+        assert torch.equal(values, slots[name]), name
 
 
 def test_bad_noise_objects_and_increments():
@@ -464,8 +447,3 @@ def test_increments_for_fewer_sources_than_there_are_now_are_refused():
     sim.add_noise(Gusts(qvel=np.eye(1, 11)))
     with pytest.raises(InvalidInputError):
         sim.step()
-
-
-def test_every_seed_that_a_simulation_takes_seeds_its_noise():
-    torch.Generator().manual_seed(-1)
-    make(EulerMaruyama(), seed=-1).step()

@@ -110,7 +110,11 @@ class Bench:
 
     def _measure(self, scene: SceneCfg, num_envs: int, share: _Share) -> Result:
         sim = Simulation(
-            scene, num_envs, self.engine, self.device, on_divergence="mask"
+            scene,
+            num_envs,
+            engine=self.engine,
+            device=self.device,
+            on_divergence="mask",
         )
         disturb(sim, self.noise, self.seed)
         start = sim.state.clone()

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import torch
 from rich.table import Table
 
 from simstate import integrate
@@ -53,10 +52,8 @@ class Integrate:
         """Run the command; the exit code."""
         check_plot("--plot", self.plot)
         sim = self._simulation()
-        noise = torch.randn(
-            sim.num_envs, sim.model.nv, generator=sim.rng, dtype=sim.dtype
-        )
-        sim.data.qvel[:] += self.speed * noise
+        noise = sim.rng.normal(slice(None), sim.model.nv)
+        sim.data.qvel[:] += self.speed * noise.to(sim.dtype)
         found = integrate.report(sim, self.seconds)
         if self.plot is not None:
             found.plot(self.plot)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mujoco
-import torch
 
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.load import load_spec
@@ -29,10 +28,8 @@ def scene_of(source: str) -> SceneCfg:
 
 def disturb(sim: Simulation, spread: float, seed: int) -> None:
     """Give every world random joint velocities of its own [rad/s or m/s]."""
-    sim.rng.manual_seed(seed)
+    sim.rng.seed(seed)
     robot = sim.scene[ENTITY]
     vel = robot.data.joint_vel
-    noise = torch.randn(
-        vel.shape, generator=sim.rng, dtype=vel.dtype, device=vel.device
-    )
+    noise = sim.rng.normal(slice(None), vel.shape[1]).to(vel)
     robot.write_joint_velocity_to_sim(vel + spread * noise)

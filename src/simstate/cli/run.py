@@ -67,7 +67,11 @@ class Run:
         out = console()
         scene = scene_of(self.model)
         sim = Simulation(
-            scene, self.envs, self.engine, self.device, on_divergence="mask"
+            scene,
+            self.envs,
+            engine=self.engine,
+            device=self.device,
+            on_divergence="mask",
         )
         if not 0 <= self.world < sim.num_envs:
             raise InvalidInputError(
@@ -99,7 +103,7 @@ class Run:
         """Step to the end or to Ctrl-C; the steps done, and the time taken [s]."""
         total, done = self._total_steps(sim), 0
         out.print(
-            f"[bold]{self.model}[/]: {sim.num_envs} worlds on {sim.engine.name}, "
+            f"[bold]{self.model}[/]: {sim.num_envs} worlds on {sim.engine_name}, "
             f"{total} steps of {sim.timestep:g} s",
             highlight=False,
         )
@@ -151,8 +155,9 @@ class Run:
 
 def quantity_table(entity: Entity, world: int) -> Table:
     """The entity's quantities in one world, each with its contract."""
+    time = float(entity.internals.read_field("time")[world])
     table = Table(
-        title=f"{entity.name}, world {world}, t = {float(entity.sim.time[world]):g} s",
+        title=f"{entity.name}, world {world}, t = {time:g} s",
         title_justify="left",
     )
     for header in ("quantity", "value", "point", "axes", "unit"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 
 from simstate.entity import joints as j
@@ -26,15 +24,11 @@ from simstate.entity.frames import (
     quat_w,
     vel_w,
 )
-from simstate.entity.quantity import Quantity
-from simstate.entity.reader import EntityReader
+from simstate.entity.quantity import Quantity, QuantitySet
 from simstate.math import quaternion
 
-if TYPE_CHECKING:
-    pass
 
-
-class EntityData(EntityReader):
+class EntityData(QuantitySet):
     """The quantities of one entity in all worlds; engine's dtype, quaternions wxyz.
 
     `_w`: along world axes; `_b`: along the root link's axes. `link`: of the body
@@ -189,7 +183,7 @@ class EntityData(EntityReader):
     )  # fmt: skip
     """Position of each hinge or slide [rad or m]; (num_envs, num_joints)."""
     joint_pos_biased = Quantity(
-        lambda data: data.read("joint_pos") + data.stored["encoder_bias"],
+        lambda data: data.read("joint_pos") + data.stored("encoder_bias"),
         subject="joint", kind="pos_biased", unit="rad or m", shape=("num_joints",),
         reads=("qpos",),
     )  # fmt: skip

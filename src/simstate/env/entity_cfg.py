@@ -50,9 +50,12 @@ class SceneEntityCfg:
 
     def resolve(self, scene: SceneEntities) -> SceneEntityCfg:
         """A copy that knows its ids; a name that matches nothing raises."""
-        entity = scene[self.name]
+        return self.resolve_in(scene[self.name])
+
+    def resolve_in(self, entity: Entity) -> SceneEntityCfg:
+        """The same in the entity itself."""
         resolved = dataclasses.replace(self)
-        device = entity.sim.device
+        device = entity.internals.device
         for kind, plural in _KINDS.items():
             patterns = getattr(self, f"{kind}_names")
             if patterns is None:
@@ -122,7 +125,7 @@ def exactly_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> in
 
 def _sensor_columns(entity: Entity, names: Sequence[str]) -> list[int]:
     """The columns of sensordata of some sensors, in the order of the names."""
-    model = entity.sim.model
+    model = entity.internals.model
     columns: list[int] = []
     for name in names:
         sensor = entity.index.sensors.ids[entity.sensor_names.index(name)]

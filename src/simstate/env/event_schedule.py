@@ -29,12 +29,20 @@ class EventSchedule:
         for name, cfg in cfgs.items():
             if cfg.mode not in MODES:
                 raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
-            term = Term("event", name, cfg, shipped, env.scene, leading=2)
+            term = Term("event", name, cfg, shipped, env, leading=2)
             self._terms[cfg.mode].append(term)
             if cfg.mode == "interval":
                 self._intervals.append(_interval(name, cfg.interval_s))
-        shape = (len(self._intervals), env.num_envs)
-        self._time_left = torch.zeros(shape, device=env.device)
+        self._time_left = env.sim.internals.ledger.memory(
+            "env/event/time_left", (len(self._intervals),), torch.float32, reset=None,
+            owner="env", unit="s",
+        ).tensor  # fmt: skip
+        """Until the next event of each kind; shape (num_envs, intervals)."""
+
+    @property
+    def terms(self) -> list[Term]:
+        """All events."""
+        return [term for terms in self._terms.values() for term in terms]
 
     def startup(self, env: Env, env_ids: Tensor) -> None:
         """Run the events that happen once in a world."""
@@ -52,14 +60,14 @@ class EventSchedule:
         """Let a step's time run, and run the events that are due."""
         self._time_left -= env.step_dt
         for k, term in enumerate(self._terms["interval"]):
-            due = (self._time_left[k] <= 0.0).nonzero().flatten()
+            due = (self._time_left[:, k] <= 0.0).nonzero().flatten()
             if due.numel():
                 term(env, due)
                 self._set_clock(env, k, due)
 
     def _set_clock(self, env: Env, k: int, env_ids: Tensor) -> None:
         left = env.rng.uniform(env_ids, 1, *self._intervals[k])[:, 0]
-        self._time_left[k, env_ids] = left.to(torch.float32)
+        self._time_left[env_ids, k] = left.to(torch.float32)
 
 
 def _interval(name: str, interval_s: tuple[float, float] | None) -> tuple[float, float]:

@@ -139,7 +139,6 @@ def randomize_mass(
     inertia = _nominal(env, "body_inertia", bodies) * (mass / nominal)[..., None]
     env.sim.write_parameter("body_mass", mass, bodies, env_ids)
     env.sim.write_parameter("body_inertia", inertia, bodies, env_ids)
-    env.sim.set_const(env_ids)
 
 
 def randomize_com(
@@ -159,7 +158,6 @@ def randomize_com(
     shift = spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shift
     position = _nominal(env, "body_ipos", bodies) + shift
     env.sim.write_parameter("body_ipos", position, bodies, env_ids)
-    env.sim.set_const(env_ids)
 
 
 def randomize_friction(
@@ -234,7 +232,6 @@ def randomize_joints(
             f"{parameter} of {float(values.min())}: it must stay ≥ 0."
         )
     env.sim.write_parameter(field, values, dofs, env_ids)
-    env.sim.set_const(env_ids)
 
 
 def randomize_encoder_bias(

@@ -84,7 +84,7 @@ class ObservationTerm(Term):
         shipped: ModuleType,
         noise: bool,
     ) -> None:
-        super().__init__("observation", name, cfg, shipped, env.scene)
+        super().__init__("observation", name, cfg, shipped, env)
         self.name = name.rpartition("/")[2]
         self.key = _key(self)
         """Terms with the same key have the same value in the same state."""
@@ -142,11 +142,15 @@ class ObservationTerm(Term):
     def _recalled(self, env: Env, rows: Index, value: Tensor, restart: bool) -> Tensor:
         """Take note of a value, and return the last `history` ones as seen late."""
         length = self.delay[1] + self.history
-        if self._past is None:
-            shape = (env.num_envs, length, value.shape[1])
-            self._past = torch.zeros(shape, device=value.device)
-            self._lag = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
-        assert self._lag is not None
+        if self._past is None or self._lag is None:
+            place, shape = f"env/{self.scope}", (length, value.shape[1])
+            memory = env.sim.internals.ledger.memory
+            self._past = memory(
+                f"{place}/past", shape, torch.float32, reset=None, owner="env"
+            ).tensor
+            self._lag = memory(
+                f"{place}/lag", (), torch.int64, reset=None, owner="env"
+            ).tensor
         if restart:
             past = value[:, None].expand(-1, length, -1)
             low, high = self.delay

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.engine import Stage
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.ids import Index
 from simstate.integrate.noise import NoiseStream
-from simstate.integrate.processes import DrivingNoise
+from simstate.integrate.processes import DrivingNoise, finite_worlds
 from simstate.integrate.schemes import Explicit
 from simstate.integrate.stepper import Stepper
 from simstate.integrate.stochastic import EulerHeun, ItoTableau, Stochastic
@@ -36,23 +36,20 @@ class StochasticStepper(Stepper):
         super().__init__(integration, Explicit(EULER, scheme.attitude))
         self.stochastic = scheme
         sim = self.sim
-        self.stream = NoiseStream(sim.seed, sim.num_envs, sim.device)
-        self._steps = torch.zeros_like(self.evaluations)
+        self.stream = NoiseStream(sim)
+        self._steps = self.counter("steps")
         self._prescribed: tuple[Tensor, Tensor] | None = None
+        """Increments and integrals of steps to come; shape (steps, num_envs, k)."""
+        self._next = sim.internals.ledger.shared(
+            "integrator/prescribed", torch.zeros(1, dtype=torch.int64), owner="sim",
+            moves=True, optional=True,
+        ).tensor  # fmt: skip
+        """How many of the prescribed steps are done."""
 
     @property
     def num_sources(self) -> int:
         """The number of Wiener processes in all."""
         return sum(noise.num_sources for noise in self.integration.noises)
-
-    def memory(self) -> dict[str, Tensor]:
-        """What a snapshot keeps: the worlds' streams of noise and how far they ran."""
-        stream = self.stream
-        return {
-            "noise_draws": stream.draws,
-            "noise_seed": stream.seeds,
-            "noise_row": stream.rows,
-        }
 
     def counts(self) -> dict[str, Tensor]:
         """Evaluations and steps so far; each of shape (num_envs,)."""
@@ -61,14 +58,6 @@ class StochasticStepper(Stepper):
             "accepted": self._steps,
             "rejected": torch.zeros_like(self._steps),
         }
-
-    def remember(self) -> None:
-        """Keep the prescribed increments for a step that raises."""
-        self._prescribed_before = self._prescribed
-
-    def go_back(self) -> None:
-        """Let the next step use the increments of the one that raised."""
-        self._prescribed = self._prescribed_before
 
     def prescribe(self, increments: Tensor, integrals: Tensor | None = None) -> None:
         """Use these increments for the next steps instead of random ones.
@@ -96,9 +85,10 @@ class StochasticStepper(Stepper):
         if integrals is None:
             integrals = torch.full_like(increments, math.nan)
         self._prescribed = increments, integrals.to(increments)
+        self._next.zero_()
 
     def _step(self, env_ids: Tensor | None) -> None:
-        time = self.sim.engine.field("time").data
+        time = self.sim.internals.engine.field("time").data
         self._start, self._ids = time.clone(), env_ids
         for block in self.blocks:
             block.begin()
@@ -116,23 +106,23 @@ class StochasticStepper(Stepper):
         self._steps += 1
         self.finish(env_ids)
 
-    def _increments(self, h: float, env_ids: Index | None) -> tuple[Tensor, Tensor]:
+    def _increments(self, h: float, env_ids: Tensor | None) -> tuple[Tensor, Tensor]:
         """W and its time integral for each source; shapes (num_envs, sources)."""
         sources = self.num_sources
         normal = self.stream.draw(2 * sources, env_ids) * math.sqrt(h)
         increments, other = normal[:, :sources], normal[:, sources:]
-        if self._prescribed is not None:
-            rest, integrals = self._prescribed
-            if rest.shape[2] != sources:
+        step = int(self._next)
+        if self._prescribed is not None and step < self._prescribed[0].shape[0]:
+            given, integrals = self._prescribed
+            if given.shape[2] != sources:
                 raise InvalidInputError(
-                    f"The prescribed noise is for {rest.shape[2]} sources, by now "
+                    f"The prescribed noise is for {given.shape[2]} sources, by now "
                     f"there are {sources}: prescribe it anew."
                 )
-            increments = rest[0]
-            more = rest.shape[0] > 1
-            self._prescribed = (rest[1:], integrals[1:]) if more else None
-            if not bool(integrals[0].isnan().any()):
-                return increments, integrals[0]
+            self._next += 1
+            increments = given[step]
+            if not bool(integrals[step].isnan().any()):
+                return increments, integrals[step]
         return increments, 0.5 * h * (increments + other / math.sqrt(3.0))
 
     def _ito(self, tableau: ItoTableau, h: float, w: Tensor, z: Tensor) -> Vector:
@@ -244,19 +234,19 @@ class StochasticStepper(Stepper):
 
     def _move(self, move: Vector | None, c: float = 0.0) -> None:
         """Put the state to x ⊕ move, at the time of part c of the step."""
-        time = self.sim.engine.field("time").data
+        time = self.sim.internals.engine.field("time").data
         h = self.stages.steps(time.dtype)
         torch.add(self._start, h, alpha=c, out=time)
         moving = (h != 0).to(torch.float64)
         for n, block in enumerate(self.blocks):
             part = torch.zeros_like(block.rates[0]) if move is None else move[n]
             block.displace_by(part, moving.to(part.dtype))
-        self.sim.fresh.moved(None)
+        self.sim.internals.fresh.write(Stage.POSITION, None, "a stage of a step")
 
     def _drift(self, at: Vector | None, c: float) -> Vector:
         """f at x ⊕ at, as rates of the coordinates."""
         self._move(at, c)
-        self.integration.forces.evaluate(self._ids)
+        self.integration.evaluate(self._ids)
         self.evaluations += 1
         return [block.rate_now().clone() for block in self.blocks]
 
@@ -264,7 +254,7 @@ class StochasticStepper(Stepper):
         """g_k at x ⊕ at for each source k, as rates of the coordinates."""
         self._move(at, c)
         result: list[Vector] = []
-        time = self.sim.engine.field("time")
+        time = self.sim.internals.engine.field("time")
         for noise in self.integration.noises:
             given = noise.diffusion(time, self.sim)
             self._check(noise, given)
@@ -293,7 +283,7 @@ class StochasticStepper(Stepper):
                     f"(worlds, sources, width), got {tuple(values.shape)}."
                 )
             bad = ~values.isfinite().flatten(1).all(dim=1)
-            if bool(bad.any()) and bool((bad & self.integration.finite_worlds()).any()):
+            if bool(bad.any()) and bool((bad & finite_worlds(self.sim)).any()):
                 raise InvalidInputError(
                     f"The diffusion of {kind} for {name} is not finite, first in world "
                     f"{int(bad.nonzero()[0])}. The state is as it was before the step."

@@ -30,8 +30,8 @@ def check(
     device: str = "cpu",
 ) -> Report:
     """Check every law on a model in random states, and return what was found."""
-    sim = Simulation(scene, num_envs, engine, device)
-    report = Report(sim.engine.name)
+    sim = Simulation(scene, num_envs, engine=engine, device=device)
+    report = Report(sim.engine_name)
     for law in LAWS:
         randomize(sim, seed)
         tolerance = law.tolerance(sim)
@@ -40,7 +40,7 @@ def check(
                 report.checks.append(
                     Check(law.name, entity, quantity, error, tolerance)
                 )
-    if sim.engine.name == "native":
+    if sim.engine_name == "native":
         for law, other in _other_batches(scene, engine, num_envs):
             for entity, quantity, error in _same_run(
                 scene, engine, num_envs, seed, other
@@ -53,11 +53,11 @@ def _other_batches(
     scene: SceneCfg | mujoco.MjModel, engine: EngineCfg, num_envs: int
 ) -> Iterator[tuple[str, Simulation]]:
     """Simulations whose worlds must run bit for bit as the same worlds of the first."""
-    yield "a batch of one = a batch of many", Simulation(scene, 1, engine)
+    yield "a batch of one = a batch of many", Simulation(scene, 1, engine=engine)
     for threads in (1, 3):
         yield (
             "the number of threads changes nothing",
-            Simulation(scene, num_envs, NativeCfg(num_threads=threads)),
+            Simulation(scene, num_envs, engine=NativeCfg(num_threads=threads)),
         )
 
 
@@ -70,7 +70,7 @@ def _same_run(
     steps: int = 20,
 ) -> Iterator[Finding]:
     """Run the first worlds in both simulations; any difference at all is an error."""
-    sim = Simulation(scene, num_envs, engine, on_divergence="mask")
+    sim = Simulation(scene, num_envs, engine=engine, on_divergence="mask")
     other.on_divergence = "mask"
     randomize(sim, seed)
     other.write_state(sim.state[: other.num_envs])
