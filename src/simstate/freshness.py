@@ -113,8 +113,7 @@ class Freshness:
         """Take note of a step, which left every stage current in these worlds."""
         for stage in _DERIVED:
             self._clear(stage, env_ids)
-        for stage in Stage:
-            self.tokens[stage] += 1
+        self.tokens = [token + 1 for token in self.tokens]
         self.evaluated_now = False
 
     def forwarded(self, env_ids: Tensor | None, stage: Stage) -> None:

@@ -21,7 +21,15 @@ from simstate.engine import (
 )
 from simstate.engine.base import moving_columns
 from simstate.freshness import Freshness, Mode
-from simstate.ids import Ids, Selection, Values, as_values, check_finite, select
+from simstate.ids import (
+    Ids,
+    Selection,
+    Values,
+    as_values,
+    check_finite,
+    everything,
+    select,
+)
 from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
 from simstate.random import WorldRandom
 from simstate.state_rows import StateRows
@@ -69,6 +77,8 @@ class Physics:
         """Called at the end of every step, before it is done."""
         self._add_fields(initial)
         self.rng = WorldRandom(self.ledger, seed, first_world)
+        self.everywhere = everything(engine.num_envs)
+        """The selection of all worlds."""
         self._last_ids: tuple[Tensor, Selection] | None = None
         self._rows = StateRows(engine, self.ledger)
 
@@ -241,6 +251,8 @@ class Physics:
 
     def select(self, env_ids: Ids) -> Selection:
         """The validated selection of worlds that `env_ids` makes."""
+        if env_ids is None:
+            return self.everywhere
         if not isinstance(env_ids, Tensor) or env_ids.dtype != torch.int64:
             return select(env_ids, self.num_envs, "env", self.device)
         # The writes of a reset are all for the same worlds. They are compared by

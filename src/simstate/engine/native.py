@@ -55,6 +55,8 @@ class NativeEngine(Engine):
             self.field(name)
         self._counts = self.batch.warning[..., 1]
         self._counts_before = self._counts.copy()
+        self._risen: np.ndarray | None = None
+        """Which warnings were given in the last step; None: none in any world."""
         # NumPy's calls cost less than torch's, which tells for few worlds.
         moving = moving_columns(self)
         self._moving = self.batch.state[:, moving]
@@ -91,6 +93,7 @@ class NativeEngine(Engine):
     def begin_step(self) -> None:
         """Take note of MuJoCo's counts of warnings."""
         np.copyto(self._counts_before, self._counts)
+        self._risen = None
 
     def advance(self, n: int, env_ids: Tensor | None) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
@@ -104,10 +107,13 @@ class NativeEngine(Engine):
         np.abs(self._moving, out=self._sizes)
         fine = bool(self._sizes.max() <= MAX_VALUE)
         fine = fine and all(bool((np.abs(x) <= MAX_VALUE).all()) for x in self._inputs)
-        risen = self._counts[:, _FIRST_BAD:] != self._counts_before[:, _FIRST_BAD:]
-        if fine and not risen.any():
+        risen = self._counts != self._counts_before
+        self._risen = risen = risen if risen.any() else None
+        if fine and risen is None:
             return None
-        bad = ~(self._sizes <= MAX_VALUE).all(axis=1) | risen.any(axis=1)
+        bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
+        if risen is not None:
+            bad |= risen[:, _FIRST_BAD:].any(axis=1)
         for part in self._inputs:
             bad |= ~(np.abs(part) <= MAX_VALUE).all(axis=1)
         return torch.from_numpy(bad) if bad.any() else None
@@ -141,8 +147,8 @@ class NativeEngine(Engine):
 
     def report_warnings(self) -> None:
         """Warn of full buffers and the like since `begin_step`."""
-        risen = self._counts[:, :_FIRST_BAD] != self._counts_before[:, :_FIRST_BAD]
-        if not risen.any():
+        risen = self._risen
+        if risen is None:
             return
         for kind in range(_FIRST_BAD):
             worlds = np.flatnonzero(risen[:, kind])

@@ -240,10 +240,11 @@ class Ledger:
         self.observe()
         for write in writes:
             self._refuse_while_evaluating(self[write.name])
-        if len(writes) == 1 or self.open:
+        slots = [self[name] for name in {write.name: None for write in writes}]
+        alone = len(writes) == 1 and slots[0].on_write is None
+        if alone or self.open:
             self._write(writes)
             return
-        slots = [self[name] for name in {write.name: None for write in writes}]
         chunks = [_chunk_for(slot, slot.tensor.data) for slot in slots]
         backup = Backup((chunk, chunk.memory) for chunk in chunks)
         with Transaction(self, backup, "a write", "write"):
@@ -251,11 +252,14 @@ class Ledger:
 
     def _write(self, writes: Iterable[Write]) -> None:
         for name, rows, columns, values in writes:
+            slot = self.slots[name]
             self.puts += 1
-            memory = self.slots[name].tensor.data  # it is announced, not found
+            self._announce(slot, rows)  # first: should it be interrupted, all is seen
+            memory = slot.tensor.data
             with OneTorchThread():
                 assign(memory, rows.index, columns, values.to(memory.dtype))
-            self.touched(name, rows)
+            if slot.on_write is not None:
+                slot.on_write(rows)
 
     def touched(self, name: str, rows: Selection | None = None) -> None:
         """Announce a write that torch did not count: by C, NumPy or an alias."""
@@ -416,8 +420,8 @@ class Ledger:
             wanted = value.expand(rows.count, *slot.shape)
             if torch.equal(memory[rows.index], wanted):
                 return
-        memory[rows.index] = value
         self._announce(slot, rows)
+        memory[rows.index] = value
 
     # Transactions.
 
