@@ -209,7 +209,7 @@ def rossler(x, t, h, f, g, w, z, name):
         result += h * f1
         for k in range(w.shape[1]):
             g1 = g(at, x)[:, k]
-            g2 = g(at + h, x + h * f1 + root * g1)[:, k]
+            g2 = g(at, x + h * f1 + root * g1)[:, k]  # the support value, at t
             double = (w[:, k, None] ** 2 - h) / (2 * root)
             result += g1 * w[:, k, None] + (g2 - g1) * double
         return result
@@ -351,6 +351,27 @@ def test_weak_order_with_sources_that_do_not_commute(scheme, order):
 
     for measured in global_weak_order(scheme(), process, 2, exact, 5):
         assert measured == pytest.approx(order, abs=0.15)
+
+
+def test_milstein_takes_its_support_value_at_the_start_of_the_step():
+    """dx = a (1 + t) x dt + b (1 + t/2) x dW, multiplied out by hand for two steps."""
+    a, b, h = -0.5, 0.3, 0.125
+    w = np.array([[0.31, -0.2], [-0.44, 0.12]])  # steps, worlds
+    x = start = np.array([0.5, 1.7])
+    process = Given(
+        start[:, None],
+        lambda t, x: a * (1 + t)[:, None] * x,
+        lambda t, x: (b * (1 + t / 2)[:, None] * x)[:, None],
+        1,
+    )
+    sim = make(RKMilstein(), h, 2, process)
+    sim.integration.prescribe_noise(torch.tensor(w)[..., None])
+    sim.step(2)
+    for step, dw in enumerate(w):
+        drift, noise = a * (1 + step * h), b * (1 + step * h / 2)
+        support = noise * (drift * np.sqrt(h) + noise)  # (g(x̄) − g(x)) / √h / x
+        x = x * (1 + drift * h + noise * dw + support * (dw**2 - h) / 2)
+    np.testing.assert_allclose(process.value[:, 0], x, rtol=1e-13)
 
 
 def test_weak_order_with_coefficients_that_depend_on_time():
