@@ -41,6 +41,7 @@ from simstate.integrate.schemes import (
     Midpoint,
     scheme,
 )
+from simstate.integrate.sde_tableau import StochasticTableau
 from simstate.integrate.sde_variables import brownian_integrals
 from simstate.integrate.stochastic import (
     SOSRA,
@@ -124,6 +125,7 @@ __all__ = [
     "QuaternionBlock",
     "RKMilstein",
     "Stochastic",
+    "StochasticTableau",
     "Tableau",
     "Thruster",
     "UniformGravity",

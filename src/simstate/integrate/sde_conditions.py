@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, unknown_name
 
 if TYPE_CHECKING:
     from simstate.integrate.sde_tableau import StochasticTableau
@@ -25,6 +25,8 @@ _TOLERANCE = 1e-12
 
 def check_order(tableau: StochasticTableau) -> None:
     """Raise unless the tableau meets the conditions of its order."""
+    if tableau.conditions not in _CONDITIONS:
+        raise unknown_name("order conditions", tableau.conditions, _CONDITIONS)
     for needed, text, found, wanted in _CONDITIONS[tableau.conditions](tableau):
         value = float(found)
         scale = max(1.0, abs(wanted))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,15 @@ Variables = Literal["gaussian", "platen", "three-point", "stratonovich", "tang-x
 Conditions = Literal["SRI", "SRA", "RI", "RS", "W2Itô", "SIE"]
 """Whose order conditions a tableau meets; `sde_conditions` has them."""
 
-OWN_VARIABLES = ("root_h", "I", "II", "I0", "III", "I^2", "I^3", "xi")
-"""Names of the random variables of a source."""
-
-PAIR_VARIABLES = ("I", "IJ")
-"""Names of the random variables of a pair of sources."""
+_GAUSSIAN = ("root_h", "I", "II", "I0", "III", "I^2", "I^3")
+NAMES: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "gaussian": (_GAUSSIAN, ("I",)),
+    "platen": (_GAUSSIAN, ("I", "IJ")),
+    "three-point": (("root_h", "I", "II"), ("I", "IJ")),
+    "stratonovich": (("root_h", "I"), ("I", "IJ")),
+    "tang-xiao": (("I", "II", "xi"), ("I", "IJ")),
+}
+"""The names of the variables of each kind: those of a source, and those of a pair."""
 
 
 def _no_rows() -> dict[str, Rows]:
@@ -158,38 +162,30 @@ class StochasticTableau:
 
 
 def _check_shape(tableau: StochasticTableau) -> None:
-    """Raise unless the numbers make an explicit scheme."""
-    stages = len(tableau.alpha)
-    start = f"Stochastic tableau {tableau.name!r}: "
-    groups = [
-        ("b0", tableau.b0, OWN_VARIABLES, True),
-        ("b1", tableau.b1, OWN_VARIABLES, True),
-        ("b1_other", tableau.b1_other, PAIR_VARIABLES, True),
-        ("b2", tableau.b2, OWN_VARIABLES, False),
-        ("b2_other", tableau.b2_other, PAIR_VARIABLES, False),
-    ]
+    """Raise unless the numbers make an explicit scheme of the variables that exist."""
+    if tableau.variables not in NAMES:
+        raise unknown_name("kind of random variables", tableau.variables, NAMES)
+    start, stages = f"Stochastic tableau {tableau.name!r}: ", len(tableau.alpha)
     matrices = [("a0", tableau.a0, True), ("a1", tableau.a1, True)]
-    for name, group, variables, explicit in groups:
-        for variable, rows in group.items():
-            if variable not in variables:
-                raise unknown_name(f"random variable in {name}", variable, variables)
-            matrices.append((f"{name}[{variable!r}]", rows, explicit))
+    for name in ("b0", "b1", "b1_other", "b2", "b2_other"):
+        for variable, rows in _named(tableau, name).items():
+            label = f"{name}[{variable!r}]"
+            matrices.append((label, rows, not name.startswith("b2")))
     for name, rows, explicit in matrices:
-        longest = [i if explicit else stages for i in range(stages)]
-        fits = len(rows) == stages and all(
-            len(row) <= most for row, most in zip(rows, longest, strict=True)
-        )
-        if not fits:
+        most = [i if explicit else stages for i in range(stages)]
+        lengths = [len(row) for row in rows]
+        if len(rows) != stages or any(map(int.__gt__, lengths, most)):
             raise InvalidInputError(
                 f"{start}{name} must have {stages} rows, and row i weights of the "
                 f"{'stages before it' if explicit else 'stages'}; got rows of "
-                f"{[len(row) for row in rows]} weights."
+                f"{lengths} weights."
             )
     vectors: list[tuple[str, Row]] = [("alpha", tableau.alpha)]
-    for name, group in (("beta", tableau.beta), ("mixed", tableau.mixed)):
-        vectors += [(f"{name}[{key!r}]", row) for key, row in group.items()]
-    vectors += [("mixed_other", row) for row in tableau.mixed_other.values()]
-    vectors += [("c1_given", tableau.c1_given)] if tableau.c1_given else []
+    for name in ("beta", "mixed", "mixed_other"):
+        for variable, row in _named(tableau, name).items():
+            vectors.append((f"{name}[{variable!r}]", row))
+    if tableau.c1_given is not None:
+        vectors.append(("c1_given", tableau.c1_given))
     for name, row in vectors:
         if not stages or len(row) != stages:
             raise InvalidInputError(
@@ -200,3 +196,15 @@ def _check_shape(tableau: StochasticTableau) -> None:
     numbers += [x for _, rows, _ in matrices for row in rows for x in row]
     if not all(math.isfinite(x) for x in numbers):
         raise InvalidInputError(f"{start}a weight is not finite.")
+
+
+def _named(tableau: StochasticTableau, group: str) -> Mapping[str, Any]:
+    """A group of weights by variable, of variables that exist."""
+    known = NAMES[tableau.variables][group.endswith("_other")]
+    weights: Mapping[str, Any] = getattr(tableau, group)
+    for variable in weights:
+        if variable not in known:
+            raise unknown_name(
+                f"random variable in {group} of {tableau.name!r}", variable, known
+            )
+    return weights

@@ -62,7 +62,8 @@ class SMEA(Stochastic):
     """Tocino and Vigo-Aguiar's SMEA (Itô), one source or diagonal noise: weak order 2.
 
     Stochastic modified Euler: SIEA with the midpoint scheme for the drift. Strong
-    order 1. Two evaluations of f, 1 + 2 of g for each source. Normal increments.
+    order 1. Two evaluations of f, 1 + 2 of g for each source. Normal increments. Choose
+    between the two by trying both.
     """
 
     name = "SMEA"
@@ -93,8 +94,8 @@ class SIEB(Stochastic):
 class SMEB(Stochastic):
     """Tocino and Vigo-Aguiar's SMEB (Itô), one source or diagonal noise: weak order 1.
 
-    SIEB with the midpoint scheme for the drift; the same holds. Choose SMEA, unless
-    results are to be compared.
+    SIEB with the midpoint scheme for the drift; orders and evaluations are the same.
+    Choose SMEA, unless results are to be compared.
     """
 
     name = "SMEB"
