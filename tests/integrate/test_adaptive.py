@@ -9,7 +9,7 @@ import torch
 
 from simstate import Simulation
 from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
-from simstate.integrate import BS32, DOP853, DP54, RK4, Adaptive, Process
+from simstate.integrate import BS32, DOP853, DP54, RK4, RKF45, Adaptive, Process
 
 BODY = """
 <mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body name="body">
@@ -75,7 +75,7 @@ class Clock(Process):
 
 
 @pytest.mark.parametrize("rate", [0.3, 5.0])
-@pytest.mark.parametrize("scheme", [DP54, DOP853, BS32])
+@pytest.mark.parametrize("scheme", [DP54, DOP853, BS32, RKF45])
 def test_models_are_given_the_time_of_each_stage(scheme, rate):
     """In every evaluation, those of rejected steps included."""
     sim = started(scheme(atol=1e-8, rtol=1e-8))
@@ -164,17 +164,25 @@ def test_a_snapshot_keeps_the_step_sizes():
 
 @pytest.mark.parametrize("env_ids", [None, [2, 0]])
 def test_a_reset_forgets_the_step_size(env_ids):
-    """Run, reset, run is what a new simulation does, bit for bit and step for step."""
-    sim, fresh = unlike(), unlike()
+    """Run, reset, run is what a new simulation does, bit for bit and step for step.
+
+    The worlds that are not reset go on as if nothing had happened.
+    """
+    sim, fresh, twin = unlike(), unlike(), unlike()
     rates = fresh.data.qvel.clone()
     sim.step(7)
+    twin.step(7)
     sim.reset(env_ids)
     rows = [0, 1, 2] if env_ids is None else env_ids
+    rest = [world for world in range(3) if world not in rows]
     sim.data.qvel[rows] = rates[rows]
-    got, cost = run(sim, 6)
-    want, fresh_cost = run(fresh, 6)
+    (got, cost), (want, fresh_cost), (on, on_cost) = (
+        run(each, 6) for each in (sim, fresh, twin)
+    )
     assert torch.equal(got[rows], want[rows])
     assert torch.equal(cost[rows], fresh_cost[rows])
+    assert torch.equal(got[rest], on[rest])
+    assert torch.equal(cost[rest], on_cost[rest])
 
 
 @pytest.mark.parametrize("on_divergence", ["raise", "mask"])

@@ -10,7 +10,7 @@ from tests.integrate.stochastic_problems import Given, make
 
 from simstate import integrate
 from simstate.errors import InvalidInputError, UnknownNameError
-from simstate.integrate import SRIW1, StochasticTableau
+from simstate.integrate import SRA1, SRIW1, StochasticTableau
 
 SCHEMES = integrate.STOCHASTIC_SCHEMES
 DEMANDING = sorted(n for n, s in SCHEMES.items() if s.tableau.order >= 1.5)
@@ -168,8 +168,9 @@ def test_a_step_evaluates_what_the_docstring_says(name, m):
     assert done.tolist() == [of_f, of_f]
 
 
-def test_a_step_counts_no_evaluations_of_its_check():
-    sim = make(SRIW1(), 0.1, 2, Given([1.0, 2.0], lambda t, x: x, _constant, 2))
+@pytest.mark.parametrize("scheme", [SRIW1, SRA1])
+def test_a_step_counts_no_evaluations_of_its_check(scheme):
+    sim = make(scheme(), 0.1, 2, Given([1.0, 2.0], lambda t, x: x, _constant, 2))
     sim.step()
     assert sim.integration.statistics.evaluations.tolist() == [2, 2]
 

@@ -158,7 +158,7 @@ class StochasticTableau:
         other = {
             name: tuple(rows[i]) for name, rows in self.b1_other.items() if any(rows[i])
         }
-        return own == other and set(own) <= {"I"}  # a source's own I is the pair's I
+        return own == other  # of names that both have, I: the pair's is the source's
 
 
 def _check_shape(tableau: StochasticTableau) -> None:
