@@ -16,21 +16,23 @@ from simstate.integrate import (
     DRI1,
     RK4,
     RS1,
+    SMEA,
     SOSRA,
     SOSRI,
     SRA1,
     SRIW1,
-    STOCHASTIC_SCHEMES,
     EulerHeun,
     EulerMaruyama,
     OrnsteinUhlenbeck,
     PlatenWeak2,
     QPosState,
+    RKMilstein,
     W2Ito1,
 )
 from simstate.integrate.noise import NoiseStream
 
-ALL = list(STOCHASTIC_SCHEMES.values())
+ALL = [EulerMaruyama, EulerHeun, RKMilstein, SRA1, SRIW1, PlatenWeak2]
+ALL += [DRI1, RS1, W2Ito1, SMEA]  # of every form one
 ATTITUDE_MODES = ["lie", "high_order", "manifold"]
 CPU = torch.device("cpu")
 
