@@ -383,13 +383,14 @@ def test_pseudo_step_of_a_wrong_shape_leaves_the_state():
     assert torch.equal(state.value[0], torch.tensor(model.qpos0))
 
 
-def test_both_engines_move_alike_with_prescribed_noise(make_sim):
+@pytest.mark.parametrize("scheme", [EulerHeun, DRI1, W2Ito1])
+def test_both_engines_move_alike_with_prescribed_noise(make_sim, scheme):
     """Position, velocity and activation noise at once, to the engine's precision."""
     ends = []
     rng = np.random.default_rng(6)
     w = torch.tensor(0.06 * rng.normal(size=(3, 2, 2)))
     for kind in ("native", "warp"):
-        sim = make_sim(kind, 2, integrator=EulerHeun())
+        sim = make_sim(kind, 2, integrator=scheme())
         rng = np.random.default_rng(7)
         sizes = {"qpos": sim.model.nv, "qvel": sim.model.nv, "act": sim.model.na}
         blocks = {k: 0.3 * rng.normal(size=(2, v)) for k, v in sizes.items()}

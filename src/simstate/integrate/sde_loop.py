@@ -59,13 +59,7 @@ class StochasticStep:
             {name: value[:, k] for name, value in variables.own.items()}
             for k in self._sources
         ]
-        self._pair = [
-            [
-                {name: value[:, k, other] for name, value in variables.pair.items()}
-                for other in self._sources
-            ]
-            for k in self._sources
-        ]
+        self._variables = variables
         self._drifts: list[Vector] = []
         self._noises: list[list[Vector]] = []  # by source and stage
 
@@ -92,6 +86,11 @@ class StochasticStep:
             self._add_mixed(move)
         return move
 
+    def _pair(self, k: int, other: int) -> dict[str, Tensor]:
+        """The variables of place k and another source; shape (num_envs,) each."""
+        pair = self._variables.pair
+        return {name: value[:, k, other] for name, value in pair.items()}
+
     def _of_drifts(self, row: Row) -> Vector:
         """h Σ_j row_j f(H⁰_j)."""
         total = self._dynamics.zero()
@@ -114,11 +113,12 @@ class StochasticStep:
     def _noise_stage(self, i: int) -> list[Vector]:
         """g_k at stage i for each source k, at a place of its own if there is one."""
         tableau, result = self._tableau, list[Vector]()
+        is_shared = tableau.is_shared(i)
         for k in self._sources:
             at = self._of_drifts(tableau.a1[i])
             self._add_noises(at, k, tableau.b1, tableau.b1_other, i)
             found = self._dynamics.diffusion(at, tableau.c1[i])
-            if tableau.is_shared(i):
+            if is_shared:
                 return found
             result.append(found[k])
         return result
@@ -137,7 +137,7 @@ class StochasticStep:
                     if other == k:
                         _add(move, own, self._own[k], [found[k]])
                     else:
-                        _add(move, pair, self._pair[k][other], [found[other]])
+                        _add(move, pair, self._pair(k, other), [found[other]])
 
     def _mixed_stage(self, i: int, k: int) -> list[Vector]:
         """g at mixed stage i, at the place of source k."""
@@ -161,7 +161,7 @@ class StochasticStep:
         _add(at, _row(own, i), self._own[k], self._noises[k])
         for other in self._sources if _moves(pair, i) else ():
             if other != k:
-                _add(at, _row(pair, i), self._pair[k][other], self._noises[other])
+                _add(at, _row(pair, i), self._pair(k, other), self._noises[other])
 
 
 def _row(group: Mapping[str, Rows], i: int) -> dict[str, Row]:

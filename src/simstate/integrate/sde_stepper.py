@@ -151,15 +151,13 @@ class StochasticStepper(Stepper):
     def _check_kind(self, h: float) -> None:
         """Warn, once, if the noise is not of the kind that the scheme is made for."""
         self._num_checked = len(self.integration.noises)
-        kind, evaluations = self.stochastic.noise, self.evaluations.clone()
+        kind = self.stochastic.noise
         if kind == "any" or self.num_sources < _KINDS[kind][0]:
             return
         try:
             found = self._find_dependence(h, kind == "additive")
         except InvalidInputError:  # a place that the step itself may not come to
             return
-        finally:
-            self.evaluations.copy_(evaluations)
         if found:
             scheme = self.stochastic
             fall = "its strong order falls to 0.5 and its weak order to 1"
@@ -176,7 +174,7 @@ class StochasticStepper(Stepper):
     def _find_dependence(self, h: float, on_all: bool) -> str:
         """What makes the noise not additive (`on_all`) or not diagonal; else ""."""
         start = self._given_diffusion(self.zero(), 0.0)
-        rounding = torch.finfo(self.blocks[0].value.dtype).eps ** 0.5
+        n, rounding = self.sim.num_envs, torch.finfo(self.sim.dtype).eps ** 0.5
 
         def differ(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
             return _differ(one, other, rounding)
@@ -187,8 +185,12 @@ class StochasticStepper(Stepper):
             for source in range(self.num_sources):
                 if (on_all or source != k) and differ(start[source], there[source]):
                     return f"source {k} changes what source {source} moves"
-        if on_all:
-            place = [h * part for part in self.drift(self.zero(), 0.0)]
+        if on_all:  # the drift may lead where no source does: any way but time's
+            self._move(self.zero())
+            place = [
+                block.as_rate(block.value.new_full((n, block.num_dofs), 0.01))
+                for block in self.blocks
+            ]
             if any(map(differ, start, self._given_diffusion(place, 0.0))):
                 return "what the noise moves depends on the state"
         return ""

@@ -55,7 +55,8 @@ class Stochastic:
 class EulerMaruyama(Stochastic):
     """Euler-Maruyama (Itô), for any noise: strong order 0.5, weak order 1.
 
-    Strong order 1 for additive noise. One evaluation of f and of g. Known as EM. Choose
+    Strong order 1 for additive noise. One evaluation of f and of g. Known as EM; in
+    StochasticDiffEq.jl that is EM(false), as EM() there has g after the drift. Choose
     it for the cheapest step, and for paths with noise that no other scheme is made for.
     """
 
