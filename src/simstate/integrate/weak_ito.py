@@ -114,9 +114,9 @@ class DRI1(Stochastic):
 
     Deterministic order 3, with the least error constants of its family. Three
     evaluations of f; of g three with one source, else 1 + 4 for each. Three-point
-    increments, and for pairs the sign of the lesser source, as published; where three
-    or more sources mix, the signs that pairs share leave second moments of order 1.
-    The usual choice for expectations; for more sources that mix, W2Ito1.
+    increments, and for pairs the sign of the lesser source, as in StochasticDiffEq.jl;
+    where three or more sources mix, the signs that pairs share leave second moments of
+    order 1. The usual choice for expectations; for more sources that mix, W2Ito1.
     """
 
     name = "DRI1"

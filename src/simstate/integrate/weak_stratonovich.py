@@ -32,9 +32,9 @@ class RS1(Stochastic):
     """Rößler's RS1 (Stratonovich), for any noise: weak order 2.
 
     Deterministic order 2. Two evaluations of f; of g four with one source, else 1 + 5
-    for each. Three-point increments, and signs for pairs as published, where
-    StochasticDiffEq.jl has other indices. Choose it for expectations of Stratonovich
-    equations.
+    for each. Three-point increments, and signs for pairs with the indices for which it
+    has order 2; with those of StochasticDiffEq.jl two sources that mix have order 1.
+    Choose it for expectations of Stratonovich equations.
     """
 
     name = "RS1"
