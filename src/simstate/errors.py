@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class SimStateError(Exception):
@@ -81,3 +86,11 @@ def listed(names: Iterable[object], most: int = 20) -> str:
         return "none"
     more = f", … ({len(names)} in all)" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def warn(message: str) -> None:
+    """Give a RuntimeWarning that points to the caller's own line, outside simstate."""
+    frame, level = sys._getframe(1), 2  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, RuntimeWarning, stacklevel=level)

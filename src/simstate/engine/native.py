@@ -20,7 +20,7 @@ from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
-from simstate.errors import InvalidInputError, ModelError, unknown_name
+from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
@@ -154,11 +154,7 @@ class NativeEngine(Engine):
             worlds = np.flatnonzero(risen[:, kind])
             if worlds.size:
                 text = mujoco.mju_warningText(kind, 0)
-                warnings.warn(
-                    f"MuJoCo warns in {worlds.size} worlds, first {worlds[0]}: {text}",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
+                warn(f"MuJoCo warns in {worlds.size} worlds, first {worlds[0]}: {text}")
 
 
 def _without_reset(model: mujoco.MjModel) -> mujoco.MjModel:

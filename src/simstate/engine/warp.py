@@ -11,7 +11,6 @@ Importing this module loads Warp; the package does so only for `engine="warp"`.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +25,7 @@ from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
-from simstate.errors import InvalidInputError, ModelError, unknown_name
+from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
 from simstate.math.vector import greatest
 
 import mujoco_warp as mjw  # isort: skip
@@ -245,12 +244,10 @@ class WarpEngine(Engine):
             and lost & kind.value
         ]
         if kinds:
-            warnings.warn(
+            warn(
                 f"MuJoCo Warp ran out of room ({', '.join(kinds)}) and dropped "
                 "contacts or constraints. Give it more: "
-                "engine=WarpCfg(contacts_per_world=…, constraints_per_world=…).",
-                RuntimeWarning,
-                stacklevel=4,
+                "engine=WarpCfg(contacts_per_world=…, constraints_per_world=…)."
             )
 
     def _expand(self, name: str) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from torch import Tensor
 
 from simstate.engine import CONSTANT_INPUTS, Engine
+from simstate.errors import warn
 
 FORMAT_1 = "simstate snapshot 1"
 
@@ -44,11 +44,9 @@ def slots_of_format_1(
         elif group == "integration" and rest in _INTEGRATION:
             slots[_INTEGRATION[rest]] = tensor
         elif group == "integration" and rest == "noise_draws":
-            warnings.warn(
+            warn(
                 "The snapshot is of format 1, whose random numbers this version does "
-                "not have: the noise of stochastic integrators starts anew.",
-                RuntimeWarning,
-                stacklevel=4,
+                "not have: the noise of stochastic integrators starts anew."
             )
     contracts = {name: {"owner": "sim"} for name in slots}
     kept = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from torch import Tensor
 from simstate.archive import read_archive, write_archive
 from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine import STATE_FIELDS
-from simstate.errors import ShapeError, SimStateError, SnapshotError, listed
+from simstate.errors import ShapeError, SimStateError, SnapshotError, listed, warn
 from simstate.ids import Selection
 from simstate.ledger import Owner
 from simstate.physics import Physics
@@ -137,11 +136,9 @@ def _check_model(physics: Physics, snapshot: Snapshot) -> None:
             + ". Nothing was written."
         )
     if snapshot.header["mujoco"] != mujoco.__version__:
-        warnings.warn(
+        warn(
             f"The snapshot was taken with MuJoCo {snapshot.header['mujoco']}, this is "
-            f"{mujoco.__version__}: what follows may differ in the last bits.",
-            RuntimeWarning,
-            stacklevel=5,
+            f"{mujoco.__version__}: what follows may differ in the last bits."
         )
 
 
