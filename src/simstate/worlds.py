@@ -14,7 +14,13 @@ from torch import Tensor
 
 from simstate.checks import as_device, one_of, whole_number
 from simstate.divergence import Divergence, bad_elements, divergence_error
-from simstate.engine import EngineCfg, RawData, Stage, make_engine
+from simstate.engine import (
+    CONSTANT_INPUTS,
+    EngineCfg,
+    RawData,
+    Stage,
+    make_engine,
+)
 from simstate.entity import Entity, SceneEntities
 from simstate.errors import DivergenceError, InvalidInputError
 from simstate.freshness import Mode
@@ -275,7 +281,7 @@ class Worlds:
         """
         self._recover()
         tensor = self.internals.expand(name)
-        if name in self.internals.engine.constants:
+        if name in self.internals.engine.constants - CONSTANT_INPUTS:
             self.internals.fresh.ensure(Stage.CONSTANT, f'sim.expand("{name}")')
         return tensor
 
