@@ -9,9 +9,9 @@ import mujoco
 import numpy as np
 import torch
 import warp as wp
+from tests.ledger.plain import PlainWorlds
 
 from simstate import SimStateError, Simulation, StaleReadError
-from tests.ledger.plain import PlainWorlds
 
 MODEL = """
 <mujoco>

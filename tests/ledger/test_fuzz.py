@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import mujoco
 import pytest
-
-from simstate import Simulation
 from tests.ledger.fuzz import MODEL, NUM_ENVS, Fuzz
 from tests.soak import SOAK
+
+from simstate import Simulation
 
 PARTS = 4
 

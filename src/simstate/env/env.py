@@ -415,6 +415,7 @@ class Env:
         """What some worlds see now, by group, which is kept as the latest."""
         values_of: Computed = {}
         seen: Observations = {}
+        kept = self._others_memory() if restart else {}
         for group in self._groups:
             values = group.compute(self, rows, restart, values_of)
             if group.name not in self._observations:
@@ -424,7 +425,24 @@ class Env:
                 ).tensor  # fmt: skip
             self._observations[group.name][rows] = values
             seen[group.name] = values
+        for name, values in kept.items():
+            tensor = self._ledger[name].tensor
+            values[rows] = tensor[rows]
+            tensor.copy_(values)
         return seen
+
+    def _others_memory(self) -> dict[str, Tensor]:
+        """What observation terms remember now, of all worlds.
+
+        A term is computed for all of them, also where some have just been reset: then
+        it has looked once more at the others, which must not change what it remembers.
+        """
+        scopes = tuple(f"env/{term.scope}/" for g in self._groups for term in g.terms)
+        return {
+            slot.name: slot.tensor.clone()
+            for slot in self._ledger.of(("env",))
+            if slot.name.startswith(scopes)
+        }
 
     def _end(self, env_ids: Tensor) -> dict[str, Any]:
         """The log of the episodes that end in these worlds, where one had begun."""

@@ -128,7 +128,7 @@ class ObservationTerm(Term):
 
     def column_names(self, env: Env, count: int = 0) -> list[str]:
         """A readable name for each column; of a history, with its age in steps."""
-        count = count or self.tensor(env, 2).shape[1]
+        count = count or self._width or self.tensor(env, 2).shape[1]
         names = super().column_names(env, count)
         if len(names) != count:
             raise ShapeError(
