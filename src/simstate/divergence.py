@@ -43,7 +43,12 @@ DESCRIBED_FIELDS = (
 a bad position, not the other way."""
 
 
-def first_bad_element(engine: Engine, before: Mapping[str, Tensor], world: int) -> str:
+def first_bad_element(
+    engine: Engine,
+    before: Mapping[str, Tensor],
+    after: Mapping[str, Tensor],
+    world: int,
+) -> str:
     """The first bad number of a world: field, index, value and the joint's name.
 
     What was bad before the step comes first, then what MuJoCo's own warning blames,
@@ -57,7 +62,7 @@ def first_bad_element(engine: Engine, before: Mapping[str, Tensor], world: int) 
         name, i = blame
         where = describe_element(engine.model, name, i)
         return f"{name}[{i}] was NaN, infinite or above {MAX_VALUE:g} ({where})"
-    return _first_bad(engine, engine.fields, world) or "no single element"
+    return _first_bad(engine, after, world) or "no single element"
 
 
 def _first_bad(engine: Engine, fields: Mapping[str, Tensor], world: int) -> str:
@@ -117,10 +122,13 @@ def divergence_error(
 
 
 def bad_elements(
-    engine: Engine, before: Mapping[str, Tensor], env_ids: Tensor
+    engine: Engine,
+    before: Mapping[str, Tensor],
+    after: Mapping[str, Tensor],
+    env_ids: Tensor,
 ) -> list[str]:
     """The first bad element of the first few of these worlds."""
-    return [first_bad_element(engine, before, int(i)) for i in env_ids[:_SHOWN]]
+    return [first_bad_element(engine, before, after, int(i)) for i in env_ids[:_SHOWN]]
 
 
 def _joint(model: mujoco.MjModel, joint: int) -> str:

@@ -73,6 +73,8 @@ class Physics:
         """Evaluates the dynamics at the present state; an integrator adds its loads."""
         self.advance: Advance = self._advance
         """Moves worlds on; an integrator puts its own in place."""
+        self.settle: Callable[[], None] | None = None
+        """Puts bad worlds back within a step, in place of `find_bad` after it."""
         self.after_step: list[AfterStep] = []
         """Called at the end of every step, before it is done."""
         self._add_fields(initial)
@@ -81,6 +83,11 @@ class Physics:
         """The selection of all worlds."""
         self._last_ids: tuple[Tensor, Selection] | None = None
         self._rows = StateRows(engine, self.ledger)
+
+    @property
+    def steps_plainly(self) -> bool:
+        """Whether the engine's own step moves the worlds, and no integrator."""
+        return self.advance == self._advance
 
     @property
     def state(self) -> Tensor:
@@ -165,9 +172,9 @@ class Physics:
             self.engine.forward(env_ids, stage)
 
     def _advance(self, n: int, env_ids: Tensor | None) -> Tensor | None:
-        self.engine.advance(n, env_ids)
+        self.engine.advance(n, env_ids, self.settle)
         self.fresh.stepped(env_ids)
-        return self.engine.find_bad()
+        return self.engine.find_bad() if self.settle is None else None
 
     def _evaluate(self, env_ids: Tensor | None) -> None:
         self.engine.forward(env_ids, Stage.ACCELERATION)

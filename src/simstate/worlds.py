@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from simstate.checks import as_device, one_of, whole_number
-from simstate.divergence import Divergence, bad_elements, divergence_error
+from simstate.divergence import Divergence
+from simstate.diverging import Diverging, OnDivergence
 from simstate.engine import (
     CONSTANT_INPUTS,
     EngineCfg,
@@ -31,15 +32,12 @@ from simstate.ids import (
     as_values,
     check_finite,
     everything,
-    int_list,
 )
 from simstate.ledger import Backup, Reset, Write
 from simstate.physics import Physics
 from simstate.random import WorldRandom
 from simstate.scene import SceneCfg, build_scene
 from simstate.scene.build import BuiltScene
-
-OnDivergence = Literal["raise", "mask"]
 
 StageName = Literal["position", "velocity", "acceleration"]
 """From where on a write makes derived values stale."""
@@ -66,7 +64,6 @@ class Worlds:
         self._built: BuiltScene = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
-        self.on_divergence: OnDivergence = on_divergence
         chosen = make_engine(self.model, num_envs, engine, as_device(device))
         start = _row_of(self.model, self._built.default).to(chosen.device, chosen.dtype)
         initial = {name: value[0] for name, value in chosen.split(start).items()}
@@ -89,12 +86,31 @@ class Worlds:
             "diverged", dtype=torch.bool, reset=False, moves=True
         ).tensor
         """Worlds that diverged and wait for a reset; shape (num_envs,)."""
-        self.divergence: Divergence | None = None
-        """What diverged in the last step; None: nothing did."""
-        self._some_diverged = (-1, -1, False)
+        self._diverging = Diverging(self.internals, self.diverged, on_divergence)
         self._write_first_state()
 
     # Numbers.
+
+    @property
+    def on_divergence(self) -> OnDivergence:
+        """What a step does with a world that goes bad: "raise" or "mask"."""
+        return self._diverging.on_divergence
+
+    @on_divergence.setter
+    def on_divergence(self, value: OnDivergence) -> None:
+        one_of("on_divergence", value, ("raise", "mask"))
+        self._diverging.on_divergence = value
+        self.internals.settle = None
+
+    @property
+    def _settles(self) -> bool:
+        """Whether bad worlds are put back within a step, unseen by the host."""
+        return self.on_divergence == "mask" and self._has_plain_steps
+
+    @property
+    def _has_plain_steps(self) -> bool:
+        """Whether the engine itself steps, and can put bad worlds back."""
+        return self.internals.engine.can_settle and self.internals.steps_plainly
 
     @property
     def rng(self) -> WorldRandom:
@@ -212,34 +228,29 @@ class Worlds:
         moving = self._moving(rows)
         physics.fresh.write(Stage.POSITION, moving, "a step that did not end")
         physics.engine.begin_step()
+        self._diverging.clear()
+        if self._settles:
+            physics.settle = lambda: self._diverging.settle(moving, saved)
         bad = physics.advance(n, moving)
         physics.engine.report_warnings()
+        error = None
         if bad is not None and moving is not None:
             bad &= torch.zeros_like(bad).index_fill(0, moving, True)
-        error = None
-        self.divergence = None
         if bad is not None and bool(bad.any()):
-            error = self._put_back(bad, n, saved)
+            error = self._diverging.put_back(bad, n, saved)
         for after in physics.after_step:
             after(moving, n)
         return error
 
-    def _put_back(self, bad: Tensor, n: int, saved: Backup) -> DivergenceError | None:
-        """Give bad worlds their state back and mark them; returns what to raise."""
-        physics = self.internals
-        before = physics.state_before(saved)
-        ids = bad.nonzero().flatten()
-        elements = bad_elements(physics.engine, before, ids)
-        found = Divergence(int_list(ids), elements, physics.engine.state[ids].clone())
-        stage = saved.put_back(ids)
-        physics.fresh.write(stage, ids, "a step that diverged")
-        if physics.fresh.mode != "auto":  # in auto mode the first read does it
-            physics.forward(ids)
-        self.divergence = found
-        if self.on_divergence == "raise":
-            return divergence_error(physics.engine, found, before["time"], n)
-        self.diverged |= bad
-        return None
+    @property
+    def divergence(self) -> Divergence | None:
+        """What diverged in the last step; None: nothing did."""
+        return self._diverging.found()
+
+    @property
+    def newly_diverged(self) -> Tensor:
+        """The worlds that diverged in the last step; bool, shape (num_envs,)."""
+        return self._diverging.newly
 
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the present state: every field is current then.
@@ -334,10 +345,7 @@ class Worlds:
 
     def _moving(self, rows: Selection) -> Tensor | None:
         """The ids of those worlds that have not diverged; None if that is all."""
-        puts, version = self.internals.ledger.puts, self.diverged._version
-        if self._some_diverged[:2] != (puts, version):
-            self._some_diverged = (puts, version, bool(self.diverged.any()))
-        if rows.is_all and not self._some_diverged[2]:
+        if rows.is_all and (self._settles or not self._diverging.some):
             return None
         ids = rows.tensor(self.device)
         return ids[~self.diverged[ids]]

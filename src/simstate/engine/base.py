@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -39,6 +39,8 @@ class Engine(ABC):
 
     name: str
     dtype: torch.dtype
+    can_settle: bool = False
+    """Whether bad worlds can be put back before positions are computed."""
     state_is_live: bool
     """Whether `state` is the engine's own memory; else it is a copy."""
     constants: frozenset[str]
@@ -117,15 +119,27 @@ class Engine(ABC):
         """Take note of where the warnings stand, for `find_bad` and `cause`."""
 
     @abstractmethod
-    def advance(self, n: int, env_ids: Tensor | None) -> None:
+    def advance(
+        self,
+        n: int,
+        env_ids: Tensor | None,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
         """Step these worlds n times, and compute their new positions and velocities.
 
-        `env_ids` are rising; None: all worlds. The others keep what they have.
+        `env_ids` None: all worlds; the others keep what they have. `settle` is called
+        between the two, where the engine `can_settle`.
         """
 
     @abstractmethod
     def find_bad(self) -> Tensor | None:
         """The mask of worlds whose state is bad, or went bad on the way; None: none."""
+
+    def bad_worlds(self) -> Tensor:
+        """The mask of worlds whose state or controls are bad, as the device has it."""
+        names = (*EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat")
+        parts = [self.field(name).reshape(self.num_envs, -1) for name in names]
+        return ~(torch.cat(parts, dim=1).abs() <= MAX_VALUE).all(dim=1)
 
     @abstractmethod
     def report_warnings(self) -> None:

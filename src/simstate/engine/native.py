@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import os
 import warnings
+from collections.abc import Callable
 from types import TracebackType
 
 import mujoco
@@ -95,8 +96,14 @@ class NativeEngine(Engine):
         np.copyto(self._counts_before, self._counts)
         self._risen = None
 
-    def advance(self, n: int, env_ids: Tensor | None) -> None:
+    def advance(
+        self,
+        n: int,
+        env_ids: Tensor | None,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
+        del settle
         with _QUIET:
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
 

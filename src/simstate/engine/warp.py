@@ -20,13 +20,12 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from simstate.engine.base import MAX_VALUE, Engine, model_value
+from simstate.engine.base import Engine, model_value
 from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
 from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
-from simstate.math.vector import greatest
 
 import mujoco_warp as mjw  # isort: skip
 
@@ -61,6 +60,7 @@ class WarpEngine(Engine):
     dtype = torch.float32
     state_is_live = False
     constants = _COMPUTED
+    can_settle = True
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, device: torch.device, cfg: WarpCfg
@@ -117,7 +117,12 @@ class WarpEngine(Engine):
     def begin_step(self) -> None:
         """Warp keeps no counts of bad states: they are found in the state itself."""
 
-    def advance(self, n: int, env_ids: Tensor | None) -> None:
+    def advance(
+        self,
+        n: int,
+        env_ids: Tensor | None,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
         """Advance by n steps; worlds not in `env_ids` get what they had back."""
         others = self._others(env_ids)
         kept: dict[str, Tensor] = {}
@@ -132,6 +137,8 @@ class WarpEngine(Engine):
             for name, values in before.items():
                 self._alias(name)[others] = values
             self.put_back(kept, others)
+        if settle is not None:
+            settle()
         self._refresh()
 
     def _set_switches(self) -> None:
@@ -164,12 +171,8 @@ class WarpEngine(Engine):
 
     def find_bad(self) -> Tensor | None:
         """Worlds whose state or controls are bad; Warp clips a NaN control silently."""
-        names = (*EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat")
-        parts = [self.field(name).reshape(self.num_envs, -1) for name in names]
-        values = torch.cat(parts, dim=1)
-        if greatest(values) <= MAX_VALUE:
-            return None
-        return ~(values.abs() <= MAX_VALUE).all(dim=1)
+        bad = self.bad_worlds()
+        return bad if bool(bad.any()) else None
 
     def cause(self, world: int) -> tuple[str, int] | None:
         """Warp blames nothing: the state itself tells."""

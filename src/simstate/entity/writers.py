@@ -335,6 +335,21 @@ class EntityWriters(WriterBase):
         rows = everything(self.internals.num_envs)
         return lambda values: write(values, rows)
 
+    def wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
+        """A function that applies forces and torques in all worlds; (num_envs, B, 3).
+
+        As `write_external_wrench_to_sim`, with ids resolved once and values not
+        checked: for what is called in every step.
+        """
+        columns, _ = self._elements("body", body_ids, self.index.bodies.ids)
+        rows = everything(self.internals.num_envs)
+
+        def write(forces: Tensor, torques: Tensor) -> None:
+            wrench = torch.cat([forces, torques], dim=-1)
+            self._write(Write("xfrc_applied", rows, columns, wrench))
+
+        return write
+
     def set_encoder_bias(
         self, bias: Values, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:

@@ -191,6 +191,7 @@ class BodyWrenchAction(Action):
         self.names = tuple(_WRENCH[k] for k in self.columns)
         like = self.entity.data.default_joint_pos
         self.scale = like.new_tensor([scales[k] for k in self.columns])
+        self._write = self.entity.wrench_writer([self.body])
 
     def apply(self, action: Tensor) -> None:
         """Write the wrench that an action asks for, turned to world axes."""
@@ -201,9 +202,7 @@ class BodyWrenchAction(Action):
         quat = self.entity.data.body_link_quat_w[:, self.body]
         force = quaternion.rotate(quat, wrench[:, :3])
         torque = quaternion.rotate(quat, wrench[:, 3:])
-        self.entity.write_external_wrench_to_sim(
-            force[:, None], torque[:, None], [self.body]
-        )
+        self._write(force[:, None], torque[:, None])
 
 
 def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEntityCfg:

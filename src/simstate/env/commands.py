@@ -99,10 +99,13 @@ class Command(ABC):
         """Add the present error to the episode's."""
         self.error_sum += self.error()
 
-    def advance(self, dt: float) -> None:
-        """Let time run [s], and draw where it is up."""
+    def due(self, dt: float) -> Tensor:
+        """Let time run [s]; the mask of the worlds whose time is up; (num_envs,)."""
         self.time_left -= dt
-        due = (self.time_left <= 0.0).nonzero().flatten()
+        return self.time_left <= 0.0
+
+    def advance(self, due: Tensor) -> None:
+        """Draw anew in the worlds that are due, and follow the robots in all."""
         if due.numel():
             self.draw(due)
         self._follow(slice(None))

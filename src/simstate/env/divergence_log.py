@@ -39,9 +39,9 @@ class DivergenceLog:
         """How many times a world has diverged."""
         return int(self._count)
 
-    def record(self) -> None:
-        """Count the worlds that diverged in the last step, and save them."""
-        bad = self.sim.divergence
+    def record(self, env_ids: Tensor) -> None:
+        """Count these worlds, which diverged in the last step, and save them."""
+        bad = self.sim.divergence if env_ids.numel() else None
         if bad is None:
             return
         for world, after in zip(bad.env_ids, bad.after, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,6 +23,7 @@ from simstate.env.commands import Command
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
+from simstate.env.host_read import HostRead
 from simstate.env.observation_groups import Computed, ObservationGroup
 from simstate.env.parts import Parts
 from simstate.env.reward_sum import RewardSum
@@ -36,6 +37,14 @@ from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.apply import States, check_states
 from simstate.worlds import memory_slot
+
+
+class EnvInternals(NamedTuple):
+    """What simstate's own modules use of an environment."""
+
+    host_read: HostRead
+    """What a step needs to know on the host, read in one go."""
+
 
 Observations = dict[str, Tensor]
 Extras = dict[str, Any]
@@ -90,6 +99,8 @@ class Env:
             first_world=first_world,
         )
         self._ledger = self.sim.internals.ledger
+        self.internals = EnvInternals(HostRead(self.sim.internals))
+        """What simstate's own modules use."""
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
@@ -107,6 +118,7 @@ class Env:
             self._make_terms()
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
+            self.internals.host_read.check()
         self.observation_dims: dict[str, int] = {
             name: values.shape[1] for name, values in self._observations.items()
         }
@@ -210,7 +222,6 @@ class Env:
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
         self.sim.step(self.cfg.decimation, self._others(renewed))
-        self.divergence.record()
         # 3. Clocks.
         self._step_count += 1
         self._episode_length += 1
@@ -220,11 +231,12 @@ class Env:
         if renewed is not None:
             self.ends.clear(renewed)
             reward[renewed] = 0.0
+        due, ended = self._read_on_host()
         # 5. The world goes on: commands for the next step, pushes and the like.
-        for command in self.commands.values():
+        for name, command in self.commands.items():
             command.measure()
-            command.advance(self.step_dt)
-        self.events.interval(self)
+            command.advance(due[f"command {name}"])
+        self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
         seen = self._observe(slice(0, self.num_envs), restart=False)
         extras: Extras = {
@@ -234,17 +246,32 @@ class Env:
         }
         # 7. Worlds that have ended begin anew; the others are not touched.
         terminated, truncated = self.terminated.clone(), self.truncated.clone()
-        done = terminated | truncated
-        if self.auto_reset and bool(done.any()):
-            env_ids = done.nonzero().flatten()
-            extras["final_mask"] = done
-            extras["log"] = self._end(env_ids)
-            self._begin(env_ids)
+        if self.auto_reset and ended.numel():
+            extras["final_mask"] = terminated | truncated
+            extras["log"] = self._end(ended)
+            self._begin(ended)
             seen = self.observations
         elif renewed is not None:
             self._begin(renewed)
             seen = self.observations
+        self.internals.host_read.check()
         return seen, reward, terminated, truncated, extras
+
+    def _read_on_host(self) -> tuple[dict[str, Tensor], Tensor]:
+        """The worlds that are due for commands and events, and those that have ended.
+
+        The only time in a step that the host waits for the device.
+        """
+        masks = {
+            f"command {name}": command.due(self.step_dt)
+            for name, command in self.commands.items()
+        }
+        masks |= self.events.due(self.step_dt)
+        masks["ended"] = self.terminated | self.truncated
+        masks["diverged"] = self.sim.newly_diverged
+        due = self.internals.host_read.ids(masks)
+        self.divergence.record(due["diverged"])
+        return due, due["ended"]
 
     def reset(
         self,
@@ -279,6 +306,7 @@ class Env:
                 self.rng.seed(seed, ids)
                 self.events.startup(self, ids)
             self._begin(ids, init_states)
+            self.internals.host_read.check()
             return self.observations, {"log": log}
 
     @property
@@ -487,6 +515,7 @@ class Env:
 
     def _begin_call(self) -> None:
         """Undo what an interrupted call has left half done."""
+        self.internals.host_read.forget()
         if self._ledger.open:
             self._ledger.recover()
             if self._ledger.open:
@@ -538,12 +567,17 @@ class Env:
         action = action.detach().to(torch.float32)
         if ignored is not None:
             action = action.index_fill(0, ignored, 0.0)
-        if not bool(torch.isfinite(action).all()):
-            world, column = (int(i) for i in (~action.isfinite()).nonzero()[0])
-            raise InvalidInputError(
+        finite = torch.isfinite(action)
+
+        def error() -> InvalidInputError:
+            world, column = (int(i) for i in (~finite).nonzero()[0])
+            return InvalidInputError(
                 f"action must be finite, got {float(action[world, column])} for "
                 f"{self.action_names[column]} in world {world}. Nothing was done."
             )
+
+        self.internals.host_read.raise_if(~finite.all(), error)
+        self.internals.host_read.check()
         return action
 
 

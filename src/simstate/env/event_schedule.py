@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -56,14 +57,21 @@ class EventSchedule:
         for k in range(len(self._intervals)):
             self._set_clock(env, k, env_ids)
 
-    def interval(self, env: Env) -> None:
-        """Let a step's time run, and run the events that are due."""
-        self._time_left -= env.step_dt
+    def due(self, dt: float) -> dict[str, Tensor]:
+        """Let time run [s]; the masks of the worlds that are due, by event."""
+        self._time_left -= dt
+        return {
+            term.name: self._time_left[:, k] <= 0.0
+            for k, term in enumerate(self._terms["interval"])
+        }
+
+    def interval(self, env: Env, due: Mapping[str, Tensor]) -> None:
+        """Run the events in the worlds that are due."""
         for k, term in enumerate(self._terms["interval"]):
-            due = (self._time_left[:, k] <= 0.0).nonzero().flatten()
-            if due.numel():
-                term(env, due)
-                self._set_clock(env, k, due)
+            env_ids = due[term.name]
+            if env_ids.numel():
+                term(env, env_ids)
+                self._set_clock(env, k, env_ids)
 
     def _set_clock(self, env: Env, k: int, env_ids: Tensor) -> None:
         left = env.rng.uniform(env_ids, 1, *self._intervals[k])[:, 0]

@@ -18,7 +18,7 @@ from simstate.env.cfg import (
 from simstate.env.noise import ObservationNoise
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
-from simstate.ids import Index, int_list
+from simstate.ids import Index
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -53,24 +53,26 @@ class ObservationGroup:
         parts = [term.compute(env, rows, restart, values_of) for term in self.terms]
         values = torch.cat(parts, dim=1)
         bad = clear_diverged(values, env.sim.diverged[rows, None])
-        if bad is not None:
-            row, column = int_list(bad.nonzero()[0])
-            world = int(env.all_ids[rows][row])
-            label = self._term_at(column, parts).label
-            raise not_finite_error(label, world, float(values[row, column]))
+        worlds = env.all_ids[rows]
+        env.internals.host_read.raise_if(
+            bad, lambda: self._not_finite(parts, worlds, env)
+        )
         return values
 
     def column_names(self, env: Env) -> list[str]:
         """A readable name for each column."""
         return [name for term in self.terms for name in term.column_names(env)]
 
-    def _term_at(self, column: int, parts: list[Tensor]) -> ObservationTerm:
-        """The term that a column belongs to."""
+    def _not_finite(
+        self, parts: list[Tensor], worlds: Tensor, env: Env
+    ) -> InvalidInputError:
+        """The error for the first term that gave a bad number."""
+        fine = env.sim.diverged[worlds, None]
         for term, part in zip(self.terms, parts, strict=True):
-            if column < part.shape[1]:
-                return term
-            column -= part.shape[1]
-        raise IndexError(column)
+            values = part.masked_fill(fine, 0.0)
+            if not bool(values.isfinite().all()):
+                return not_finite_error(term.label, values, worlds)
+        raise AssertionError("a term was not finite")
 
 
 class ObservationTerm(Term):

@@ -11,7 +11,6 @@ from torch import Tensor
 from simstate.env.cfg import RewardTermCfg, is_number
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.ids import int_list
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -45,10 +44,7 @@ class RewardSum:
             return torch.zeros(env.num_envs, device=env.device)
         parts = torch.stack(values, dim=1)
         bad = clear_diverged(parts, env.sim.diverged[:, None])
-        if bad is not None:
-            world, term = int_list(bad.nonzero()[0])
-            label = self.terms[term].label
-            raise not_finite_error(label, world, float(parts[world, term]))
+        env.internals.host_read.raise_if(bad, lambda: self._not_finite(values, env))
         parts *= (self._weights * self._step_dt).to(parts)
         self._sums += parts
         # Term by term: a sum over a dimension adds in an order that depends on the
@@ -57,6 +53,15 @@ class RewardSum:
         for k in range(1, parts.shape[1]):
             total += parts[:, k]
         return total
+
+    def _not_finite(self, values: list[Tensor], env: Env) -> InvalidInputError:
+        """The error for the first term that gave a bad number."""
+        fine = env.sim.diverged
+        for term, value in zip(self.terms, values, strict=True):
+            value = value.masked_fill(fine, 0.0)
+            if not bool(value.isfinite().all()):
+                return not_finite_error(term.label, value, env.all_ids)
+        raise AssertionError("a term was not finite")
 
     def episode_sum(self, name: str) -> Tensor:
         """What a term has given since the last reset, weighted; shape (num_envs,)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -135,22 +134,24 @@ def fixed_columns(*names: str) -> ColumnNames:
     return named
 
 
-def clear_diverged(values: Tensor, diverged: Tensor) -> Tensor | None:
-    """Zero what is not finite in diverged worlds; the mask of what is bad elsewhere.
+def clear_diverged(values: Tensor, diverged: Tensor) -> Tensor:
+    """Zero what is not finite in diverged worlds; whether anything else is bad.
 
-    None: nothing is. Where a world diverged even its last good state may have
-    accelerations that are not finite. `diverged` fits `values` by broadcasting.
+    Where a world diverged even its last good state may have accelerations that are not
+    finite. `diverged` fits `values` by broadcasting.
     """
-    if math.isfinite(float(values.sum())):  # one pass: a bad number would show
-        return None
-    finite = torch.isfinite(values)
-    values.masked_fill_(~finite & diverged, 0.0)
     bad = ~torch.isfinite(values)
-    return bad if bool(bad.any()) else None
+    values.masked_fill_(bad & diverged, 0.0)
+    return (bad & ~diverged).any()
 
 
-def not_finite_error(label: str, world: int, value: float) -> InvalidInputError:
-    """The error for a term whose value in a world is not a number."""
+def not_finite_error(label: str, values: Tensor, worlds: Tensor) -> InvalidInputError:
+    """The error for a term that gave a number which is not finite; (n,) or (n, k).
+
+    `worlds` are the numbers of the worlds.
+    """
+    bad = (~torch.isfinite(values)).nonzero()[0]
+    value, world = float(values[tuple(bad)]), int(worlds[bad[0]])
     return InvalidInputError(
         f"The {label} returned {value} in world {world}. The state of the world is "
         "finite (a diverged one keeps its last good state), so the term itself divides "

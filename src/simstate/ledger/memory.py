@@ -116,6 +116,17 @@ class Backup:
                 live[index] = kept[index]
         return stage
 
+    def put_back_where(self, worlds: Tensor) -> None:
+        """Give the worlds of a mask what they had, without looking at the mask."""
+        for chunk, live, kept in zip(self._chunks, self._live, self._kept, strict=True):
+            if chunk.shared:
+                continue
+            shape = (-1, *[1] * (live.ndim - 1))
+            if isinstance(live, Tensor):
+                live.copy_(torch.where(worlds.view(shape), kept, live))
+            else:
+                np.copyto(live, kept, where=worlds.numpy().reshape(shape))
+
     def kept_rows(self, memory: Tensor) -> Tensor:
         """The copy of a piece, given the memory that it was made of."""
         for live, kept in zip(self._live, self._kept, strict=True):
