@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Iterable
 
 
@@ -77,3 +78,15 @@ def listed(names: Iterable[object], most: int = 20) -> str:
         return "none"
     more = f", … ({len(names)} in all)" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def outside_level() -> int:
+    """The stacklevel at which a warning names the line that called simstate."""
+    level, frame = 1, sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back and _is_ours(frame.f_globals.get("__name__", "")):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _is_ours(module: str) -> bool:
+    return module == "simstate" or module.startswith("simstate.")

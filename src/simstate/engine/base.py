@@ -55,6 +55,9 @@ class Engine(ABC):
     dtype: torch.dtype
     _more_derived_constants: tuple[str, ...] = ()
     """Those that this engine has beyond the common ones."""
+    uses_sameframe: bool = False
+    """Whether it takes the orientation of the body, or of its inertial frame, for
+    elements that the model's `…_sameframe` flags mark."""
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, device: torch.device

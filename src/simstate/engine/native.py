@@ -50,6 +50,7 @@ class NativeEngine(Engine):
     name = "native"
     dtype = torch.float64
     _more_derived_constants = NATIVE_CONSTANTS
+    uses_sameframe = True
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))
