@@ -151,17 +151,11 @@ def _attach(
     states_ctrl = any(len(key.ctrl) for key in keys)
     states_act = any(len(key.act) for key in keys)
     frame = parent.worldbody.add_frame(pos=pos, quat=quat)
-    with warnings.catch_warnings(record=True) as said, silenced():
-        warnings.simplefilter("always", UserWarning)
+    with silenced():
         try:
             parent.attach(part.spec, prefix=f"{name}/", frame=frame)
         except ValueError as error:
             raise ModelError(f"Entity {name!r} cannot be attached: {error}") from error
-    for warning in said:
-        warnings.warn(
-            f"MuJoCo says of entity {name!r}: {warning.message}",
-            stacklevel=outside_level(),
-        )
     return Start(cfg.init_state, pos, quat, states_ctrl, states_act)
 
 

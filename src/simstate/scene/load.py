@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import mujoco
 
 from simstate import models
-from simstate.errors import ModelError, suggestion, unknown_name
+from simstate.errors import ModelError, outside_level, suggestion, unknown_name
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
 from simstate.scene.libraries import install_hint, library_names, library_spec
@@ -129,19 +129,25 @@ def compile_spec(spec: mujoco.MjSpec, what: str) -> mujoco.MjModel:
 
 @contextmanager
 def _explained(what: str) -> Generator[None]:
-    """Turn what MuJoCo says of a model that it refuses into a ModelError."""
+    """Turn what MuJoCo says of a model that it refuses into a ModelError.
+
+    Of its warnings, one remains: that entities do not fit together.
+    """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", UserWarning)
             yield
     except (ValueError, mujoco.FatalError) as error:
         reason = " ".join(str(error).split())
         raise ModelError(f"{what} is not a valid MuJoCo model: {reason}") from error
+    for text in dict.fromkeys(str(warning.message) for warning in said):
+        if text.startswith("Attach conflict"):
+            warnings.warn(f"{what}: {text}", stacklevel=outside_level())
 
 
 @contextmanager
 def silenced() -> Generator[None]:
-    """Keep MuJoCo from printing what it says as a Python warning, too."""
+    """Keep MuJoCo from printing what it says when the scene is compiled, too."""
     handler = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(_ignore)
     try:
