@@ -16,7 +16,11 @@ from torch import Tensor
 
 from simstate.entity.quantity import Axes, Compute, Quantity, Size
 from simstate.ids import Index, as_index
-from simstate.math import acceleration_from_cacc, quaternion, velocity_from_cvel
+from simstate.math import (
+    acceleration_from_cacc,
+    compute_velocity_from_cvel,
+    quaternion,
+)
 from simstate.scene import EntityIndex
 
 if TYPE_CHECKING:
@@ -138,13 +142,19 @@ def _local_quat(data: EntityReader, frame: Frame, picks: Picks) -> Tensor:
     return torch.where(_any_of(flags, _AS_BODY), same, own)
 
 
+def _local_parameters(frame: Frame) -> tuple[str, ...]:
+    """The model parameters that orientations in the body depend on."""
+    own = (frame.local_quat, frame.sameframe)
+    return tuple(dict.fromkeys((*own, BODY_COM.local_quat, BODY_COM.sameframe)))
+
+
 def _any_of(flags: Tensor, kinds: tuple[int, int]) -> Tensor:
     return (flags == kinds[0]) | (flags == kinds[1])
 
 
 def _velocity(data: EntityReader, frame: Frame) -> Tensor:
     picks = data.picks(frame)
-    return velocity_from_cvel(
+    return compute_velocity_from_cvel(
         _position(data, frame),
         data.raw("subtree_com")[:, picks.roots],
         data.raw("cvel")[:, picks.bodies],
@@ -332,7 +342,7 @@ def _declare(
         unit=unit,
         shape=(*frame.shape, width),
         reads=reads,
-        parameters=(frame.local_quat, frame.sameframe) if oriented else (),
+        parameters=_local_parameters(frame) if oriented else (),
         writer=writer,
         remedy="" if writer or not remedy else f"use {{entity}}.{remedy}(…)",
         when=when,
