@@ -51,27 +51,25 @@ FILES = _found()
 FOREIGN = {name: path for name, path in FILES.items() if name not in NOT_MODELS}
 """Those that are models."""
 
-WARP = (
-    "dm_control/suite/reacher",
-    "gymnasium/half_cheetah",
-)
+WARP = ("dm_control/suite/reacher", "dm_control/mujoco/testing/assets/arm")
 """Few enough for every run of the suite: warp compiles kernels for each model."""
 
 WARP_SOAK = (
     "dm_control/suite/acrobot",
     "dm_control/suite/ball_in_cup",
     "dm_control/suite/finger",
+    "dm_control/suite/humanoid_CMU",
+    "dm_control/suite/manipulator",
     "dm_control/suite/quadruped",
     "dm_control/suite/stacker",
     "dm_control/suite/walker",
-    "dm_control/mujoco/testing/assets/arm",
     "gymnasium/ant",
-    "gymnasium/hopper",
+    "gymnasium/half_cheetah",
     "gymnasium/pusher",
     "gymnasium/reacher",
     "gymnasium/swimmer",
 )
-"""A dozen more, for `make soak`."""
+"""Some more, for `make soak`."""
 
 
 def foreign_scene(name: str, **scene: Any) -> SceneCfg:

@@ -8,7 +8,14 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.foreign_models import FILES, FOREIGN, NOT_MODELS, foreign_scene
+from tests.foreign_models import (
+    FILES,
+    FOREIGN,
+    NOT_MODELS,
+    WARP,
+    WARP_SOAK,
+    foreign_scene,
+)
 
 from simstate import Simulation, oracles
 
@@ -85,6 +92,10 @@ def test_300_steps_are_those_of_mj_step(own, sim):
 
 
 def test_states_go_round(sim):
+    check_states_go_round(sim, 1e-12)
+
+
+def check_states_go_round(sim, tolerance):
     sim.reset()
     oracles.randomize(sim, seed=3)
     wanted = {f: getattr(sim.data, f).clone() for f in ("qpos", "qvel", "mocap_pos")}
@@ -94,13 +105,24 @@ def test_states_go_round(sim):
         sim.set_states(states)
         for field, values in wanted.items():
             got = getattr(sim.data, field)
-            torch.testing.assert_close(got, values, rtol=0, atol=1e-12, msg=field)
+            torch.testing.assert_close(got, values, rtol=0, atol=tolerance, msg=field)
 
 
 @pytest.mark.filterwarnings("ignore:There is nothing to simulate")
 def test_the_laws_hold(name):
     report = oracles.check(foreign_scene(name), num_envs=2)
     assert report.passed, str(report)
+
+
+@pytest.mark.parametrize(
+    "name", [*WARP, *(pytest.param(n, marks=pytest.mark.soak) for n in WARP_SOAK)]
+)
+def test_on_warp_the_laws_hold_and_states_go_round(name):
+    if name not in FOREIGN:
+        pytest.skip("dm_control is not installed")
+    report = oracles.check(foreign_scene(name), "warp")
+    assert report.passed, str(report)
+    check_states_go_round(Simulation(foreign_scene(name), WORLDS, engine="warp"), 1e-5)
 
 
 def controls(model, rng):

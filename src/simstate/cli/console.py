@@ -98,6 +98,8 @@ def verdict_table(report: Report, title: str) -> Table:
     table.add_column("verdict")
     for check in report.worst():
         verdict = "[green]holds[/]" if check.passed else "[bold red]FAILED[/]"
+        if check.note:
+            verdict = "[yellow]holds, see below[/]"
         table.add_row(
             check.law,
             f"{check.entity}.{check.quantity}",

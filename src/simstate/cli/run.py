@@ -148,6 +148,8 @@ class Run:
         out.print(
             verdict_table(report, f"Laws, checked on {self.model} in random states")
         )
+        for note in report.notes:
+            out.print(note, markup=False, highlight=False)
         return 0 if report.passed else 1
 
 

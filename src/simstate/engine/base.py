@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.engine.bare import BareForward
 from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
 from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.stage import Stage
@@ -173,6 +174,13 @@ class Engine(ABC):
     def _alias(self, name: str) -> Tensor:
         """Another tensor on a field's memory, whose writes nobody counts."""
         return self.field(name).data
+
+    def bare_forward(self) -> BareForward | None:
+        """The present state evaluated by the engine's library alone.
+
+        None: that library is MuJoCo, or worlds have parameters of their own.
+        """
+        return None
 
     @property
     @abstractmethod
