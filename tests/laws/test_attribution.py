@@ -46,8 +46,13 @@ def joint_acc(report):
     return found
 
 
-def test_what_mujoco_warp_does_differently_is_told_as_its_own():
-    report = oracles.check(scene(SUNK), "warp")
+HELD = """<equality><connect body1="box" anchor="0 0 0" solref=".2 1"/></equality>"""
+
+
+@pytest.mark.parametrize("more", ["", HELD], ids=["free", "held"])
+def test_what_mujoco_warp_does_differently_is_told_as_its_own(more):
+    """Also where we mend what MuJoCo Warp gets wrong: the velocities of a connect."""
+    report = oracles.check(scene(SUNK.replace("</mujoco>", f"{more}</mujoco>")), "warp")
     assert report.passed, str(report)
     (note,) = report.notes
     assert "MuJoCo Warp differs from MuJoCo here by " in note

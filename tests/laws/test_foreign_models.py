@@ -62,6 +62,15 @@ def test_there_are_as_many_as_the_packages_have():
     assert sum(name.startswith("gymnasium/") for name in FOREIGN) == 14
 
 
+@pytest.mark.parametrize(
+    "name", ["gymnasium/humanoid", "gymnasium/hopper", "gymnasium/half_cheetah"]
+)
+def test_nothing_is_printed(name, capfd):
+    """Files that state sizes, looks and a total mass, on which MuJoCo remarks."""
+    Simulation(foreign_scene(name))
+    assert capfd.readouterr() == ("", "")
+
+
 def test_the_scene_compiles_to_the_files_own_numbers(own, sim):
     for field in numeric_fields(own):
         theirs, ours = getattr(own, field), getattr(sim.model, field)

@@ -1188,6 +1188,7 @@ def test_a_compiled_model_keeps_slashes_in_names() -> None:
     assert build_scene(own).entities["model"].joints.names == ("slide", "model/hinge")
 
 
+@pytest.mark.filterwarnings("ignore:There is nothing to simulate")
 def test_a_scene_without_entities_or_an_entity_without_bodies_is_built() -> None:
     assert Simulation(SceneCfg(entities={})).model.nbody == 1
     xml = '<mujoco><worldbody><geom name="rock" size="1"/></worldbody></mujoco>'

@@ -35,7 +35,8 @@ def bare_forward(
         array = getattr(data, name, None)
         if array is not None and values.numel():
             wp.to_torch(array, requires_grad=False).view(values.shape).copy_(values)
-    mjw.forward(warp_model, data)
+    for _ in range(2):  # the first builds connects and welds with velocities of before
+        mjw.forward(warp_model, data)
     contacts = data.contact
     found = slice(min(int(data.nacon.numpy()[0]), data.naconmax))
     return BareForward(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -72,7 +72,7 @@ def settle(parent: mujoco.MjSpec, specs: Specs, scene: SceneCfg) -> None:
 
 
 def _settle_options(
-    everyone: Iterable[mujoco.MjSpec], specs: Specs, scene: SceneCfg
+    everyone: Sequence[mujoco.MjSpec], specs: Specs, scene: SceneCfg
 ) -> None:
     given = dict(scene.options)
     if scene.timestep is not None:
@@ -90,7 +90,7 @@ def _settle_options(
             value = _agreed_option(name, specs)
         for spec in everyone:
             _set_option(spec, name, value)
-    _check_numbers(next(iter(everyone)))
+    _check_numbers(everyone[0])
 
 
 def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
@@ -160,7 +160,7 @@ def _flag_name(option: str, bit: int) -> str:
 
 
 def _settle_sizes(
-    everyone: Iterable[mujoco.MjSpec], specs: Specs, given: Mapping[str, int]
+    everyone: Sequence[mujoco.MjSpec], specs: Specs, given: Mapping[str, int]
 ) -> None:
     _check_known("size", given, SIZES)
     for name in SIZES:
@@ -201,7 +201,7 @@ def _agreed(what: str, stated: Mapping[str, Any], default: Any, remedy: str) -> 
     return values[0] if values else default
 
 
-def _settle_looks(everyone: Iterable[mujoco.MjSpec], specs: Specs) -> None:
+def _settle_looks(everyone: Sequence[mujoco.MjSpec], specs: Specs) -> None:
     """Take visual settings from the models; of different ones, the first entity's."""
     differ: list[str] = []
     for group in _VISUAL:
