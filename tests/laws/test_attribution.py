@@ -102,8 +102,10 @@ def test_a_check_has_room_for_all_contacts():
     assert enough.engine.bare_forward().roomier is None
 
 
-def test_the_bare_library_gives_our_bits():
-    sim = Simulation(scene(SUNK), 3, engine="warp")
+@pytest.mark.parametrize("more", ["", HELD.replace(".2 1", ".02 1")])
+def test_the_bare_library_gives_our_bits(more):
+    xml = SUNK.replace("</mujoco>", f"{more}</mujoco>")
+    sim = Simulation(scene(xml), 3, engine="warp")
     randomize(sim, seed=2)
     bare = sim.engine.bare_forward()
     sim.forward()
