@@ -156,7 +156,8 @@ def oracle_table() -> str:
     worst: dict[tuple[str, str], oracles.Check] = {}
     for engine in ENGINES:
         for model in models.NAMES:
-            scene = SceneCfg(entities={model: EntityCfg(model=model)}, timestep=None)
+            entities = {model: EntityCfg(model=model)}
+            scene = SceneCfg(entities=entities, ground=None, timestep=None)
             for check in oracles.check(scene, engine).worst():
                 known = worst.get((engine, check.law))
                 if known is None or not known.error >= check.error:

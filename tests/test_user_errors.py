@@ -16,17 +16,17 @@ from simstate import (
 from simstate.cli import main
 
 
-def scene(**models):
+def scene(timestep=None, **models):
     entities = {
         name: model if isinstance(model, EntityCfg) else EntityCfg(model=model)
         for name, model in models.items()
     }
-    return SceneCfg(entities=entities)
+    return SceneCfg(entities=entities, timestep=timestep)
 
 
 @pytest.fixture
 def sim():
-    return Simulation(scene(robot="quadruped", arm="arm"), num_envs=4)
+    return Simulation(scene(0.004, robot="quadruped", arm="arm"), num_envs=4)
 
 
 @pytest.mark.parametrize("name", ["default_joint_pos", "default_joint_vel"])

@@ -88,9 +88,9 @@ def listed(names: Iterable[object], most: int = 20) -> str:
     return ", ".join(names[:most]) + more
 
 
-def warn(message: str) -> None:
-    """Give a RuntimeWarning that points to the caller's own line, outside simstate."""
+def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Give a warning that points to the caller's own line, outside simstate."""
     frame, level = sys._getframe(1), 2  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

@@ -76,7 +76,8 @@ SOURCES = {name: name for name in models.NAMES} | {"mixed": MIXED}
 
 def simulated(source: str, num_envs: int = NUM_ENVS, **entity: Any) -> Simulation:
     """Worlds of one entity "robot"."""
-    cfg = SceneCfg(entities={"robot": EntityCfg(model=source, **entity)}, ground=False)
+    robot = EntityCfg(model=source, **entity)
+    cfg = SceneCfg(entities={"robot": robot}, ground=False, timestep=0.005)
     return Simulation(cfg, num_envs=num_envs, engine="native")
 
 

@@ -107,6 +107,7 @@ def test_a_number_for_all_joints_leaves_ball_joints_alone():
     assert robot.data.ball_joint_quat[0, :, 0].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.filterwarnings("ignore:There is nothing to simulate")
 def test_userdata_of_an_entity_survives():
     xml = '<mujoco><size nuserdata="3"/><worldbody/></mujoco>'
     assert alone(xml).data.userdata.shape == (1, 3)

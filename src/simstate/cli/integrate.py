@@ -11,7 +11,7 @@ from rich.table import Table
 
 from simstate import integrate
 from simstate.cli.console import console, escaped
-from simstate.cli.model import scene_of
+from simstate.cli.model import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
 from simstate.simulation import Simulation
@@ -68,6 +68,7 @@ class Integrate:
 
     def _simulation(self) -> Simulation:
         scene = replace(scene_of(self.model), ground=False, timestep=self.timestep)
+        check_moves(scene)
         if not self.gravity:
             scene = replace(scene, gravity=(0.0, 0.0, 0.0))
         return Simulation(

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.engine.bare import BareForward
 from simstate.engine.fields import (
     EVALUATED_FIELDS,
     EVOLVING_FIELDS,
@@ -47,6 +48,9 @@ class Engine(ABC):
     """The model parameters that `set_const` computes."""
     all_constants: frozenset[str] = frozenset(mujoco.MjModel._setconst_outputs)  # pyright: ignore
     """Those that MuJoCo's own computes, on any engine."""
+    uses_sameframe: bool = False
+    """Whether it takes the orientation of the body, or of its inertial frame, for
+    elements that the model's `…_sameframe` flags mark."""
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, device: torch.device
@@ -175,6 +179,13 @@ class Engine(ABC):
     def _alias(self, name: str) -> Tensor:
         """Another tensor on a field's memory, whose writes nobody counts."""
         return self.field(name).data
+
+    def bare_forward(self) -> BareForward | None:
+        """The present state evaluated by the engine's library alone.
+
+        None: that library is MuJoCo, or worlds have parameters of their own.
+        """
+        return None
 
     @property
     @abstractmethod

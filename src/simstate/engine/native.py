@@ -43,6 +43,7 @@ class NativeEngine(Engine):
     dtype = torch.float64
     state_is_live = True
     constants = Engine.all_constants
+    uses_sameframe = True
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))

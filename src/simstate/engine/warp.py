@@ -20,12 +20,14 @@ import torch
 import warp as wp
 from torch import Tensor
 
+from simstate.engine.bare import BareForward
 from simstate.engine.base import Engine, model_value
 from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
+from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
-from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
+from simstate.errors import InvalidInputError, unknown_name, warn
 
 import mujoco_warp as mjw  # isort: skip
 
@@ -68,6 +70,7 @@ class WarpEngine(Engine):
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
         super().__init__(model, num_envs, device)
+        self._cfg = cfg
         initialise(device)
         self._warp_device = wp.device_from_torch(device)
         try:
@@ -80,9 +83,7 @@ class WarpEngine(Engine):
                     njmax=cfg.constraints_per_world,
                 )
         except (NotImplementedError, ValueError) as error:
-            raise ModelError(
-                f"MuJoCo Warp does not take this model: {error}"
-            ) from error
+            raise refusal(error) from error
         self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
@@ -252,6 +253,16 @@ class WarpEngine(Engine):
                 "contacts or constraints. Give it more: "
                 "engine=WarpCfg(contacts_per_world=…, constraints_per_world=…)."
             )
+
+    def bare_forward(self) -> BareForward | None:
+        """The present state by MuJoCo Warp alone; None with per-world parameters."""
+        if self.expanded:
+            return None
+        from simstate.engine.warp_bare import bare_forward
+
+        fields = {name: self.field(name) for name in STATE_FIELDS}
+        with wp.ScopedDevice(self._warp_device):
+            return bare_forward(self.model, fields, self.num_envs, self._cfg)
 
     def _expand(self, name: str) -> Tensor:
         owner, attribute = self._owner(name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 
 from simstate.entity import joints as j
@@ -24,6 +26,7 @@ from simstate.entity.frames import (
     quat_w,
     vel_w,
 )
+from simstate.entity.other_names import unknown_quantity
 from simstate.entity.quantity import Quantity, QuantitySet
 from simstate.math import quaternion
 
@@ -84,8 +87,8 @@ class EntityData(QuantitySet):
         j.projected_gravity_b, kind="projected_gravity", axes="b", unit="1", shape=(3,),
         reads=("xquat",), parameters=("opt.gravity",),
     )  # fmt: skip
-    """Direction of gravity, root link's axes, unit length: (0, 0, −1) when upright,
-    zero in a world without gravity; (num_envs, 3)."""
+    """Direction of gravity, root link's axes, unit length: (0, 0, −1) when upright;
+    world −z in a world without gravity; (num_envs, 3)."""
     heading_w = Quantity(
         j.heading_w, kind="heading", axes="w", unit="rad", shape=(), reads=("xquat",)
     )
@@ -383,3 +386,11 @@ class EntityData(QuantitySet):
     )  # fmt: skip
     """Whether each equality constraint is switched on, 1 or 0; (num_envs,
     num_equalities)."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what other libraries' names are called here."""
+            if hasattr(type(self), name) or name.startswith("_"):
+                return object.__getattribute__(self, name)  # raises what was raised
+            raise unknown_quantity(self._reader.name, name, self.quantities)

@@ -120,15 +120,17 @@ def _per_world(data: EntityReader, name: str, columns: Index) -> Tensor:
 
 
 def projected_gravity_b(data: EntityReader) -> Tensor:
-    """The unit vector along gravity in the root link's axes; zero without gravity."""
+    """The unit vector along gravity in the root link's axes; without any, world −z."""
     direction = data.gravity_direction()
     return quaternion.rotate_inverse(data.read("root_link_quat_w"), direction)
 
 
-def unit_or_zero(vec: Tensor) -> Tensor:
-    """The vector scaled to unit length; zero stays zero; shape (..., 3)."""
+def unit_or_down(vec: Tensor) -> Tensor:
+    """The vector scaled to unit length; (0, 0, −1) if it is zero; shape (..., 3)."""
     length = norm(vec)
-    return vec / torch.where(length > 0, length, torch.ones_like(length))
+    down = vec.new_tensor([0.0, 0.0, -1.0])
+    unit = vec / torch.where(length > 0, length, torch.ones_like(length))
+    return torch.where(length > 0, unit, down)
 
 
 def heading_w(data: EntityReader) -> Tensor:

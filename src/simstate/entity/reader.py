@@ -196,14 +196,14 @@ class EntityReader:
         return torch.as_tensor(mask, dtype=self.dtype, device=self.engine.device)
 
     def gravity_direction(self) -> Tensor:
-        """Unit vector along gravity, world axes; zero without; (num_envs or 1, 3)."""
+        """Unit vector along gravity, world axes; −z without; (num_envs or 1, 3)."""
         if "opt.gravity" not in self.engine.expanded:
             return self._shared_gravity_direction
-        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
+        return j.unit_or_down(self.parameter("opt.gravity") * self._gravity_acts)
 
     @cached_property
     def _shared_gravity_direction(self) -> Tensor:
-        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
+        return j.unit_or_down(self.parameter("opt.gravity") * self._gravity_acts)
 
     @cached_property
     def _gravity_acts(self) -> float:

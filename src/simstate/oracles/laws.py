@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from simstate.entity import Entity
-from simstate.entity.joints import unit_or_zero
 from simstate.math import quaternion
 from simstate.oracles.reference import FRAMES, Reference, frame_ids
 from simstate.oracles.report import relative_error
@@ -112,8 +111,10 @@ def _root_poses(name: str, entity: Entity, reference: Reference) -> Iterator[Fin
     yield name, "heading_w", relative_error(torch.sin(turn), torch.zeros_like(turn))
     model: Any = entity.internals.model
     off = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
-    gravity = torch.as_tensor(np.array(model.opt.gravity)) * (0.0 if off else 1.0)
-    direction = unit_or_zero(gravity)
+    gravity = np.zeros(3) if off else np.array(model.opt.gravity)
+    if not gravity.any():
+        gravity = np.array([0.0, 0.0, -1.0])
+    direction = torch.as_tensor(gravity / np.linalg.norm(gravity))
     expected = torch.einsum("nij,i->nj", axes, direction)
     value = _read(entity, "projected_gravity_b")
     yield name, "projected_gravity_b", relative_error(value, expected)
