@@ -8,9 +8,9 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.ledger.interruptions import interrupted, lines_of
 
 from simstate import StaleReadError
-from tests.ledger.interruptions import interrupted, lines_of
 
 
 def expected(sim, world: int) -> mujoco.MjModel:
