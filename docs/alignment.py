@@ -116,15 +116,14 @@ def play(policy: Path, simulator: str, num_envs: int, seconds: float) -> dict[st
     engine = simulator if simulator in ("native", "warp") else "native"
     env = Env(tasks.make_cfg(task), num_envs, engine=engine, seed=1, auto_reset=False)
     own = simulator in ("native", "warp")
-    with nullcontext() if own else borrowed_physics(env, simulator) as physics:
+    with nullcontext() if own else borrowed_physics(env, simulator):
         found = evaluate(env, OnnxPolicy(policy, env), seconds)
-        failed = 0 if physics is None else len(physics.failed)
     return {
         "task": task,
         "num_envs": num_envs,
         "seconds": seconds,
         "falls": found.falls,
-        "diverged": failed,
+        "diverged": env.divergence.count,
         "errors": found.errors,
         "reward": found.reward,
     }

@@ -6,6 +6,7 @@ import re
 from docs import generate
 from simstate import EntityData, models, oracles
 from simstate.engine import FIELDS
+from simstate.integrate import STOCHASTIC_SCHEMES
 
 DO = "run `make docs` and commit what it writes"
 
@@ -51,6 +52,13 @@ def test_every_difference_of_other_simulators_has_a_proven_cause():
                 assert row["remainder"] <= max(row["allowed"], 1e-9 * row["size"]), (
                     place
                 )
+
+
+def test_the_table_of_stochastic_schemes_is_current():
+    page = (generate.DOCS / "noise.md").read_text()
+    assert page == generate.noise_page(), DO
+    for scheme in STOCHASTIC_SCHEMES.values():
+        assert page.count(f"\n| `{scheme.name}`") == 1
 
 
 def test_the_table_of_oracles_has_every_law_and_no_failure():

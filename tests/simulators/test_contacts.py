@@ -20,7 +20,9 @@ BLOCKS = """
       <geom name="a2" type="sphere" size="0.5" mass="1" contype="4" conaffinity="2"/>
       <body name="b"><joint axis="0 1 0"/>
         <geom name="b" type="sphere" size="0.5" mass="1"/>
-        <body name="welded"><geom name="welded" type="sphere" size="0.5" mass="1"/></body>
+        <body name="welded">
+          <geom name="welded" type="sphere" size="0.5" mass="1"/>
+        </body>
         <body name="c"><joint axis="1 0 0"/>
           <geom name="c" type="sphere" size="0.5" mass="1" contype="1" conaffinity="0"/>
         </body>

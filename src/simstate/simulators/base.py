@@ -12,13 +12,15 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias, overload
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import one_of, whole_number
+from simstate.entity import Entity
 from simstate.errors import DivergenceError, InvalidInputError
 from simstate.ids import Ids, int_list
 from simstate.math.vector import greatest
@@ -26,10 +28,7 @@ from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.simulators.capabilities import Capabilities, Feature, Missing
 from simstate.simulators.terms import ALL_TERMS, Terms
-
-if TYPE_CHECKING:
-    from simstate.entity import Entity
-    from simstate.state import State, StateList, TensorState
+from simstate.state import State, StateList, TensorState
 
 Array: TypeAlias = np.ndarray[Any, Any]
 """Numbers in float64, unless it is said otherwise."""
@@ -87,7 +86,7 @@ class AdaptedSimulator(ABC):
     ) -> None:
         self.terms = terms
         self.reference = Simulation(scene, num_envs, engine="native")
-        """The same scene in MuJoCo; it holds names, checks and controls."""
+        """The same scene in MuJoCo; it holds names, checks, controls and time."""
         self.num_envs = num_envs
         self.scene: Mapping[str, AdaptedEntity] = {
             name: AdaptedEntity(
@@ -95,7 +94,6 @@ class AdaptedSimulator(ABC):
             )
             for name, e in self.reference.scene.items()
         }
-        self._time = torch.zeros(num_envs, dtype=torch.float64)
         data = self.reference.data
         self._mocap = (data.mocap_pos.clone(), data.mocap_quat.clone())
         self.build()
@@ -136,7 +134,7 @@ class AdaptedSimulator(ABC):
     @property
     def time(self) -> Tensor:
         """Simulation time of each world [s]; shape (num_envs,)."""
-        return self._time
+        return self.reference.time
 
     @property
     def missing(self) -> dict[Feature, Missing]:
@@ -152,6 +150,17 @@ class AdaptedSimulator(ABC):
         """
         return self.reference.data.ctrl
 
+    @overload
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict"] = "dict",
+        cameras: bool = True,
+    ) -> StateList: ...
+    @overload
+    def get_states(
+        self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
+    ) -> TensorState: ...
     def get_states(
         self,
         env_ids: Ids = None,
@@ -162,13 +171,9 @@ class AdaptedSimulator(ABC):
 
         Bodies are where the simulator's own kinematics put them.
         """
-        from simstate.state import StateList, TensorState
-
-        if mode not in ("dict", "tensor"):
-            raise InvalidInputError(f"mode is 'dict' or 'tensor', got {mode!r}.")
+        one_of("mode", mode, ("dict", "tensor"))
         motion = self.read(self._ids(env_ids))
         kept = self.reference.get_states(env_ids, mode="tensor", cameras=False)
-        assert isinstance(kept, TensorState)
         parts = {
             group: {
                 name: dataclasses.replace(
@@ -203,30 +208,33 @@ class AdaptedSimulator(ABC):
     def reset(self, env_ids: Ids = None) -> None:
         """Bring worlds back to the scene's initial state."""
         self.reference.reset(env_ids)
-        ids = self._ids(env_ids)
-        self._time[ids] = 0.0
-        self._hand_over(ids)
+        self._hand_over(self._ids(env_ids))
 
     def step(self, n: int = 1, env_ids: Ids = None) -> None:
         """Advance worlds by n time steps, with the targets that they have.
 
-        A world that diverges gets its state back, and DivergenceError names it.
+        A world that diverges gets its state back, and DivergenceError names it. A step
+        that is interrupted has not happened.
         """
-        if n < 1 or int(n) != n:
-            raise InvalidInputError(f"n must be ≥ 1 and a whole number, got {n!r}.")
+        n = whole_number("n", n, 1)
         ids = self._ids(env_ids)
         if not bool(torch.isfinite(self.ctrl).all()):
             raise InvalidInputError("ctrl must be finite. Nothing was done.")
-        before = self.read(ids)
-        failed = self.advance(n, self.ctrl.numpy(), ids)
-        after = self.read(ids)
+        before, act = self.read(ids), self.reference.data.act[ids].clone()
+        try:
+            failed = self.advance(n, self.ctrl.numpy(), ids)
+            after = self.read(ids)
+        except BaseException:
+            self._put_back(before, act, ids, list(range(len(ids))))
+            raise
         whole = _sound(after.qpos) & _sound(after.qvel)
         whole &= np.array([i not in failed for i in ids], dtype=bool)
         good = [i for i, fine in zip(ids, whole, strict=True) if fine]
-        self._time[good] += n * self.timestep
+        self.time[good] += n * self.timestep
         if len(good) < len(ids):
-            bad = [i for i in ids if i not in good]
-            self.write(before.qpos[~whole], before.qvel[~whole], bad)
+            rows = [row for row, fine in enumerate(whole) if not fine]
+            self._put_back(before, act, ids, rows)
+            bad = [ids[row] for row in rows]
             said = next(iter(failed.values()), "numbers went NaN, infinite or huge")
             raise DivergenceError(
                 f"Worlds {bad} could not be advanced in {self.name} ({said}); they "
@@ -235,8 +243,16 @@ class AdaptedSimulator(ABC):
             )
 
     def _ids(self, env_ids: Ids) -> list[int]:
-        rows = self.reference.select_envs(env_ids)
+        rows = self.reference.internals.select(env_ids)
         return int_list(rows.tensor(torch.device("cpu")))
+
+    def _put_back(
+        self, before: Motion, act: Tensor, ids: list[int], rows: list[int]
+    ) -> None:
+        """Bring some of the worlds `ids` back to where they were before a step."""
+        bad = [ids[row] for row in rows]
+        self.reference.data.act[bad] = act[rows]
+        self.write(before.qpos[rows], before.qvel[rows], bad)
 
     def _follow(self, ids: list[int]) -> None:
         """Bring the reference to where the simulator is."""

@@ -10,18 +10,15 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
+from simstate.simulators.capabilities import Capabilities
 from simstate.simulators.parameters import Parameters, parameters_of
 from simstate.simulators.parameters.scene import take_servos_implicitly
 from simstate.simulators.terms import Terms, switch_off
-
-if TYPE_CHECKING:
-    from simstate.simulators.capabilities import Capabilities
 
 
 @dataclass(frozen=True)

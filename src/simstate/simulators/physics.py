@@ -7,20 +7,22 @@
 Observations, rewards, commands, events and ends of episodes stay those of the task:
 after each step its simulation is put where the other simulator's worlds are.
 Accelerations and contact forces, where a task looks at them, are those of MuJoCo at
-these states.
+these states. Parameters that a task makes differ by world, and forces that it applies
+to bodies, are not known to the other simulator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
+from torch import Tensor
 
+from simstate.engine import Stage
 from simstate.env import Env
 from simstate.errors import DivergenceError, InvalidInputError
-from simstate.ids import Ids, int_list
+from simstate.ids import int_list
 from simstate.simulators.base import AdaptedSimulator
 from simstate.simulators.making import make
 
@@ -28,11 +30,13 @@ from simstate.simulators.making import make
 @contextmanager
 def borrowed_physics(
     env: Env, simulator: str | AdaptedSimulator
-) -> Generator[BorrowedPhysics]:
-    """While it is entered, `env` steps in another simulator.
+) -> Generator[AdaptedSimulator]:
+    """While it is entered, `env` steps in another simulator, which it gives.
+
+    A world that the simulator cannot advance has diverged, as in a simulation.
 
     Args:
-        env: an environment of the native engine.
+        env: an environment of the native engine, with MuJoCo's own stepper.
         simulator: a name that `simulators.make` knows, or one that was made of the same
             scene with as many worlds.
     """
@@ -43,58 +47,68 @@ def borrowed_physics(
         raise InvalidInputError(
             f"{simulator!r} is an engine of simstate: make the Env with engine=… ."
         )
-    physics = BorrowedPhysics(env, made)
-    sim: Any = env.sim
-    sim.step = physics.step
+    if made.num_envs != env.num_envs:
+        raise InvalidInputError(
+            f"The simulator has {made.num_envs} worlds, the environment {env.num_envs}."
+        )
+    physics = env.sim.internals
+    if env.sim.engine_name != "native" or not physics.steps_plainly:
+        raise InvalidInputError(
+            "Another simulator takes the place of MuJoCo's own stepper on the native "
+            'engine: make the Env with engine="native", without an integrator, force '
+            "models and processes."
+        )
+    own = physics.advance
+    physics.advance = _Borrowed(env, made).advance
     try:
-        yield physics
+        yield made
     finally:
-        del sim.step
+        physics.advance = own
 
 
-class BorrowedPhysics:
+class _Borrowed:
     """Advances the worlds of an environment in another simulator."""
 
     def __init__(self, env: Env, simulator: AdaptedSimulator) -> None:
-        if simulator.num_envs != env.num_envs:
-            raise InvalidInputError(
-                f"The simulator has {simulator.num_envs} worlds, the environment "
-                f"{env.num_envs}."
-            )
-        self.env, self.simulator = env, simulator
-        self.failed: set[int] = set()
-        """Worlds that the simulator could not advance; they stay where they were."""
-        data = env.sim.data
-        self._qpos = torch.full_like(data.qpos, torch.nan)
-        self._qvel = torch.full_like(data.qvel, torch.nan)
+        self._physics, self._simulator = env.sim.internals, simulator
 
-    def step(self, n: int = 1, env_ids: Ids = None) -> None:
+    def advance(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance worlds by n time steps: what `env.sim.step` does meanwhile."""
-        sim = self.env.sim
-        rows = sim.select_envs(env_ids).tensor(sim.device)
-        ids = [i for i in int_list(rows) if i not in self.failed]
+        physics, simulator = self._physics, self._simulator
+        rows = torch.arange(physics.num_envs) if env_ids is None else env_ids
+        ids = int_list(rows)
         self._hand_over(ids)
-        self.simulator.ctrl.copy_(sim.data.ctrl)
+        simulator.ctrl.copy_(physics.engine.field("ctrl"))
+        bad = torch.zeros(physics.num_envs, dtype=torch.bool)
         try:
-            self.simulator.step(n, ids)
+            simulator.step(n, ids)
         except DivergenceError as error:
-            self.failed |= set(error.env_ids)
+            bad[list(error.env_ids)] = True
         self._take_back(ids)
-        sim.data.time[ids] += n * sim.timestep
+        physics.engine.field("time")[ids] += n * simulator.timestep
+        physics.fresh.write(Stage.POSITION, env_ids, f"a step in {simulator.name}")
+        return bad
 
     def _hand_over(self, ids: list[int]) -> None:
-        """Give the simulator those worlds that a reset or an event has changed."""
-        data = self.env.sim.data
-        same = (data.qpos == self._qpos).all(1) & (data.qvel == self._qvel).all(1)
-        changed = [i for i in ids if not bool(same[i])]
+        """Give the simulator those worlds that are elsewhere: after a reset, say."""
+        qpos, qvel, act = self._fields()
+        there, held = self._simulator.read(ids), self._simulator.reference.data.act
+        same = (qpos[ids] == torch.as_tensor(there.qpos)).all(1)
+        same &= (qvel[ids] == torch.as_tensor(there.qvel)).all(1)
+        same &= (act[ids] == held[ids]).all(1)
+        changed = [i for i, fine in zip(ids, same, strict=True) if not fine]
         if changed:
-            qpos, qvel = data.qpos[changed], data.qvel[changed]
-            self.simulator.write(qpos.numpy().copy(), qvel.numpy().copy(), changed)
+            held[changed] = act[changed]
+            self._simulator.write(qpos[changed].numpy(), qvel[changed].numpy(), changed)
 
     def _take_back(self, ids: list[int]) -> None:
         """Put the environment's worlds where the simulator's are."""
-        data, motion = self.env.sim.data, self.simulator.read(ids)
-        data.qpos[ids] = torch.as_tensor(motion.qpos).to(data.qpos)
-        data.qvel[ids] = torch.as_tensor(motion.qvel).to(data.qvel)
-        self._qpos.copy_(data.qpos)
-        self._qvel.copy_(data.qvel)
+        qpos, qvel, act = self._fields()
+        motion = self._simulator.read(ids)
+        qpos[ids] = torch.as_tensor(motion.qpos)
+        qvel[ids] = torch.as_tensor(motion.qvel)
+        act[ids] = self._simulator.reference.data.act[ids]
+
+    def _fields(self) -> tuple[Tensor, Tensor, Tensor]:
+        engine = self._physics.engine
+        return engine.field("qpos"), engine.field("qvel"), engine.field("act")

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol, overload, runtime_checkable
 
 import mujoco
 import torch
 from torch import Tensor
 
 from simstate.ids import Ids
-
-if TYPE_CHECKING:
-    from simstate.state import State, StateList, TensorState
+from simstate.state import State, StateList, TensorState
 
 
 class EntityNames(Protocol):
@@ -76,6 +74,17 @@ class Simulator(Protocol):
         """Simulation time of each world [s]; shape (num_envs,)."""
         ...
 
+    @overload
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict"] = "dict",
+        cameras: bool = True,
+    ) -> StateList: ...
+    @overload
+    def get_states(
+        self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
+    ) -> TensorState: ...
     def get_states(
         self,
         env_ids: Ids = None,

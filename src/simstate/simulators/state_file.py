@@ -1,27 +1,23 @@
 """Unified states in a file: what one simulator writes, any other reads.
 
-The file is an npz archive of tensors with their names beside them, without pickle, so
-that simulators which cannot be installed together can exchange states.
+The file is an npz archive of tensors with their names beside them, with a checksum and
+without pickle, so that simulators which cannot be installed together can exchange
+states.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import io
-import json
-import zipfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
+from simstate.archive import read_archive, write_archive
 from simstate.errors import InvalidInputError, SnapshotError
-from simstate.files import write_atomically
 from simstate.state import EntityTensors, TensorState
 
-FORMAT = "simstate states"
+FORMAT = "simstate states 1"
 """What the header of such a file calls itself."""
 
 _GROUPS = ("objects", "robots")
@@ -48,8 +44,7 @@ def save_states(state: TensorState, path: str | Path, simulator: str = "") -> No
             for entry in dataclasses.fields(part):
                 value: Any = getattr(part, entry.name)
                 if isinstance(value, Tensor):
-                    kept = value.detach().cpu().contiguous()
-                    tensors[f"{name}/{entry.name}"] = kept
+                    tensors[f"{name}/{entry.name}"] = value
                 else:
                     names[entry.name] = list(value)
             entities[name] = {"group": group, "names": names}
@@ -59,42 +54,21 @@ def save_states(state: TensorState, path: str | Path, simulator: str = "") -> No
         "num_envs": state.num_envs,
         "entities": entities,
     }
-    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-    arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
-    buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
-    write_atomically(Path(path), buffer.getbuffer())
+    write_archive(Path(path), header, tensors)
 
 
 def holds_states(path: str | Path) -> bool:
     """Whether a file is one of unified states; any other, or none, is not."""
     try:
-        return _read(Path(path))[0].get("format") == FORMAT
+        read_archive(Path(path), (FORMAT,))
     except SnapshotError:
         return False
-
-
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors of an archive."""
-    if not path.is_file():
-        raise SnapshotError(f"There is no file {str(path)!r}.")
-    try:
-        archive: Any = np.load(path, allow_pickle=False)
-        with archive:
-            arrays: dict[str, Any] = {name: archive[name] for name in archive}
-        header: dict[str, Any] = json.loads(arrays.pop("header").tobytes())
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        raise SnapshotError(
-            f"{str(path)!r} is not a whole file of states: {error}."
-        ) from error
-    return header, {name: torch.as_tensor(array) for name, array in arrays.items()}
+    return True
 
 
 def load_states(path: str | Path) -> tuple[TensorState, str]:
     """The unified state that a file holds, and which simulator it comes from."""
-    header, tensors = _read(Path(path))
-    if header.get("format") != FORMAT:
-        raise SnapshotError(f"{str(path)!r} is not a file of unified states.")
+    header, tensors = read_archive(Path(path), (FORMAT,))
     groups: dict[str, dict[str, EntityTensors]] = {group: {} for group in _GROUPS}
     try:
         for name, entry in header["entities"].items():

@@ -13,7 +13,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 from torch import Tensor
@@ -127,7 +126,7 @@ def replay(
     """
     for state in recording:
         carry(state, to, maps)
-        seen = cast("TensorState", to.get_states(mode="tensor", cameras=False))
+        seen = to.get_states(mode="tensor", cameras=False)
         yield mapped(seen, maps, back=True)
 
 
@@ -147,11 +146,11 @@ def follow(
         told = mapped(state, maps)
         if started:
             to.step(steps)
-            present = cast("TensorState", to.get_states(mode="tensor", cameras=False))
+            present = to.get_states(mode="tensor", cameras=False)
             told = _with_targets(present, told)
         to.set_states(told)
         started = True
-        seen = cast("TensorState", to.get_states(mode="tensor", cameras=False))
+        seen = to.get_states(mode="tensor", cameras=False)
         yield mapped(seen, maps, back=True)
 
 

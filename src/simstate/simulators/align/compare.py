@@ -139,7 +139,9 @@ def compare(
     known = [answer for answer in answers if answer is not None]
     scale = _scale([question.ask(ours, state) for state in chosen])
     width = _width(theirs.single, question.solved)
-    allowed = _allowed(max(scale, _scale(known)), width)
+    allowed = _allowed(
+        max(scale, _scale(known), _cancelled(question, ours, chosen)), width
+    )
 
     def off(mechanics: MujocoMechanics) -> float:
         return _difference(question, mechanics, chosen, known)
@@ -215,6 +217,19 @@ def _scale(answers: Sequence[Array | None]) -> float:
     """The greatest value."""
     sizes = [np.abs(a).max(initial=0.0) for a in answers if a is not None]
     return float(max(sizes, default=0.0))
+
+
+def _cancelled(
+    question: Question, ours: MujocoMechanics, states: Sequence[MechanicalState]
+) -> float:
+    """The greatest value that the question's term works against.
+
+    A robot that stands has small accelerations, the difference of great ones: gravity's
+    and its contacts'. They are rounded at their own size.
+    """
+    if question.without is None or question.without_states:
+        return 0.0
+    return _scale([question.without(ours, state) for state in states])
 
 
 def _width(single: bool, solved: bool) -> tuple[float, float]:
