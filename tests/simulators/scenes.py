@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import mujoco
 import numpy as np
+import pytest
 from tests.laws import zoo
+from tests.simulators import looped
 from tests.state.conftest import document_scene
 
 from simstate import EntityCfg, SceneCfg, Simulation, models
 from simstate.scene.load import load_spec, name_elements
-from simstate.simulators import SIMULATORS, info
+from simstate.simulators import SIMULATORS, info, register
 
 GYMNASIUM = Path(gymnasium.__file__).parent / "envs" / "mujoco" / "assets"
 
@@ -34,8 +37,24 @@ def asked_for() -> list[str]:
 WORLDS = 3
 """How many worlds tests have where it does not matter: MJX compiles anew for another
 number, which takes minutes."""
-OTHERS = asked_for()
+register(looped.INFO)
+OTHERS = [looped.NAME, *asked_for()]
+"""Those behind an adapter; the first one is always there."""
 ALL = ["native", "warp", *OTHERS]
+
+
+def only(*names: str) -> list[Any]:
+    """Parameters for a test of these simulators; those that are not there say so."""
+    return [
+        pytest.param(
+            name,
+            marks=pytest.mark.skipif(
+                name not in OTHERS,
+                reason=f"{name} is not installed; make test-simulators brings it",
+            ),
+        )
+        for name in names
+    ]
 
 
 def off_centre(source: str) -> mujoco.MjSpec:

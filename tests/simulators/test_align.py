@@ -8,7 +8,7 @@ import json
 import mujoco
 import numpy as np
 import pytest
-from tests.simulators.scenes import ALL, OTHERS, scene_of
+from tests.simulators.scenes import ALL, OTHERS, only, scene_of
 
 from simstate import EntityCfg, SceneCfg, cli
 from simstate.errors import InvalidInputError, ModelError
@@ -106,7 +106,7 @@ def test_the_same_model_is_explained_in_each(key):
         assert found.trajectory.bodies[-1] == 0.0
 
 
-@pytest.mark.parametrize("key", [k for k in OTHERS if k == "drake"])
+@pytest.mark.parametrize("key", only("drake"))
 def test_drake_on_the_arm_lacks_what_it_is_known_to_lack(key):
     found = align(scene_of("arm"), key, seconds=0.2)[key]
     assert not found.unexplained
@@ -152,7 +152,7 @@ def test_a_free_body_beside_a_servo_is_explained(key):
             assert comparison.remainder <= (1e-9 if wide else comparison.allowed)
 
 
-@pytest.mark.parametrize("key", [k for k in OTHERS if k.startswith("newton")])
+@pytest.mark.parametrize("key", only("newton", "newton-featherstone"))
 @pytest.mark.parametrize("name", ["quadruped", "humanoid", "gymnasium/hopper"])
 def test_newton_is_explained_to_the_width_of_its_numbers(name, key):
     found = align(scene_of(name), key, states=2, seconds=0.0)[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 import tomllib
@@ -10,10 +11,11 @@ from pathlib import Path
 import mujoco
 import pytest
 from tests.conftest import SMALL
+from tests.simulators import looped
 from tests.simulators.scenes import scene_of
 
 from simstate import cli, models
-from simstate.errors import SimStateError, UnknownNameError
+from simstate.errors import InvalidInputError, SimStateError, UnknownNameError
 from simstate.simulators import (
     SIMULATORS,
     MissingSimulatorError,
@@ -22,6 +24,7 @@ from simstate.simulators import (
     features,
     info,
     make,
+    register,
 )
 from simstate.simulators.capabilities import Capabilities
 
@@ -77,6 +80,17 @@ def test_the_command_says_it_in_one_line_too(absent, capsys):
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert "pip install 'simstate[absent]'" in err
+
+
+def test_one_of_your_own_is_known_everywhere(capsys):
+    register(looped.INFO)  # a second time is no harm
+    assert make("looped", scene_of("cube")).name == "looped"
+    assert cli.main(["align", "cartpole", "--with", "looped", "--seconds", "0.1"]) == 0
+    assert "MuJoCo and Looped MuJoCo" in capsys.readouterr().out
+    mine = dataclasses.replace(looped.INFO, name="drake")
+    with pytest.raises(InvalidInputError, match="There is a simulator 'drake' already"):
+        register(mine)
+    assert SIMULATORS["drake"].title == "Drake"
 
 
 def test_every_extra_is_one_of_the_project():

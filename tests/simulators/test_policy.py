@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import onnx
 import pytest
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from tests.simulators.scenes import OTHERS
+from tests.simulators.scenes import OTHERS, only
 
 from simstate import cli
 from simstate.env import Env, tasks
 from simstate.errors import InvalidInputError
+from simstate.integrate import RK4
 from simstate.simulators import make
 from simstate.simulators.physics import borrowed_physics
 from simstate.simulators.policy import OnnxPolicy, task_of
+from simstate.state import diff
 from simstate.train.evaluate import evaluate
 
 WALKS = [key for key in OTHERS if key != "newton-featherstone"]
@@ -124,7 +127,7 @@ def test_the_quadruped_stands_in_another_simulator(env, key):
     env.step(idle)
 
 
-@pytest.mark.parametrize("key", [k for k in OTHERS if k == "newton"])
+@pytest.mark.parametrize("key", only("newton"))
 def test_it_is_the_other_simulators_physics(env, key):
     """Newton's MuJoCo solver is MuJoCo's: a run there is nearly the native one."""
     tracks = []
@@ -141,6 +144,86 @@ def test_it_is_the_other_simulators_physics(env, key):
         tracks.append(env.sim.data.qpos.clone())
     apart = (tracks[0] - tracks[1]).abs().max()
     assert 0 < apart < 2e-3
+
+
+def walked(env, other=None):
+    """Where the worlds are after ten steps from one state."""
+    env.reset(seed=9)
+    idle = torch.zeros(2, env.action_dim)
+    with nullcontext() if other is None else borrowed_physics(env, other):
+        for _ in range(10):
+            env.step(idle)
+    return env.sim.data.qpos.clone()
+
+
+def test_another_gravity_there_is_felt_here(env):
+    other = make("looped", env.cfg.scene, num_envs=2)
+    here = walked(env)
+    assert torch.allclose(walked(env, other), here, rtol=0, atol=1e-7)
+    other.own_model.opt.gravity[:] = (0.0, 0.0, 4.0)
+    lifted = walked(env, other)
+    assert bool((lifted[:, 2] > here[:, 2] + 0.02).all())
+    assert torch.equal(walked(env), here)  # its own physics again
+
+
+def test_a_world_that_cannot_be_advanced_has_diverged(env):
+    env.reset(seed=5)
+    idle = torch.zeros(2, env.action_dim)
+    with borrowed_physics(env, "looped"):
+        env.step(idle)
+        env.sim.data.qvel[1, 7] = 2e9
+        count = env.divergence.count
+        _, _, terminated, _, _ = env.step(idle)
+        assert terminated.tolist() == [False, True]
+        assert env.sim.diverged.tolist() == [False, True]
+        assert env.divergence.count == count + 1
+        assert env.sim.data.qvel[1, 7] == 2e9  # what it had before
+        assert env.sim.time.tolist() == pytest.approx([2 * env.step_dt, env.step_dt])
+        env.reset(env_ids=[1])
+        env.step(idle)
+        assert not env.sim.diverged.any()
+        assert env.sim.time[1] == pytest.approx(env.step_dt)
+
+
+def test_an_interrupted_step_has_not_happened(env, monkeypatch):
+    other = make("looped", env.cfg.scene, num_envs=2)
+    action = torch.full((2, env.action_dim), 0.3)
+
+    def interrupted(n, ctrl, ids):
+        advance(n, ctrl, ids[:1])
+        raise KeyboardInterrupt
+
+    advance = other.advance
+    tracks = []
+    for break_off in (False, True):
+        env.reset(seed=6)
+        with borrowed_physics(env, other):
+            env.step(action)
+            if break_off:
+                before = env.snapshot()
+                with monkeypatch.context() as patched:
+                    patched.setattr(other, "advance", interrupted)
+                    with pytest.raises(KeyboardInterrupt):
+                        env.step(-action)
+                assert not len(diff(env.snapshot(), before))
+            env.step(action)
+        tracks.append(env.sim.data.qpos.clone())
+    assert torch.allclose(*tracks, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"engine": "warp"}, {"integrator": RK4()}],
+    ids=["warp", "integrator"],
+)
+def test_only_mujocos_own_stepper_on_native_is_replaced(options):
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    env = Env(cfg, num_envs=2, auto_reset=False, **options)
+    with (
+        pytest.raises(InvalidInputError, match="the place of MuJoCo's own stepper"),
+        borrowed_physics(env, "looped"),
+    ):
+        pass
 
 
 @pytest.mark.parametrize("key", WALKS[:1])

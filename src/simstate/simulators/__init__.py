@@ -18,8 +18,10 @@ from simstate.simulators.declared import (
     MissingSimulatorError,
     SimulatorInfo,
     info,
+    register,
 )
 from simstate.simulators.making import make
+from simstate.simulators.mechanics import AdaptedMechanics
 from simstate.simulators.mjcf import PlainMjcf, plain_mjcf
 from simstate.simulators.protocol import EntityNames, Simulator
 from simstate.simulators.state_file import load_states, save_states
@@ -27,6 +29,7 @@ from simstate.simulators.transfer import JointMap, carry, follow, joint_maps, re
 
 __all__ = [
     "SIMULATORS",
+    "AdaptedMechanics",
     "AdaptedSimulator",
     "Alignment",
     "Capabilities",
@@ -47,6 +50,7 @@ __all__ = [
     "load_states",
     "make",
     "plain_mjcf",
+    "register",
     "replay",
     "save_states",
 ]

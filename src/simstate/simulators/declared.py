@@ -8,8 +8,10 @@ from __future__ import annotations
 import importlib.util
 from dataclasses import dataclass
 
-from simstate.errors import SimStateError, unknown_name
+from simstate.errors import InvalidInputError, SimStateError, unknown_name
 from simstate.simulators.capabilities import Capabilities, Feature
+
+_HERE = "simstate.simulators"
 
 
 class MissingSimulatorError(SimStateError, ImportError):
@@ -24,9 +26,9 @@ class SimulatorInfo:
     title: str
     """What reports call it."""
     package: str | None
-    """The Python package that it comes in; None: simstate itself."""
+    """The Python package that it comes in; None: none beside what imports it."""
     extra: str | None
-    """The extra of simstate that brings it."""
+    """The extra of simstate that brings it; None: it is not one of simstate's."""
     simulator: tuple[str, str] | None
     """Module and class of the adapter; None: `Simulation` itself."""
     mechanics: tuple[str, str]
@@ -46,10 +48,24 @@ class SimulatorInfo:
     def require(self) -> None:
         """Raise, with how to get it, if it is not installed."""
         if not self.installed:
+            source = self.package if self.extra is None else f"simstate[{self.extra}]"
             raise MissingSimulatorError(
-                f"{self.title} is not installed: pip install 'simstate[{self.extra}]' "
-                "brings it."
+                f"{self.title} is not installed: pip install '{source}' brings it."
             )
+
+
+def register(entry: SimulatorInfo) -> None:
+    """Let `make`, `align` and the commands know a simulator of your own by its name.
+
+    Its adapter is an `AdaptedSimulator`, what comparisons ask an `AdaptedMechanics`.
+    """
+    known = SIMULATORS.get(entry.name, entry)
+    if known != entry:
+        raise InvalidInputError(
+            f"There is a simulator {entry.name!r} already, {known.title}. Give yours "
+            "another name."
+        )
+    SIMULATORS[entry.name] = entry
 
 
 def info(name: str) -> SimulatorInfo:
@@ -117,7 +133,7 @@ SIMULATORS: dict[str, SimulatorInfo] = {
             package=None,
             extra=None,
             simulator=None,
-            mechanics=("simulation_mechanics", "NativeMechanics"),
+            mechanics=(f"{_HERE}.simulation_mechanics", "NativeMechanics"),
             capabilities=Capabilities(dtype="float64", batching="threads"),
         ),
         SimulatorInfo(
@@ -126,7 +142,7 @@ SIMULATORS: dict[str, SimulatorInfo] = {
             package=None,
             extra=None,
             simulator=None,
-            mechanics=("simulation_mechanics", "WarpMechanics"),
+            mechanics=(f"{_HERE}.simulation_mechanics", "WarpMechanics"),
             capabilities=Capabilities(dtype="float32", batching="vectorised"),
         ),
         SimulatorInfo(
@@ -134,8 +150,8 @@ SIMULATORS: dict[str, SimulatorInfo] = {
             title="Drake",
             package="pydrake",
             extra="drake",
-            simulator=("drake", "DrakeSimulator"),
-            mechanics=("drake_mechanics", "DrakeMechanics"),
+            simulator=(f"{_HERE}.drake", "DrakeSimulator"),
+            mechanics=(f"{_HERE}.drake_mechanics", "DrakeMechanics"),
             capabilities=_DRAKE,
         ),
         SimulatorInfo(
@@ -143,8 +159,8 @@ SIMULATORS: dict[str, SimulatorInfo] = {
             title="MJX",
             package="mujoco.mjx",
             extra="mjx",
-            simulator=("mjx", "MjxSimulator"),
-            mechanics=("mjx_mechanics", "MjxMechanics"),
+            simulator=(f"{_HERE}.mjx", "MjxSimulator"),
+            mechanics=(f"{_HERE}.mjx_mechanics", "MjxMechanics"),
             capabilities=_MJX,
         ),
         SimulatorInfo(
@@ -152,8 +168,8 @@ SIMULATORS: dict[str, SimulatorInfo] = {
             title="Newton (MuJoCo solver)",
             package="newton",
             extra="newton",
-            simulator=("newton", "NewtonSimulator"),
-            mechanics=("newton_mechanics", "NewtonMechanics"),
+            simulator=(f"{_HERE}.newton", "NewtonSimulator"),
+            mechanics=(f"{_HERE}.newton_mechanics", "NewtonMechanics"),
             capabilities=_NEWTON,
         ),
         SimulatorInfo(
@@ -161,8 +177,8 @@ SIMULATORS: dict[str, SimulatorInfo] = {
             title="Newton (Featherstone)",
             package="newton",
             extra="newton",
-            simulator=("newton", "NewtonFeatherstoneSimulator"),
-            mechanics=("newton_mechanics", "FeatherstoneMechanics"),
+            simulator=(f"{_HERE}.newton", "NewtonFeatherstoneSimulator"),
+            mechanics=(f"{_HERE}.newton_mechanics", "FeatherstoneMechanics"),
             capabilities=_FEATHERSTONE,
         ),
     )

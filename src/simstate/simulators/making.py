@@ -21,7 +21,8 @@ def make(
 
     Args:
         name: "native" and "warp" are `Simulation` on these engines; "drake", "mjx",
-            "newton" and "newton-featherstone" are others, each an extra of simstate.
+            "newton" and "newton-featherstone" are others, each an extra of simstate;
+            `register` adds one of your own.
         scene: what to simulate, as for `Simulation`.
         num_envs: the number of worlds.
     """
@@ -42,4 +43,4 @@ def make_mechanics(name: str, scene: SceneCfg | mujoco.MjModel) -> Mechanics:
 
 def _load(module: str, name: str) -> Any:
     """A class of one of the modules that import a simulator."""
-    return getattr(importlib.import_module(f"simstate.simulators.{module}"), name)
+    return getattr(importlib.import_module(module), name)
