@@ -545,8 +545,7 @@ def test_tensors_have_names_and_shapes(sim):
     }  # fmt: skip
     assert {key: tuple(getattr(franka, key).shape) for key in shapes} == shapes
     assert not franka.dof_pos_target.isnan().any()
-    assert franka.dof_pos_target[:, :-1].isfinite().all()
-    assert franka.dof_vel_target.isnan().all()
+    assert not franka.dof_vel_target.isnan().any()
     camera = tensors.cameras["camera0"]
     assert tuple(camera.rgb.shape) == (4, 12, 16, 3)
     assert tuple(camera.depth.shape) == (4, 12, 16)
