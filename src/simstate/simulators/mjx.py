@@ -77,6 +77,8 @@ class MjxSimulator(AdaptedSimulator):
 
 def put_model(model: mujoco.MjModel, terms: Terms = ALL_TERMS) -> Any:
     """The model in MJX; what MJX does not take raises ModelError."""
+    if not model.nv:
+        raise ModelError("MJX does not take a model in which nothing can move.")
     model = copy.copy(model)
     switch_off(model, terms)
     if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS.value:  # MJX has none
