@@ -22,7 +22,8 @@ WALKER = """
         <geom name="left_shin" type="capsule" size="0.02" fromto="0 0 0 0.02 0.03 -0.2"
               mass="0.4"/>
         <body name="flap" pos="-0.05 0.028 0.05">
-          <joint type="slide" axis="0 1 0" stiffness="300" springref="-0.02" damping="3"/>
+          <joint type="slide" axis="0 1 0" stiffness="300" springref="-0.02"
+                 damping="3"/>
           <geom name="flap" type="sphere" size="0.03" mass="0.1"/>
         </body>
         <body name="left_foot" pos="0.02 0.03 -0.25">
