@@ -84,17 +84,17 @@ class Transaction:
     def is_running(self) -> bool:
         """Whether the function that began it is still running.
 
-        If it is in another thread, that is an error of the caller.
+        If it was begun in another thread that is alive, that is an error of the caller:
+        the stack of a thread that runs cannot be looked at.
         """
-        here = self._thread == threading.get_ident()
-        frame = sys._getframe(1) if here else sys._current_frames().get(self._thread)  # pyright: ignore[reportPrivateUsage]
-        while frame is not None and frame is not self._frame:
-            frame = frame.f_back
-        if frame is None:
-            return False
-        if not here:
+        if self._thread != threading.get_ident():
+            if self._thread not in sys._current_frames():  # pyright: ignore[reportPrivateUsage]
+                return False
             raise ThreadError(
                 f"{self.what} is running in another thread. A simulation belongs to "
                 "one thread at a time: wait for it, or use one Simulation for each."
             )
-        return True
+        frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame is not self._frame:
+            frame = frame.f_back
+        return frame is not None
