@@ -155,7 +155,7 @@ class Physics:
         self.fresh.refresh_constants()
         kept = self.engine.keep_accelerations(slice(None))
         try:
-            self.evaluate(None)
+            self._evaluate_and_report(None)
             return self.engine.field("qacc").clone()
         finally:
             self.engine.put_back(kept, slice(None))
@@ -167,7 +167,7 @@ class Physics:
         if stage == Stage.CONSTANT:
             self.set_const(env_ids)
         elif stage == Stage.ACCELERATION:
-            self.evaluate(env_ids)
+            self._evaluate_and_report(env_ids)
         else:
             self.engine.forward(env_ids, stage)
 
@@ -185,8 +185,17 @@ class Physics:
         self.ledger.observe()
         fresh.write(Stage.POSITION, env_ids, "sim.forward()")  # should it not end
         fresh.refresh_constants()
-        self.evaluate(env_ids)
+        self._evaluate_and_report(env_ids)
         fresh.forwarded(env_ids, Stage.ACCELERATION)
+
+    def _evaluate_and_report(self, env_ids: Tensor | None) -> None:
+        """Evaluate, and warn of what was dropped; within a step its end does that."""
+        if self.ledger.is_stepping:
+            self.evaluate(env_ids)
+            return
+        self.engine.begin_step()
+        self.evaluate(env_ids)
+        self.engine.report_warnings(env_ids)
 
     def state_before(self, saved: Backup) -> dict[str, Tensor]:
         """The state that a step began with, by field; shape (num_envs, …) each."""

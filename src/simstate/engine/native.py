@@ -21,13 +21,14 @@ from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
-from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
+from simstate.errors import InvalidInputError, ModelError, listed, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
     Stage.VELOCITY: mujoco.mjtStage.mjSTAGE_VEL.value,
     Stage.ACCELERATION: mujoco.mjtStage.mjSTAGE_ACC.value,
 }
+_FIRST_LOSS = mujoco.mjtWarning.mjWARN_CONTACTFULL.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 
@@ -57,8 +58,6 @@ class NativeEngine(Engine):
             self.field(name)
         self._counts = self.batch.warning[..., 1]
         self._counts_before = self._counts.copy()
-        self._risen: np.ndarray | None = None
-        """Which warnings were given in the last step; None: none in any world."""
         # NumPy's calls cost less than torch's, which tells for few worlds.
         moving = moving_columns(self)
         self._moving = self.batch.state[:, moving]
@@ -95,7 +94,6 @@ class NativeEngine(Engine):
     def begin_step(self) -> None:
         """Take note of MuJoCo's counts of warnings."""
         np.copyto(self._counts_before, self._counts)
-        self._risen = None
 
     def advance(
         self,
@@ -116,12 +114,10 @@ class NativeEngine(Engine):
         fine = bool(self._sizes.max() <= MAX_VALUE)
         fine = fine and all(bool((np.abs(x) <= MAX_VALUE).all()) for x in self._inputs)
         risen = self._counts != self._counts_before
-        self._risen = risen = risen if risen.any() else None
-        if fine and risen is None:
+        if fine and not risen.any():
             return None
         bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
-        if risen is not None:
-            bad |= risen[:, _FIRST_BAD:].any(axis=1)
+        bad |= risen[:, _FIRST_LOSS:].any(axis=1)
         for part in self._inputs:
             bad |= ~(np.abs(part) <= MAX_VALUE).all(axis=1)
         return torch.from_numpy(bad) if bad.any() else None
@@ -153,16 +149,34 @@ class NativeEngine(Engine):
             self.batch.set_const(_ids(env_ids))
         self._constants_differ = True
 
-    def report_warnings(self) -> None:
+    def loss(self, world: int) -> str:
+        """What MuJoCo says of it."""
+        risen = self._counts[world] != self._counts_before[world]
+        kinds = np.flatnonzero(risen[_FIRST_LOSS:_FIRST_BAD]) + _FIRST_LOSS
+        return " ".join(self._warning(world, int(kind)) for kind in kinds)
+
+    def report_warnings(self, env_ids: Tensor | None) -> bool:
         """Warn of full buffers and the like since `begin_step`."""
-        risen = self._risen
-        if risen is None:
-            return
+        risen = self._counts != self._counts_before
+        if not risen.any():
+            return False
+        if env_ids is not None:
+            others = np.ones(self.num_envs, dtype=bool)
+            others[env_ids.numpy()] = False
+            risen[others] = False
         for kind in range(_FIRST_BAD):
             worlds = np.flatnonzero(risen[:, kind])
             if worlds.size:
-                text = mujoco.mju_warningText(kind, 0)
-                warn(f"MuJoCo warns in {worlds.size} worlds, first {worlds[0]}: {text}")
+                warn(
+                    f"In {worlds.size} of {self.num_envs} worlds "
+                    f"({listed(worlds, 10)}): {self._warning(int(worlds[0]), kind)}"
+                )
+        return bool(risen[:, _FIRST_LOSS:_FIRST_BAD].any())
+
+    def _warning(self, world: int, kind: int) -> str:
+        """MuJoCo's text of a warning that it gave in a world."""
+        info = int(self.batch.warning[world, kind, 0])
+        return f"MuJoCo warns: {mujoco.mju_warningText(kind, info)}"
 
 
 def _without_reset(model: mujoco.MjModel) -> mujoco.MjModel:
