@@ -9,7 +9,6 @@ import copy
 import os
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 
 import mujoco
 import numpy as np
@@ -20,8 +19,9 @@ from torch import Tensor
 from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
+from simstate.engine.native_calls import NativeCalls
 from simstate.engine.stage import Stage
-from simstate.errors import InvalidInputError, ModelError, listed, unknown_name, warn
+from simstate.errors import InvalidInputError, listed, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
@@ -52,6 +52,7 @@ class NativeEngine(Engine):
             raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
         threads = cfg.num_threads or _available_cpus()
         self.batch = batch.Batch(_without_reset(model), num_envs, threads)
+        self._calls = NativeCalls(self.batch)
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
@@ -103,7 +104,7 @@ class NativeEngine(Engine):
     ) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
         del settle
-        with _QUIET:
+        with self._calls:
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
 
     def find_bad(self) -> Tensor | None:
@@ -128,7 +129,7 @@ class NativeEngine(Engine):
         A pass that stops before the accelerations leaves those of another world in
         their place; a world whose positions are behind has them behind as well.
         """
-        with _QUIET:
+        with self._calls:
             self.batch.forward(_ids(env_ids), _STAGES[stage])
 
     def cause(self, world: int) -> tuple[str, int] | None:
@@ -145,7 +146,7 @@ class NativeEngine(Engine):
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Run mj_setConst in these worlds; the state is not touched."""
-        with _QUIET:
+        with self._calls:
             self.batch.set_const(_ids(env_ids))
         self._constants_differ = True
 
@@ -201,30 +202,3 @@ def _ids(env_ids: Tensor | None) -> np.ndarray | None:
     if env_ids is None:
         return None
     return np.sort(env_ids.numpy())
-
-
-class _Quiet:
-    """Keeps MuJoCo from printing what its counters say anyway; its errors are ours."""
-
-    def __enter__(self) -> None:
-        self._handler = mujoco.get_mju_user_warning()
-        mujoco.set_mju_user_warning(_ignore)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        mujoco.set_mju_user_warning(self._handler)
-        if isinstance(error, batch.SimulationError):
-            enough = "memory" not in str(error)
-            hint = "" if enough else ' Give the model more: <size memory="…"/>.'
-            raise ModelError(f"{str(error).rstrip('.')}.{hint}") from error
-
-
-def _ignore(message: str) -> None:
-    del message
-
-
-_QUIET = _Quiet()
