@@ -159,7 +159,7 @@ class Physics:
         self.fresh.refresh_constants()
         kept = self.engine.keep_accelerations(slice(None))
         try:
-            self.evaluate(None)
+            self._evaluate_and_report(None)
             return self.engine.field("qacc").clone()
         finally:
             self.engine.put_back(kept, slice(None))
@@ -171,7 +171,7 @@ class Physics:
         if stage == Stage.CONSTANT:
             self.set_const(env_ids)
         elif stage == Stage.ACCELERATION:
-            self.evaluate(env_ids)
+            self._evaluate_and_report(env_ids)
         else:
             self.engine.forward(env_ids, stage)
 
@@ -193,8 +193,17 @@ class Physics:
             if not torch.equal(followed, self.engine.expand(name)):
                 fresh.write(Stage.CONSTANT, None, f'a write to sim.expand("{name}")')
         fresh.refresh_constants()
-        self.evaluate(env_ids)
+        self._evaluate_and_report(env_ids)
         fresh.forwarded(env_ids, Stage.ACCELERATION)
+
+    def _evaluate_and_report(self, env_ids: Tensor | None) -> None:
+        """Evaluate, and warn of what was dropped; within a step its end does that."""
+        if self.ledger.is_stepping:
+            self.evaluate(env_ids)
+            return
+        self.engine.begin_evaluation()
+        self.evaluate(env_ids)
+        self.engine.report_warnings(env_ids)
 
     def state_before(self, saved: Backup) -> dict[str, Tensor]:
         """The state that a step began with, by field; shape (num_envs, …) each."""

@@ -239,7 +239,8 @@ class Worlds:
         if self._settles:
             physics.settle = lambda: self._diverging.settle(moving, saved)
         bad = physics.advance(n, moving)
-        physics.engine.report_warnings()
+        if physics.engine.report_warnings(moving):
+            self._diverging.found()  # as long as the engine knows what was dropped
         error = None
         if bad is not None and moving is not None:
             bad &= torch.zeros_like(bad).index_fill(0, moving, True)

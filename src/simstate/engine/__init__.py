@@ -16,7 +16,7 @@ from simstate.engine.fields import (
 )
 from simstate.engine.native import NativeEngine
 from simstate.engine.stage import Stage
-from simstate.engine.threads import OneTorchThread
+from simstate.engine.threads import OneTorchThread, is_running
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "RawField",
     "Stage",
     "WarpCfg",
+    "is_running",
     "make_engine",
 ]
 

@@ -248,9 +248,12 @@ class Ledger(Registry):
         Called at the start of every public call and read. A call that is still running
         in another thread raises.
         """
-        while self.open and not self.open[-1].is_running():
-            self.open[-1].undo()
-            self.open.pop()
+        while last := self.open[-1:]:
+            if last[0].is_running():
+                return
+            if last[0] in self.open:  # else it has just ended in another thread
+                last[0].undo()
+                self.open.remove(last[0])
 
     def undone(self, transaction: Transaction, stage: Stage) -> None:
         """Take note that a transaction was undone: what is derived is stale."""
