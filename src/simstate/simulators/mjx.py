@@ -81,6 +81,8 @@ def put_model(model: mujoco.MjModel, terms: Terms = ALL_TERMS) -> Any:
         raise ModelError("MJX does not take a model in which nothing can move.")
     model = copy.copy(model)
     switch_off(model, terms)
+    # No state has sensors, and MJX stops at touch sensors where nothing may touch.
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR.value
     if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS.value:  # MJX has none
         model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value
     try:
