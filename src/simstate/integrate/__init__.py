@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from simstate.integrate.forces import ForceModel
 from simstate.integrate.frame import MovingFrame
-from simstate.integrate.integration import Integration, Integrator
-from simstate.integrate.loads import (
-    Drag,
-    JointTargets,
+from simstate.integrate.gravity import Gravity, UniformGravity
+from simstate.integrate.gravity_sources import (
+    CentralGravity,
     PointMassGravity,
-    Thruster,
-    UniformGravity,
+    ThirdBody,
 )
+from simstate.integrate.integration import Integration, Integrator
+from simstate.integrate.loads import Drag, JointTargets, Thruster
+from simstate.integrate.parameters import Parameters
 from simstate.integrate.processes import (
     DrivingNoise,
     GeometricBrownian,
@@ -68,6 +69,7 @@ __all__ = [
     "SRA1",
     "SRIW1",
     "Adaptive",
+    "CentralGravity",
     "ConservationReport",
     "Drag",
     "DrivingNoise",
@@ -77,6 +79,7 @@ __all__ = [
     "Explicit",
     "ForceModel",
     "GeometricBrownian",
+    "Gravity",
     "Heun",
     "Integration",
     "Integrator",
@@ -84,6 +87,7 @@ __all__ = [
     "Midpoint",
     "MovingFrame",
     "OrnsteinUhlenbeck",
+    "Parameters",
     "PlatenWeak2",
     "PointMassGravity",
     "Process",
@@ -92,6 +96,7 @@ __all__ = [
     "RKMilstein",
     "Stochastic",
     "Tableau",
+    "ThirdBody",
     "Thruster",
     "UniformGravity",
     "report",

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from simstate.simulation import Simulation
 
 
+_LEAST = 1e-6
+"""A body that has less than this share of its mass at reset has run out of mass:
+divided by what is left, any force would be an acceleration without measure."""
+
+
 class MassFlow:
     """The masses of all bodies as a block of the state, and how fast they change."""
 
@@ -96,7 +101,9 @@ class MassState(FlatState):
         """
         if torch.equal(before, self.value):
             return
-        empty = (self.value < 0) | ((self.value == 0) & (self.origin > 0))
+        least = _LEAST * self._flow.default_mass
+        gone = (self.value < least) | (self.value <= 0)
+        empty = gone & (self.value < self.origin)
         if bool(empty.any()):
             self._flow.empty |= empty
             self.value.copy_(torch.where(empty, self.origin, self.value))
