@@ -95,6 +95,11 @@ class Gravity(SceneForce, ABC):
         _refuse_another(sim, self._bodies)
         super().attach(sim)
         self._told = False
+        self.prepare(sim)
+
+    def prepare(self, sim: Simulation) -> None:
+        """Take what it has beside its parameters to a simulation; for subclasses."""
+        del sim
 
     @property
     def bodies(self) -> list[int]:

@@ -146,6 +146,14 @@ class ThirdBody:
         if not callable(position):
             self.parameters.declare("position", position, 3, unit="m")
 
+    def attach(self, sim: Simulation) -> None:
+        """Give each world its rows of the parameters; look once where it is."""
+        self.parameters.attach(sim)
+        attach = getattr(self._move, "attach", None)
+        if attach is not None:
+            attach(sim)
+        self.position(sim.engine.field("time").double())
+
     def position(self, t: Tensor) -> Tensor:
         """Where it is from the central body, world axes [m]; (1 or num_envs, 3)."""
         if self._move is None:
@@ -191,13 +199,12 @@ class CentralGravity(Gravity):
         self.central = central
         self.third_bodies = tuple(third_bodies)
 
-    def attach(self, sim: Simulation) -> None:
-        """Find the bodies; give each world its rows of all parameters."""
-        super().attach(sim)
+    def prepare(self, sim: Simulation) -> None:
+        """Give each world its rows of the parameters of all bodies."""
         SceneForce.attach(self.central, sim)
+        self.central.prepare(sim)
         for body in self.third_bodies:
-            body.parameters.attach(sim)
-            body.position(sim.engine.field("time").double())
+            body.attach(sim)
 
     def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
         """The acceleration against the central body [m/s²]; (num_envs, k, 3)."""
