@@ -1,4 +1,4 @@
-"""Space flight: fields of gravity, ephemerides, frames, orbits."""
+"""Space flight: gravity, ephemerides, frames, orbits, wheels, drag, sensors."""
 
 from simstate.space.coefficients import (
     HarmonicCoefficients,
@@ -6,6 +6,7 @@ from simstate.space.coefficients import (
     read_gfc,
     zonal_coefficients,
 )
+from simstate.space.drag import PanelDrag, PlanetAir, box_panels
 from simstate.space.ephemeris import Ephemeris, moon, spice_body, sun
 from simstate.space.epoch import Epoch
 from simstate.space.frames import (
@@ -34,24 +35,42 @@ from simstate.space.orbit import (
     elements_from_state,
     j2_rates,
 )
+from simstate.space.parts import (
+    ControlMomentGyroCfg,
+    ReactionWheelCfg,
+    ThrusterCfg,
+)
 from simstate.space.planets import EARTH, MARS, MOON, MU_SUN, Planet
+from simstate.space.pulses import pulses
 from simstate.space.rotation import EarthRotation, Rotation, UniformRotation
+from simstate.space.sensors import Gyro, NoisySensor, StarTracker
+from simstate.space.wheels import ReactionWheels
 
 __all__ = [
     "EARTH",
     "MARS",
     "MOON",
     "MU_SUN",
+    "ControlMomentGyroCfg",
     "EarthRotation",
     "Ephemeris",
     "Epoch",
+    "Gyro",
     "HarmonicCoefficients",
     "HarmonicGravity",
+    "NoisySensor",
     "OrbitalElements",
+    "PanelDrag",
     "Planet",
+    "PlanetAir",
+    "ReactionWheelCfg",
+    "ReactionWheels",
     "Rotation",
     "SecularRates",
+    "StarTracker",
+    "ThrusterCfg",
     "UniformRotation",
+    "box_panels",
     "earth_coefficients",
     "ecef_from_eci",
     "ecef_from_ned",
@@ -67,6 +86,7 @@ __all__ = [
     "orbit_rate",
     "position_from_geodetic",
     "propagate_kepler",
+    "pulses",
     "read_gfc",
     "rot_lvlh_eci",
     "rot_ned_fixed",
