@@ -13,6 +13,12 @@ from simstate.flight.free_flight import STANDARD_GRAVITY, FreeFlight
 from simstate.flight.loads import Load, LoadModel
 from simstate.flight.propulsion import Propeller, Rotor
 from simstate.flight.state import FlightState
+from simstate.flight.steady import (
+    FlightModes,
+    flight_modes,
+    linearise_flight,
+    trim_flight,
+)
 from simstate.flight.table import Table
 from simstate.flight.turbulence import DrydenTurbulence, VonKarmanTurbulence
 
@@ -28,6 +34,7 @@ __all__ = [
     "ControlCfg",
     "DrydenTurbulence",
     "ExponentialAtmosphere",
+    "FlightModes",
     "FlightState",
     "FreeFlight",
     "Load",
@@ -38,4 +45,7 @@ __all__ = [
     "Table",
     "VonKarmanTurbulence",
     "WindField",
+    "flight_modes",
+    "linearise_flight",
+    "trim_flight",
 ]

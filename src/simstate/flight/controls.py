@@ -40,6 +40,20 @@ class Controls:
         )
         self._lag = [float(model.actuator_dynprm[k, 0]) for k in self._ctrl]
 
+    def range(self, name: str) -> tuple[float, float]:
+        """The least and greatest position of a control."""
+        low, high = self._range[self._index(name)]
+        return float(low), float(high)
+
+    def column(self, name: str) -> int:
+        """The column of ctrl that is a control's command."""
+        return self._ctrl[self._index(name)]
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            raise unknown_name("control of the aircraft", name, self.names)
+        return self.names.index(name)
+
     def positions(self) -> dict[str, Tensor]:
         """Where the controls are, each in its own unit; (num_envs,)."""
         found: dict[str, Tensor] = {}
@@ -70,8 +84,7 @@ class Controls:
         rows = self.sim.select_envs(env_ids)
         checked: dict[int, Tensor] = {}
         for name, given in commands.items():
-            if name not in self.names:
-                raise unknown_name("control of the aircraft", name, self.names)
+            index = self._index(name)
             values = torch.as_tensor(given, dtype=torch.float64)
             if values.shape not in ((), (rows.count,)):
                 raise ShapeError(
@@ -80,9 +93,7 @@ class Controls:
                 )
             column = values.expand(rows.count)[:, None].to(self.sim.device)
             like = self.sim.engine.field("ctrl")
-            checked[self.names.index(name)] = as_values(
-                column, name, rows.count, (1,), like
-            )
+            checked[index] = as_values(column, name, rows.count, (1,), like)
         for k, column in checked.items():
             self._entity.write_ctrl_to_sim(column, [self._columns[k]], rows.index)
             if settled and self._act[k] >= 0:

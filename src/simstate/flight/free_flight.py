@@ -140,7 +140,7 @@ class FreeFlight:
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
         """An aircraft in all worlds, every part of one instant, whatever integrates."""
-        return self._state(self._name(aircraft), self.sim.time.clone())
+        return self._state(self.resolve_name(aircraft), self.sim.time.clone())
 
     def _state(self, name: str, t: Tensor) -> FlightState:
         parts = self.aircraft[name].state_in(PTERA, EARTH).parts
@@ -236,7 +236,7 @@ class FreeFlight:
                 f"A load model is a function of (t, state), got {model!r}. A constant "
                 "load is given with apply_loads."
             )
-        name = self._name(aircraft)
+        name = self.resolve_name(aircraft)
         entity = self.aircraft[name]
         attach = getattr(model, "attach", None)
         if attach is not None:
@@ -268,7 +268,7 @@ class FreeFlight:
 
         Its velocity adds to the wind, its angular velocity is in `air_ang_vel_b`.
         """
-        name = self._name(aircraft)
+        name = self.resolve_name(aircraft)
         if name in self._turbulence:
             raise InvalidInputError(f"The air about {name!r} is turbulent already.")
         entity = self.aircraft[name]
@@ -295,7 +295,17 @@ class FreeFlight:
 
         Positions follow by each control's lag; with `settled` they are there at once.
         """
-        self._controls[self._name(aircraft)].write(commands, env_ids, settled)
+        self._controls[self.resolve_name(aircraft)].write(commands, env_ids, settled)
+
+    def control_range(
+        self, name: str, aircraft: str | None = None
+    ) -> tuple[float, float]:
+        """The least and greatest position of a control, in its own unit."""
+        return self._controls[self.resolve_name(aircraft)].range(name)
+
+    def control_column(self, name: str, aircraft: str | None = None) -> int:
+        """The column of `sim.data.ctrl` that is a control's command."""
+        return self._controls[self.resolve_name(aircraft)].column(name)
 
     def step(self, n: int = 1) -> None:
         """Advance every world by n time steps."""
@@ -328,8 +338,8 @@ class FreeFlight:
         """Go back to a saved state, as often as wanted: it is not used up."""
         self.sim.restore(saved)
 
-    def _name(self, aircraft: str | None) -> str:
-        """The name of an aircraft; None is for the only one."""
+    def resolve_name(self, aircraft: str | None) -> str:
+        """The name of an aircraft, checked; None is for the only one."""
         if aircraft is None and len(self.aircraft) == 1:
             return next(iter(self.aircraft))
         if aircraft not in self.aircraft:
@@ -338,7 +348,7 @@ class FreeFlight:
 
     def _entity(self, aircraft: str | None) -> Entity:
         """The entity of an aircraft; None is for the only one."""
-        return self.aircraft[self._name(aircraft)]
+        return self.aircraft[self.resolve_name(aircraft)]
 
 
 def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:
