@@ -15,6 +15,7 @@ from simstate.cli.console import console, escaped
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
+from simstate.integrate.conservation import conservative_model
 from simstate.simulation import Simulation
 
 
@@ -53,21 +54,46 @@ class Integrate:
         """Run the command; the exit code."""
         check_plot("--plot", self.plot)
         sim = self._simulation()
-        noise = torch.randn(
-            sim.num_envs, sim.model.nv, generator=sim.rng, dtype=sim.dtype
-        )
-        sim.data.qvel[:] += self.speed * noise
+        self._start(sim)
         found = integrate.report(sim, self.seconds)
+        parts = self._energy_parts(sim, found)
         if self.plot is not None:
             found.plot(self.plot)
         if self.json:
-            print(json.dumps(found.to_dict(), indent=2))
+            print(json.dumps(found.to_dict() | {"energy": parts}, indent=2))
         else:
             out = console()
-            out.print(_table(found, self.model))
+            out.print(_table(found, self.model, parts))
             if self.plot is not None:
                 out.print(f"Plot: {self.plot}", markup=False)
         return 0
+
+    def _start(self, sim: Simulation) -> None:
+        """Random velocities, the same for the same seed."""
+        rng = torch.Generator(device=sim.device).manual_seed(self.seed)
+        shape = sim.num_envs, int(sim.model.nv)
+        noise = torch.randn(*shape, generator=rng, dtype=sim.dtype)
+        sim.data.qvel[:] += self.speed * noise
+
+    def _energy_parts(
+        self, sim: Simulation, found: integrate.ConservationReport
+    ) -> dict[str, float]:
+        """The change of energy by the model's own doing, and by the scheme's.
+
+        The scheme's is that of the same run without damping and actuation.
+        """
+        model, removed = conservative_model(sim.model)
+        change = float(found.energy[-1] - found.energy[0])
+        if not removed:
+            return {"the scheme alone": change}
+        alone = Simulation(
+            model, engine=self.engine, integrator=self._integrator(), seed=self.seed
+        )
+        alone.data.qpos[:] = sim.data.qpos
+        self._start(alone)
+        energy = integrate.report(alone, self.seconds).energy
+        scheme = float(energy[-1] - energy[0])
+        return {" and ".join(removed): change - scheme, "the scheme alone": scheme}
 
     def _simulation(self) -> Simulation:
         scene = replace(scene_of(self.model), ground=False, timestep=self.timestep)
@@ -90,7 +116,9 @@ class Integrate:
         return integrate.scheme(self.scheme, self.attitude, **options)
 
 
-def _table(found: integrate.ConservationReport, model: str) -> Table:
+def _table(
+    found: integrate.ConservationReport, model: str, parts: dict[str, float]
+) -> Table:
     seconds = found.time[-1] - found.time[0]
     title = f"{model}: {found.scheme}, time step {found.timestep:g} s, {seconds:g} s"
     table = Table(title=title, title_justify="left")
@@ -100,6 +128,8 @@ def _table(found: integrate.ConservationReport, model: str) -> Table:
     sizes = found.sizes()
     for name, drift in found.drifts().items():
         table.add_row(escaped(name), f"{drift:.2e}", f"{sizes[name]:.2e}")
+    for name, change in parts.items():
+        table.add_row(f"energy [J] by {escaped(name)}", f"{change:+.2e}", "")
     for name, order in found.order.items():
         table.add_row(f"order in {name}", f"{order:.2f}", "")
     return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -68,7 +69,7 @@ class FlightState:
         """Angular velocity, body axes [rad/s]; (…, 3)."""
         return torch.deg2rad(self.omegas_BP1__E)
 
-    @property
+    @cached_property
     def air_vel_b(self) -> Tensor:
         """Velocity of the Cg against the air, body axes [m/s]; (…, 3)."""
         return apply(self.R_pas_E_to_BP1, self.velocity_E__E - self.wind_e)
@@ -78,7 +79,7 @@ class FlightState:
         """Angular velocity against the air, body axes [rad/s]; (…, 3)."""
         return self.ang_vel_b - self.gust_ang_vel_b
 
-    @property
+    @cached_property
     def airspeed(self) -> Tensor:
         """True airspeed [m/s]; (…)."""
         return norm(self.air_vel_b)[..., 0]
@@ -96,12 +97,12 @@ class FlightState:
     @property
     def altitude(self) -> Tensor:
         """Altitude of the Cg above sea level [m]; (…)."""
-        return self._sample().altitude
+        return self._sample.altitude
 
     @property
     def air_state(self) -> AirState:
         """Temperature, pressure and density of the air about it; (…) each."""
-        return self._sample().state
+        return self._sample.state
 
     @property
     def density(self) -> Tensor:
@@ -127,9 +128,10 @@ class FlightState:
         parts: dict[str, Any] = {
             f.name: _pick(getattr(self, f.name), index) for f in fields(self)[:-1]
         }
-        air = None if self.air is None else self._sample()[index]
+        air = None if self.air is None else self._sample[index]
         return FlightState(**parts, air=air)
 
+    @cached_property
     def _sample(self) -> AirSample:
         if isinstance(self.air, AirSample):
             return self.air
