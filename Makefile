@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PTERA := build/ptera
+PEERS := build/peers
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera check bench bench-peers docs format clean
+.PHONY: demo train-demo test test-ptera test-peers check bench bench-peers docs format clean
 
 demo: $(READY)
 	$(BIN)/simstate run
@@ -24,6 +25,10 @@ test: $(READY)
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
 	$(PTERA)/bin/python tests/interop/ptera_glider.py
+
+# Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
+test-peers: $(READY) $(PEERS)/.ready
+	$(BIN)/python tests/peers/compare.py
 
 check: $(READY)
 	$(BIN)/ruff format --check .
@@ -52,7 +57,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA)
+	rm -rf $(VENV) $(PTERA) $(PEERS)
 
 # The one rule that sets everything up; it runs again when one of its inputs changes.
 $(READY): pyproject.toml constraints.txt
@@ -63,4 +68,9 @@ $(READY): pyproject.toml constraints.txt
 $(PTERA)/.ready: pyproject.toml constraints.txt
 	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
+	touch $@
+
+$(PEERS)/.ready: Makefile
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check bsk==2.12.1 jsbsim==1.3.3 brahe==1.8.0 ambiance==1.3.1 de421==2008.1 jplephem==2.24
 	touch $@

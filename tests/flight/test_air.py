@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ambiance
 import numpy as np
 import pytest
 import torch
@@ -61,6 +62,16 @@ def test_the_published_table_above(row):
     assert float(air.temperature) == pytest.approx(temperature, abs=6e-3)
     assert float(air.pressure) == pytest.approx(pressure, rel=0.02)
     assert float(air.density) == pytest.approx(density, rel=0.02)
+
+
+def test_every_altitude_is_ambiances():
+    heights = np.linspace(-4e3, 80e3, 337)
+    truth = ambiance.Atmosphere(heights)
+    air = StandardAtmosphere().at(torch.as_tensor(heights))
+    np.testing.assert_allclose(air.temperature, truth.temperature, rtol=1e-5)
+    np.testing.assert_allclose(air.pressure, truth.pressure, rtol=1e-5)
+    np.testing.assert_allclose(air.density, truth.density, rtol=1e-5)
+    np.testing.assert_allclose(air.speed_of_sound, truth.speed_of_sound, rtol=1e-5)
 
 
 def test_geopotential_altitude_by_name():

@@ -143,3 +143,9 @@ def test_the_command_tells_the_models_damping_from_the_schemes_drift(tmp_path, c
     alone = json.loads(capsys.readouterr().out)
     assert list(alone["energy"]) == ["the scheme alone"]
     assert abs(alone["energy"]["the scheme alone"]) <= alone["drift"]["energy [J]"]
+    # Tumbling with panels on dampers: the scheme has an error of its own.
+    line = ["integrate", "satellite", "--scheme", "euler", "--seconds", "0.5", "--json"]
+    assert main(line) == 0
+    parts = json.loads(capsys.readouterr().out)["energy"]
+    assert parts["joint damping and actuation"] < -0.1
+    assert abs(parts["the scheme alone"]) > 1e-2

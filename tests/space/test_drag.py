@@ -92,7 +92,7 @@ def height_above(place):
     a, b = EARTH.radius, EARTH.polar_radius
     p, z = math.hypot(place[0], place[1]), place[2]
     angle = math.atan2(z * a, p * b)
-    for _ in range(30):
+    for _ in range(6):
         x, y = a * math.cos(angle), b * math.sin(angle)
         dx, dy = -a * math.sin(angle), b * math.cos(angle)
         first = (x - p) * dx + (y - z) * dy
