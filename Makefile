@@ -50,6 +50,7 @@ docs: $(READY)
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/charts.py
+	$(BIN)/python docs/flight_charts.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)

@@ -110,6 +110,8 @@ def test_an_ephemeris_of_any_function():
     path = Ephemeris(spiral, segment=40.0, degree=12)
     t = torch.linspace(-500.0, 900.0, 77, dtype=F64)
     np.testing.assert_allclose(path(t), spiral(t.numpy()), atol=1e-6)
+    alone = Ephemeris(spiral, segment=40.0)(torch.zeros(1, dtype=F64))
+    np.testing.assert_allclose(alone, [[1e7, 0, 0]], atol=1e-6)
     asked = len(calls)
     path(t)
     assert len(calls) == asked  # what is fitted stays

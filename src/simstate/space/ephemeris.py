@@ -103,8 +103,8 @@ class Ephemeris:
         """The vector at times [s], (n,); shape (n, 3), float64."""
         t = t.double()
         place = (t - self.start) / self.segment
-        low, high = float(place.min()), float(place.max())
-        if low < 0 or high > len(self.coefficients):
+        known = len(self.coefficients)
+        if not known or float(place.min()) < 0 or float(place.max()) > known:
             margin = 8 * self.segment  # so that not every step fits anew
             self.fit(float(t.min()), float(t.max()) + margin)
             place = (t - self.start) / self.segment
