@@ -15,7 +15,7 @@ from simstate.flight import (
     FreeFlight,
     VonKarmanTurbulence,
 )
-from simstate.integrate import RK4, SRA1, EulerMaruyama
+from simstate.integrate import RK4, SRIW1, EulerMaruyama
 
 FOOT, KNOT = 0.3048, 1852 / 3600
 WIND, VELOCITY = np.array([4.0, -3.0, 0.0]), np.array([40.0, 5.0, -2.0])
@@ -27,7 +27,7 @@ def flying(turbulence, height, num_envs=2, integrator=None, **change):
     given = {"velocity_E__E": VELOCITY, "position_E_Eo": (0.0, 0.0, -height)}
     flight = FreeFlight(
         3.0, np.diag([0.2, 0.3, 0.4]), num_envs, air=Air(wind=WIND), gravity=0.0,
-        integrator=integrator or SRA1(), angles_E_to_BP1_izyx=(5.0, 10.0, 60.0),
+        integrator=integrator or SRIW1(), angles_E_to_BP1_izyx=(5.0, 10.0, 60.0),
         **{**given, **change},
     )  # fmt: skip
     flight.add_turbulence(turbulence)
@@ -156,7 +156,7 @@ def test_signs_of_the_angular_rates():
 def test_a_run_has_the_spread_and_each_world_its_own():
     process = DrydenTurbulence("moderate", SPAN, intensity_factor=0.5)
     flight = flying(
-        process, 120.0, num_envs=400, integrator=EulerMaruyama(), timestep=0.05
+        process, 120.0, num_envs=200, integrator=EulerMaruyama(), timestep=0.05
     )
     lengths, sigma = scales(120.0, DrydenTurbulence)
     flight.step(round(5 * lengths[0] / SPEED / 0.05))
@@ -165,13 +165,8 @@ def test_a_run_has_the_spread_and_each_world_its_own():
     gust = (rot @ (state.wind_e - torch.as_tensor(WIND))[..., None])[..., 0]
     torch.testing.assert_close(gust, process.velocity_b)
     got = gust.std(dim=0).numpy() / (0.5 * sigma)
-    # Four standard errors of 400 worlds, and what a step of 0.05 s adds.
-    np.testing.assert_allclose(got, 1.0, atol=0.16)
-    again = flying(
-        DrydenTurbulence("moderate", SPAN, intensity_factor=0.5), 120.0, num_envs=3,
-        integrator=EulerMaruyama(), timestep=0.05,
-    )  # fmt: skip
-    again.step(10)
+    # Four standard errors of 200 worlds, and what a step of 0.05 s adds.
+    np.testing.assert_allclose(got, 1.0, atol=0.22)
     flight.reset()
     assert bool((process.value == 0).all())
 
@@ -190,7 +185,7 @@ def test_the_same_worlds_in_any_batch():
 def test_two_aircraft_meet_gusts_of_their_own():
     cfg = {"mass": 2.0, "inertia": np.eye(3), "velocity_E__E": (20.0, 0, 0)}
     fleet = {"one": AircraftCfg(**cfg), "two": AircraftCfg(**cfg)}
-    flight = FreeFlight(fleet=fleet, num_envs=2, integrator=SRA1(), timestep=0.05)
+    flight = FreeFlight(fleet=fleet, num_envs=2, integrator=SRIW1(), timestep=0.05)
     for name in fleet:
         gusts = DrydenTurbulence("light", 1.0, name=f"gusts of {name}")
         flight.add_turbulence(gusts, name)
@@ -208,7 +203,7 @@ def test_wrong_turbulence_is_refused():
             "stochastic",
         ),
         (
-            lambda: FreeFlight(1.0, np.eye(3), integrator=SRA1()).sim.add_process(
+            lambda: FreeFlight(1.0, np.eye(3), integrator=SRIW1()).sim.add_process(
                 DrydenTurbulence("light", 1.0)
             ),
             "add_turbulence",

@@ -188,3 +188,24 @@ def test_processes_of_each_world():
     ):
         with pytest.raises((ShapeError, InvalidInputError), match=message):
             sim.add_process(OrnsteinUhlenbeck("x", [0.0, 0.0], **wrong))
+
+
+def test_parameters_are_part_of_the_worlds():
+    sim = body(3)
+    one = Thruster("model", "body", force=[[1.0, 0, 0], [2.0, 0, 0], [3.0, 0, 0]])
+    two = Thruster("model", "body", force=(0.0, 5.0, 0))
+    sim.add_force(one)
+    sim.add_force(two)
+    kept = sim.snapshot([2, 0])
+    one.parameters["force"][:] = 9.0
+    two.parameters["force"][1] = 7.0
+    sim.restore(kept, [2, 0])
+    assert one.parameters["force"].tolist() == [[1.0, 0, 0], [9.0] * 3, [3.0, 0, 0]]
+    assert two.parameters["force"][:, 1].tolist() == [5.0, 7.0, 5.0]
+    before = sim.data.qacc.clone()
+    one.parameters["force"][:, 2] += 4.0
+    assert not torch.equal(sim.data.qacc, before)
+    air = Drag("model", "body", 1.0)
+    air.parameters.attach(sim)
+    with pytest.raises(InvalidInputError, match="another simulation"):
+        air.parameters.attach(body(3))

@@ -6,6 +6,8 @@ from mujoco import MjModel
 DATA_FIELDS: frozenset[str]
 MODEL_FIELDS: frozenset[str]
 
+class SimulationError(Exception): ...
+
 class Batch:
     state: np.ndarray[Any, Any]
     warning: np.ndarray[Any, Any]

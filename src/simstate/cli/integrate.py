@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import torch
 from rich.table import Table
 
 from simstate import integrate
 from simstate.cli.console import console, escaped
-from simstate.cli.model import scene_of
+from simstate.cli.model import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
 from simstate.integrate.conservation import conservative_model
@@ -70,10 +69,8 @@ class Integrate:
 
     def _start(self, sim: Simulation) -> None:
         """Random velocities, the same for the same seed."""
-        rng = torch.Generator(device=sim.device).manual_seed(self.seed)
-        shape = sim.num_envs, int(sim.model.nv)
-        noise = torch.randn(*shape, generator=rng, dtype=sim.dtype)
-        sim.data.qvel[:] += self.speed * noise
+        noise = sim.rng.normal(slice(None), sim.model.nv)
+        sim.data.qvel[:] += self.speed * noise.to(sim.dtype)
 
     def _energy_parts(
         self, sim: Simulation, found: integrate.ConservationReport
@@ -97,6 +94,7 @@ class Integrate:
 
     def _simulation(self) -> Simulation:
         scene = replace(scene_of(self.model), ground=False, timestep=self.timestep)
+        check_moves(scene)
         if not self.gravity:
             scene = replace(scene, gravity=(0.0, 0.0, 0.0))
         return Simulation(

@@ -15,7 +15,7 @@ from simstate.integrate.loads import Wind
 from simstate.integrate.parameters import Numbers, Parameters, vectors_by_world
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 
 class Air:
@@ -44,9 +44,9 @@ class Air:
         self._field = wind if callable(wind) else None
         if not callable(wind):
             self.parameters.declare("wind", wind, 3, unit="m/s")
-        self._sim: Simulation | None = None
+        self._sim: IntegratedWorlds | None = None
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Take a simulation: every world gets its rows of the parameters."""
         if self._sim is not None:
             raise InvalidInputError(
@@ -103,7 +103,7 @@ class WindField:
                 raise unknown_name("variable of a wind field", name, WIND_VARIABLES)
         self.table = Table(axes, velocity, tail=(3,), outside=outside)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Go to a simulation's device."""
         self.table.attach(sim)
 

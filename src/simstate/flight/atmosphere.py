@@ -18,7 +18,7 @@ from simstate.conventions.values import choice
 from simstate.integrate.parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 AltitudeKind: TypeAlias = Literal["geometric", "geopotential"]
 
@@ -147,7 +147,7 @@ class StandardAtmosphere:
         self._upper = torch.cat([first[None], UPPER])
         self._upper[:, 1:] = self._upper[:, 1:].log()
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
         self._pressures = self._pressures.to(sim.device)
@@ -194,7 +194,7 @@ class ExponentialAtmosphere:
         declare("base", base, unit="m")
         declare("temperature", temperature, unit="K", more_than=0)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from simstate.entity import Entity
 from simstate.errors import ShapeError, unknown_name
 from simstate.ids import Ids, Values, as_values
+from simstate.ledger import Write
 from simstate.simulation import Simulation
 
 
@@ -20,11 +21,9 @@ class Controls:
         self.sim = sim
         self.names = tuple(names)
         model, ids = sim.model, entity.index.controls
-        self._entity = entity
-        self._columns = [ids.names.index(name) for name in names]
-        self._ctrl = [ids.ids[column] for column in self._columns]
+        self._ctrl = [ids.ids[ids.names.index(name)] for name in names]
         self._act = [int(model.actuator_actadr[k]) for k in self._ctrl]
-        limits = sim.engine.field("ctrl")
+        limits = sim.internals.engine.field("ctrl")
         unlimited = torch.tensor([-torch.inf, torch.inf])
         self._range = (
             torch.stack(
@@ -81,7 +80,7 @@ class Controls:
         self, commands: Mapping[str, Values | float], env_ids: Ids, settled: bool
     ) -> None:
         """Write commands, and with `settled` the positions; all are checked first."""
-        rows = self.sim.select_envs(env_ids)
+        rows = self.sim.internals.select(env_ids)
         checked: dict[int, Tensor] = {}
         for name, given in commands.items():
             index = self._index(name)
@@ -92,11 +91,16 @@ class Controls:
                     f"each selected world; got {tuple(values.shape)}."
                 )
             column = values.expand(rows.count)[:, None].to(self.sim.device)
-            like = self.sim.engine.field("ctrl")
+            like = self.sim.internals.engine.field("ctrl")
             checked[index] = as_values(column, name, rows.count, (1,), like)
+        writes: list[Write] = []
         for k, column in checked.items():
-            self._entity.write_ctrl_to_sim(column, [self._columns[k]], rows.index)
+            writes.append(Write("ctrl", rows, _one(self._ctrl[k]), column))
             if settled and self._act[k] >= 0:
                 place = column.clamp(*self._range[k])
-                columns = slice(self._act[k], self._act[k] + 1)
-                self.sim.fresh.write("act", rows, columns, place)
+                writes.append(Write("act", rows, _one(self._act[k]), place))
+        self.sim.internals.ledger.write(*writes)
+
+
+def _one(column: int) -> slice:
+    return slice(column, column + 1)

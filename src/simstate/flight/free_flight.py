@@ -184,7 +184,7 @@ class FreeFlight:
         else:
             rates = omegas_BP1__E
         entity = self._entity(aircraft)
-        rows = self.sim.select_envs(env_ids)
+        rows = self.sim.internals.select(env_ids)
         now = entity.state_in(PTERA, EARTH)
         given = (position_E_Eo, R_pas_E_to_BP1, velocity_E__E, rates)
         parts = [

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.conventions.air import Definition, wind_angles
-from simstate.conventions.rotations import angles_from_passive
+from simstate.conventions.rotations import R_to_quat_wxyz, angles_from_passive
 from simstate.errors import InvalidInputError
 from simstate.flight.air import Air
 from simstate.flight.atmosphere import AirState
@@ -48,6 +48,21 @@ class FlightState:
     """How fast they move, for those with a lag [unit/s]; (…)."""
     air: Air | AirSample | None = field(default=None, repr=False, compare=False)
     """The air that it flies in, or what was taken of it."""
+
+    @property
+    def R_pas_BP1_to_E(self) -> Tensor:
+        """Attitude the other way, MuJoCo's xmat: r_E = R @ r_B; (…, 3, 3)."""
+        return self.R_pas_E_to_BP1.mT
+
+    @property
+    def quat_act_E_to_BP1_wxyz(self) -> Tensor:
+        """The turn from Earth to body axes, MuJoCo's qpos[3:7], w ≥ 0; (…, 4)."""
+        return R_to_quat_wxyz(self.R_pas_BP1_to_E)
+
+    @property
+    def omegas_E__E(self) -> Tensor:
+        """Angular velocity, Earth axes [deg/s]; (…, 3)."""
+        return apply(self.R_pas_BP1_to_E, self.omegas_BP1__E)
 
     @property
     def velocity_BP1__E(self) -> Tensor:

@@ -22,7 +22,7 @@ from simstate.integrate.parameters import Numbers
 from simstate.integrate.processes import Process
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 FOOT = 0.3048
 """[m]."""
@@ -123,7 +123,7 @@ class Turbulence(Process):
     def transverse(self) -> tuple[Tensor, Tensor, Tensor]:
         """The filter across the flight, likewise."""
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Make the states of all worlds."""
         if self.conditions is None:
             raise InvalidInputError(
@@ -158,7 +158,7 @@ class Turbulence(Process):
         r = -sigma[:, 1] * (v - mean_v) / (now.yaw_lag * now.speed)
         return torch.stack([p, q, r], dim=-1)
 
-    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+    def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
         """The drift of all filters; (num_envs, width)."""
         del t, sim
         now = self._scales()
@@ -177,7 +177,7 @@ class Turbulence(Process):
         ]
         return torch.cat([*rates, torch.stack(slow, dim=-1)], dim=1)
 
-    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: IntegratedWorlds) -> Mapping[str, Tensor]:
         """One source for each velocity, and one for the roll rate."""
         del t, sim
         now = self._scales()

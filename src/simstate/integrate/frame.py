@@ -21,7 +21,7 @@ from simstate.integrate.processes import Process
 
 if TYPE_CHECKING:
     from simstate.entity import Entity
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 
 class MovingFrame(Process):
@@ -63,7 +63,7 @@ class MovingFrame(Process):
         super().__init__(name, torch.cat([start + rows, speed + rows], dim=-1))
         self.gravity = gravity
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Let gravity act on the bodies of a simulation from now on."""
         self.gravity.attach(sim)
         _refuse_collisions(sim, self)
@@ -96,13 +96,13 @@ class MovingFrame(Process):
         """Their velocities against the world [m/s]; (num_envs, num_bodies, 3)."""
         return self.velocity[:, None] + entity.data.body_com_lin_vel_w.double()
 
-    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+    def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
         """Velocity and acceleration of the frame; shape (num_envs, 6)."""
         del sim
         fall = self.gravity.acceleration(t, self.position[:, None])[:, 0]
         return torch.cat([self.velocity, fall], dim=-1)
 
-    def pull(self, t: Tensor, sim: Simulation) -> None:
+    def pull(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add what gravity does to each body beyond what it does to the frame."""
         gravity, origin = self.gravity, self.position[:, None]
         offset = sim.data.xipos[:, gravity.bodies].double()
@@ -110,13 +110,13 @@ class MovingFrame(Process):
         gravity.add_loads(sim, beyond, t, origin + offset)
 
 
-def frames(sim: Simulation) -> list[MovingFrame]:
+def frames(sim: IntegratedWorlds) -> list[MovingFrame]:
     """The moving frames of a simulation."""
     processes = [] if sim.integration is None else sim.integration.processes
     return [process for process in processes if isinstance(process, MovingFrame)]
 
 
-def frame_of(sim: Simulation, body: int) -> MovingFrame | None:
+def frame_of(sim: IntegratedWorlds, body: int) -> MovingFrame | None:
     """The frame that a body of the scene is seen from; None: the world itself."""
     for frame in frames(sim):
         if body in frame.gravity.bodies:
@@ -124,7 +124,9 @@ def frame_of(sim: Simulation, body: int) -> MovingFrame | None:
     return None
 
 
-def com_in_world(sim: Simulation, entity: str, link: int) -> tuple[Tensor, Tensor]:
+def com_in_world(
+    sim: IntegratedWorlds, entity: str, link: int
+) -> tuple[Tensor, Tensor]:
     """Place and velocity of a link's COM against the world, whatever its frame is.
 
     World axes [m, m/s], float64; (num_envs, 3) each.
@@ -138,7 +140,7 @@ def com_in_world(sim: Simulation, entity: str, link: int) -> tuple[Tensor, Tenso
     return pos + frame.position, vel + frame.velocity
 
 
-def _refuse_collisions(sim: Simulation, frame: MovingFrame) -> None:
+def _refuse_collisions(sim: IntegratedWorlds, frame: MovingFrame) -> None:
     """Raise if bodies of two frames could touch, whose places mean different things."""
     model = sim.model
     own = np.isin(model.geom_bodyid, frame.gravity.bodies)

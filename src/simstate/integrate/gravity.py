@@ -7,21 +7,20 @@ has on it, how a `MovingFrame` falls, and what a body feels in the frame.
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, warn
 from simstate.ids import Values
 from simstate.integrate.scene_force import SceneForce, body_ids
 from simstate.integrate.schemes import Adaptive
 from simstate.math.vector import apply, greatest, norm
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 _FAST = 1000.0
 """Above this speed [m/s] rounding in MuJoCo's dynamics is what adaptive steps see."""
@@ -83,7 +82,7 @@ class Gravity(SceneForce, ABC):
         change = self.difference(t, behind.flatten(1, 2), apart.flatten(1, 2))
         return (change.view(apart.shape) / (2 * step)).mT
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the bodies; refuse a scene where something else pulls at them."""
         if sim.model.opt.gravity.any():
             raise InvalidInputError(
@@ -97,7 +96,7 @@ class Gravity(SceneForce, ABC):
         self._told = False
         self.prepare(sim)
 
-    def prepare(self, sim: Simulation) -> None:
+    def prepare(self, sim: IntegratedWorlds) -> None:
         """Take what it has beside its parameters to a simulation; for subclasses."""
         del sim
 
@@ -106,29 +105,31 @@ class Gravity(SceneForce, ABC):
         """Ids of the bodies that feel it."""
         return self._bodies
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the weights and the torques of the gradient to the loads."""
         place = sim.data.xipos[:, self._bodies].double()
         self._check_speed_and_distance(sim, place)
         self.add_loads(sim, self.acceleration(t, place), t, place)
 
     def add_loads(
-        self, sim: Simulation, acceleration: Tensor, t: Tensor, place: Tensor
+        self, sim: IntegratedWorlds, acceleration: Tensor, t: Tensor, place: Tensor
     ) -> None:
         """Add mass times acceleration at the COMs, and the torque of the gradient.
 
         Accelerations [m/s²] and places [m] in world axes, (num_envs, bodies, 3).
         """
         loads = sim.data.xfrc_applied
-        mass = sim.engine.parameter("body_mass")[:, self._bodies, None]
+        mass = sim.internals.engine.parameter("body_mass")[:, self._bodies, None]
         loads[:, self._bodies, :3] += (mass * acceleration).to(loads.dtype)
         if self.gradient_torque:
-            inertia = sim.engine.parameter("body_inertia")[:, self._bodies].double()
+            inertia = sim.internals.engine.parameter("body_inertia")[
+                :, self._bodies
+            ].double()
             axes = sim.data.ximat[:, self._bodies].double()
             torque = gradient_torque(self.gradient(t, place), inertia, axes)
             loads[:, self._bodies, 3:] += torque.to(loads.dtype)
 
-    def _check_speed_and_distance(self, sim: Simulation, place: Tensor) -> None:
+    def _check_speed_and_distance(self, sim: IntegratedWorlds, place: Tensor) -> None:
         """Say where a moving frame is needed, before precision is gone."""
         if sim.dtype == torch.float32 and greatest(place) > _FAR32:
             raise InvalidInputError(
@@ -142,12 +143,11 @@ class Gravity(SceneForce, ABC):
         if self._told or not adaptive or greatest(sim.data.qvel) < _FAST:
             return
         self._told = True
-        warnings.warn(
+        warn(
             f"A body moves at {greatest(sim.data.qvel):.3g} m/s in an inertial frame. "
             "MuJoCo's dynamics lose m·v²·ε to rounding, and an adaptive scheme takes "
             "ever smaller steps to meet its tolerance: give this gravity to a "
-            "MovingFrame.",
-            stacklevel=2,
+            "MovingFrame."
         )
 
 
@@ -181,19 +181,19 @@ class UniformGravity(SceneForce):
         self.parameters.declare("acceleration", acceleration, 3, unit="m/s²")
         self.entity = entity
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the bodies."""
         super().attach(sim)
         self._bodies = body_ids(sim, self.entity)
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the weights to the loads."""
-        mass = sim.engine.parameter("body_mass")[:, self._bodies, None]
+        mass = sim.internals.engine.parameter("body_mass")[:, self._bodies, None]
         acceleration = self.parameters["acceleration"].to(sim.dtype)
         sim.data.xfrc_applied[:, self._bodies, :3] += mass * acceleration[:, None]
 
 
-def _refuse_another(sim: Simulation, bodies: list[int]) -> None:
+def _refuse_another(sim: IntegratedWorlds, bodies: list[int]) -> None:
     """Raise if another gravity pulls at some of these bodies already."""
     integration = sim.integration
     for model in [] if integration is None else integration.forces.models:

@@ -25,7 +25,7 @@ from simstate.integrate.scene_force import SceneForce, body_id, link_id
 from simstate.math import vector
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 Density: TypeAlias = Callable[[Tensor], Tensor]
 """The density [kg/m³] at places (num_envs, 3) in world axes [m]; (num_envs,)."""
@@ -72,14 +72,14 @@ class Thruster(SceneForce):
         if not callable(throttle):
             declare("throttle", throttle, at_least=0, at_most=1)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the body, and let its mass flow."""
         self._body = body_id(sim, self.entity, self.body)
         super().attach(sim)
         flows = bool(self.parameters["mass_flow"].any())
         self._mass_rate = sim.mass_rate if flows else None
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the thrust, its moment about the body's COM, and the mass flow."""
         body, given = self._body, self.parameters
         share = self._share(t, sim)[:, None]
@@ -94,7 +94,7 @@ class Thruster(SceneForce):
             flow = given["mass_flow"] * share[:, 0]
             self._mass_rate[:, body] -= flow.to(self._mass_rate.dtype)
 
-    def _share(self, t: Tensor, sim: Simulation) -> Tensor:
+    def _share(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
         """How much of the full thrust there is, 0 to 1; (num_envs,)."""
         if self._throttle is None:
             throttle = self.parameters["throttle"]
@@ -104,7 +104,7 @@ class Thruster(SceneForce):
             Parameter("throttle", (), at_least=0, at_most=1).check(
                 throttle, f"The throttle of the Thruster on {self.body!r}"
             )
-        mass = sim.engine.parameter("body_mass")[:, self._body].double()
+        mass = sim.internals.engine.parameter("body_mass")[:, self._body].double()
         fuelled = mass > self.parameters["dry_mass"]
         return torch.where(fuelled, throttle, 0.0)
 
@@ -143,13 +143,13 @@ class Drag(SceneForce):
         if not callable(wind):
             declare("wind", wind, 3, unit="m/s")
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the body."""
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
         super().attach(sim)
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the drag to the loads."""
         pos, vel = com_in_world(sim, self.entity, self._link)
         vel = vel - self._air_velocity(t, pos)
@@ -194,12 +194,12 @@ class JointTargets(SceneForce):
                 "JointTargets needs a position, a velocity or an effort to command."
             )
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the joints."""
         self._ids = sim.scene[self.entity].find_joints(self.joints)[0]
         super().attach(sim)
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Write the targets for this time."""
         entity = sim.scene[self.entity]
         if self.position is not None:

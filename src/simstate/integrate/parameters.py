@@ -14,7 +14,7 @@ from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Values, as_array, int_list
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 Numbers: TypeAlias = "Values | float"
 """A number or several: of one model for all worlds, or a row for each world."""
@@ -92,6 +92,7 @@ class Parameters(Mapping[str, Tensor]):
         self._owner = owner
         self._declared: dict[str, Parameter] = {}
         self._values: dict[str, Tensor] = {}
+        self._sim: IntegratedWorlds | None = None
 
     def declare(
         self,
@@ -109,8 +110,15 @@ class Parameters(Mapping[str, Tensor]):
         self._declared[name] = parameter
         return self._values[name]
 
-    def attach(self, sim: Simulation) -> None:
-        """Give every world a row of each parameter, on the simulation's device."""
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Give every world a row of each parameter, in the simulation's ledger."""
+        if self._sim is sim:
+            return
+        if self._sim is not None:
+            raise InvalidInputError(
+                f"The parameters of {self._owner} belong to another simulation "
+                "already: make one for each."
+            )
         spread: dict[str, Tensor] = {}
         for name, values in self._values.items():
             shape = self._declared[name].shape
@@ -120,12 +128,30 @@ class Parameters(Mapping[str, Tensor]):
                     f"{name} of {self._owner} has {rows.shape[0]} rows, the simulation "
                     f"{sim.num_envs} worlds: give one for each, or one for all."
                 )
-            with torch.inference_mode(False):
-                spread[name] = rows.to(sim.device).expand(sim.num_envs, *shape).clone()
-        self._values = spread
-        for name, tensor in spread.items():  # accelerations depend on them
-            label = f"{name} of {self._owner}"
-            sim.fresh.watch(label, tensor, Stage.ACCELERATION)
+            spread[name] = rows.to(sim.device)
+        key = self._free_key(sim)
+        for name, rows in spread.items():
+            declared = self._declared[name]
+            slot = sim.internals.ledger.memory(
+                f"parameter/{key}/{name}", declared.shape, torch.float64, None,
+                initial=rows, kind="parameter", stage=Stage.ACCELERATION,
+                optional=True, unit=declared.unit,
+            )  # fmt: skip
+            self._values[name] = slot.tensor
+        self._sim = sim
+
+    def _free_key(self, sim: IntegratedWorlds) -> str:
+        """What its slots begin with: the owner, with a number from the second on."""
+        taken = {
+            slot.name.split("/")[1]
+            for slot in sim.internals.ledger.of(("sim",))
+            if slot.name.startswith("parameter/")
+        }
+        key, count = self._owner, 1
+        while key in taken:
+            count += 1
+            key = f"{self._owner} {count}"
+        return key
 
     def __getitem__(self, name: str) -> Tensor:
         """A parameter's numbers; (num_envs, …) once the model is in a simulation."""
@@ -155,7 +181,7 @@ def numbers(values: Numbers, what: str) -> Tensor:
     return torch.as_tensor(as_array(cast("Values", values), what))
 
 
-def by_world(sim: Simulation, what: str, values: Tensor | float) -> Tensor:
+def by_world(sim: IntegratedWorlds, what: str, values: Tensor | float) -> Tensor:
     """What a user's function gave: a number for each world, float64; (num_envs,)."""
     tensor = torch.as_tensor(values, dtype=torch.float64, device=sim.device)
     if tensor.shape not in ((), (sim.num_envs,)):

@@ -8,13 +8,13 @@ from simstate.errors import InvalidInputError
 from simstate.integrate.parameters import Parameters
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 
 class SceneForce:
     """A force model that belongs to one simulation."""
 
-    _sim: Simulation | None = None
+    _sim: IntegratedWorlds | None = None
     _parameters: Parameters | None = None
 
     @property
@@ -24,7 +24,7 @@ class SceneForce:
             self._parameters = Parameters(type(self).__name__)
         return self._parameters
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Take a simulation; a second one, or the same again, is refused."""
         if self._sim is not None:
             raise InvalidInputError(
@@ -35,19 +35,19 @@ class SceneForce:
         self._sim = sim
 
 
-def body_ids(sim: Simulation, entity: str | None) -> list[int]:
+def body_ids(sim: IntegratedWorlds, entity: str | None) -> list[int]:
     """Ids of an entity's bodies in the scene, or of all bodies but the world."""
     if entity is None:
         return list(range(1, sim.model.nbody))
     return list(sim.scene[entity].index.bodies.ids)
 
 
-def body_id(sim: Simulation, entity: str, body: str) -> int:
+def body_id(sim: IntegratedWorlds, entity: str, body: str) -> int:
     """The id in the scene of the one body of that name."""
     return sim.scene[entity].index.bodies.ids[link_id(sim, entity, body)]
 
 
-def link_id(sim: Simulation, entity: str, body: str) -> int:
+def link_id(sim: IntegratedWorlds, entity: str, body: str) -> int:
     """The id within the entity of the one body of that name."""
     found, names = sim.scene[entity].find_bodies(body)
     if len(found) != 1:

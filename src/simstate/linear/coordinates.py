@@ -13,7 +13,6 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.engine import Stage
 from simstate.math import quaternion
 
 if TYPE_CHECKING:
@@ -83,8 +82,6 @@ class StateVector:
                 width = process.value.shape[1]
                 if column < width:
                     process.value[:, column] += by
-                    reason = f"a write to process {process.name!r}"
-                    self.sim.fresh.mark(Stage.ACCELERATION, None, reason)
                     return
                 column -= width
 

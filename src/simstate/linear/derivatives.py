@@ -191,14 +191,14 @@ class _Derivatives:
             integration.stepper is None and not integration.forces.models
         )
         rk4 = sim.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
-        ctrl = sim.engine.field("ctrl")
+        ctrl = sim.internals.engine.field("ctrl")
         plain = all(_column(ctrl, view) is not None for view in self.inputs.values())
         return alone and not rk4 and plain
 
     def _transition(self) -> tuple[Tensor, Tensor]:
         """A and B of one step, by MuJoCo's mjd_transitionFD; world by world."""
         sim = self.sim
-        ctrl = sim.engine.field("ctrl")
+        ctrl = sim.internals.engine.field("ctrl")
         columns = [_column(ctrl, view) for view in self.inputs.values()]
         size, nu = self.vector.size, int(sim.model.nu)
         a = np.zeros((sim.num_envs, size, size))
@@ -218,8 +218,10 @@ class _Derivatives:
 def _model_of(sim: Simulation, world: int) -> mujoco.MjModel:
     """The model with one world's parameters."""
     model = copy.copy(sim.model)
-    for name in sim.engine.expanded:
-        model_value(model, name)[:] = sim.engine.parameter(name)[world].cpu().numpy()
+    for name in sim.internals.engine.expanded:
+        model_value(model, name)[:] = (
+            sim.internals.engine.parameter(name)[world].cpu().numpy()
+        )
     return model
 
 

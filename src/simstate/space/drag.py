@@ -18,7 +18,7 @@ from simstate.space.geodesy import geodetic_from_position
 from simstate.space.planets import EARTH, Planet
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 
 class PlanetAir:
@@ -107,14 +107,14 @@ class PanelDrag(SceneForce):
             at_least=0,
         )  # fmt: skip
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the body."""
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
         super().attach(sim)
         self.air.atmosphere.parameters.attach(sim)
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the drag and its moment about the body's COM to the loads."""
         data, given = sim.scene[self.entity].data, self.parameters
         pos, vel = com_in_world(sim, self.entity, self._link)

@@ -15,7 +15,7 @@ from simstate.space.coefficients import HarmonicCoefficients
 from simstate.space.rotation import Rotation
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 
 class HarmonicGravity(Gravity):
@@ -64,7 +64,7 @@ class HarmonicGravity(Gravity):
         self.tables = harmonics.make_tables(c, coefficients.s)
         """What the evaluation needs, as plain tensors."""
 
-    def prepare(self, sim: Simulation) -> None:
+    def prepare(self, sim: IntegratedWorlds) -> None:
         """Take the tables and the rotation to a simulation."""
         self.tables = self.tables.to(sim.device)
         if self.rotation is not None:

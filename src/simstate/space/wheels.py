@@ -14,7 +14,7 @@ from simstate.integrate.scene_force import SceneForce
 from simstate.space.parts import ReactionWheelCfg
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 _FADE = 0.01
 """Over the last hundredth of its greatest speed a motor loses its torque."""
@@ -48,7 +48,7 @@ class ReactionWheels(SceneForce):
             values = np.array([getattr(wheel, name) for wheel in wheels])
             self.parameters.declare(name, values, len(wheels), unit=unit, at_least=0)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the wheels' joints and motors."""
         entity = sim.scene[self.entity]
         joints = entity.find_joints(self.names, preserve_order=True)[0]
@@ -59,11 +59,11 @@ class ReactionWheels(SceneForce):
         self._motors = [entity.index.controls.ids[m] for m in motors]
         super().attach(sim)
 
-    def speeds(self, sim: Simulation) -> Tensor:
+    def speeds(self, sim: IntegratedWorlds) -> Tensor:
         """Speeds of the wheels against the hub [rad/s]; (num_envs, wheels)."""
         return sim.data.qvel[:, self._dofs]
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Let the motors fade at their greatest speed, and add the friction."""
         del t
         speed, given = self.speeds(sim).double(), self.parameters
