@@ -60,8 +60,8 @@ def test_tight_tolerances_are_met_within_900_evaluations(truth):
 
 def test_errors_follow_the_tolerance(truth):
     found = []
-    for tolerance in (1e-5, 1e-7, 1e-9):
-        sim = started(DP54(atol=tolerance, rtol=tolerance))
+    for size in (1e-5, 1e-7, 1e-9):
+        sim = started(DP54(atol=size, rtol=size))
         sim.step(100)
         found.append(angle(sim.data.qpos[0, 3:], truth))
     assert 20 < found[0] / found[1] < 500
