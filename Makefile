@@ -6,9 +6,12 @@ READY := $(VENV)/.ready
 PTERA := build/ptera
 PEERS := build/peers
 PINS := build/pins
+SIMULATORS := build/simulators
+NAMES := drake mjx newton newton-featherstone
+JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera test-peers soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-ptera test-peers test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -38,6 +41,15 @@ test-ptera: $(PTERA)/.ready
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
 test-peers: $(READY)-test $(PEERS)/.ready
 	$(BIN)/python tests/peers/compare.py
+
+# Drake, MJX and Newton in an environment of their own. MJX compiles for long the first
+# time; what it compiled is kept in build/.
+test-simulators: $(SIMULATORS)/.ready
+	$(JAX) SIMSTATE_SIMULATORS="$(NAMES)" $(SIMULATORS)/bin/python -m pytest -q tests/simulators
+
+# How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
+align: $(SIMULATORS)/.ready
+	$(JAX) $(SIMULATORS)/bin/python docs/alignment.py --with warp $(NAMES)
 
 check: $(READY)-dev
 	$(BIN)/ruff format --check .
@@ -72,7 +84,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(SIMULATORS)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -94,6 +106,11 @@ $(PTERA)/.ready: pyproject.toml constraints.txt
 $(PEERS)/.ready: Makefile
 	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check bsk==2.12.1 jsbsim==1.3.3 brahe==1.8.0 ambiance==1.3.1 de421==2008.1 jplephem==2.24
+	touch $@
+
+$(SIMULATORS)/.ready: pyproject.toml constraints.txt
+	test -x $(SIMULATORS)/bin/python || $(PYTHON) -m venv $(SIMULATORS)
+	$(SIMULATORS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[drake,mjx,newton,gym,plot]' onnx onnxruntime pytest
 	touch $@
 
 $(PINS)/.ready: constraints.txt
