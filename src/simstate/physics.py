@@ -7,6 +7,7 @@ What entities, integrators, sensors and states are built on. A user meets it as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import mujoco
 import torch
@@ -17,6 +18,8 @@ from simstate.engine import (
     FIELDS,
     STATE_FIELDS,
     Engine,
+    OnDemand,
+    OneTorchThread,
     Stage,
 )
 from simstate.engine.base import moving_columns
@@ -34,6 +37,8 @@ from simstate.ids import (
 from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
 from simstate.random import WorldRandom
 from simstate.state_rows import StateRows
+
+Result = TypeVar("Result")
 
 Advance = Callable[[int, Tensor | None], Tensor | None]
 """`advance(n, env_ids)` moves worlds on by n time steps, None: all, leaves freshness as
@@ -72,6 +77,8 @@ class Physics:
         self.fresh.update = self.compute
         self.evaluate: Callable[[Tensor | None], None] = self._evaluate
         """Evaluates the dynamics at the present state; an integrator adds its loads."""
+        self.with_loads: Callable[[Callable[[], None]], None] = _run
+        """Computes something while the inputs have the loads of all force models."""
         self.advance: Advance = self._advance
         """Moves worlds on; an integrator puts its own in place."""
         self.settle: Callable[[], None] | None = None
@@ -163,6 +170,18 @@ class Physics:
             return self.engine.field("qacc").clone()
         finally:
             self.engine.put_back(kept, slice(None))
+
+    def on_demand(self, compute: Callable[[OnDemand], Result]) -> Result:
+        """What no step computes, for the present state, with all loads.
+
+        Fields of the last dynamics evaluation keep their values.
+        """
+        self.ledger.recover()
+        self.fresh.ensure(Stage.VELOCITY, "what is computed on demand")
+        found: list[Result] = []
+        with torch.inference_mode(False), OneTorchThread():
+            self.with_loads(lambda: found.append(compute(self.engine.on_demand)))
+        return found[0]
 
     # Computations.
 
@@ -311,6 +330,10 @@ class Physics:
         self.ledger.write(
             *(Write(name, rows, None, fields[name]) for name in STATE_FIELDS)
         )
+
+
+def _run(compute: Callable[[], None]) -> None:
+    compute()
 
 
 def _all_if(condition: bool) -> slice | None:

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.dynamics.motion import moved_by, spatial_acceleration
 from simstate.engine import STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
-from simstate.entity.frames import Frame, Picks, moved_by, spatial_acceleration
+from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
