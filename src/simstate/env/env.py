@@ -132,23 +132,26 @@ class Env:
         self._parts = Parts(self)
 
     def __setattr__(self, name: str, value: object) -> None:
-        mine = self.__dict__
-        if isinstance(value, Tensor) and not isinstance(
-            getattr(type(self), name, None), property
-        ):
-            in_a_term = "_ledger" in mine and bool(self._ledger.scope)
-            if isinstance(mine.get(name), Tensor):
-                raise InvalidInputError(
-                    f"env.{name} is a slot, whose memory stays: write into it with "
-                    f"env.{name}[:] = …."
-                )
-            if "_parts" in mine or in_a_term:
-                raise InvalidInputError(
-                    f"env.{name} = a tensor would be in no snapshot and would not be "
-                    f"reset with its world. Use {name} = env.memory({name!r}, shape), "
-                    "which gives the same tensor at every call."
-                )
+        if isinstance(value, Tensor) and value is not self.__dict__.get(name):
+            self._check_attribute(name)
         object.__setattr__(self, name, value)
+
+    def _check_attribute(self, name: str) -> None:
+        """Raise if a tensor under this name would be no part of the worlds."""
+        mine = self.__dict__
+        if isinstance(getattr(type(self), name, None), property):
+            return
+        if isinstance(mine.get(name), Tensor):
+            raise InvalidInputError(
+                f"env.{name} is a slot, whose memory stays: write into it with "
+                f"env.{name}[:] = …."
+            )
+        if "_parts" in mine or ("_ledger" in mine and self._ledger.scope):
+            raise InvalidInputError(
+                f"env.{name} = a tensor would be in no snapshot and would not be reset "
+                f"with its world. Use {name} = env.memory({name!r}, shape), which "
+                "gives the same tensor at every call."
+            )
 
     def memory(
         self,
