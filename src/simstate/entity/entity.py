@@ -10,6 +10,7 @@ from torch import Tensor
 from simstate.engine import Stage
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.data import EntityData
+from simstate.entity.links import Links
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import as_index
@@ -37,6 +38,7 @@ class Entity(ConventionState):
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self._reader = EntityReader(index, physics, factor)
+        self._links = Links(index, physics)
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
         self._add_slots()

@@ -133,7 +133,10 @@ def build_robot(tensors: EntityTensors, i: int) -> RobotState:
     for key, values in (
         ("dof_pos_target", tensors.dof_pos_target),
         ("dof_vel_target", tensors.dof_vel_target),
+        ("dof_effort_target", tensors.dof_effort_target),
     ):
+        if values is None:
+            continue
         numbers = cast("list[float]", values[i].tolist())  # pyright: ignore[reportUnknownMemberType]
         state[key] = dict(zip(tensors.joint_names, numbers, strict=True))
     return state

@@ -51,6 +51,8 @@ class RobotState(ObjectState):
     """Position targets by joint name [rad or m]."""
     dof_vel_target: NotRequired[dict[str, float]]
     """Velocity targets by joint name [rad/s or m/s]."""
+    dof_effort_target: NotRequired[dict[str, float]]
+    """Effort targets by joint name [N·m or N]."""
 
 
 class CameraState(TypedDict, total=False):
