@@ -166,6 +166,27 @@ def test_states_place_it_and_carry_it_over(engine):
     close(engine, other.scene["arm"].data.root_link_pos_w[[0, 2]], POSES[[0, 2], :3])
 
 
+def test_a_position_alone_keeps_the_orientation(engine):
+    start = InitialStateCfg(pos=(0.1, 0.2, 0.3), rot=(0.8, 0.2, 0.4, 0.4))
+    sim = Simulation(scene(init_state=start), 3, engine=engine)
+    arm = sim.scene["arm"]
+    before = arm.data.root_link_pose_w.clone()
+    sim.set_states({"robots": {"arm": {"pos": [1.0, 2.0, 3.0]}}}, [2, 0])
+    want = before.clone()
+    want[[0, 2], :3] = torch.tensor([1.0, 2.0, 3.0]).to(want)
+    close(engine, arm.data.root_link_pose_w, want)
+    sim.reset([2])
+    want[2] = before[2]
+    close(engine, arm.data.root_link_pose_w, want)
+
+
+def test_one_world_alone():
+    sim = Simulation(scene())
+    sim.scene["arm"].write_root_link_pose_to_sim(POSES[1:2])
+    sim.reset()
+    assert sim.scene["arm"].data.root_link_pos_w.tolist() == [[0.0, 0.0, 0.0]]
+
+
 def test_snapshots_have_it(engine):
     sim = placed(engine)
     kept = sim.snapshot()

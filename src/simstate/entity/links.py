@@ -83,14 +83,12 @@ class Links:
 
     def base_pose(self, rows: Selection) -> Tensor:
         """Where the base is fixed, world axes [m, wxyz]; shape (n, 7)."""
-        engine = self._physics.engine
-        parts = [
-            engine.parameter(name)[:, self.base] for name in ("body_pos", "body_quat")
-        ]
-        pose = torch.cat(parts, dim=-1)
-        if pose.shape[0] == 1:
-            return pose.expand(rows.count, 7)
-        return pose[rows.index]
+        parts: list[Tensor] = []
+        for part in _POSE:
+            values = self._physics.engine.parameter(part.parameter)[:, self.base]
+            own = values.shape[0] > 1
+            parts.append(values[rows.index] if own else values.expand(rows.count, -1))
+        return torch.cat(parts, dim=-1)
 
     def free_quats(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Orientations of free links, normalised, as qpos has them; (n, B, 4)."""
