@@ -129,6 +129,16 @@ def test_a_mocap_body_that_cannot_move_is_refused(key):
     sim.set_states(before)
 
 
+@pytest.mark.parametrize("key", OTHERS)
+def test_a_fixed_base_that_cannot_be_placed_is_refused(key):
+    sim = make(key, scene_of("document"), num_envs=2)
+    before = sim.get_states(mode="tensor", cameras=False)
+    with pytest.raises(InvalidInputError, match=r"fixed bases.*init_state"):
+        sim.set_states({"robots": {"franka": {"pos": [0.0, 0.1, 1.0]}}})
+    assert not len(diff(sim.get_states(mode="tensor", cameras=False), before))
+    sim.set_states(before)
+
+
 @pytest.mark.parametrize("key", ALL)
 def test_worlds_that_are_not_stepped_stay_and_time_is_theirs(key):
     sim = make(key, scene_of("document"), num_envs=WORLDS)

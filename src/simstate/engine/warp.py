@@ -26,6 +26,7 @@ from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
+from simstate.engine.static_geoms import PLACES, StaticGeoms
 from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_room import Room
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
@@ -88,6 +89,7 @@ class WarpEngine(Engine):
         except (NotImplementedError, ValueError) as error:
             raise refusal(error) from error
         self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
+        self._static_geoms = StaticGeoms(model, device)
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
         self._room = Room(model, self.warp_model, self.warp_data)
@@ -341,3 +343,18 @@ class WarpEngine(Engine):
             for name, values in kept.items():
                 # An alias: it is not a write by a user.
                 self.expanded[name].data[others] = values[others]
+        self._place_static_geoms()
+
+    def _place_static_geoms(self) -> None:
+        """Let geoms that no joint moves follow their parameters; Warp does not."""
+        if not len(self._static_geoms) or not PLACES & self.expanded.keys():
+            return
+        self._run("kinematics", lambda: mjw.kinematics(self.warp_model, self.warp_data))
+        self._static_geoms.place(
+            self._alias("xpos"),
+            self._alias("xquat"),
+            self.parameter("geom_pos"),
+            self.parameter("geom_quat"),
+            self._alias("geom_xpos"),
+            self._alias("geom_xmat"),
+        )
