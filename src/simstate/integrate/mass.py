@@ -46,6 +46,8 @@ class MassFlow:
         slot.initial, slot.reset = initial, "initial"
 
         def keep(rows: Selection | None) -> None:
+            if self.physics.ledger.is_stepping:
+                return  # an action, which a reset undoes
             index = slice(None) if rows is None else rows.index
             initial[index] = slot.tensor[index]
 
