@@ -35,6 +35,10 @@ class SnapshotError(SimStateError, ValueError):
     """A snapshot that is damaged, of another model or of another kind."""
 
 
+class FileError(SimStateError, OSError):
+    """A file that cannot be written: a full or read-only disk, a missing folder."""
+
+
 class UnknownNameError(SimStateError, KeyError, AttributeError):
     """A name that the model, the entity or the engine does not have."""
 
