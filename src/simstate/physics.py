@@ -195,7 +195,7 @@ class Physics:
         if self.ledger.is_stepping:
             self.evaluate(env_ids)
             return
-        self.engine.begin_step()
+        self.engine.begin_evaluation()
         self.evaluate(env_ids)
         self.engine.report_warnings(env_ids)
 

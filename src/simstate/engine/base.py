@@ -20,6 +20,7 @@ from simstate.engine.fields import (
     STATE_FIELDS,
 )
 from simstate.engine.layout import field_shape, state_columns
+from simstate.engine.observer import StepObserver
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError
 
@@ -66,6 +67,8 @@ class Engine(ABC):
         """Parameters that all worlds have in common."""
         self._constants_differ = False
         """Whether constants of the model differ from world to world."""
+        self.observers: list[StepObserver] = []
+        """What looks at the sensors in every time step."""
 
     def field(self, name: str) -> Tensor:
         """The live tensor of a raw field; shape (num_envs, …)."""
@@ -119,11 +122,32 @@ class Engine(ABC):
         return torch.cat([part.to(self.dtype) for part in parts], dim=1)
 
     @abstractmethod
-    def begin_step(self) -> None:
+    def begin_evaluation(self) -> None:
         """Take note of what is bad already, and of where the warnings stand.
 
         For `find_bad`, `cause`, `loss` and `report_warnings`.
         """
+
+    def begin_step(self) -> None:
+        """The same at the start of a step, of which the observers are told."""
+        self.begin_evaluation()
+        for observer in self.observers:
+            observer.begin_step()
+
+    def note_evaluation(self) -> None:
+        """Let the observers see the sensors of an evaluation of the dynamics."""
+        for observer in self.observers:
+            observer.evaluated()
+
+    def note_steps(self, n: int, env_ids: Tensor | None) -> None:
+        """Tell the observers that n time steps of these worlds are done; None: all."""
+        for observer in self.observers:
+            observer.stepped(n, env_ids)
+
+    @property
+    def _looks_at_every_step(self) -> bool:
+        """Whether an observer wants to see the sensors between the n steps."""
+        return any(observer.every_step for observer in self.observers)
 
     @abstractmethod
     def advance(

@@ -120,7 +120,7 @@ class WarpEngine(Engine):
         self._switches = tensor  # Warp's own are booleans; see _set_switches
         return tensor.to(self.dtype)
 
-    def begin_step(self) -> None:
+    def begin_evaluation(self) -> None:
         """Take note of worlds that are bad already.
 
         Warp normalises a NaN in a quaternion to another attitude, clips a NaN control,
@@ -160,6 +160,8 @@ class WarpEngine(Engine):
             positions = self._room.positions()
             self._run("step", self._compute_step)
             self._look(positions)
+            self.note_evaluation()
+            self.note_steps(1, env_ids)
         if others is not None:
             for name, values in before.items():
                 self._alias(name)[others] = values
@@ -188,6 +190,7 @@ class WarpEngine(Engine):
         self._look(self._room.positions())
         if others is not None:
             self.put_back(kept, others)
+        self.note_evaluation()
 
     def _others(self, env_ids: Tensor | None) -> Tensor | None:
         """The mask of the worlds that are not in `env_ids`; None: there are none."""
