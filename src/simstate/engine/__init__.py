@@ -16,6 +16,7 @@ from simstate.engine.fields import (
 )
 from simstate.engine.memory import check_memory, native_bytes, warp_bytes
 from simstate.engine.native import NativeEngine
+from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
 from simstate.engine.threads import OneTorchThread, is_running
 from simstate.errors import InvalidInputError, unknown_name
@@ -26,12 +27,16 @@ __all__ = [
     "FIELDS",
     "MAX_VALUE",
     "STATE_FIELDS",
+    "ContactRows",
     "Engine",
     "EngineCfg",
     "NativeCfg",
+    "OnDemand",
     "OneTorchThread",
     "RawData",
     "RawField",
+    "RayFilter",
+    "RayHits",
     "Stage",
     "WarpCfg",
     "is_running",

@@ -21,6 +21,7 @@ from simstate.engine.fields import (
 )
 from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.observer import StepObserver
+from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError
 
@@ -123,6 +124,19 @@ class Engine(ABC):
                  fields[name][:, None] for name in STATE_FIELDS]  # fmt: skip
         return torch.cat([part.to(self.dtype) for part in parts], dim=1)
 
+    @property
+    def has_own_parameters(self) -> bool:
+        """Whether worlds have model parameters of their own."""
+        return bool(self.expanded) or self._constants_differ
+
+    @cached_property
+    def on_demand(self) -> OnDemand:
+        """What is computed when it is asked for, and never kept."""
+        return self._make_on_demand()
+
+    @abstractmethod
+    def _make_on_demand(self) -> OnDemand: ...
+
     @abstractmethod
     def begin_evaluation(self) -> None:
         """Take note of what is bad already, and of where the warnings stand.
@@ -131,7 +145,7 @@ class Engine(ABC):
         """
 
     def begin_step(self) -> None:
-        """The same at the start of a step, of which the observers are told."""
+        """The same for a step, of which the observers are told."""
         self.begin_evaluation()
         for observer in self.observers:
             observer.begin_step()

@@ -20,6 +20,8 @@ from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.native_calls import NativeCalls
+from simstate.engine.native_on_demand import NativeOnDemand
+from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError, listed, unknown_name, warn
 
@@ -92,6 +94,14 @@ class NativeEngine(Engine):
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")
             tensor = torch.from_numpy(array)
         return tensor.view(self.field_shape(name))
+
+    def _make_on_demand(self) -> OnDemand:
+        return NativeOnDemand(self)
+
+    @property
+    def calls(self) -> NativeCalls:
+        """Entered for every call: MuJoCo prints nothing, and its errors are ours."""
+        return self._calls
 
     def begin_evaluation(self) -> None:
         """Take note of MuJoCo's counts of warnings."""

@@ -24,13 +24,16 @@ from simstate.engine.bare import BareForward
 from simstate.engine.base import MAX_VALUE, Engine, model_value
 from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
+from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
+from simstate.engine.static_geoms import PLACES, StaticGeoms
 from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_room import Room
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
 from simstate.errors import InvalidInputError, unknown_name
 
 import mujoco_warp as mjw  # isort: skip
+from mujoco_warp._src.smooth import tendon_armature  # isort: skip
 
 _COMPUTED = frozenset(
     (
@@ -73,9 +76,9 @@ class WarpEngine(Engine):
         super().__init__(model, num_envs, device)
         self._cfg = cfg
         initialise(device)
-        self._warp_device = wp.device_from_torch(device)
+        self.warp_device = wp.device_from_torch(device)
         try:
-            with wp.ScopedDevice(self._warp_device):
+            with wp.ScopedDevice(self.warp_device):
                 self.warp_model = mjw.put_model(model)
                 self.warp_data = mjw.make_data(
                     model,
@@ -86,6 +89,7 @@ class WarpEngine(Engine):
         except (NotImplementedError, ValueError) as error:
             raise refusal(error) from error
         self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
+        self._static_geoms = StaticGeoms(model, device)
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
         self._room = Room(model, self.warp_model, self.warp_data)
@@ -106,8 +110,8 @@ class WarpEngine(Engine):
         return [((name,), self._alias(name)) for name in STATE_FIELDS]
 
     def is_bound(self, name: str) -> bool:
-        """All of Warp's fields are kept up to date, asked for or not."""
-        return True
+        """All of Warp's fields are kept up to date, but for the mass matrix."""
+        return name != "M" or name in self.fields
 
     def _bind(self, name: str) -> Tensor:
         array = getattr(self.warp_data, name, None)
@@ -115,9 +119,11 @@ class WarpEngine(Engine):
         if array is None:  # plugin_state: Warp has no plugins
             return torch.zeros(shape, dtype=self.dtype, device=self.device)
         tensor = wp.to_torch(array, requires_grad=False).view(shape)
+        if name == "M":
+            self._graphs.pop("refresh", None)  # computes it from now on
         if name != "eq_active":
             return tensor
-        self._switches = tensor  # Warp's own are booleans; see _set_switches
+        self._switches = tensor  # Warp's own are booleans; see set_switches
         return tensor.to(self.dtype)
 
     def begin_evaluation(self) -> None:
@@ -135,12 +141,17 @@ class WarpEngine(Engine):
         With a force that is too great for float32 the solver gives up, and hands out
         the accelerations that it began with: those without constraints are nearer.
         """
-        with wp.ScopedDevice(self._warp_device):
+        with wp.ScopedDevice(self.warp_device):
             self._room.look(positions)
         huge = ~(self._unforced.abs() <= MAX_VALUE).all(dim=1)
         self._went_bad |= huge
         qacc = self._alias("qacc")
         qacc.copy_(torch.where(huge[:, None], self._unforced, qacc))
+
+    def _make_on_demand(self) -> OnDemand:
+        from simstate.engine.warp_on_demand import WarpOnDemand
+
+        return WarpOnDemand(self)
 
     def advance(
         self,
@@ -155,7 +166,7 @@ class WarpEngine(Engine):
         if others is not None:
             kept = self.keep_accelerations(others)
             before = {name: self._alias(name)[others] for name in EVOLVING_FIELDS}
-        self._set_switches()
+        self.set_switches()
         for _ in range(n):
             positions = self._room.positions()
             self._run("step", self._compute_step)
@@ -170,7 +181,7 @@ class WarpEngine(Engine):
             settle()
         self._refresh()
 
-    def _set_switches(self) -> None:
+    def set_switches(self) -> None:
         """Give Warp the equality constraints that are switched on."""
         if self.model.neq:
             self._switches.copy_(self.field("eq_active") != 0)
@@ -185,7 +196,7 @@ class WarpEngine(Engine):
             return
         others = self._others(env_ids)
         kept = {} if others is None else self.keep_accelerations(others)
-        self._set_switches()
+        self.set_switches()
         self._run("forward", self._compute_forward)
         self._look(self._room.positions())
         if others is not None:
@@ -249,6 +260,9 @@ class WarpEngine(Engine):
         model, data = self.warp_model, self.warp_data
         mjw.fwd_kinematics(model, data)
         mjw.transmission(model, data)
+        if "M" in self.fields:
+            mjw.crb(model, data)
+            tendon_armature(model, data)
         if self.model.nsensordata:
             data.sensordata.zero_()
             mjw.sensor_pos(model, data)
@@ -258,8 +272,8 @@ class WarpEngine(Engine):
 
     def _run(self, key: str, compute: Callable[[], None]) -> None:
         """Run on the engine's device; on CUDA capture once and replay the graph."""
-        with wp.ScopedDevice(self._warp_device):
-            if not self._warp_device.is_cuda:
+        with wp.ScopedDevice(self.warp_device):
+            if not self.warp_device.is_cuda:
                 compute()
                 return
             stream = wp.stream_from_torch(torch.cuda.current_stream(self.device))
@@ -267,7 +281,7 @@ class WarpEngine(Engine):
                 with wp.ScopedStream(stream):
                     compute()  # compiles and loads what the capture will record
                 # CUDA does not capture on the default stream, which torch's may be.
-                own = wp.ScopedStream(wp.Stream(self._warp_device))
+                own = wp.ScopedStream(wp.Stream(self.warp_device))
                 with own, wp.ScopedCapture() as capture:
                     compute()
                 self._graphs[key] = capture.graph
@@ -289,7 +303,7 @@ class WarpEngine(Engine):
         from simstate.engine.warp_bare import bare_forward
 
         fields = {name: self.field(name) for name in STATE_FIELDS}
-        with wp.ScopedDevice(self._warp_device):
+        with wp.ScopedDevice(self.warp_device):
             return bare_forward(self.model, fields, self.num_envs, self._cfg)
 
     def _expand(self, name: str) -> Tensor:
@@ -308,7 +322,7 @@ class WarpEngine(Engine):
         shared = getattr(owner, attribute)
         tensor = wp.to_torch(shared, requires_grad=False)
         rows = tensor.expand(self.num_envs, *tensor.shape[1:]).contiguous()
-        with wp.ScopedDevice(self._warp_device):
+        with wp.ScopedDevice(self.warp_device):
             array = wp.from_torch(rows, dtype=shared.dtype, requires_grad=False)
         setattr(owner, attribute, array)
         self._graphs.clear()  # they hold the shared array's address
@@ -333,3 +347,18 @@ class WarpEngine(Engine):
             for name, values in kept.items():
                 # An alias: it is not a write by a user.
                 self.expanded[name].data[others] = values[others]
+        self._place_static_geoms()
+
+    def _place_static_geoms(self) -> None:
+        """Let geoms that no joint moves follow their parameters; Warp does not."""
+        if not len(self._static_geoms) or not PLACES & self.expanded.keys():
+            return
+        self._run("kinematics", lambda: mjw.kinematics(self.warp_model, self.warp_data))
+        self._static_geoms.place(
+            self._alias("xpos"),
+            self._alias("xquat"),
+            self.parameter("geom_pos"),
+            self.parameter("geom_quat"),
+            self._alias("geom_xpos"),
+            self._alias("geom_xmat"),
+        )
