@@ -107,9 +107,7 @@ def test_drag_is_of_the_velocity_against_the_world():
     )
     gravity = integrate.PointMassGravity(mu=1e-9, position=(1e6, 0.0, 0.0))
     frame = integrate.MovingFrame(gravity, (9.0, 8.0, 7.0), (4.0, 0.0, 0.0))
-    drag = integrate.Drag(
-        "model", "craft", 0.7, density=1.1, wind=(1.0, 0.0, 0.0), frame=frame
-    )
+    drag = integrate.Drag("model", "craft", 0.7, density=1.1, wind=(1.0, 0.0, 0.0))
     sim.add_process(frame)
     sim.add_force(drag)
     sim.forward()
