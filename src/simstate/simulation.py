@@ -16,7 +16,7 @@ from simstate.ids import Ids
 from simstate.integrate.integration import Integrator
 from simstate.integrate.worlds import IntegratedWorlds
 from simstate.scene import SceneCfg
-from simstate.sensors import SceneCameras, SceneContacts
+from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.state import (
     Snapshot,
     StateList,
@@ -81,6 +81,8 @@ class Simulation(IntegratedWorlds):
         """The scene's cameras by name, rendered when they are read."""
         self.contacts = SceneContacts(self.internals, self._built.contacts)
         """The scene's contact sensors by name."""
+        self.rays = SceneRays(self.internals, self._built.rays)
+        """The scene's rays by name, cast when they are read."""
         self.dynamics = SceneDynamics(self.internals)
         """Mass matrix, forces, momenta and energies of the whole scene."""
 
