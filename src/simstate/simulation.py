@@ -17,6 +17,7 @@ from simstate.integrate.integration import Integrator
 from simstate.integrate.worlds import IntegratedWorlds
 from simstate.scene import SceneCfg
 from simstate.sensors import SceneCameras, SceneContacts, SceneRays
+from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
     Snapshot,
     StateList,
@@ -85,6 +86,15 @@ class Simulation(IntegratedWorlds):
         """The scene's rays by name, cast when they are read."""
         self.dynamics = SceneDynamics(self.internals)
         """Mass matrix, forces, momenta and energies of the whole scene."""
+
+    def contact_table(self, env_ids: Ids = None) -> ContactTable:
+        """All contacts of some worlds at the present state, one in a row, with names.
+
+        For debugging and analysis: the native engine computes it one world after the
+        other. What is read in every step is a contact sensor, `sim.contacts`.
+        """
+        self._recover()
+        return contact_table(self.internals, env_ids)
 
     def relative(self, of: str, to: str = "world", axes: str | None = None) -> Relative:
         """How the frame `of` moves as seen from the frame `to`, along a third's axes.
