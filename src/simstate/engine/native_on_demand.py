@@ -125,11 +125,7 @@ class NativeOnDemand(OnDemand):
                 geomgroup=groups,
                 normal=True,
             )
-        return RayHits(
-            torch.as_tensor(distance),
-            torch.as_tensor(geom).to(torch.int64),
-            torch.as_tensor(normal),
-        )
+        return RayHits(*map(torch.as_tensor, (distance, geom, normal)))
 
     @contextmanager
     def _only(self, to: RayFilter) -> Generator[np.ndarray | None]:

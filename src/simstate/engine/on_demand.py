@@ -79,7 +79,7 @@ class RayHits:
     distance: Tensor
     """From the origin along the unit direction [m]; −1: it hits nothing."""
     geom: Tensor
-    """The geom's id in the model, int64; −1: none."""
+    """The geom's id in the model, an integer; −1: none."""
     normal: Tensor
     """The surface's outward normal, world axes; zero: none."""
 

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 import warp as wp
 from torch import Tensor
 
@@ -136,7 +135,7 @@ class WarpOnDemand(OnDemand):
                 geom,
                 normal,
             )
-            hit = wp.to_torch(geom).to(torch.int64)
+            hit = wp.to_torch(geom)
             there = (hit >= 0)[..., None]
             return RayHits(
                 wp.to_torch(distance).clone(), hit, wp.to_torch(normal) * there

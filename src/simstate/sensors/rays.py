@@ -66,7 +66,9 @@ class RaySensor(Readings):
     )
     """Normal of the surface that each ray hits, outwards, unit length, zero without a
     hit, world axes; (num_envs, rays, 3)."""
-    geom_id = _reading(lambda rays: torch.where(rays.hit, rays._hits().geom, -1), "1")
+    geom_id = _reading(
+        lambda rays: torch.where(rays.hit, rays._hits().geom.to(torch.int64), -1), "1"
+    )
     """The geom of sim.model that each ray hits, −1 for none; int64, (num_envs,
     rays)."""
     height = _reading(lambda rays: rays._height(), "m")
