@@ -85,6 +85,8 @@ class Physics:
         """Puts bad worlds back within a step, in place of `find_bad` after it."""
         self.after_step: list[AfterStep] = []
         """Called at the end of every step, before it is done."""
+        self._followed: dict[str, Tensor] = {}
+        """Parameters as they were when constants last followed from them."""
         self._shortcuts = Shortcuts(self.model, self.device)
         self._add_fields(initial)
         self.rng = WorldRandom(self.ledger, seed, first_world)
@@ -164,7 +166,7 @@ class Physics:
         self.fresh.refresh_constants()
         kept = self.engine.keep_accelerations(slice(None))
         try:
-            self.evaluate(None)
+            self._evaluate_and_report(None)
             return self.engine.field("qacc").clone()
         finally:
             self.engine.put_back(kept, slice(None))
@@ -188,7 +190,7 @@ class Physics:
         if stage == Stage.CONSTANT:
             self.set_const(env_ids)
         elif stage == Stage.ACCELERATION:
-            self.evaluate(env_ids)
+            self._evaluate_and_report(env_ids)
         else:
             self.engine.forward(env_ids, stage)
 
@@ -203,11 +205,24 @@ class Physics:
     def forward(self, env_ids: Tensor | None) -> None:
         """Evaluate the dynamics at the present state, whatever was behind."""
         fresh = self.fresh
+        self._rows.collect()
         self.ledger.observe()
         fresh.write(Stage.POSITION, env_ids, "sim.forward()")  # should it not end
+        for name, followed in self._followed.items():
+            if not torch.equal(followed, self.engine.expand(name)):
+                fresh.write(Stage.CONSTANT, None, f'a write to sim.expand("{name}")')
         fresh.refresh_constants()
-        self.evaluate(env_ids)
+        self._evaluate_and_report(env_ids)
         fresh.forwarded(env_ids, Stage.ACCELERATION)
+
+    def _evaluate_and_report(self, env_ids: Tensor | None) -> None:
+        """Evaluate, and warn of what was dropped; within a step its end does that."""
+        if self.ledger.is_stepping:
+            self.evaluate(env_ids)
+            return
+        self.engine.begin_evaluation()
+        self.evaluate(env_ids)
+        self.engine.report_warnings(env_ids)
 
     def state_before(self, saved: Backup) -> dict[str, Tensor]:
         """The state that a step began with, by field; shape (num_envs, …) each."""
@@ -245,7 +260,10 @@ class Physics:
             by_hand = self.ledger.memory(
                 f"by_hand/{name}", dtype=torch.bool, reset=None, optional=True
             )
-            slot.on_write = _marks(by_hand.tensor)
+            slot.on_write, slot.companions = _marks(by_hand.tensor), (by_hand.name,)
+            slot.computed = True
+        if name in CONSTANT_INPUTS:
+            self._followed[name] = tensor.detach().clone()
         return self.ledger.add(slot).tensor
 
     def write_parameter(
@@ -275,6 +293,8 @@ class Physics:
             for slot in self.ledger.of(("sim",))
             if slot.name.startswith("by_hand/") and bool(slot.tensor[rows].any())
         ]
+        for name, followed in self._followed.items():
+            followed[rows] = self.engine.expand(name)[rows]
         if not written:
             self.engine.set_const(env_ids)
             return
@@ -301,7 +321,7 @@ class Physics:
                 return selection
         selection = select(env_ids.clone(), self.num_envs, "env", self.device)
         if isinstance(selection.index, Tensor):
-            self._last_ids = (selection.index, selection)
+            self._last_ids = (selection.index.clone(), selection)
         return selection
 
     def write_rows(self, state: Tensor, rows: Selection) -> None:

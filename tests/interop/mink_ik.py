@@ -43,7 +43,7 @@ def main() -> None:
     robot = sim.scene["robot"]
     site = robot.site_names.index(SITE)
     rng = np.random.default_rng(1)
-    bend = 0.1 * rng.normal(size=(3, 7)) + np.array([0, 0.4, 0, -0.8, 0, 0.5, 0])
+    bend = 0.1 * rng.normal(size=(3, 7)) + np.array([0, 0.4, 0, 0.8, 0, 0.5, 0])
     sim.data.qpos[:, :7] = torch.as_tensor(bend)
     start = robot.data.site_pos_w[:, site].clone()
     targets = start.numpy() + np.array(

@@ -13,6 +13,7 @@ class Batch:
     state: np.ndarray[Any, Any]
     warning: np.ndarray[Any, Any]
     status: np.ndarray[Any, Any]
+    nthread: int
     def __init__(
         self, model: MjModel, nsim: int, nthread: int = ..., persistent: bool = ...
     ) -> None: ...

@@ -17,7 +17,7 @@ from simstate.engine.fields import (
 from simstate.engine.native import NativeEngine
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
-from simstate.engine.threads import OneTorchThread
+from simstate.engine.threads import OneTorchThread, is_running
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "RayHits",
     "Stage",
     "WarpCfg",
+    "is_running",
     "make_engine",
 ]
 

@@ -46,7 +46,7 @@ class NativeOnDemand(OnDemand):
         """By mj_rnePostConstraint, one world after the other."""
         engine = self._engine
         out = np.zeros((engine.num_envs, engine.model.nbody, 6))
-        with engine.quiet:
+        with engine.calls:
             worlds = self._worlds(list(range(engine.num_envs)))
             for row, (model, data) in zip(out, worlds, strict=True):
                 mujoco.mj_forward(model, data)
@@ -57,7 +57,7 @@ class NativeOnDemand(OnDemand):
     def inverse(self, qacc: Tensor, env_ids: Tensor) -> Tensor:
         """By mj_inverse, one world after the other."""
         out = np.zeros((qacc.shape[0], self._engine.model.nv))
-        with self._engine.quiet:
+        with self._engine.calls:
             worlds = self._worlds(int_list(env_ids))
             for row, acc, (model, data) in zip(out, qacc, worlds, strict=True):
                 data.qacc[:] = acc.numpy()
@@ -82,7 +82,7 @@ class NativeOnDemand(OnDemand):
         """By mj_energyPos and mj_energyVel, one world after the other."""
         engine = self._engine
         out = np.zeros((engine.num_envs, 2))
-        with engine.quiet:
+        with engine.calls:
             worlds = self._worlds(list(range(engine.num_envs)))
             for row, (model, data) in zip(out, worlds, strict=True):
                 mujoco.mj_fwdPosition(model, data)
@@ -109,7 +109,7 @@ class NativeOnDemand(OnDemand):
         """By mj_contactForce, one world after the other."""
         columns: dict[str, list[np.ndarray]] = {}
         ids = int_list(env_ids)
-        with self._engine.quiet:
+        with self._engine.calls:
             for world, (model, data) in zip(ids, self._worlds(ids), strict=True):
                 mujoco.mj_forward(model, data)
                 for name, values in _contacts(model, data, world).items():
@@ -118,7 +118,7 @@ class NativeOnDemand(OnDemand):
 
     def cast(self, origins: Tensor, directions: Tensor, to: RayFilter) -> RayHits:
         """By Batch.ray, which computes positions from the state itself."""
-        with self._engine.quiet, self._only(to) as groups:
+        with self._engine.calls, self._only(to) as groups:
             distance, geom, normal = self._engine.batch.ray(
                 origins.contiguous().numpy(),
                 directions.contiguous().numpy(),

@@ -11,6 +11,7 @@ from simstate.dynamics import Dynamics
 from simstate.engine import Stage
 from simstate.entity.data import EntityData
 from simstate.entity.kinematics import EntityKinematics
+from simstate.entity.links import Links
 from simstate.entity.model_sensors import SensorContract, sensor_contract
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
@@ -39,6 +40,7 @@ class Entity(EntityKinematics):
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self._reader = EntityReader(index, physics, factor)
+        self._links = Links(index, physics)
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
         label = f"{index.name}.dynamics"

@@ -42,6 +42,21 @@ def eigenvalues(matrix: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(matrix)
 
 
+def inverse(matrix: Tensor) -> Tensor:
+    """The inverses of square matrices (..., k, k)."""
+    return torch.linalg.inv(matrix)
+
+
+def rank(matrix: Tensor) -> Tensor:
+    """The ranks of matrices (..., k, l); shape (...)."""
+    return torch.linalg.matrix_rank(matrix)
+
+
+def solve(matrix: Tensor, right: Tensor) -> Tensor:
+    """The solutions x of matrix @ x = right, (..., k, k) and (..., k); (..., k)."""
+    return torch.linalg.solve(matrix, right[..., None])[..., 0]
+
+
 def solve_positive(matrix: Tensor, columns: Tensor) -> tuple[Tensor, int | None]:
     """The solutions x of matrix @ x = columns, symmetric positive definite; (N, D, k).
 
