@@ -6,12 +6,13 @@ READY := $(VENV)/.ready
 PTERA := build/ptera
 PEERS := build/peers
 PINS := build/pins
+ORACLES := build/oracles
 SIMULATORS := build/simulators
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera test-peers test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-ptera test-peers test-dynamics test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -58,6 +59,12 @@ align: $(SIMULATORS)/.ready
 	$(JAX) $(SIMULATORS)/bin/python docs/alignment.py --with warp $(NAMES)
 	$(SIMULATORS)/bin/python docs/alignment.py --figure
 
+# Pinocchio against our dynamics, and mink's inverse kinematics on our worlds, in an
+# environment of their own.
+test-dynamics: $(ORACLES)/.ready
+	$(ORACLES)/bin/python tests/dynamics/pinocchio_oracle.py
+	$(ORACLES)/bin/python tests/interop/mink_ik.py
+
 check: $(READY)-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -91,7 +98,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(SIMULATORS)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -118,6 +125,11 @@ $(PEERS)/.ready: Makefile
 $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 	test -x $(SIMULATORS)/bin/python || $(PYTHON) -m venv $(SIMULATORS)
 	$(SIMULATORS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[drake,mjx,newton,gym,plot]' onnx onnxruntime pytest
+	touch $@
+
+$(ORACLES)/.ready: pyproject.toml constraints.txt
+	test -x $(ORACLES)/bin/python || $(PYTHON) -m venv $(ORACLES)
+	$(ORACLES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pin mink daqp
 	touch $@
 
 $(PINS)/.ready: constraints.txt

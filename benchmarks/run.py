@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 
 import baselines
+import dynamics
 import entity_data
 import env_step
 import free_flight
@@ -32,6 +33,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "baselines": (baselines.one_process, baselines.on_warp),
     "growth": (growth.throughput, growth.memory),
     "entity_data": (entity_data.importing, entity_data.reading, entity_data.stepping),
+    "dynamics": (dynamics.contacts, dynamics.matrices, dynamics.scans),
     "unified_state": (unified_state.converting,),
     "env_step": (env_step.stepping,),
     "free_flight": (free_flight.flying,),

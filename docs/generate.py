@@ -26,7 +26,7 @@ from simstate.entity import Entity
 from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
 from simstate.reading import Readings
 from simstate.scene import EntityCfg, SceneCfg
-from simstate.sensors import ContactSensor
+from simstate.sensors import ContactSensor, RaySensor
 from simstate.simulators import SIMULATORS
 
 DOCS = Path(__file__).parent
@@ -48,6 +48,11 @@ READINGS: dict[str, tuple[type[Readings], str]] = {
         ContactSensor,
         "`sim.contacts[name]`, declared by `SceneCfg(contacts={name: ContactCfg(…)})`. "
         "Forces are **on** the named element. See [Contacts](contacts.md).",
+    ),
+    "Rays": (
+        RaySensor,
+        "`sim.rays[name]`, declared by `SceneCfg(rays={name: RayCastCfg(…)})`. See "
+        "[Rays](rays.md).",
     ),
     "Dynamics": (
         SceneDynamics,

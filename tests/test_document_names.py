@@ -192,10 +192,8 @@ def test_other_spellings_are_told_with_what_there_is(sim, robot, name):
     said = _OTHER_NAMES[name].split(",")[0]
     assert f"robot.data has no {name!r}: here it is {said}" in str(caught.value)
     for ours in said.split(" and "):
-        if ours.startswith("entity."):
-            assert hasattr(robot, ours.removeprefix("entity."))
-        elif ours.startswith("sim."):
-            eval(ours, {"sim": sim})
+        if ours.startswith(("entity.", "sim.")):
+            eval(ours, {"sim": sim, "entity": robot, "name": robot.body_names[1]})
         else:
             assert ours in EntityData.quantities
     assert name not in EntityData.quantities

@@ -16,7 +16,8 @@ from simstate.ids import Ids
 from simstate.integrate.integration import Integrator
 from simstate.integrate.worlds import IntegratedWorlds
 from simstate.scene import SceneCfg
-from simstate.sensors import SceneCameras, SceneContacts
+from simstate.sensors import SceneCameras, SceneContacts, SceneRays
+from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
     Snapshot,
     StateList,
@@ -81,8 +82,19 @@ class Simulation(IntegratedWorlds):
         """The scene's cameras by name, rendered when they are read."""
         self.contacts = SceneContacts(self.internals, self._built.contacts)
         """The scene's contact sensors by name."""
+        self.rays = SceneRays(self.internals, self._built.rays)
+        """The scene's rays by name, cast when they are read."""
         self.dynamics = SceneDynamics(self.internals)
         """Mass matrix, forces, momenta and energies of the whole scene."""
+
+    def contact_table(self, env_ids: Ids = None) -> ContactTable:
+        """All contacts of some worlds at the present state, one in a row, with names.
+
+        For debugging and analysis: the native engine computes it one world after the
+        other. What is read in every step is a contact sensor, `sim.contacts`.
+        """
+        self._recover()
+        return contact_table(self.internals, env_ids)
 
     def relative(self, of: str, to: str = "world", axes: str | None = None) -> Relative:
         """How the frame `of` moves as seen from the frame `to`, along a third's axes.

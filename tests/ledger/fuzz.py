@@ -244,6 +244,26 @@ class Fuzz:
         want = self.plain.evaluated(world).qacc
         self.close(lambda: self.sim.data.qacc[world], want, 1e-2)
 
+    def read_dynamics(self) -> None:
+        world = self.draw.randrange(NUM_ENVS)
+        model, data = self.plain.models[world], self.plain.evaluated(world)
+        body = self.draw.randrange(1, model.nbody)
+        name, matrix = self.robot.body_names[body - 1], np.zeros((6, model.nv))
+        mujoco.mj_jacBody(model, data, matrix[:3], matrix[3:], body)
+        self.close(lambda: self.robot.jacobian(name)[world], matrix)
+        full = np.zeros((model.nv, model.nv))
+        mujoco.mj_fullM(model, data, full)
+        self.close(lambda: self.sim.dynamics.mass_matrix[world], full)
+        mujoco.mj_energyPos(model, data)
+        potential = data.energy[:1].copy()
+        self.close(lambda: self.sim.dynamics.potential_energy[[world]], potential)
+        if self.exact:
+            count = np.array([float(data.ncon)])
+            self.close(
+                lambda: torch.tensor([float(len(self.sim.contact_table([world])))]),
+                count,
+            )
+
     def close(
         self, read: Callable[[], torch.Tensor], want: np.ndarray, warp: float = 2e-3
     ) -> None:
@@ -292,5 +312,6 @@ def _flat(field: torch.Tensor, element: tuple[int, ...]) -> int:
 _CALLS = [
     *[Fuzz.step] * 4, *[Fuzz.raw_write] * 4, *[Fuzz.read] * 4, Fuzz.write_joints,
     Fuzz.set_state, Fuzz.write_rows, Fuzz.parameter, Fuzz.remember, Fuzz.reset,
-    Fuzz.save, Fuzz.restore, Fuzz.read_acceleration, Fuzz.mistake,
+    Fuzz.save, Fuzz.restore, Fuzz.read_acceleration,
+    Fuzz.read_dynamics, Fuzz.mistake,
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from simstate.cli.align import Align
 from simstate.cli.bench import Bench
 from simstate.cli.check import Check
 from simstate.cli.console import plain_warnings, report_error
+from simstate.cli.contacts import Contacts
 from simstate.cli.diff import Diff
 from simstate.cli.dispersions import Dispersions
 from simstate.cli.explain import Explain
@@ -28,6 +29,7 @@ Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Explain, tyro.conf.subcommand("explain")]
+    | Annotated[Contacts, tyro.conf.subcommand("contacts")]
     | Annotated[Quantities, tyro.conf.subcommand("quantities")]
     | Annotated[Check, tyro.conf.subcommand("check")]
     | Annotated[Diff, tyro.conf.subcommand("diff")]

@@ -163,15 +163,18 @@ def _control_range(model: mujoco.MjModel, column: int) -> list[float] | None:
 
 
 def _sensors(robot: Entity) -> list[Fact]:
-    model, sensors = robot.internals.model, robot.index.sensors
-    ends = model.sensor_adr + model.sensor_dim
+    contracts = [robot.sensor_contract(name) for name in robot.sensor_names]
     return [
         {
-            "sensor": name,
-            "type": _enum_name(mujoco.mjtSensor, model.sensor_type[i]),
-            "columns": [int(model.sensor_adr[i]), int(ends[i])],
+            "sensor": contract.name,
+            "type": contract.type,
+            "columns": list(contract.columns),
+            "what": contract.what,
+            "unit": contract.unit,
+            "axes": contract.axes,
+            "of": contract.point,
         }
-        for name, i in zip(sensors.names, sensors.ids, strict=True)
+        for contract in contracts
     ]
 
 

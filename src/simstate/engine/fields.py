@@ -280,13 +280,30 @@ engines keep them from the start."""
 
 _ON_DEMAND = {
     "cacc": "read body_link_lin_acc_w, body_com_lin_acc_w and their angular parts",
-    "cfrc_int": "add a force or torque sensor to the model",
-    "cfrc_ext": "add a force or torque sensor to the model",
-    "subtree_linvel": "add a subtreelinvel sensor to the model",
-    "subtree_angmom": "add a subtreeangmom sensor to the model",
-    "energy": "add e_potential and e_kinetic sensors to the model",
-    "qfrc_inverse": "call mj_inverse on one world's MjData",
+    "cfrc_int": "read sim.dynamics.incoming_wrench_w",
+    "cfrc_ext": "read sim.contacts or sim.contact_table(), and xfrc_applied",
+    "subtree_linvel": "read sim.dynamics.com_vel_w, or entity.dynamics.com_vel_w",
+    "subtree_angmom": "read sim.dynamics.angular_momentum_w, or an entity's",
+    "energy": "read sim.dynamics.potential_energy and kinetic_energy",
+    "qfrc_inverse": "call sim.dynamics.inverse_dynamics(qacc)",
 }
+
+_ELSEWHERE = {
+    "contact": "sim.contact_table(), or sim.contacts for sensors that are declared",
+    "ncon": "len(sim.contact_table(env_ids)), or sim.contacts[name].count",
+    "efc_force": "sim.dynamics.constraint_force in joint space, sim.contacts by body",
+    "efc_J": "entity.jacobian(name) of what is constrained",
+    "nefc": "sim.dynamics.constraint_force",
+    "qM": "sim.dynamics.mass_matrix in full, or the CSR field sim.data.M",
+    "qLD": "sim.dynamics.solve_mass_matrix(forces)",
+    "crb": "sim.dynamics.mass_matrix",
+    "mass_matrix": "sim.dynamics.mass_matrix",
+    "jacobian": "entity.jacobian(name)",
+    "jacp": "entity.jacobian(name)[:, :3]",
+    "jacr": "entity.jacobian(name)[:, 3:]",
+    "qfrc_gravity": "sim.dynamics.gravity_force",
+}
+"""Names of MuJoCo's, or that people look for, and what gives it here."""
 
 
 def unavailable_field(name: str) -> UnknownNameError:
@@ -296,5 +313,10 @@ def unavailable_field(name: str) -> UnknownNameError:
             f"sim.data.{name} is not offered: MuJoCo computes it only on demand, so "
             "in a batch it would be stale or another world's. Instead, "
             f"{_ON_DEMAND[name]}."
+        )
+    if name in _ELSEWHERE:
+        return UnknownNameError(
+            f"sim.data.{name} is not one number for each world: here it is "
+            f"{_ELSEWHERE[name]}."
         )
     return unknown_name("field of sim.data", name, FIELDS)

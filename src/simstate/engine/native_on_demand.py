@@ -116,32 +116,22 @@ class NativeOnDemand(OnDemand):
                     columns.setdefault(name, []).append(values)
         return ContactRows.of(columns, self._engine.dtype, self._engine.device)
 
-    def cast(
-        self, origins: Tensor, directions: Tensor, env_ids: Tensor | None, to: RayFilter
-    ) -> RayHits:
+    def cast(self, origins: Tensor, directions: Tensor, to: RayFilter) -> RayHits:
         """By Batch.ray, which computes positions from the state itself."""
-        ids = None if env_ids is None else env_ids.numpy()
         with self._engine.calls, self._only(to) as groups:
             distance, geom, normal = self._engine.batch.ray(
-                origins.numpy(),
-                directions.numpy(),
+                origins.contiguous().numpy(),
+                directions.contiguous().numpy(),
                 geomgroup=groups,
-                flg_static=to.static,
-                bodyexclude=to.body if to.is_plain else -1,
-                ids=ids,
                 normal=True,
             )
-        return RayHits(
-            torch.as_tensor(distance),
-            torch.as_tensor(geom).to(torch.int64),
-            torch.as_tensor(normal),
-        )
+        return RayHits(*map(torch.as_tensor, (distance, geom, normal)))
 
     @contextmanager
     def _only(self, to: RayFilter) -> Generator[np.ndarray | None]:
         """The geom groups to pass; while it is entered, they stand for the filter."""
-        if to.is_plain:
-            yield None if to.groups is None else np.array(to.groups, dtype=np.uint8)
+        if to.is_open:
+            yield None
             return
         groups = self._engine.batch.expand("geom_group")
         before = groups.copy()

@@ -59,20 +59,17 @@ class ContactRows:
         return ContactRows(**joined)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RayFilter:
     """Which geoms rays can hit."""
 
     geoms: np.ndarray
     """Whether each geom of the model can be hit; bool, shape (ngeom,)."""
-    groups: tuple[bool, ...] | None
-    """The same by the six geom groups, None: all; but for `body`."""
-    body: int
-    """A body whose geoms cannot be hit; −1: there is none."""
-    is_plain: bool
-    """Whether groups and body say all; else `geoms` does."""
-    static: bool = True
-    """Whether geoms that never move can be hit."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every geom can be hit."""
+        return bool(self.geoms.all())
 
 
 @dataclass(frozen=True)
@@ -82,7 +79,7 @@ class RayHits:
     distance: Tensor
     """From the origin along the unit direction [m]; −1: it hits nothing."""
     geom: Tensor
-    """The geom's id in the model, int64; −1: none."""
+    """The geom's id in the model, an integer; −1: none."""
     normal: Tensor
     """The surface's outward normal, world axes; zero: none."""
 
@@ -122,7 +119,8 @@ class OnDemand(ABC):
         """All contacts of some worlds, with the forces of the present dynamics."""
 
     @abstractmethod
-    def cast(
-        self, origins: Tensor, directions: Tensor, env_ids: Tensor | None, to: RayFilter
-    ) -> RayHits:
-        """Where rays hit, as mj_ray; origins and unit directions (n, rays, 3)."""
+    def cast(self, origins: Tensor, directions: Tensor, to: RayFilter) -> RayHits:
+        """Where rays hit, as mj_ray; origins and unit directions (num_envs, R, 3).
+
+        Positions are fresh.
+        """

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 import warp as wp
 from torch import Tensor
 
@@ -34,7 +33,7 @@ class WarpOnDemand(OnDemand):
 
     def __init__(self, engine: WarpEngine) -> None:
         self._engine = engine
-        self._ray_models: dict[bytes, Any] = {}
+        self._ray_groups: dict[bytes, Any] = {}
 
     @contextmanager
     def _evaluated(self) -> Generator[Any]:
@@ -116,39 +115,27 @@ class WarpOnDemand(OnDemand):
         table = {name: [values[chosen]] for name, values in rows.items()}
         return ContactRows.of(table, self._engine.dtype, self._engine.device)
 
-    def cast(
-        self, origins: Tensor, directions: Tensor, env_ids: Tensor | None, to: RayFilter
-    ) -> RayHits:
-        """By rays; the other worlds are computed, too."""
-        engine = self._engine
-        if env_ids is not None:
-            whole = origins.new_zeros(2, engine.num_envs, *origins.shape[1:])
-            whole[0, env_ids], whole[1, env_ids] = origins, directions
-            whole[1, :, :, 2] += (whole[1] == 0).all(dim=-1)  # a direction for all
-            hits = self.cast(whole[0], whole[1], None, to)
-            return RayHits(
-                hits.distance[env_ids], hits.geom[env_ids], hits.normal[env_ids]
-            )
-        rays = origins.shape[1]
+    def cast(self, origins: Tensor, directions: Tensor, to: RayFilter) -> RayHits:
+        """By rays."""
+        engine, rays = self._engine, origins.shape[1]
         with wp.ScopedDevice(engine.warp_device):
             shape = (engine.num_envs, rays)
             distance = wp.empty(shape, dtype=float)
             geom = wp.empty(shape, dtype=int)
             normal = wp.empty(shape, dtype=wp.vec3)
-            exclude = wp.array(np.full(rays, to.body if to.is_plain else -1), dtype=int)
             mjw.rays(
                 self._model(to),
                 engine.warp_data,
                 wp.from_torch(origins.contiguous(), dtype=wp.vec3),
                 wp.from_torch(directions.contiguous(), dtype=wp.vec3),
-                _groups(to),
-                to.static,
-                exclude,
+                _GROUPS(*[-1] * 6) if to.is_open else _GROUPS(1, 0, 0, 0, 0, 0),
+                True,
+                wp.array(np.full(rays, -1), dtype=int),
                 distance,
                 geom,
                 normal,
             )
-            hit = wp.to_torch(geom).to(torch.int64)
+            hit = wp.to_torch(geom)
             there = (hit >= 0)[..., None]
             return RayHits(
                 wp.to_torch(distance).clone(), hit, wp.to_torch(normal) * there
@@ -156,24 +143,15 @@ class WarpOnDemand(OnDemand):
 
     def _model(self, to: RayFilter) -> Any:
         """The model, with the geoms that can be hit in group 0 where that is needed."""
-        if to.is_plain:
+        if to.is_open:
             return self._engine.warp_model
         key = to.geoms.tobytes()
-        if key not in self._ray_models:
+        if key not in self._ray_groups:
             groups = np.where(to.geoms, 0, 1).astype(np.int32)
-            self._ray_models[key] = wp.array(groups, dtype=int)
+            self._ray_groups[key] = wp.array(groups, dtype=int)
         model = copy.copy(self._engine.warp_model)
-        model.geom_group = self._ray_models[key]
+        model.geom_group = self._ray_groups[key]
         return model
-
-
-def _groups(to: RayFilter) -> Any:
-    """The geom groups to pass; −1 for all."""
-    if not to.is_plain:
-        return _GROUPS(1, 0, 0, 0, 0, 0)
-    if to.groups is None:
-        return _GROUPS(*[-1] * 6)
-    return _GROUPS(*(int(group) for group in to.groups))
 
 
 def _in_order(rows: dict[str, np.ndarray], worlds: np.ndarray) -> np.ndarray:

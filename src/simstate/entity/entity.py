@@ -12,6 +12,7 @@ from simstate.engine import Stage
 from simstate.entity.data import EntityData
 from simstate.entity.kinematics import EntityKinematics
 from simstate.entity.links import Links
+from simstate.entity.model_sensors import SensorContract, sensor_contract
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import as_index
@@ -250,13 +251,41 @@ class Entity(EntityKinematics):
         return _find(names, self.sensor_names, "sensor", preserve_order)
 
     def sensor(self, name: str) -> Tensor:
-        """The readings of one sensor, MuJoCo's units and axes; (num_envs, dim)."""
+        """The readings of one sensor of the model, live; (num_envs, dim).
+
+        `sensor_contract(name)` says their unit, axes and point.
+        """
+        first, last = self.sensor_contract(name).columns
+        return self.internals.read_field("sensordata")[:, first:last]
+
+    def sensor_contract(self, name: str) -> SensorContract:
+        """What a sensor of the model measures: type, unit, axes, point, shape."""
         if name not in self.sensor_names:
             raise unknown_name("sensor", name, self.sensor_names)
         sensor = self.index.sensors.ids[self.sensor_names.index(name)]
-        model = self.internals.model
-        first, width = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
-        return self.internals.read_field("sensordata")[:, first : first + width]
+        return sensor_contract(self.internals.model, sensor, name)
+
+    def sensor_fields(self, name: str) -> dict[str, Tensor]:
+        """Readings of a contact sensor or a rangefinder by name, as MuJoCo has them.
+
+        Shapes (num_envs, slots, 3), or (num_envs, slots) for what is one number. A
+        contact sensor gives the force of its first side ON the other; `sim.contacts`
+        has those on the named side.
+        """
+        contract = self.sensor_contract(name)
+        if not contract.fields:
+            raise InvalidInputError(
+                f"Sensor {name!r} is of type {contract.type} and has no fields: read "
+                f"{self.name}.sensor({name!r})."
+            )
+        whole = self.sensor(name).view(self.internals.num_envs, contract.slots, -1)
+        found: dict[str, Tensor] = {}
+        first = 0
+        for field, width in contract.fields:
+            part = whole[..., first : first + width]
+            found[field] = part[..., 0] if width == 1 else part
+            first += width
+        return found
 
     def _add_slots(self) -> None:
         """Register the state at reset, the encoder bias and targets, per world."""

@@ -32,7 +32,7 @@ from simstate.env.commands import (
 )
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
-from simstate.env.noise import GaussianNoise, UniformNoise
+from simstate.env.noise import GaussianNoise, SensorNoise, UniformNoise
 from simstate.env.scene_needs import moves_com
 from simstate.env.train_cfg import TrainCfg
 
@@ -53,6 +53,7 @@ __all__ = [
     "PointCommandCfg",
     "RewardTermCfg",
     "SceneEntityCfg",
+    "SensorNoise",
     "TerminationTermCfg",
     "TrainCfg",
     "UniformNoise",

@@ -15,7 +15,7 @@ from simstate.env.cfg import (
     is_number,
     is_whole,
 )
-from simstate.env.noise import ObservationNoise
+from simstate.env.noise import NoiseMemory, ObservationNoise
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Index
@@ -100,6 +100,8 @@ class ObservationTerm(Term):
             self.scale = cfg.scale
         self.history = cfg.history
         self.delay = _range_of(cfg.delay)
+        self._remembered: Tensor | None = None
+        """What the noise remembers; shape (num_envs, remembers, k)."""
         self._width = 0
         """The number of columns that the function returns; 0: not called yet."""
         self._past: Tensor | None = None
@@ -117,8 +119,8 @@ class ObservationTerm(Term):
             values_of[self.key] = value
         self._check_width(value)
         if self.noise is not None:
-            noise = self.noise.draw(env.rng, rows, value.shape[1])
-            value = value + noise.to(torch.float32)
+            memory = self._noise_memory(env, self.noise, value.shape[1], restart)
+            value = self.noise.measure(value, env.rng, rows, memory)
         if self.clip is not None:
             value = value.clamp(*self.clip)
         if self.scale is not None:
@@ -127,6 +129,21 @@ class ObservationTerm(Term):
         if self.history == 1 and self.delay[1] == 0:
             return value
         return self._recalled(env, rows, value, restart)
+
+    def _noise_memory(
+        self, env: Env, noise: ObservationNoise, columns: int, restart: bool
+    ) -> NoiseMemory:
+        """What the noise of this term remembers."""
+        if self._remembered is None:
+            shape = (noise.remembers, columns)
+            if noise.remembers:
+                self._remembered = env.sim.internals.ledger.memory(
+                    f"env/{self.scope}/noise", shape, torch.float32, reset=None,
+                    owner="env",
+                ).tensor  # fmt: skip
+            else:
+                self._remembered = torch.zeros(0, device=env.device)
+        return NoiseMemory(self._remembered, restart, env.step_dt)
 
     def column_names(self, env: Env, count: int = 0) -> list[str]:
         """A readable name for each column; of a history, with its age in steps."""
@@ -171,8 +188,8 @@ class ObservationTerm(Term):
     def _check(self, cfg: ObservationTermCfg) -> None:
         if not isinstance(self.noise, ObservationNoise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
-                f"The {self.label} has noise {self.noise!r}: it must be a UniformNoise "
-                "or a GaussianNoise."
+                f"The {self.label} has noise {self.noise!r}: it must be a "
+                "UniformNoise, a GaussianNoise or a SensorNoise."
             )
         delay = _range_of(cfg.delay)
         is_range = len(delay) == 2 and all(is_whole(steps, 0) for steps in delay)

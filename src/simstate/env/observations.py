@@ -142,6 +142,40 @@ def contact_force(env: Env, sensor_name: str) -> Tensor:
     return env.sim.contacts[sensor_name].force_w.flatten(1)
 
 
+def _ray_columns(env: Env, sensor_name: str, **params: object) -> list[str]:
+    del params
+    return [f"ray {k}" for k in range(env.sim.rays[sensor_name].num_rays)]
+
+
+@columns(_ray_columns)
+def height_scan(
+    env: Env, sensor_name: str, offset: float = 0.0, limit: float = 1.0
+) -> Tensor:
+    """How far the ground is below the body that carries rays [m]; (num_envs, rays).
+
+    Less `offset`, the usual height, and within ± `limit`. `sensor_name` is that of
+    rays: `sim.rays`.
+    """
+    return (env.sim.rays[sensor_name].height - offset).clamp(-limit, limit)
+
+
+@columns(_ray_columns)
+def ray_distance(env: Env, sensor_name: str) -> Tensor:
+    """How far it is along each ray [m]; (num_envs, rays)."""
+    return env.sim.rays[sensor_name].distance
+
+
+@resolves_entities
+@columns(fixed_columns("x", "y", "z", "about x", "about y", "about z"))
+def momentum(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Linear, then angular momentum about the COM, world axes; (num_envs, 6).
+
+    Of all bodies of the entity [kg·m/s, kg·m²/s].
+    """
+    own = env.scene[asset_cfg.name].dynamics
+    return torch.cat([own.linear_momentum_w, own.angular_momentum_w], dim=-1)
+
+
 def _action_columns(env: Env) -> list[str]:
     return env.action_names
 

@@ -226,6 +226,31 @@ def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Te
     return hit.sum(-1).to(torch.float32)
 
 
+@resolves_entities
+def joint_power(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """What the actuators do on joints, each taken as positive, summed [W]; (num_envs,).
+
+    Forces of the last dynamics evaluation times velocities.
+    """
+    data = env.scene[asset_cfg.name].data
+    power = data.qfrc_actuator * data.joint_vel
+    return power[:, asset_cfg.joint_ids].abs().sum(-1)
+
+
+@resolves_entities
+def angular_momentum_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Square of the angular momentum about the COM [(kg·m²/s)²]; (num_envs,)."""
+    return env.scene[asset_cfg.name].dynamics.angular_momentum_w.square().sum(-1)
+
+
+def height_over_terrain_l2(env: Env, sensor_name: str, height: float) -> Tensor:
+    """Square of how far the mean of a height scan is from a height [m²]; (num_envs,).
+
+    `sensor_name` is that of rays: `sim.rays`.
+    """
+    return (env.sim.rays[sensor_name].height.mean(-1) - height).square()
+
+
 def _of_elements(
     env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, quantity: str
 ) -> Tensor:

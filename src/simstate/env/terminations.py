@@ -58,3 +58,11 @@ def undesired_contact(env: Env, sensor_name: str, threshold: float = 1.0) -> Ten
     In any time step of the environment's, not the last alone.
     """
     return (env.sim.contacts[sensor_name].greatest_force > threshold).any(-1)
+
+
+def height_over_terrain_below(env: Env, sensor_name: str, height: float) -> Tensor:
+    """The mean of a height scan is below a height [m]; (num_envs,).
+
+    `sensor_name` is that of rays: `sim.rays`.
+    """
+    return env.sim.rays[sensor_name].height.mean(-1) < height

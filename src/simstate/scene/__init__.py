@@ -16,6 +16,13 @@ from simstate.scene.cfg import (
     SceneCfg,
 )
 from simstate.scene.index import Elements, EntityIndex
+from simstate.scene.ray_cfg import (
+    GridPattern,
+    LidarPattern,
+    OwnPattern,
+    RayCastCfg,
+    RingPattern,
+)
 
 __all__ = [
     "ActuatorCfg",
@@ -25,10 +32,15 @@ __all__ = [
     "Elements",
     "EntityCfg",
     "EntityIndex",
+    "GridPattern",
     "InitialStateCfg",
+    "LidarPattern",
     "ModelSource",
     "MotorActuatorCfg",
+    "OwnPattern",
     "PositionActuatorCfg",
+    "RayCastCfg",
+    "RingPattern",
     "SceneCfg",
     "VelocityActuatorCfg",
     "build_scene",

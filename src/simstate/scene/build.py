@@ -17,6 +17,7 @@ from simstate.scene.ground import add_ground, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entity
 from simstate.scene.initial import Start, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
+from simstate.scene.rays import BuiltRays, build_rays
 from simstate.scene.settings import settle
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
@@ -45,6 +46,8 @@ class BuiltScene:
     """The cameras, which the compiled model has under these names, or their own."""
     contacts: dict[str, BuiltContacts]
     """The contact sensors by name."""
+    rays: dict[str, BuiltRays]
+    """The rays by name."""
     default: mujoco.MjData
 
 
@@ -56,7 +59,7 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
         # As MuJoCo resets it: the controls are left alone.
         start = Start(InitialStateCfg(), np.zeros(3), _NO_TURN, True, True)
         default = default_data(scene, entities, {WHOLE_MODEL: start})
-        return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, {}, default)
+        return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, {}, {}, default)
     _check_scene(scene)
     parts = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
     parent = mujoco.MjSpec()
@@ -80,7 +83,8 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
     default = default_data(model, entities, starts)
     configs: dict[str, EntityCfg | None] = dict(scene.entities)
     cameras = dict(scene.cameras)
-    return BuiltScene(model, entities, configs, cameras, contacts, default)
+    rays = build_rays(model, scene.rays)
+    return BuiltScene(model, entities, configs, cameras, contacts, rays, default)
 
 
 def _check_model(model: mujoco.MjModel) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 import mujoco
 
 from simstate.scene.actuators import ActuatorCfg
+from simstate.scene.ray_cfg import RayCastCfg
 
 ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
 """A path (MJCF or URDF), an XML string, a name, an MjSpec, or what makes one.
@@ -140,6 +141,8 @@ class SceneCfg:
     """Cameras by name."""
     contacts: Mapping[str, ContactCfg] = field(default_factory=dict[str, ContactCfg])
     """Contact sensors by name."""
+    rays: Mapping[str, RayCastCfg] = field(default_factory=dict[str, RayCastCfg])
+    """Rays by name."""
     ground: bool | None = None
     """Whether to add a ground plane at z = 0; None: if some body floats freely and no
     model brings a plane or a heightfield."""

@@ -1,0 +1,106 @@
+"""`simstate contacts`: what touches what in a model, and what carries its weight."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import torch
+from rich.table import Table
+
+from simstate.cli.console import console, escaped
+from simstate.cli.model import ENTITY, scene_of
+from simstate.cli.options import Debug, Engine, Json, Model
+from simstate.errors import InvalidInputError
+from simstate.math.vector import norm
+from simstate.sensors.contact_table import ContactTable, weight_of
+from simstate.simulation import Simulation
+
+
+@dataclass
+class Contacts:
+    """List the contacts of a model in a state: what pushes what, and how hard.
+
+    Example: simstate contacts quadruped --time 1
+    """
+
+    model: Model
+    time: float = 0.0
+    """Let it move for so long first [s], controls as at its start."""
+    engine: Engine = "native"
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        if not 0.0 <= self.time < float("inf"):
+            raise InvalidInputError(f"--time must be ≥ 0 and finite, got {self.time}.")
+        sim = Simulation(scene_of(self.model), engine=self.engine)
+        steps = round(self.time / sim.timestep)
+        if steps:
+            sim.step(steps)
+        table = sim.contact_table()
+        static = [k for k, (first, second) in enumerate(table.body_names)
+                  if "world" in (first, second)]  # fmt: skip
+        ground = sum(
+            (_on_the_moving_side(table, k) for k in static), table.pos_w.new_zeros(3)
+        )
+        weight = weight_of(sim.internals)[0]
+        if self.json:
+            facts = {
+                "time": float(sim.time[0]),
+                "contacts": list(table),
+                "force_of_the_world": [float(x) for x in ground],
+                "weight": [float(x) for x in weight],
+            }
+            print(json.dumps(facts, indent=2, ensure_ascii=False))
+            return 0
+        out = console()
+        title = f"Contacts of {self.model} at t = {float(sim.time[0]):g} s"
+        out.print(_table(table, title))
+        out.print(_sum_line(ground, weight), highlight=False, markup=False)
+        return 0
+
+
+def _on_the_moving_side(table: ContactTable, k: int) -> torch.Tensor:
+    """The force of contact k on what is not the world itself."""
+    return table.force_w[k] if table.body_names[k][0] == "world" else -table.force_w[k]
+
+
+def _table(table: ContactTable, title: str) -> Table:
+    found = Table(title=title, title_justify="left")
+    with_force = escaped("with, world axes [N]")
+    for header in ("this", "pushes this", with_force, "normal", "friction"):
+        found.add_column(header)
+    found.add_column(escaped("distance [mm]"), justify="right")
+    found.add_column(escaped("at [m]"))
+    for k in range(len(table)):
+        force, normal = table.force_w[k], float(table.normal_force[k])
+        across = float(norm(force - normal * table.frame_w[k, 0]))
+        first, second = table.geom_names[k]
+        found.add_row(
+            escaped(first.removeprefix(f"{ENTITY}/")),
+            escaped(second.removeprefix(f"{ENTITY}/")),
+            _vector(force, 2),
+            f"{normal:.2f} N",
+            f"{across:.2f} N",
+            f"{1e3 * float(table.distance[k]):.3f}",
+            _vector(table.pos_w[k], 3),
+        )
+    return found
+
+
+def _vector(values: torch.Tensor, digits: int) -> str:
+    return " ".join(f"{float(x):.{digits}f}" for x in values)
+
+
+def _sum_line(ground: torch.Tensor, weight: torch.Tensor) -> str:
+    size = float(weight.square().sum().sqrt())
+    line = (
+        f"The world pushes with {_vector(ground, 2)} N in sum; the weight of all that "
+        f"moves is {_vector(weight, 2)} N"
+    )
+    if size == 0.0:
+        return f"{line}."
+    share = -float((ground * weight).sum()) / size**2
+    return f"{line}: {100 * share:.1f} % of it is carried."

@@ -1,0 +1,142 @@
+"""The model's own sensors: contracts against what their numbers are."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from simstate import (
+    EntityCfg,
+    InvalidInputError,
+    SceneCfg,
+    Simulation,
+    UnknownNameError,
+)
+from simstate.entity import model_sensors
+from simstate.math import quaternion
+
+ROBOT = """
+<mujoco><option timestep="0.002"/>
+  <worldbody>
+    <body name="post" pos="0.4 0 0"><geom name="post" size="0.1"/></body>
+    <body name="trunk" pos="0.1 0 0.09"><freejoint/>
+      <geom name="trunk" type="box" size="0.2 0.1 0.1" pos="0.02 0 0" mass="2"/>
+      <site name="imu" pos="0.1 0.05 0.02" quat="0.8 0.2 0.1 0.4"/>
+      <site name="eye" pos="0 0 0.3" zaxis="0.1 0.2 -1"/>
+      <body name="arm" pos="0.2 0 0.1"><joint name="j" axis="0 1 0"/>
+        <geom name="arm" type="capsule" size="0.03" fromto="0 0 0 0.2 0 0.1"
+              mass="0.4"/>
+      </body>
+    </body>
+  </worldbody>
+  <sensor>
+    <gyro name="gyro" site="imu"/>
+    <velocimeter name="velocimeter" site="imu"/>
+    <framepos name="arm_in_trunk" objtype="xbody" objname="arm" reftype="xbody"
+              refname="trunk"/>
+    <framelinvel name="arm_vel" objtype="body" objname="arm"/>
+    <contact name="touching" body1="trunk" body2="world" num="3" reduce="maxforce"
+             data="found force dist pos normal"/>
+    <rangefinder name="range" site="eye" data="dist point normal"/>
+    <jointpos name="angle" joint="j" cutoff="0.5"/>
+    <accelerometer name="acc" site="imu"/>
+  </sensor>
+</mujoco>
+"""
+
+
+def _sim(engine: str = "native") -> Simulation:
+    scene = SceneCfg(
+        entities={"robot": EntityCfg(model=ROBOT)}, ground=True, timestep=None
+    )
+    sim = Simulation(scene, num_envs=3, engine=engine)
+    rng = np.random.default_rng(1)
+    like = sim.data.qvel
+    sim.data.qvel[:] = torch.as_tensor(rng.normal(size=like.shape)).to(like) * 0.3
+    sim.data.qpos[:, 7] = torch.tensor([0.2, -0.1, 0.4]).to(like)
+    return sim
+
+
+def test_every_type_of_mujoco_has_a_contract() -> None:
+    types = [
+        name.removeprefix("mjSENS_").lower()
+        for name in mujoco.mjtSensor.__members__
+    ]  # fmt: skip
+    assert sorted(types) == sorted(model_sensors._KINDS)
+
+
+def test_contracts_say_what_the_numbers_are(engine: str) -> None:
+    """Each is computed from quantities in the axes and at the point that it names."""
+    sim = _sim(engine)
+    robot = sim.scene["robot"]
+    data, tol = robot.data, 1e-10 if engine == "native" else 1e-5
+    imu = robot.site_names.index("imu")
+    arm, trunk = (robot.body_names.index(n) for n in ("arm", "trunk"))
+    quat = data.site_quat_w[:, imu]
+
+    def close(name: str, expected: torch.Tensor) -> None:
+        assert torch.allclose(robot.sensor(name), expected, atol=tol), name
+
+    contract = robot.sensor_contract("gyro")
+    assert (contract.unit, contract.axes, contract.point, contract.shape) == (
+        "rad/s", "its own", "site robot/imu", (3,),
+    )  # fmt: skip
+    close("gyro", quaternion.rotate_inverse(quat, data.site_ang_vel_w[:, imu]))
+    velocity = quaternion.rotate_inverse(quat, data.site_lin_vel_w[:, imu])
+    close("velocimeter", velocity)
+    contract = robot.sensor_contract("arm_in_trunk")
+    assert contract.axes == "origin of body robot/trunk"
+    assert contract.point == "origin of body robot/arm"
+    offset = data.body_link_pos_w[:, arm] - data.body_link_pos_w[:, trunk]
+    turned = quaternion.rotate_inverse(data.body_link_quat_w[:, trunk], offset)
+    close("arm_in_trunk", turned)
+    contract = robot.sensor_contract("arm_vel")
+    assert contract.axes == "world"
+    assert contract.point.startswith("centre of mass")
+    close("arm_vel", data.body_com_lin_vel_w[:, arm])
+    assert robot.sensor_contract("angle").cutoff == 0.5
+    assert robot.sensor_contract("acc").when == "last dynamics evaluation"
+    assert robot.sensor_contract("gyro").when == "now"
+
+
+def test_contacts_and_rangefinders_come_apart() -> None:
+    sim = _sim()
+    robot = sim.scene["robot"]
+    sim.forward()
+    fields = robot.sensor_fields("touching")
+    assert list(fields) == ["found", "force", "dist", "pos", "normal"]
+    assert tuple(fields["force"].shape) == (3, 3, 3)
+    for world in range(3):
+        data = mujoco.MjData(sim.model)
+        spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
+        mujoco.mj_setState(sim.model, data, sim.state[world].numpy().copy(), spec)
+        mujoco.mj_forward(sim.model, data)
+        forces = []
+        for k, contact in enumerate(data.contact):
+            names = {sim.model.geom(g).name for g in contact.geom}
+            if names == {"robot/trunk", "ground"}:
+                wrench = np.zeros(6)
+                mujoco.mj_contactForce(sim.model, data, k, wrench)
+                forces.append((np.linalg.norm(wrench[:3]), contact.dist))
+        forces.sort(reverse=True)
+        assert fields["found"][world, 0] == len(forces) > 0
+        got = fields["force"][world].norm(dim=-1)
+        for k, (force, _) in enumerate(forces[:3]):
+            assert float(got[k]) == pytest.approx(force, rel=1e-9)
+        assert (fields["normal"][world, : min(3, len(forces)), 2] < -0.9).all()
+    ray = robot.sensor_fields("range")
+    assert tuple(ray["dist"].shape) == (3, 1)
+    assert tuple(ray["point"].shape) == (3, 1, 3)
+    start = robot.data.site_pos_w[:, robot.site_names.index("eye")]
+    length = (ray["point"][:, 0] - start).norm(dim=-1)
+    assert torch.allclose(length, ray["dist"][:, 0])
+
+
+def test_wrong_names_and_kinds() -> None:
+    robot = _sim().scene["robot"]
+    with pytest.raises(UnknownNameError, match="gyro"):
+        robot.sensor_contract("giro")
+    with pytest.raises(InvalidInputError, match="gyro"):
+        robot.sensor_fields("gyro")
