@@ -24,6 +24,7 @@ import env_step
 import free_flight
 import growth
 import integrators
+import parameters
 import unified_state
 
 HEADERS = ("what", "simstate", "other", "ratio", "spread")
@@ -33,6 +34,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "growth": (growth.throughput, growth.memory),
     "entity_data": (entity_data.importing, entity_data.reading, entity_data.stepping),
     "unified_state": (unified_state.converting,),
+    "parameters": (parameters.following,),
     "env_step": (env_step.stepping,),
     "free_flight": (free_flight.flying,),
     "integrators": (integrators.fixed_steps, integrators.adaptive_steps),

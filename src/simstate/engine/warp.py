@@ -28,6 +28,7 @@ from simstate.engine.stage import Stage
 from simstate.engine.static_geoms import PLACES, StaticGeoms
 from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
+from simstate.engine.zero_quats import ZeroQuats
 from simstate.errors import InvalidInputError, unknown_name, warn
 
 import mujoco_warp as mjw  # isort: skip
@@ -92,6 +93,9 @@ class WarpEngine(Engine):
         self._reported_overflow = 0
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
+        self._zero_quats = ZeroQuats(
+            model, self._alias("qpos"), self._alias("mocap_quat")
+        )
 
     @property
     def state(self) -> Tensor:
@@ -221,7 +225,18 @@ class WarpEngine(Engine):
             mjw.sensor_vel(model, data)
 
     def _run(self, key: str, compute: Callable[[], None]) -> None:
-        """Run on the engine's device; on CUDA capture once and replay the graph."""
+        """Run on the engine's device, with zero quaternions as MuJoCo takes them."""
+        if not len(self._zero_quats):
+            self._launch(key, compute)
+            return
+        self._zero_quats.fill()
+        try:
+            self._launch(key, compute)
+        finally:
+            self._zero_quats.put_back(moved=key == "step")
+
+    def _launch(self, key: str, compute: Callable[[], None]) -> None:
+        """Run; on CUDA capture once and replay the graph."""
         with wp.ScopedDevice(self._warp_device):
             if not self._warp_device.is_cuda:
                 compute()
