@@ -308,6 +308,20 @@ LAGGING = """
 """
 
 
+@pytest.mark.parametrize("key", only("mjx"))
+def test_tendons_that_wrap_are_stepped(key):
+    """By plain MuJoCo, whose steps MJX's are."""
+    sim = make(key, scene_of("finger"), num_envs=2)
+    sim.ctrl[:] = torch.tensor([[0.2, 0.1], [0.05, 0.3]], dtype=torch.float64)
+    sim.step(3)
+    found = sim.read([1])
+    data = mujoco.MjData(sim.model)
+    data.ctrl[:] = (0.05, 0.3)
+    mujoco.mj_step(sim.model, data, 3)
+    assert np.allclose(found.qpos[0], data.qpos, rtol=0, atol=1e-12)
+    assert np.abs(found.qvel[0]).max() > 1e-3
+
+
 @pytest.mark.parametrize("key", only("drake"))
 def test_a_singular_ball_joint_is_refused_by_name(key):
     sim = make(key, scene_of("humanoid"), num_envs=1)

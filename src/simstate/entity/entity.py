@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from simstate.dynamics import Dynamics
 from simstate.engine import Stage
-from simstate.entity.convention_state import ConventionState
 from simstate.entity.data import EntityData
+from simstate.entity.kinematics import EntityKinematics
 from simstate.entity.links import Links
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
@@ -22,7 +23,7 @@ from simstate.scene.load import matching
 Patterns = str | Sequence[str]
 
 
-class Entity(ConventionState):
+class Entity(EntityKinematics):
     """One entity of the scene, in all worlds.
 
     Names are those of the entity's own model, without the scene's prefix; ids count
@@ -41,6 +42,9 @@ class Entity(ConventionState):
         self._links = Links(index, physics)
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
+        label = f"{index.name}.dynamics"
+        self.dynamics = Dynamics(physics, label, index.bodies.ids)
+        """Mass matrix, forces, momenta and energies of the entity's bodies."""
         self._add_slots()
 
     def __repr__(self) -> str:
