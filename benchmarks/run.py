@@ -25,6 +25,7 @@ import env_step
 import free_flight
 import growth
 import integrators
+import parameters
 import unified_state
 
 HEADERS = ("what", "simstate", "other", "ratio", "spread")
@@ -35,6 +36,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "entity_data": (entity_data.importing, entity_data.reading, entity_data.stepping),
     "dynamics": (dynamics.contacts, dynamics.matrices, dynamics.scans),
     "unified_state": (unified_state.converting,),
+    "parameters": (parameters.following,),
     "env_step": (env_step.stepping,),
     "free_flight": (free_flight.flying,),
     "integrators": (integrators.fixed_steps, integrators.adaptive_steps),

@@ -23,6 +23,7 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.base import moving_columns
+from simstate.engine.mesh_bounds import MeshBounds
 from simstate.engine.shortcuts import Shortcuts
 from simstate.freshness import Freshness, Mode
 from simstate.ids import (
@@ -90,6 +91,7 @@ class Physics:
         self._shortcuts = Shortcuts(self.model, self.device)
         self.step_scope: Scope = "step"
         """What a step may change; "run": anything, since actions of events write."""
+        self._mesh_bounds = MeshBounds(self.model, self.device)
         self._add_fields(initial)
         self.rng = WorldRandom(self.ledger, seed, first_world)
         self.everywhere = everything(engine.num_envs)
@@ -247,6 +249,9 @@ class Physics:
         if slot_name in self.ledger:
             return self.ledger[slot_name].tensor
         tensor = self.engine.expand(name)
+        if name == "geom_dataid":
+            for bound in self._mesh_bounds.parameters:
+                self.expand(bound)
         slot = Slot(
             name=slot_name,
             kind="parameter",
@@ -297,14 +302,23 @@ class Physics:
         for name, followed in self._followed.items():
             followed[rows] = self.engine.expand(name)[rows]
         if not written:
-            self.engine.set_const(env_ids)
+            self._set_const(env_ids)
             return
         with self.ledger.saved([f"model/{name}" for name in written], "set_const"):
             kept = {name: self.engine.expand(name).clone() for name in written}
-            self.engine.set_const(env_ids)
+            self._set_const(env_ids)
             for name, values in kept.items():
                 by_hand = self.ledger[f"by_hand/{name}"].tensor
                 self.engine.expand(name).data[by_hand] = values[by_hand]
+
+    def _set_const(self, env_ids: Tensor | None) -> None:
+        """Recompute all constants; bounds follow the meshes that geoms have."""
+        self.engine.set_const(env_ids)
+        expanded = self.engine.expanded
+        if len(self._mesh_bounds) and "geom_dataid" in expanded:
+            for name in self._mesh_bounds.parameters:
+                bounds = expanded[name].data  # not a write by a user
+                self._mesh_bounds.follow(expanded["geom_dataid"], name, bounds)
 
     # Selections.
 

@@ -15,7 +15,7 @@ from simstate.freshness import Mode
 from simstate.ids import Ids
 from simstate.integrate.integration import Integrator
 from simstate.integrate.worlds import IntegratedWorlds
-from simstate.scene import SceneCfg
+from simstate.scene import SceneCfg, build_scene
 from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
@@ -28,6 +28,7 @@ from simstate.state import (
     write_states,
 )
 from simstate.state.apply import States
+from simstate.variants import write_variant
 from simstate.worlds import OnDivergence
 
 
@@ -141,6 +142,18 @@ class Simulation(IntegratedWorlds):
         is checked before anything is written.
         """
         write_states(self, states, self._select(env_ids))
+
+    def write_variant(
+        self, variant: SceneCfg | mujoco.MjModel, env_ids: Ids = None
+    ) -> None:
+        """Give worlds other objects: the same scene with a choice of its own.
+
+        A variant has the same elements and the same assets, compiled with other meshes
+        or heightfields in its geoms, other sizes, masses, places or colours. What
+        differs becomes parameters of these worlds.
+        """
+        rows = self._select(env_ids)
+        write_variant(self.internals, build_scene(variant).model, rows)
 
     def snapshot(self, env_ids: Ids = None) -> Snapshot:
         """Everything that the worlds need to go on exactly as they would have."""

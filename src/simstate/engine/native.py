@@ -170,6 +170,10 @@ class NativeEngine(Engine):
     def _expand(self, name: str) -> Tensor:
         if name not in batch.MODEL_FIELDS:
             raise unknown_name("model parameter", name, sorted(batch.MODEL_FIELDS))
+        if name == "geom_dataid":
+            # Its trees of bounding boxes are those of the compiled meshes.
+            flags = self.batch.expand("opt.disableflags")
+            flags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE.value
         return torch.from_numpy(self.batch.expand(name))
 
     def set_const(self, env_ids: Tensor | None) -> None:

@@ -30,6 +30,7 @@ from simstate.engine.static_geoms import PLACES, StaticGeoms
 from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_room import Room
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
+from simstate.engine.zero_quats import ZeroQuats
 from simstate.errors import InvalidInputError, unknown_name
 
 import mujoco_warp as mjw  # isort: skip
@@ -97,6 +98,9 @@ class WarpEngine(Engine):
         """Accelerations but for those that constraints cause; shape (num_envs, nv)."""
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
+        self._zero_quats = ZeroQuats(
+            model, self._alias("qpos"), self._alias("mocap_quat")
+        )
         self._went_bad = super().bad_worlds()
         """Worlds that were bad at the start of a step, or on its way."""
 
@@ -271,7 +275,18 @@ class WarpEngine(Engine):
             mjw.sensor_vel(model, data)
 
     def _run(self, key: str, compute: Callable[[], None]) -> None:
-        """Run on the engine's device; on CUDA capture once and replay the graph."""
+        """Run on the engine's device, with zero quaternions as MuJoCo takes them."""
+        if not len(self._zero_quats):
+            self._launch(key, compute)
+            return
+        self._zero_quats.fill()
+        try:
+            self._launch(key, compute)
+        finally:
+            self._zero_quats.put_back(moved=key == "step")
+
+    def _launch(self, key: str, compute: Callable[[], None]) -> None:
+        """Run; on CUDA capture once and replay the graph."""
         with wp.ScopedDevice(self.warp_device):
             if not self.warp_device.is_cuda:
                 compute()

@@ -78,7 +78,7 @@ class Links:
         """Whether a fixed base is exactly at these poses; shape (n, 7)."""
         now = self.base_pose(rows)
         same = now == pose
-        same[:, 3:] |= now[:, 3:] == normalized(pose[:, 3:])
+        same[:, 3:] |= now[:, 3:] == quaternion.normalize(pose[:, 3:])
         return bool(same.all())
 
     def base_pose(self, rows: Selection) -> Tensor:
@@ -94,7 +94,9 @@ class Links:
         """Orientations of free links, normalised, as qpos has them; (n, B, 4)."""
         qpos = self._physics.engine.field("qpos")[rows.index]
         columns = self._columns([self._qpos_adr[body] + 3 for body in bodies], 4)
-        return normalized(qpos[:, columns].reshape(rows.count, len(bodies), 4))
+        return quaternion.normalize(
+            qpos[:, columns].reshape(rows.count, len(bodies), 4)
+        )
 
     def free_ang_vels(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Angular velocities of free links, world axes [rad/s]; (n, B, 3)."""
@@ -199,13 +201,6 @@ class Links:
 
     def _index(self, ids: Sequence[int]) -> Index:
         return as_index(ids, self._physics.device)
-
-
-def normalized(quat: Tensor) -> Tensor:
-    """Quaternions of unit length; a zero one is no turn, as in MuJoCo; (…, 4)."""
-    length = norm(quat)
-    no_turn = quat.new_tensor([1.0, 0.0, 0.0, 0.0])
-    return torch.where(length < 1e-15, no_turn, quat / length)
 
 
 def unit_pose(pose: Tensor, name: str) -> Tensor:

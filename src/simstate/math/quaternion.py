@@ -9,8 +9,10 @@ from simstate.math.vector import cross, dot, norm
 
 
 def normalize(quat: Tensor) -> Tensor:
-    """The quaternion scaled to unit length; shape (..., 4)."""
-    return quat / norm(quat)
+    """The quaternion at unit length; a zero one is no turn, as in MuJoCo; (..., 4)."""
+    length = norm(quat)
+    no_turn = quat.new_tensor([1.0, 0.0, 0.0, 0.0])
+    return torch.where(length < 1e-15, no_turn, quat / length)
 
 
 def conjugate(quat: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mujoco
 import torch
 import warp as wp
 from torch import Tensor
@@ -16,6 +17,7 @@ from simstate.engine.warp_start import initialise  # before mujoco_warp: no bann
 from simstate.worlds import Worlds
 
 import mujoco_warp as mjw  # isort: skip
+from mujoco_warp._src.bvh import build_hfield_bvh  # isort: skip  # after Warp's start
 
 _SHOWN = (
     "geom_xpos",
@@ -73,6 +75,21 @@ class Renderer:
                 background_color=(0.6, 0.75, 0.9, 1.0),
                 use_precomputed_rays=False,  # fields of view may differ by world
             )
+            self._add_heightfields(sim.model)
+
+    def _add_heightfields(self, model: mujoco.MjModel) -> None:
+        """Let heightfields be drawn, too, that no geom has as it was compiled.
+
+        Worlds may choose them by `geom_dataid`.
+        """
+        ids = wp.to_torch(self._context.hfield_bvh_id)
+        bounds = wp.to_torch(self._context.hfield_bounds_size)
+        for k in range(model.nhfield):
+            if not int(ids[k]):
+                mesh, half = build_hfield_bvh(model, k, constructor="cubql")
+                self._context.hfield_registry[mesh.id] = mesh
+                ids[k] = int(mesh.id)
+                bounds[k] = torch.tensor([*half])
 
     def render(self) -> tuple[Tensor, Tensor, Tensor]:
         """Colour (N, H, W, 3), depth [m] and geom ids (N, H, W), as things are now."""

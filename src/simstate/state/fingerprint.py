@@ -23,9 +23,16 @@ _NAMED = {
     "equality": (mujoco.mjtObj.mjOBJ_EQUALITY, "neq"),
 }
 
+_READINGS = ("sensor_", "cam_")
+_LOOKS = ("light_", "mat_", "tex_", "skin_", "mesh_texcoord", "mesh_normal")
+_TEXTS = ("text_", "name")
+_ENDINGS = ("_rgba", "_matid", "_user", "pathadr")
+"""What the names of fields begin or end with that motion does not depend on: sensors,
+cameras, colours and names. Those of a sensor's past, which is state, have a size."""
+
 
 def fingerprint(model: mujoco.MjModel) -> Fingerprint:
-    """Sizes, names and a digest of every array and option of a model."""
+    """Sizes, names and a digest of every array and option that motion depends on."""
     names = {
         kind: [mujoco.mj_id2name(model, obj.value, i) or "" for i in range(count)]
         for kind, (obj, size) in _NAMED.items()
@@ -35,7 +42,8 @@ def fingerprint(model: mujoco.MjModel) -> Fingerprint:
         prefix + name: _digest(value)
         for prefix, owner in (("", model), ("opt.", model.opt))
         for name in dir(owner)
-        if not name.startswith("_")
+        if not name.startswith(("_", *_READINGS, *_LOOKS, *_TEXTS))
+        if not name.endswith(_ENDINGS)
         for value in [getattr(owner, name)]
         if isinstance(value, np.ndarray) or (prefix and not callable(value))
     }
