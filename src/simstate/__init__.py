@@ -25,6 +25,7 @@ from simstate.errors import (
     SimStateError,
     SnapshotError,
     StaleReadError,
+    TaskError,
     UnknownNameError,
 )
 from simstate.explanation import explain
@@ -62,6 +63,7 @@ __all__ = [
     "Simulation",
     "SnapshotError",
     "StaleReadError",
+    "TaskError",
     "UnknownNameError",
     "VelocityActuatorCfg",
     "WarpCfg",

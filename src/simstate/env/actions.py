@@ -14,6 +14,7 @@ from simstate.entity import Entity
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.errors import InvalidInputError, SimStateError, listed
 from simstate.math import quaternion
+from simstate.places import calling_place
 from simstate.scene.index import TargetKind
 from simstate.scene.load import matching
 
@@ -30,6 +31,10 @@ class ActionCfg(ABC):
 
     asset_name: str = "robot"
     """The entity that it drives."""
+
+    def __post_init__(self) -> None:
+        self.place = calling_place()
+        """The line that it was written in, for errors."""
 
     @abstractmethod
     def make(self, name: str, env: Env) -> Action:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import torch
 from torch import Tensor
@@ -17,9 +17,9 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.actions import Action
+from simstate.env.actions import Action, ActionCfg
 from simstate.env.cfg import EnvCfg, check_cfg
-from simstate.env.commands import Command
+from simstate.env.commands import Command, CommandCfg
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
@@ -32,6 +32,7 @@ from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, sug
 from simstate.ids import Ids, Index
 from simstate.integrate import Integrator
 from simstate.ledger import Reset
+from simstate.places import written_at
 from simstate.random import WorldRandom, check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
@@ -389,7 +390,7 @@ class Env:
         """Resolve every term of the configuration."""
         cfg = self.cfg
         self.actions: dict[str, Action] = {
-            name: action.make(name, self) for name, action in cfg.actions.items()
+            name: _made(name, action, self) for name, action in cfg.actions.items()
         }
         """The action terms by name; an action has their columns side by side."""
         self._action_names = [
@@ -407,7 +408,7 @@ class Env:
         ).tensor
         """The one before; zero after a reset; float32."""
         self.commands: Mapping[str, Command] = _Commands(
-            {name: command.make(name, self) for name, command in cfg.commands.items()}
+            {name: _made(name, command, self) for name, command in cfg.commands.items()}
         )
         """The commands by name."""
         self.rewards = RewardSum(self, cfg.rewards, rewards)
@@ -579,6 +580,16 @@ class Env:
         self.internals.host_read.raise_if(~finite.all(), error)
         self.internals.host_read.check()
         return action
+
+
+@overload
+def _made(name: str, cfg: ActionCfg, env: Env) -> Action: ...
+@overload
+def _made(name: str, cfg: CommandCfg, env: Env) -> Command: ...
+def _made(name: str, cfg: ActionCfg | CommandCfg, env: Env) -> Action | Command:
+    """What a configuration makes; errors know the line that it was written in."""
+    with written_at(getattr(cfg, "place", None)):
+        return cfg.make(name, env)
 
 
 class _Commands(dict[str, Command]):

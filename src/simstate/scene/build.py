@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 
 from simstate.errors import InvalidInputError, ModelError, warn
+from simstate.places import written_at
 from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.ground import add_ground, wants_ground, would_meet_ground
@@ -54,7 +55,10 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
         default = default_data(scene, entities, {WHOLE_MODEL: start})
         return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, default)
     _check_scene(scene)
-    parts = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
+    parts: dict[str, EntityModel] = {}
+    for name, cfg in scene.entities.items():
+        with written_at(cfg.place):
+            parts[name] = prepare_entity(name, cfg)
     parent = mujoco.MjSpec()
     parent.modelname = "scene"
     settle(parent, {name: part.spec for name, part in parts.items()}, scene)

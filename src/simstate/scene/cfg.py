@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import mujoco
 
+from simstate.places import Place, calling_place
 from simstate.scene.actuators import ActuatorCfg
 
 ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
@@ -65,6 +66,14 @@ class EntityCfg:
     data: type | None = None
     """The class of `entity.data`, a subclass of EntityData that declares quantities of
     your own; None: EntityData itself."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_place", calling_place())
+
+    @property
+    def place(self) -> Place | None:
+        """The line that it was written in, for errors."""
+        return self.__dict__.get("_place")
 
 
 @dataclass(frozen=True, kw_only=True)
