@@ -22,10 +22,13 @@ train-demo: $(READY)-train
 test: $(READY)-test
 	$(BIN)/pytest -q
 
-# What takes too long for every day, such as a dozen foreign models on warp: each of
-# their kernels compiles for half a minute on first use.
+# What takes too long for every day: a dozen foreign models on warp (each of their kernels
+# compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
+# at every line, 10⁸ world-steps with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -m soak
+	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
+	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready

@@ -143,11 +143,16 @@ def fields_page() -> str:
             "yes" if field.is_state else "–",
             "always current" if field.is_state else STAGES[field.stage],
             STAGES[field.stage] if field.is_state else "–",
+            field.unit,
+            field.axes or "–",
             re.sub(r"\s+", " ", field.doc),
         )
         for name, field in FIELDS.items()
     ]
-    headers = ("field", "shape", "state", "current with", "a write ages", "what")
+    headers = (
+        "field", "shape", "state", "current with", "a write ages", "unit", "axes",
+        "what",
+    )  # fmt: skip
     return RAW_FIELDS.format(count=len(FIELDS)) + "\n" + table(headers, rows)
 
 

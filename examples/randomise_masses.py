@@ -1,7 +1,7 @@
 """Give every world masses of its own, as for training that must carry to hardware.
 
 `sim.expand` makes a model parameter differ from world to world. Masses and inertias are
-scaled together, then `set_const` brings what MuJoCo derives from them up to date. The
+scaled together; what MuJoCo derives from them follows by itself. The
 same force F pushes a floating cube in every world, and moves it by ½ (F/m) t².
 """
 
