@@ -16,7 +16,7 @@ from types import FrameType
 _PACKAGE = str(Path(__file__).parent) + os.sep
 _INSTALLED = tuple(
     sysconfig.get_path(name) + os.sep
-    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+    for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
 )
 
 

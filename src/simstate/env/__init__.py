@@ -30,6 +30,7 @@ from simstate.env.commands import (
     PointCommandCfg,
     VelocityCommandCfg,
 )
+from simstate.env.control_action import ControlActionCfg
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.noise import GaussianNoise, UniformNoise
@@ -38,6 +39,7 @@ from simstate.env.train_cfg import TrainCfg
 __all__ = [
     "AttitudeCommandCfg",
     "BodyWrenchActionCfg",
+    "ControlActionCfg",
     "CurriculumTermCfg",
     "Env",
     "EnvCfg",

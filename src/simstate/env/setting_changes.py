@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -158,15 +159,17 @@ def _changed_term(
 
 def _function(path: str, term: TermCfg, name: str) -> Any:
     """The function of a name: the term's own, "module:function", or a shipped one."""
-    func = term.func
+    func: Any = term.func
     if name == (func if isinstance(func, str) else function_name(func)):
         return func
-    module, colon, attribute = name.partition(":")
+    module, colon, attribute = name.rpartition(":")
     if not colon:
         return name
     try:
+        if module.endswith(".py"):  # the file that the task is written in
+            return getattr(sys.modules[func.__module__], attribute)
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, KeyError) as error:
         raise TaskError(f"{path}.func: there is no function {name!r}.") from error
 
 

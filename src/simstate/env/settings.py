@@ -14,11 +14,12 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Union, cast, get_args, get_origin
+from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin
 
 from simstate.attribute_docs import attribute_docs
 from simstate.env.cfg import TermCfg
 from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.task import FILE_MODULES
 
 _PLAIN = (bool, int, float, str, Path, types.NoneType)
 
@@ -58,8 +59,10 @@ def described(value: object) -> Any:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """A function as "module:name", by which it can be found again."""
+    """A function as "module:name" or, of a task file, "file.py:name"."""
     module = getattr(function, "__module__", "") or ""
+    if module.startswith(FILE_MODULES):
+        module = Path(str(getattr(sys.modules[module], "__file__", module))).name
     return f"{module}:{getattr(function, '__qualname__', repr(function))}"
 
 
@@ -78,8 +81,10 @@ def _walk(value: object, hint: Any, path: str, text: str) -> Iterator[Setting]:
     elif _is_list_of_parts(value):
         for k, item in enumerate(cast("Sequence[object]", value)):
             yield from _walk(item, Any, f"{path}.{k}", text)
-    elif _is_plain(value) and _is_readable(hint):
-        yield Setting(path, value, _hint_for(hint, value), text)
+    elif _is_plain(value):
+        spoken = _own_hint(value) if hint is Any else _spoken(hint)
+        if spoken is not None:
+            yield Setting(path, value, spoken, text)
 
 
 def _fields(value: Any, path: str, skipped: Sequence[str]) -> Iterator[Setting]:
@@ -132,9 +137,20 @@ def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
     try:
         while isinstance(annotation, str):  # an alias may be one, too
             annotation = eval(annotation, scope)
-        return annotation
+        return _without_names(annotation, scope)
     except Exception:  # such as a name that is imported for type checkers alone
         return Any
+
+
+def _without_names(annotation: Any, scope: dict[str, Any]) -> Any:
+    """A union's members that are names themselves, such as aliases, evaluated."""
+    if not is_union(annotation):
+        return annotation
+    members = [
+        _evaluated(arg.__forward_arg__, scope) if isinstance(arg, ForwardRef) else arg
+        for arg in get_args(annotation)
+    ]
+    return Union[tuple(members)]  # noqa: UP007
 
 
 def _hints(owner: type) -> dict[str, Any]:
@@ -167,21 +183,6 @@ def _is_plain(value: object) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def _is_readable(hint: Any) -> bool:
-    """Whether a command line could say such a value: None alone says nothing."""
-    members = get_args(hint) if is_union(hint) else (hint,)
-    return any(not _is_part(m) for m in members if m is not types.NoneType)
-
-
-def _is_part(hint: Any) -> bool:
-    """Whether it is a class that no command line can name a value of."""
-    if hint is Any:
-        return False
-    if not isinstance(hint, type) or get_origin(hint) is not None:
-        return get_origin(hint) in (type, Callable)
-    return not issubclass(hint, (*_PLAIN, tuple, list, Mapping))
-
-
 def is_union(hint: Any) -> bool:
     """Whether an annotation is one of several."""
     return get_origin(hint) in (Union, types.UnionType)
@@ -196,19 +197,28 @@ def _member(hint: Any, kind: type) -> Any:
     return None
 
 
-def _hint_for(hint: Any, value: object) -> Any:
-    """The annotation with what a command line can say of it, or the value's own."""
-    members = get_args(hint) if is_union(hint) else (hint,)
-    usable = [m for m in members if m is not Any and not _is_part(m)]
-    if not usable or usable == [types.NoneType]:
-        return _own_hint(value)
-    return Union[tuple(usable)]  # noqa: UP007
+def _spoken(hint: Any) -> Any:
+    """What a command line or a file can say of an annotation; None: nothing."""
+    origin, args = get_origin(hint), get_args(hint)
+    if is_union(hint):
+        members = [said for arg in args if (said := _spoken(arg)) is not None]
+        says_something = any(member is not types.NoneType for member in members)
+        return Union[tuple(members)] if says_something else None  # noqa: UP007
+    if origin is Literal:
+        return hint
+    if isinstance(origin, type) and issubclass(origin, tuple | list | Sequence):
+        parts = [arg if arg is ... else _spoken(arg) for arg in args]
+        if not parts or None in parts:
+            return None
+        return tuple[tuple(parts) if origin is tuple else (parts[0], ...)]
+    return hint if isinstance(hint, type) and issubclass(hint, _PLAIN) else None
 
 
 def _own_hint(value: object) -> Any:
+    """The annotation that a value without one would have; None: it cannot be told."""
     if isinstance(value, tuple | list):
-        items = cast("Sequence[object]", value)
-        return tuple[tuple(_own_hint(item) for item in items)] if items else tuple
+        parts = [_own_hint(item) for item in cast("Sequence[object]", value)]
+        return tuple[tuple(parts)] if parts and None not in parts else None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return str if value is None else type(value)
+        return None if value is None else type(value)
     return float

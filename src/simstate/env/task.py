@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -27,6 +28,9 @@ from simstate.places import place_of
 
 GROUP = "simstate.tasks"
 """The entry points by which installed packages offer tasks."""
+
+FILE_MODULES = "simstate_task_"
+"""What the names of modules begin with that were task files."""
 
 EnvSource: TypeAlias = "Callable[[], EnvCfg | tuple[EnvCfg, TrainCfg]] | EnvCfg"
 TrainSource: TypeAlias = "Callable[[], TrainCfg] | TrainCfg"
@@ -50,11 +54,20 @@ class Task:
     @property
     def label(self) -> str:
         """A short name for folders and titles."""
-        if self.path is not None:
-            _, _, function = self.name.rpartition(".py:")
-            own = "" if function == self.name else f"-{function}"
-            return self.path.stem + own
-        return self.name.rpartition(":")[2]
+        return label_of(self.name)
+
+    @property
+    def reference(self) -> str:
+        """What finds it again from any folder."""
+        if self.path is None:
+            return self.name
+        return f"{self.path}:{self._function}" if self._function else str(self.path)
+
+    @property
+    def _function(self) -> str:
+        """What was named of a file, as in "file.py:ant"; "": nothing."""
+        head, _, function = self.name.rpartition(".py:")
+        return function if head else ""
 
     def env_cfg(self) -> EnvCfg:
         """A new configuration of the environment, which the caller may change."""
@@ -106,6 +119,14 @@ class Task:
                 f"{what} of the task {self.name!r} is called without arguments, but it "
                 f"needs {', '.join(needed)}: give them defaults."
             ) from error
+
+
+def label_of(reference: str) -> str:
+    """A short name for a reference: that of the file or function, without folders."""
+    file, dot, function = reference.rpartition(".py")
+    if dot and (not function or function.startswith(":")):
+        return Path(file).name + function.replace(":", "-")
+    return reference.rpartition(":")[2]
 
 
 def from_reference(reference: str) -> Task | None:
@@ -165,7 +186,8 @@ def _run(path: Path) -> ModuleType:
     known = _loaded.get(whole)
     if known is not None and known[0] == stamp:
         return known[1]
-    name = f"simstate_task_{abs(hash(str(whole))):x}_{path.stem}"
+    digest = hashlib.sha256(str(whole).encode()).hexdigest()[:8]
+    name = f"{FILE_MODULES}{path.stem}_{digest}"
     spec = importlib.util.spec_from_file_location(name, whole)
     if spec is None or spec.loader is None:
         raise TaskError(

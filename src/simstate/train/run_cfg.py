@@ -12,8 +12,7 @@ from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
 from simstate.errors import InvalidInputError
 from simstate.train.checkpoint import Content
-
-Logger = Literal["tensorboard", "wandb", "none"]
+from simstate.train.logs import LogKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +23,7 @@ class OutputCfg:
     """Updates between two checkpoints."""
     keep: int | None = None
     """How many checkpoints are kept, the latest; None: all of them."""
-    logger: Logger = "tensorboard"
+    logger: LogKind = "tensorboard"
     """Where curves go, besides progress.jsonl. Weights & Biases works offline, too."""
     video_every: int | None = None
     """Updates between two videos of the policy; None: none are made."""
@@ -71,6 +70,16 @@ class RunCfg:
                 f"{train.num_envs} worlds × {train.steps_per_env} steps are too few "
                 f"for {train.num_mini_batches} mini-batches: use more worlds."
             )
+
+    @staticmethod
+    def for_task(reference: str, **changes: Any) -> RunCfg:
+        """A run of a task as it is written, but for `changes` of the fields here.
+
+        A file is named by its full path: the run goes on from any folder.
+        """
+        task = tasks.find(reference)
+        changes.setdefault("train", task.train_cfg())
+        return RunCfg(task=task.reference, **changes)
 
     @staticmethod
     def of(content: Content) -> RunCfg:
