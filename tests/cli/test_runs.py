@@ -138,3 +138,12 @@ def test_version(capsys):
 def test_runs_without_a_run_says_so(folder, capsys):
     assert main(["runs", "."]) == 1
     assert "There is no run" in capsys.readouterr().err
+
+
+def test_weights_and_biases_works_offline(folder, monkeypatch):
+    pytest.importorskip("wandb", reason="Weights & Biases is an extra of its own")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    options = ["--iterations", "2", "--run-dir", "run", "--logger", "wandb"]
+    assert train("swing.py", *options) == 0
+    (file,) = (folder / "run" / "wandb").glob("offline-run-*/*.wandb")
+    assert b"Loss/value" in file.read_bytes()

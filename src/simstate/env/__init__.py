@@ -34,6 +34,7 @@ from simstate.env.control_action import ControlActionCfg
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.noise import GaussianNoise, UniformNoise
+from simstate.env.scene_needs import moves_com
 from simstate.env.train_cfg import TrainCfg
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "commands",
     "curricula",
     "events",
+    "moves_com",
     "observations",
     "rewards",
     "terminations",

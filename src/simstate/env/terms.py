@@ -62,7 +62,7 @@ class Term:
         self, cfg: TermCfg, shipped: ModuleType, env: Env, leading: int
     ) -> None:
         """Find the function and its parameters, and make what a class term makes."""
-        self.function = _function(self.kind, self.name, cfg.func, shipped)
+        self.function = term_function(self.kind, self.name, cfg.func, shipped)
         if not isinstance(self.function, type):
             self.params = _resolved(
                 self.label, self.function, cfg.params, env.scene, leading
@@ -169,7 +169,7 @@ def not_finite_error(label: str, values: Tensor, worlds: Tensor) -> InvalidInput
     )
 
 
-def _function(
+def term_function(
     kind: str, name: str, func: object, shipped: ModuleType
 ) -> Callable[..., Any]:
     """The function itself, or the shipped one of that name."""
