@@ -46,6 +46,9 @@ class Action(ABC):
 
     names: tuple[str, ...]
     """What each column drives."""
+    acts_every_substep: bool = False
+    """Whether `apply` is called before every physics step, with the same action, rather
+    than once. A step of the environment is then `decimation` calls of the engine."""
 
     @property
     def dim(self) -> int:
@@ -105,6 +108,17 @@ class JointEffortActionCfg(JointActionCfg):
     kind: ClassVar[TargetKind] = "effort"
 
 
+@dataclass(kw_only=True)
+class RelativeJointPositionActionCfg(JointActionCfg):
+    """Position targets [rad or m] measured from where the joints are at the step."""
+
+    kind: ClassVar[TargetKind] = "position"
+
+    def make(self, name: str, env: Env) -> RelativeJointAction:
+        """The term, resolved in the environment's scene."""
+        return RelativeJointAction(name, self, env)
+
+
 class JointAction(Action):
     """Writes targets for some joints of one entity into the controls."""
 
@@ -115,8 +129,8 @@ class JointAction(Action):
         self.joints = _driven_joints(label, cfg, self.entity)
         self.names = self.joints.names_of("joint")
         like = self.entity.data.default_joint_pos
-        self.scale = _per_joint(label, cfg.scale, self.names, 1.0, like)
-        self.offset = _per_joint(label, cfg.offset, self.names, 0.0, like)
+        self.scale = numbers_per_joint(label, cfg.scale, self.names, 1.0, like)
+        self.offset = numbers_per_joint(label, cfg.offset, self.names, 0.0, like)
         if cfg.clip is not None and not cfg.clip[0] <= cfg.clip[1]:
             raise InvalidInputError(
                 f"The {label} has clip {cfg.clip}: it must be (least, greatest)."
@@ -153,6 +167,13 @@ class JointAction(Action):
         position = self.cfg.kind == "position"
         default = data.default_joint_pos if position else data.default_joint_vel
         return default[:, self.joints.joint_ids]
+
+
+class RelativeJointAction(JointAction):
+    """Writes targets that are measured from the present positions."""
+
+    def _zero(self) -> Tensor | None:
+        return self.entity.data.joint_pos_biased[:, self.joints.joint_ids]
 
 
 _WRENCH = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
@@ -237,7 +258,7 @@ def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEnti
     return chosen
 
 
-def _per_joint(
+def numbers_per_joint(
     label: str, value: PerJoint, names: tuple[str, ...], other: float, like: Tensor
 ) -> Tensor:
     """A number for each joint; `other` where no expression matches; (1, joints)."""

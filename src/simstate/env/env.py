@@ -223,7 +223,7 @@ class Env:
         self._apply(action)
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
-        self.sim.step(self.cfg.decimation, self._others(renewed))
+        self._advance(action, self._others(renewed))
         # 3. Clocks.
         self._step_count += 1
         self._episode_length += 1
@@ -435,11 +435,33 @@ class Env:
         """Remember the action, and let each term write its part of it."""
         self.previous_action.copy_(self.action)
         self.action.copy_(action)
+        self._write_targets(action, list(self.actions.values()))
+
+    def _write_targets(self, action: Tensor, acting: list[Action]) -> None:
+        """Let some action terms write their parts of an action."""
         values = action.to(self.sim.dtype)
         first = 0
         for term in self.actions.values():
-            term.apply(values[:, first : first + term.dim])
+            if term in acting:
+                term.apply(values[:, first : first + term.dim])
             first += term.dim
+
+    def _advance(self, action: Tensor, moving: Tensor | None) -> None:
+        """Go on by the physics steps of one environment step.
+
+        Where an action acts in every substep, the host looks after each of them whether
+        a world has diverged.
+        """
+        decimation = self.cfg.decimation
+        acting = [a for a in self.actions.values() if a.acts_every_substep]
+        if not acting:
+            self.sim.step(decimation, moving)
+            return
+        self.sim.step(1, moving)
+        for _ in range(decimation - 1):
+            self.divergence.record(self.sim.newly_diverged.nonzero())
+            self._write_targets(action, acting)
+            self.sim.step(1, moving)
 
     def _observe(self, rows: Index, restart: bool) -> Observations:
         """What some worlds see now, by group, which is kept as the latest."""

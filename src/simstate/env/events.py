@@ -245,6 +245,33 @@ def randomize_joints(
 
 
 @resolves_entities
+def randomize_delay(
+    env: Env, env_ids: Tensor, delay_range: Range, asset_cfg: SceneEntityCfg = ROBOT
+) -> None:
+    """Draw the delay of the chosen actuators [s], one for all of a world.
+
+    It acts in whole physics steps. The actuators are declared with `max_delay_s`, or
+    have a history in the model.
+    """
+    actuators = _model_ids(env, asset_cfg, "actuator")
+    model = env.sim.model
+    samples = model.actuator_history[actuators, 0]
+    room = float(min(samples, default=0) - 1) * env.sim.timestep
+    if not 0.0 <= delay_range[0] <= delay_range[1]:
+        raise InvalidInputError(
+            f"delay_range must be (least, greatest) ≥ 0, got {delay_range}."
+        )
+    if delay_range[1] > room:
+        raise InvalidInputError(
+            f"delay_range {delay_range} needs a history of {delay_range[1]:g} s, the "
+            f"actuators of {asset_cfg.name!r} have {max(room, 0.0):g} s: declare them "
+            f"with max_delay_s={delay_range[1]:g}."
+        )
+    delay = env.rng.uniform(env_ids, 1, *delay_range).expand(-1, len(actuators))
+    env.sim.write_parameter("actuator_delay", delay, actuators, env_ids)
+
+
+@resolves_entities
 def randomize_encoder_bias(
     env: Env,
     env_ids: Tensor,

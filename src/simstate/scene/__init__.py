@@ -2,6 +2,7 @@
 
 from simstate.scene.actuators import (
     ActuatorCfg,
+    DcMotorActuatorCfg,
     MotorActuatorCfg,
     PositionActuatorCfg,
     VelocityActuatorCfg,
@@ -20,6 +21,7 @@ __all__ = [
     "ActuatorCfg",
     "BuiltScene",
     "CameraCfg",
+    "DcMotorActuatorCfg",
     "Elements",
     "EntityCfg",
     "EntityIndex",

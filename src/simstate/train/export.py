@@ -22,6 +22,7 @@ from simstate.engine import OneTorchThread
 from simstate.env import Env
 from simstate.env.actions import Action, BodyWrenchAction, JointAction
 from simstate.env.control_action import ControlAction
+from simstate.env.joint_pd_action import JointPdAction
 from simstate.files import write_atomically
 from simstate.scene.index import TargetInputs
 from simstate.train.policy import Policy
@@ -95,9 +96,14 @@ def _describe(env: Env, term: Action) -> dict[str, Any]:
     data = term.entity.data
     zero = term.targets(torch.zeros_like(data.default_joint_pos[:, : term.dim]))
     ids = term.joints.joint_ids
-    stiffness, damping = _gains(env, term)
+    kind = f"joint {term.cfg.kind}"
+    if isinstance(term, JointPdAction):
+        kind = type(term.cfg).__name__.removesuffix("ActionCfg")
+        stiffness, damping = _floats(term.stiffness[0]), _floats(term.damping[0])
+    else:
+        stiffness, damping = _gains(env, term)
     return {
-        "kind": f"joint {term.cfg.kind}",
+        "kind": kind,
         "joint_names": list(term.names),
         "default_joint_pos": _floats(data.default_joint_pos[0, ids]),
         "target_at_zero": _floats(zero[0]),
