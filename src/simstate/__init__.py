@@ -31,6 +31,7 @@ from simstate.errors import (
 from simstate.explanation import explain
 from simstate.scene import (
     CameraCfg,
+    ContactCfg,
     DcMotorActuatorCfg,
     EntityCfg,
     InitialStateCfg,
@@ -45,6 +46,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "CameraCfg",
+    "ContactCfg",
     "ConventionError",
     "DcMotorActuatorCfg",
     "DivergenceError",

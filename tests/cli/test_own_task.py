@@ -103,7 +103,8 @@ def test_an_installed_package_offers_tasks_by_entry_point(folder, monkeypatch, c
     assert "poles_of_others:nothing" in " ".join(capsys.readouterr().err.split())
 
 
-def test_a_registered_task_has_a_name_everywhere(folder, capsys):
+def test_a_registered_task_has_a_name_everywhere(folder, capsys, monkeypatch):
+    monkeypatch.setattr(tasks, "_registered", {})
     import simstate.interop.gymnasium  # noqa: F401  (it is told of names)
 
     own = tasks.find("swing.py")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 
 import tyro
 
+from simstate.cli.align import Align
 from simstate.cli.bench import Bench
 from simstate.cli.check import Check
 from simstate.cli.console import plain_warnings, report_error
@@ -34,6 +35,7 @@ Command = (
     | Annotated[Check, tyro.conf.subcommand("check")]
     | Annotated[Diff, tyro.conf.subcommand("diff")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
+    | Annotated[Align, tyro.conf.subcommand("align")]
     | Annotated[Tasks, tyro.conf.subcommand("tasks")]
     | Annotated[NewTask, tyro.conf.subcommand("new-task")]
     | Annotated[Train, tyro.conf.subcommand("train")]

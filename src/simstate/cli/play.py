@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.table import Table
@@ -57,6 +58,14 @@ class Play(TaskCommand):
     """Pictures per second of the video."""
     seed: int = 1
     """Seed of all that is random."""
+    physics: Annotated[
+        str | None,
+        tyro.conf.arg(
+            name="in",
+            help="Another simulator to play it in: drake, mjx, newton or "
+            "newton-featherstone.",
+        ),
+    ] = None
     engine: Engine = "native"
     device: Device = "cpu"
     json: Json = False
@@ -80,16 +89,18 @@ class Play(TaskCommand):
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        with needs("play"):
-            from simstate.train.evaluate import evaluate
-            from simstate.train.video import check_video
+        from simstate.train.evaluate import evaluate
+
         if self.output is not None:
+            with needs("play"):
+                from simstate.train.video import check_video
             check_video(self.output, self.fps)
         played = _played(self.policy)
         cfg = self._cfg(played)
         seconds = cfg.episode_length_s if self.seconds is None else self.seconds
         env = self._env(cfg, self.envs)
-        found = evaluate(env, played.act_in(env), seconds)
+        with self._borrowed(env):
+            found = evaluate(env, played.act_in(env), seconds)
         if self.output is not None:
             self._film(cfg, played, seconds, self.output)
         if self.json:
@@ -100,6 +111,14 @@ class Play(TaskCommand):
             if self.output is not None:
                 console().print(f"Video: {self.output}", markup=False)
         return 0
+
+    def _borrowed(self, env: Env) -> AbstractContextManager[Any]:
+        """While it is entered, the worlds step in the simulator that was asked for."""
+        if self.physics is None:
+            return nullcontext()
+        from simstate.simulators.physics import borrowed_physics
+
+        return borrowed_physics(env, self.physics)
 
     def _cfg(self, played: Played) -> EnvCfg:
         """The task, with the settings and the command that were asked for."""
@@ -151,7 +170,9 @@ class Play(TaskCommand):
             scene = with_view(cfg.scene, *self.size)
             env = self._env(dataclasses.replace(cfg, scene=scene), 1)
             act: Act = played.act_in(env)
-            write_video(output, film(env, act, seconds, self.fps), self.fps)
+            with self._borrowed(env):
+                frames = film(env, act, seconds, self.fps)
+            write_video(output, frames, self.fps)
 
 
 def _played(policy: tuple[str, ...]) -> Played:

@@ -58,7 +58,9 @@ class AdaptiveStepper(Stepper):
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
         with OneTorchThread():
-            return self._integrate(n * self.timestep, env_ids)
+            stuck = self._integrate(n * self.timestep, env_ids)
+            self.finish(env_ids, n)
+            return stuck
 
     def _activation_rate(self) -> Tensor:
         """act_dot, but none that would push an activation out of its range."""
@@ -116,7 +118,6 @@ class AdaptiveStepper(Stepper):
             time.copy_(start + elapsed)
             self._next_start(good & active, good)
         time.copy_(torch.where(elapsed > 0, start + span, start))
-        self.finish(env_ids)
         if self.integration.mass_flow is not None:
             self.integration.mass_flow.empty.zero_()  # of steps that were rejected
         return stuck if bool(stuck.any()) else None

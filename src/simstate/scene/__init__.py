@@ -10,6 +10,7 @@ from simstate.scene.actuators import (
 from simstate.scene.build import BuiltScene, build_scene
 from simstate.scene.cfg import (
     CameraCfg,
+    ContactCfg,
     EntityCfg,
     InitialStateCfg,
     ModelSource,
@@ -21,6 +22,7 @@ __all__ = [
     "ActuatorCfg",
     "BuiltScene",
     "CameraCfg",
+    "ContactCfg",
     "DcMotorActuatorCfg",
     "Elements",
     "EntityCfg",

@@ -9,6 +9,7 @@ from pathlib import Path
 from simstate.env import Env, tasks
 from simstate.env.task import label_of
 from simstate.errors import InvalidInputError
+from simstate.simulators.policy import OnnxPolicy, metadata_of
 from simstate.train.checkpoint import Content, find_checkpoint, read_checkpoint
 from simstate.train.evaluate import Act
 from simstate.train.run_cfg import RunCfg
@@ -40,6 +41,22 @@ class PlayedCheckpoint(Played):
         return self._make(env, self._content)
 
 
+class PlayedOnnx(Played):
+    """An exported policy, run by ONNX Runtime: neither torch's networks nor rsl-rl."""
+
+    def __init__(self, path: Path) -> None:
+        facts = metadata_of(path)
+        if "run" in facts:
+            super().__init__(RunCfg.of({"run": facts["run"]}))
+        else:
+            super().__init__(RunCfg.for_task(facts["task"]))
+        self._path = path
+
+    def act_in(self, env: Env) -> Act:
+        """The policy for an environment, which it must fit."""
+        return OnnxPolicy(self._path, env)
+
+
 def load_played(path: Path, task: str | None = None) -> Played:
     """The policy of a run's folder, a checkpoint or an ONNX file.
 
@@ -48,8 +65,6 @@ def load_played(path: Path, task: str | None = None) -> Played:
         task: where its task is now; None: where it was.
     """
     if path.suffix == ".onnx":
-        from simstate.train.onnx_policy import PlayedOnnx
-
         played: Played = PlayedOnnx(path)
     else:
         content = read_checkpoint(find_checkpoint(path))
