@@ -46,6 +46,7 @@ def live_progress(out: Console, title: str, total: int) -> Generator[Report]:
                 highlight=False,
                 markup=False,
             )
+            out.file.flush()  # who follows a log file wants to see it
 
     yield tell
 
