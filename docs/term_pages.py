@@ -28,10 +28,18 @@ def terms(module: ModuleType) -> dict[str, Callable[..., Any]]:
         name: value
         for name, value in vars(module).items()
         if inspect.isfunction(value)
-        and value.__module__ == module.__name__
-        and not name.startswith("_")
+        and name in getattr(module, "__all__", _own(module))
         and next(iter(inspect.signature(value).parameters), "") == "env"
     }
+
+
+def _own(module: ModuleType) -> list[str]:
+    return [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+        and not name.startswith("_")
+    ]
 
 
 def configurations(suffix: str) -> dict[str, type]:

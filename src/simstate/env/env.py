@@ -29,6 +29,7 @@ from simstate.env.parts import Parts
 from simstate.env.reward_sum import RewardSum
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
+from simstate.env.terrain_places import TerrainPlaces
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
 from simstate.ids import Ids, Index
 from simstate.integrate import Integrator
@@ -90,6 +91,7 @@ class Env:
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
+        self._first_world = first_world
         self.sim = Simulation(
             scene_for_events(cfg, events),
             num_envs,
@@ -386,6 +388,12 @@ class Env:
             "env/step_count", torch.zeros(1, dtype=torch.int64)
         ).tensor
         self._observations: Observations = {}
+        self.terrain: TerrainPlaces | None = None
+        """Where the worlds are on the terrain; None: the scene has none."""
+        if self.cfg.scene.terrain is not None:
+            self.terrain = TerrainPlaces(
+                self.cfg.scene.terrain, self._ledger, self._first_world, self.sim.dtype
+            )
 
     def _make_terms(self) -> None:
         """Resolve every term of the configuration."""

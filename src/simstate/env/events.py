@@ -17,12 +17,27 @@ from simstate.engine.base import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
+from simstate.env.parameter_events import randomize_parameter
 from simstate.env.scene_needs import moves_com
 from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.math import quaternion
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
+
+__all__ = [
+    "push_by_setting_velocity",
+    "randomize_com",
+    "randomize_delay",
+    "randomize_encoder_bias",
+    "randomize_friction",
+    "randomize_gains",
+    "randomize_joints",
+    "randomize_mass",
+    "randomize_parameter",
+    "reset_joints",
+    "reset_root_state",
+]
 
 Operation = Literal["scale", "add", "set"]
 _NO_RANGE: Mapping[str, Range] = {}
@@ -39,6 +54,8 @@ def reset_root_state(
 ) -> None:
     """Place the root link about its default state, world axes [m, rad, m/s, rad/s].
 
+    On a terrain about the middle of the world's tile, as high above it.
+
     Ranges by "x", "y", "z", "roll", "pitch", "yaw"; what is not named stays. The turn
     is yaw, then pitch, then roll, about the turned axes.
     """
@@ -46,6 +63,8 @@ def reset_root_state(
     state = entity.data.default_root_state[env_ids].clone()
     pose = _drawn(env, env_ids, pose_range).to(state.dtype)
     state[:, :3] += pose[:, :3]
+    if env.terrain is not None:
+        state[:, :3] += env.terrain.origins(env_ids)
     state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
     if velocity_range:
         state[:, 7:] += _drawn(env, env_ids, velocity_range).to(state.dtype)

@@ -12,6 +12,7 @@ import mujoco
 
 from simstate.places import Place, calling_place
 from simstate.scene.actuators import ActuatorCfg
+from simstate.terrain import TerrainCfg
 
 ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
 """A path (MJCF or URDF), an XML string, a name, an MjSpec, or what makes one.
@@ -152,6 +153,8 @@ class SceneCfg:
     ground: bool | None = None
     """Whether to add a ground plane at z = 0; None: if some body floats freely and no
     model brings a plane or a heightfield."""
+    terrain: TerrainCfg | None = None
+    """Ground of many kinds instead of a plane; None: as `ground` says."""
     timestep: float | None = None
     """Physics time step [s]; None: the one that the entities' models state."""
     gravity: Sequence[float] | None = None
