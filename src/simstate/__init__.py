@@ -26,6 +26,7 @@ from simstate.errors import (
     SnapshotError,
     StaleReadError,
     TaskError,
+    ThreadError,
     UnknownNameError,
 )
 from simstate.explanation import explain
@@ -68,6 +69,7 @@ __all__ = [
     "SnapshotError",
     "StaleReadError",
     "TaskError",
+    "ThreadError",
     "UnknownNameError",
     "VelocityActuatorCfg",
     "WarpCfg",

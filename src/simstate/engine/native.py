@@ -9,7 +9,6 @@ import copy
 import os
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 
 import mujoco
 import numpy as np
@@ -20,14 +19,18 @@ from torch import Tensor
 from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
+from simstate.engine.native_calls import NativeCalls
+from simstate.engine.native_on_demand import NativeOnDemand
+from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
-from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
+from simstate.errors import InvalidInputError, listed, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
     Stage.VELOCITY: mujoco.mjtStage.mjSTAGE_VEL.value,
     Stage.ACCELERATION: mujoco.mjtStage.mjSTAGE_ACC.value,
 }
+_FIRST_LOSS = mujoco.mjtWarning.mjWARN_CONTACTFULL.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 
@@ -51,14 +54,13 @@ class NativeEngine(Engine):
             raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
         threads = cfg.num_threads or _available_cpus()
         self.batch = batch.Batch(_without_reset(model), num_envs, threads)
+        self._calls = NativeCalls(self.batch)
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
         self._counts = self.batch.warning[..., 1]
         self._counts_before = self._counts.copy()
-        self._risen: np.ndarray | None = None
-        """Which warnings were given in the last step; None: none in any world."""
         # NumPy's calls cost less than torch's, which tells for few worlds.
         moving = moving_columns(self)
         self._moving = self.batch.state[:, moving]
@@ -92,11 +94,17 @@ class NativeEngine(Engine):
             tensor = torch.from_numpy(array)
         return tensor.view(self.field_shape(name))
 
-    def begin_step(self) -> None:
+    def _make_on_demand(self) -> OnDemand:
+        return NativeOnDemand(self)
+
+    @property
+    def calls(self) -> NativeCalls:
+        """Entered for every call: MuJoCo prints nothing, and its errors are ours."""
+        return self._calls
+
+    def begin_evaluation(self) -> None:
         """Take note of MuJoCo's counts of warnings."""
-        super().begin_step()
         np.copyto(self._counts_before, self._counts)
-        self._risen = None
 
     def advance(
         self,
@@ -111,7 +119,7 @@ class NativeEngine(Engine):
         """
         del settle
         ids = _ids(env_ids)
-        with _QUIET:
+        with self._calls:
             if self._looks_at_every_step:
                 for _ in range(n - 1):
                     self.batch.step(ids, 1)
@@ -132,12 +140,10 @@ class NativeEngine(Engine):
         fine = bool(self._sizes.max() <= MAX_VALUE)
         fine = fine and all(bool((np.abs(x) <= MAX_VALUE).all()) for x in self._inputs)
         risen = self._counts != self._counts_before
-        self._risen = risen = risen if risen.any() else None
-        if fine and risen is None:
+        if fine and not risen.any():
             return None
         bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
-        if risen is not None:
-            bad |= risen[:, _FIRST_BAD:].any(axis=1)
+        bad |= risen[:, _FIRST_LOSS:].any(axis=1)
         for part in self._inputs:
             bad |= ~(np.abs(part) <= MAX_VALUE).all(axis=1)
         return torch.from_numpy(bad) if bad.any() else None
@@ -148,7 +154,7 @@ class NativeEngine(Engine):
         A pass that stops before the accelerations leaves those of another world in
         their place; a world whose positions are behind has them behind as well.
         """
-        with _QUIET:
+        with self._calls:
             self.batch.forward(_ids(env_ids), _STAGES[stage])
         if stage == Stage.ACCELERATION:
             self.note_evaluation()
@@ -167,20 +173,38 @@ class NativeEngine(Engine):
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Run mj_setConst in these worlds; the state is not touched."""
-        with _QUIET:
+        with self._calls:
             self.batch.set_const(_ids(env_ids))
         self._constants_differ = True
 
-    def report_warnings(self) -> None:
+    def loss(self, world: int) -> str:
+        """What MuJoCo says of it."""
+        risen = self._counts[world] != self._counts_before[world]
+        kinds = np.flatnonzero(risen[_FIRST_LOSS:_FIRST_BAD]) + _FIRST_LOSS
+        return " ".join(self._warning(world, int(kind)) for kind in kinds)
+
+    def report_warnings(self, env_ids: Tensor | None) -> bool:
         """Warn of full buffers and the like since `begin_step`."""
-        risen = self._risen
-        if risen is None:
-            return
+        risen = self._counts != self._counts_before
+        if not risen.any():
+            return False
+        if env_ids is not None:
+            others = np.ones(self.num_envs, dtype=bool)
+            others[env_ids.numpy()] = False
+            risen[others] = False
         for kind in range(_FIRST_BAD):
             worlds = np.flatnonzero(risen[:, kind])
             if worlds.size:
-                text = mujoco.mju_warningText(kind, 0)
-                warn(f"MuJoCo warns in {worlds.size} worlds, first {worlds[0]}: {text}")
+                warn(
+                    f"In {worlds.size} of {self.num_envs} worlds "
+                    f"({listed(worlds, 10)}): {self._warning(int(worlds[0]), kind)}"
+                )
+        return bool(risen[:, _FIRST_LOSS:_FIRST_BAD].any())
+
+    def _warning(self, world: int, kind: int) -> str:
+        """MuJoCo's text of a warning that it gave in a world."""
+        info = int(self.batch.warning[world, kind, 0])
+        return f"MuJoCo warns: {mujoco.mju_warningText(kind, info)}"
 
 
 def _without_reset(model: mujoco.MjModel) -> mujoco.MjModel:
@@ -205,30 +229,3 @@ def _ids(env_ids: Tensor | None) -> np.ndarray | None:
     if env_ids is None:
         return None
     return np.sort(env_ids.numpy())
-
-
-class _Quiet:
-    """Keeps MuJoCo from printing what its counters say anyway; its errors are ours."""
-
-    def __enter__(self) -> None:
-        self._handler = mujoco.get_mju_user_warning()
-        mujoco.set_mju_user_warning(_ignore)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        mujoco.set_mju_user_warning(self._handler)
-        if isinstance(error, batch.SimulationError):
-            enough = "memory" not in str(error)
-            hint = "" if enough else ' Give the model more: <size memory="…"/>.'
-            raise ModelError(f"{str(error).rstrip('.')}.{hint}") from error
-
-
-def _ignore(message: str) -> None:
-    del message
-
-
-_QUIET = _Quiet()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
+from types import FrameType
 from typing import NamedTuple
 
 import mujoco
@@ -12,9 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.dynamics.motion import moved_by, spatial_acceleration
 from simstate.engine import STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
-from simstate.entity.frames import Frame, Picks, moved_by, spatial_acceleration
+from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
@@ -82,6 +85,7 @@ class EntityReader:
         self._cacc: tuple[int, Tensor] | None = None
         self.computed: Quantity | None = None
         """The quantity that is being computed, if one is."""
+        self._computing_frame: FrameType | None = None
         self._live: tuple[int, set[int]] | None = None
 
     def read(self, name: str) -> Tensor:
@@ -95,14 +99,17 @@ class EntityReader:
         return self.physics.ledger[f"entity/{self.name}/{name}"].tensor
 
     @contextmanager
-    def computing(self, quantity: Quantity) -> Generator[None]:
+    def computing(self, quantity: Quantity, frame: FrameType) -> Generator[None]:
         """While it is entered, quantities read each other at no more than its stage.
+
+        `frame` is that of the function which enters it.
 
         One thread of torch's, and no inference mode: a memo outlives the caller's, in
         which it could not be used.
         """
-        self.computed = quantity
         try:
+            self._computing_frame = frame
+            self.computed = quantity
             with OneTorchThread():
                 if torch.is_inference_mode_enabled():
                     with torch.inference_mode(False):
@@ -110,6 +117,17 @@ class EntityReader:
                 else:
                     yield
         finally:
+            self.computed = None
+
+    def forget_interrupted(self) -> None:
+        """Forget a quantity whose computation was interrupted, and has not said so.
+
+        Python may interrupt between any two instructions, also just before the end.
+        """
+        frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame is not self._computing_frame:
+            frame = frame.f_back
+        if frame is None:
             self.computed = None
 
     def raw(self, name: str) -> Tensor:

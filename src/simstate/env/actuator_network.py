@@ -62,9 +62,9 @@ class ActuatorNetworkAction(JointPdAction):
         self._network = load_network(Path(cfg.network), str(env.device))
         shape = (max(cfg.history) + 1, self.dim)
         dtype = env.sim.dtype
-        self.errors = env.memory(f"{name}/errors", shape, dtype=dtype)
+        self.errors = env.memory("errors", shape, dtype=dtype)
         """Position errors of the last physics steps, the latest first."""
-        self.velocities = env.memory(f"{name}/velocities", shape, dtype=dtype)
+        self.velocities = env.memory("velocities", shape, dtype=dtype)
         """Velocities of the last physics steps, the latest first."""
 
     def efforts(self, action: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,11 +9,18 @@ from torch import Tensor
 
 from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
-from simstate.errors import IntegrationError, SimStateError, unknown_name
+from simstate.errors import IntegrationError, SimStateError
 from simstate.ids import int_list
 from simstate.integrate.flat_state import FlatState
-from simstate.integrate.schemes import BLOCKS, Adaptive
+from simstate.integrate.schemes import Adaptive
 from simstate.integrate.stepper import StateBlock, Stepper
+from simstate.integrate.tolerances import (
+    ABSOLUTE,
+    RELATIVE,
+    block_kinds,
+    check_kinds,
+    tolerance,
+)
 
 if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
@@ -79,14 +85,21 @@ class AdaptiveStepper(Stepper):
             else block
             for block in super()._make_blocks()
         ]
-        known = {*BLOCKS, *(block.name for block in blocks)}
+        processes = [process.name for process in self.integration.processes]
         for given in (self.control.atol, self.control.rtol):
-            for name in given if isinstance(given, Mapping) else ():
-                if name not in known:
-                    raise unknown_name(
-                        "block of the state with a tolerance", name, known
-                    )
+            check_kinds(given, processes)
+        self._tolerances = {block.name: self._find_tolerance(block) for block in blocks}
         return blocks
+
+    def _find_tolerance(self, block: StateBlock) -> tuple[Tensor, Tensor]:
+        """The absolute and the relative tolerance of a block, by dof; (num_dofs,)."""
+        kinds = block_kinds(self.sim.model, block.name, block.num_dofs)
+        like, control = block.value, self.control
+        relative = dict.fromkeys(ABSOLUTE, RELATIVE)
+        return (
+            like.new_tensor([tolerance(control.atol, k, ABSOLUTE) for k in kinds]),
+            like.new_tensor([tolerance(control.rtol, k, relative) for k in kinds]),
+        )
 
     def _integrate(self, span: float, env_ids: Tensor | None) -> Tensor | None:
         active = torch.ones_like(self.stages.chosen)
@@ -191,15 +204,15 @@ class AdaptiveStepper(Stepper):
         return torch.where(chosen, guess.clamp(min(least, span), span), 0.0)
 
     def _tolerance(self, block: StateBlock) -> Tensor:
-        absolute, relative = self.control.tolerances(block.name)
+        absolute, relative = self._tolerances[block.name]
         return absolute + relative * block.scale()
 
     def _block_error(self, block: StateBlock, h: Tensor) -> Tensor:
         """The error estimate over the tolerance, by element."""
-        tolerance = self._tolerance(block)
-        step = h[:, None].to(tolerance.dtype)
+        allowed = self._tolerance(block)
+        step = h[:, None].to(allowed.dtype)
         parts = [
-            block.error(block.combined(weights)) * step / tolerance
+            block.error(block.combined(weights)) * step / allowed
             for weights in self._errors
         ]
         if len(parts) == 1:

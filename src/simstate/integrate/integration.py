@@ -50,6 +50,7 @@ class Integration:
         self.mass_flow: MassFlow | None = None
         self.stepper = None if scheme is None else self._make_stepper(scheme)
         sim.internals.evaluate = self.forces.evaluate
+        sim.internals.with_loads = self.forces.with_loads
         sim.internals.advance = self.step
 
     def _make_stepper(self, scheme: Integrator) -> Stepper:

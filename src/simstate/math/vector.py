@@ -42,6 +42,31 @@ def eigenvalues(matrix: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(matrix)
 
 
+def inverse(matrix: Tensor) -> Tensor:
+    """The inverses of square matrices (..., k, k)."""
+    return torch.linalg.inv(matrix)
+
+
+def rank(matrix: Tensor) -> Tensor:
+    """The ranks of matrices (..., k, l); shape (...)."""
+    return torch.linalg.matrix_rank(matrix)
+
+
+def solve(matrix: Tensor, right: Tensor) -> Tensor:
+    """The solutions x of matrix @ x = right, (..., k, k) and (..., k); (..., k)."""
+    return torch.linalg.solve(matrix, right[..., None])[..., 0]
+
+
+def solve_positive(matrix: Tensor, columns: Tensor) -> tuple[Tensor, int | None]:
+    """The solutions x of matrix @ x = columns, symmetric positive definite; (N, D, k).
+
+    And the first matrix that is not positive definite; None: all are.
+    """
+    factor, info = torch.linalg.cholesky_ex(matrix)
+    failed = int(info.nonzero()[0, 0]) if bool(info.any()) else None
+    return torch.cholesky_solve(columns, factor), failed
+
+
 def common_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that all of these broadcast to; a RuntimeError if there is none."""
     return tuple(torch.broadcast_shapes(*shapes))
