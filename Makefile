@@ -20,9 +20,9 @@ demo: $(READY)-demo
 # A cart-pole in 2 minutes, then a robot that walks in 20, on two cores; then how well.
 train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
-	$(BIN)/simstate play Cartpole-Balance runs/demo/cartpole-$(STAMP)
+	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate train Quadruped-Velocity --iterations 340 --run-dir runs/demo/quadruped-$(STAMP)
-	$(BIN)/simstate play Quadruped-Velocity runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
+	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
 	$(BIN)/pytest -q

@@ -6,7 +6,7 @@
 `quantities.md` and `fields.md` come from the declarations, the table of
 `performance.md` from benchmarks/last.json, those of `other-simulators.md` from
 docs/alignment.json, that of `verification.md` from the oracles, that of `noise.md` from
-the stochastic schemes.
+the stochastic schemes, `terms.md` from the functions and classes of simstate.env.
 """
 
 from __future__ import annotations
@@ -387,6 +387,8 @@ def throughput(model: str) -> dict[int, float]:
 
 def main() -> None:
     """Write the pages."""
+    from term_pages import terms_page  # beside this script
+
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--oracles", action="store_true", help="run the oracle suite")
     args = parser.parse_args()
@@ -396,6 +398,7 @@ def main() -> None:
         "performance.md": performance_page(),
         "other-simulators.md": other_simulators_page(),
         "noise.md": noise_page(),
+        "terms.md": terms_page(),
     }
     if args.oracles:
         old = (DOCS / "verification.md").read_text()

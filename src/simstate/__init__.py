@@ -26,6 +26,7 @@ from simstate.errors import (
     SimStateError,
     SnapshotError,
     StaleReadError,
+    TaskError,
     ThreadError,
     UnknownNameError,
 )
@@ -33,6 +34,7 @@ from simstate.explanation import explain
 from simstate.scene import (
     CameraCfg,
     ContactCfg,
+    DcMotorActuatorCfg,
     EntityCfg,
     GridPattern,
     InitialStateCfg,
@@ -53,6 +55,7 @@ __all__ = [
     "CameraCfg",
     "ContactCfg",
     "ConventionError",
+    "DcMotorActuatorCfg",
     "DivergenceError",
     "Entity",
     "EntityCfg",
@@ -77,6 +80,7 @@ __all__ = [
     "Simulation",
     "SnapshotError",
     "StaleReadError",
+    "TaskError",
     "ThreadError",
     "UnknownNameError",
     "VelocityActuatorCfg",

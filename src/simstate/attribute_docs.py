@@ -20,10 +20,11 @@ def attribute_docs(owner: type) -> dict[str, str]:
     tree: Any = ast.parse(textwrap.dedent(source)).body[0]
     for statement, following in zip(tree.body, tree.body[1:], strict=False):
         if (
-            isinstance(statement, ast.Assign)
+            isinstance(statement, ast.Assign | ast.AnnAssign)
             and isinstance(following, ast.Expr)
             and isinstance(following.value, ast.Constant)
         ):
-            target: Any = statement.targets[0]
+            is_plain = isinstance(statement, ast.Assign)
+            target: Any = statement.targets[0] if is_plain else statement.target
             docs[target.id] = inspect.cleandoc(str(following.value.value))
     return docs

@@ -49,6 +49,10 @@ class ModelError(SimStateError, ValueError):
     """A model or a scene that cannot be built as it was described."""
 
 
+class TaskError(SimStateError, ValueError):
+    """A task that cannot be found, loaded or made as it was written."""
+
+
 class SnapshotError(SimStateError, ValueError):
     """A snapshot that is damaged, of another model or of another kind."""
 

@@ -24,7 +24,7 @@ TASK = "Cartpole-Balance"
 def run_dir(tmp_path_factory):
     """The folder of a short run, made by the command."""
     folder = tmp_path_factory.mktemp("runs") / "short"
-    options = ["--num-envs", "16", "--iterations", "2", "--seed", "5"]
+    options = ["--envs", "16", "--iterations", "2", "--seed", "5"]
     assert main(["train", TASK, "--run-dir", str(folder), *options]) == 0
     return folder
 
@@ -55,8 +55,8 @@ def test_resume_goes_on_with_the_settings_of_the_run(run_dir, capsys):
     assert main(["train", TASK, "--run-dir", str(run_dir), "--iterations", "3"]) == 1
     assert "holds a run already" in " ".join(capsys.readouterr().err.split())
     resume = ["train", TASK, "--run-dir", str(run_dir), "--resume"]
-    assert main([*resume, "--num-envs", "8"]) == 1
-    assert "num_envs 16" in " ".join(capsys.readouterr().err.split())
+    assert main([*resume, "--envs", "8"]) == 1
+    assert "envs 16" in " ".join(capsys.readouterr().err.split())
     assert main([*resume, "--iterations", "3"]) == 0
     out = capsys.readouterr().out
     assert "after 2 updates" in " ".join(out.split())
@@ -67,7 +67,7 @@ def test_resume_goes_on_with_the_settings_of_the_run(run_dir, capsys):
 
 def test_play_reports_and_writes_a_gif_that_moves(run_dir, tmp_path, capsys):
     path = tmp_path / "play.gif"
-    options = ["--seconds", "0.4", "--num-envs", "3", "--size", "64", "48"]
+    options = ["--seconds", "0.4", "--envs", "3", "--size", "64", "48"]
     code = main(["play", TASK, str(run_dir), "--output", str(path), *options])
     assert code == 0
     out = capsys.readouterr().out
@@ -85,7 +85,7 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
     import imageio_ffmpeg
 
     path = tmp_path / "play.mp4"
-    options = ["--seconds", "0.4", "--num-envs", "3", "--size", "64", "48", "--json"]
+    options = ["--seconds", "0.4", "--envs", "3", "--size", "64", "48", "--json"]
     assert main(["play", TASK, str(run_dir), "--output", str(path), *options]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["num_envs"] == 3
@@ -100,10 +100,10 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
     ("args", "expected"),
     [
         (["train", "Cartpole-Balanc"], "Did you mean 'Cartpole-Balance'"),
-        (["train", TASK, "--num-envs", "0"], "num_envs must be ≥ 1"),
+        (["train", TASK, "--envs", "0"], "num_envs must be ≥ 1"),
         (["train", TASK, "--iterations", "0"], "iterations must be ≥ 1"),
         (["train", TASK, "--seed", "-1"], "seed must be"),
-        (["train", TASK, "--resume", "--run-dir", "RUN/none"], "no checkpoint"),
+        (["train", TASK, "--resume", "--run-dir", "RUN/none"], "There is no folder"),
         (["train", TASK, "--resume"], "no run to resume"),
         (["train", TASK, "--device", "cuda"], "native engine runs on the CPU"),
         (["play", TASK, "RUN/model_77.npz"], "There is no checkpoint"),
@@ -112,6 +112,26 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
         (["play", TASK, "RUN", "--output", "RUN/no/film.gif"], "There is no folder"),
         (["play", TASK, "RUN", "--seconds", "0"], "at least one step"),
         (["play", TASK, "RUN", "--command", "1", "0", "0"], "velocity command"),
+        (["play"], "Name a policy"),
+        (["train"], "Name a task"),
+        (["train", "--config", "RUN/none.json"], "There is no file"),
+        (["train", TASK, "--envs", "100000000"], "100,000,000 worlds"),
+        (["train", TASK, "--seed", "1", "--seeds", "1", "2"], "--seed is for one"),
+        (["train", TASK, "--grid", "nothing"], "--grid takes"),
+        (["train", TASK, "--grid", "env.nothing=1,2"], "Unknown setting"),
+        (["train", TASK, "--without", "env.events.nothing"], "Unknown term"),
+        (
+            [
+                "train",
+                TASK,
+                "--resume",
+                "--run-dir",
+                "RUN",
+                "--without",
+                "env.events.a",
+            ],
+            "takes no settings",
+        ),
     ],
 )
 def test_errors_are_one_message(args, expected, run_dir, tmp_path, capsys, monkeypatch):
@@ -133,8 +153,8 @@ def test_a_missing_library_names_the_extra(capsys, monkeypatch):
     assert "pip install 'simstate[train]'" in " ".join(capsys.readouterr().err.split())
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path):
-    command = [sys.executable, "-m", "simstate", "train", TASK, "--num-envs", "16"]
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path):
+    command = [sys.executable, "-m", "simstate", "train", TASK, "--envs", "16"]
     process = subprocess.Popen(
         [*command, "--iterations", "100000", "--run-dir", str(tmp_path / "run")],
         stdout=subprocess.PIPE,
@@ -147,14 +167,17 @@ def test_ctrl_c_says_how_to_go_on(tmp_path):
     try:
         assert process.stdout is not None
         assert "16 worlds" in process.stdout.readline()
-        assert "training" in process.stdout.readline()
+        assert "steps/s" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130
-    assert "--resume" in out
+    assert f"--resume --run-dir {tmp_path / 'run'}" in out
+    assert "all of them saved" in out
     assert "Traceback" not in err
+    content = read_checkpoint(find_checkpoint(tmp_path / "run"))
+    assert f"Interrupted after {content['iteration']} updates" in out
 
 
 @pytest.mark.parametrize("command", ["tasks", "train", "play"])

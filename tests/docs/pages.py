@@ -53,6 +53,14 @@ def commands(page: Path) -> list[list[str]]:
     ]
 
 
+def files(page: Path) -> dict[str, str]:
+    """The files that a page has the reader write: blocks ```python title="name"."""
+    found = re.findall(
+        r'```python title="(.*?)"\n(.*?)```', page.read_text(), flags=re.DOTALL
+    )
+    return dict(found)
+
+
 def prose(page: Path) -> str:
     """The page without its code."""
     return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)

@@ -3,7 +3,7 @@
 import json
 import re
 
-from docs import generate
+from docs import generate, term_pages
 from simstate import EntityData, models, oracles
 from simstate.engine import FIELDS
 from simstate.integrate import STOCHASTIC_SCHEMES
@@ -69,3 +69,20 @@ def test_the_table_of_oracles_has_every_law_and_no_failure():
         assert any(row[0] == law.name for row in rows), law.name
     for law, engine, error, allowed in rows:
         assert float(error) <= float(allowed), (law, engine)
+
+
+def test_the_page_of_terms_is_current_and_has_all_of_them():
+    page = (generate.DOCS / "terms.md").read_text()
+    assert page == term_pages.terms_page(), DO
+    for module in term_pages.KINDS.values():
+        for name in term_pages.terms(module):
+            assert f"\n| `{name}` |" in page
+    assert all(f"### {name}\n" in page for name in term_pages.configurations("Cfg")
+               if name.endswith(("ActionCfg", "CommandCfg")))  # fmt: skip
+
+
+def test_the_ant_of_the_tutorial_fits_a_screen_or_two():
+    from tests.docs.pages import ROOT, files
+
+    (text,) = files(ROOT / "docs" / "own-task.md").values()
+    assert len(text.splitlines()) <= 80

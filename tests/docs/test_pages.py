@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 
 import pytest
 from tests.docs.pages import (
@@ -10,9 +11,11 @@ from tests.docs.pages import (
     anchors,
     blocks,
     commands,
+    files,
     links,
     run_python,
 )
+from tests.foreign_models import FOREIGN
 
 from simstate import models
 from simstate.cli import main
@@ -23,9 +26,14 @@ COMMANDS = {page: commands(page) for page in PAGES if commands(page)}
 
 @pytest.fixture
 def own_folder(tmp_path, monkeypatch):
-    """A folder to write into, with the robot that the pages speak of."""
+    """A folder to write into, with the files that the pages speak of."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
     shutil.copy(models.path("finger"), tmp_path / "my_robot.xml")
+    shutil.copy(FOREIGN["gymnasium/ant"], tmp_path / "ant.xml")
+    for page in PAGES:
+        for name, text in files(page).items():
+            (tmp_path / name).write_text(text)
 
 
 @pytest.mark.usefixtures("own_folder")
@@ -38,7 +46,10 @@ def test_python_runs_in_order_and_prints_what_it_says(page, capsys):
 @pytest.mark.parametrize("page", COMMANDS, ids=lambda page: page.stem)
 def test_commands_run_in_order_as_pasted(page, capsys):
     for line in COMMANDS[page]:
-        code = main(line)
+        try:
+            code = main(line)
+        except SystemExit as stop:  # of --help
+            code = stop.code
         assert code == 0, f"simstate {' '.join(line)}: {capsys.readouterr().err}"
 
 

@@ -250,7 +250,7 @@ def test_worlds_must_be_as_many(env, key):
 def test_the_command_plays_an_onnx_file(env, key, tmp_path, capsys):
     size = (env.action_dim, env.observation_dims["policy"])
     path = write_policy(tmp_path / "a.onnx", env, np.zeros(size))
-    args = ["play", "Quadruped-Velocity", str(path), "--num-envs", "1"]
+    args = ["play", "Quadruped-Velocity", str(path), "--envs", "1"]
     args += ["--seconds", "0.2", "--json"] + (["--in", key] if key else [])
     assert cli.main(args) == 0
     found = json.loads(capsys.readouterr().out)

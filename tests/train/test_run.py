@@ -17,17 +17,17 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from simstate.env import tasks
 from simstate.errors import SimStateError
 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
+from simstate.train.memory import check_memory
 from simstate.train.run import TrainingRun
-from simstate.train.run_cfg import RunCfg
+from simstate.train.run_cfg import OutputCfg, RunCfg
 
 TASK = "Cartpole-Balance"
 
 
 def settings(**changes: object) -> RunCfg:
-    few = {"num_envs": 16, "iterations": 6, "save_interval": 2, **changes}
-    return RunCfg(
-        task=TASK, train=dataclasses.replace(tasks.make_train_cfg(TASK), **few), seed=3
-    )
+    few = {"num_envs": 16, "iterations": 6, **changes}
+    train = dataclasses.replace(tasks.make_train_cfg(TASK), **few)
+    return RunCfg(task=TASK, train=train, seed=3, output=OutputCfg(save_every=2))
 
 
 def quiet(progress):
@@ -58,7 +58,7 @@ from pathlib import Path
 from test_run import TrainingRun, settings
 
 def die(progress):
-    if progress.iteration == 4:
+    if progress.iteration == 5:
         os.kill(os.getpid(), signal.SIGKILL)
 
 TrainingRun(settings(), Path(sys.argv[1])).learn(6, die)
@@ -71,12 +71,12 @@ def test_a_killed_run_resumes_to_the_same_policy_bit_for_bit(whole, tmp_path):
         [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False
     )
     assert child.returncode == -signal.SIGKILL
-    assert find_checkpoint(tmp_path).name == "model_3.npz"
+    assert find_checkpoint(tmp_path).name == "model_4.npz"
     run = TrainingRun.resume(tmp_path)
-    assert run.iteration == 3
+    assert run.iteration == 4
     seen: list[int] = []
     run.learn(6, lambda progress: seen.append(progress.iteration))
-    assert seen == [4, 5, 6]
+    assert seen == [5, 6]
     expected, found = weights(whole), weights(tmp_path)
     assert expected.keys() == found.keys()
     for name in expected:
@@ -88,13 +88,13 @@ def _here() -> list[str]:
 
 
 def test_the_log_has_every_update_once_after_a_resume(tmp_path):
-    TrainingRun(settings(), tmp_path).learn(4, quiet)
-    (tmp_path / "model_4.npz").unlink()  # as if it had died while the fourth was new
+    TrainingRun(settings(), tmp_path).learn(5, quiet)
+    (tmp_path / "model_5.npz").unlink()  # as if it had died while the fifth was new
     time.sleep(1.1)  # event files are told apart by the second
     TrainingRun.resume(tmp_path).learn(6, quiet)
     log = EventAccumulator(str(tmp_path))
     log.Reload()
-    assert [event.step for event in log.Scalars("Loss/surrogate")] == list(range(6))
+    assert [event.step for event in log.Scalars("Loss/surrogate")] == list(range(1, 7))
     assert {"Perf/total_fps", "Policy/mean_std"} <= set(log.Tags()["scalars"])
 
 
@@ -150,8 +150,12 @@ def test_the_latest_checkpoint_is_the_one_of_most_updates(tmp_path):
         (tmp_path / f"model_{number}.npz").touch()
     (tmp_path / "model_99.npz.tmp").touch()
     assert find_checkpoint(tmp_path).name == "model_10.npz"
-    with pytest.raises(SimStateError, match="no checkpoint"):
-        find_checkpoint(tmp_path.parent / tmp_path.name / "..")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(SimStateError, match=r"no checkpoint model_….npz in .*empty"):
+        find_checkpoint(empty)
+    with pytest.raises(SimStateError, match=r"no folder .*nowhere"):
+        find_checkpoint(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -165,3 +169,59 @@ def test_the_latest_checkpoint_is_the_one_of_most_updates(tmp_path):
 def test_bad_settings_are_refused(changes, message):
     with pytest.raises(SimStateError, match=message):
         settings(**changes)
+
+
+def test_only_the_latest_checkpoints_are_kept(tmp_path):
+    cfg = dataclasses.replace(settings(), output=OutputCfg(save_every=1, keep=2))
+    TrainingRun(cfg, tmp_path).learn(5)
+    assert sorted(p.name for p in tmp_path.glob("model_*")) == [
+        "model_4.npz",
+        "model_5.npz",
+    ]
+
+
+def test_a_run_that_is_asked_to_stop_has_saved_all_and_goes_on_exactly(whole, tmp_path):
+    asked = iter([False, False, True])
+    run = TrainingRun(settings(), tmp_path)
+    assert not run.learn(6, stop=lambda: next(asked))
+    assert (run.iteration, run.saved) == (3, 3)
+    assert TrainingRun.resume(tmp_path).learn(6)
+    for name, value in weights(whole).items():
+        assert torch.equal(value, weights(tmp_path)[name]), name
+
+
+def test_too_many_worlds_are_refused_with_the_figure():
+    cfg = settings(num_envs=100_000_000)
+    with pytest.raises(SimStateError, match=r"100,000,000 worlds .* GB .* at most"):
+        check_memory(cfg)
+    check_memory(settings(num_envs=5000))
+
+
+@pytest.mark.soak
+def test_the_memory_of_a_world_is_what_more_worlds_take():
+    code = """
+import dataclasses, resource, sys
+sys.path.insert(0, sys.argv[1])
+from pathlib import Path
+import tempfile
+from test_run import settings
+from simstate.env import Env
+from simstate.train.memory import bytes_per_world
+from simstate.train.memory import check_memory
+from simstate.train.run import TrainingRun
+cfg = settings(num_envs=int(sys.argv[2]))
+run = TrainingRun(cfg, Path(tempfile.mkdtemp()))
+run.learn(2)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+      bytes_per_world(Env(cfg.env_cfg(), 3), cfg))
+"""
+    here = str(Path(__file__).parent)
+    used = {}
+    for count in (2000, 22000):
+        done = subprocess.run(
+            [sys.executable, "-c", code, here, str(count)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        used[count], each = map(int, done.stdout.split()[-2:])
+    measured = (used[22000] - used[2000]) / 20000
+    assert 0.5 < each / measured < 2.0, (each, measured)

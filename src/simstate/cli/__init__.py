@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from importlib.metadata import version
+from typing import Annotated, Any, get_args
 
 import tyro
 
@@ -18,12 +19,15 @@ from simstate.cli.dispersions import Dispersions
 from simstate.cli.explain import Explain
 from simstate.cli.inspect import Inspect
 from simstate.cli.integrate import Integrate
+from simstate.cli.new_task import NewTask
 from simstate.cli.play import Play
 from simstate.cli.quantities import Quantities
 from simstate.cli.run import Run
+from simstate.cli.runs import Runs
 from simstate.cli.tasks import Tasks
 from simstate.cli.train import Train
-from simstate.errors import SimStateError
+from simstate.errors import SimStateError, suggestion
+from simstate.places import place_of
 
 Command = (
     Annotated[Run, tyro.conf.subcommand("run")]
@@ -37,28 +41,28 @@ Command = (
     | Annotated[Dispersions, tyro.conf.subcommand("dispersions")]
     | Annotated[Align, tyro.conf.subcommand("align")]
     | Annotated[Tasks, tyro.conf.subcommand("tasks")]
+    | Annotated[NewTask, tyro.conf.subcommand("new-task")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Play, tyro.conf.subcommand("play")]
+    | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
 )
+WITH_TASK_OPTIONS = {"train": Train, "play": Play}
+"""Commands whose options depend on the task."""
 
 
 def main(args: list[str] | None = None) -> int:
-    """Run a command; an error of ours is one message, with --debug its traceback.
+    """Run a command; an error is one message, with --debug its traceback.
 
     Without a command it prints the help.
     """
     args = sys.argv[1:] if args is None else args
-    command = tyro.cli(
-        Command,  # pyright: ignore[reportArgumentType]
-        args=args or ["--help"],
-        prog="simstate",
-        description="The state layer for MuJoCo: simulate, inspect, check and train.",
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    if args == ["--version"]:
+        print(f"simstate {version('simstate')}")
+        return 0
     try:
         with plain_warnings():
-            code = command.execute()
+            code = _parsed(args).execute()
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
@@ -67,11 +71,35 @@ def main(args: list[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output, such as head, has had enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (SimStateError, OSError) as error:
-        if command.debug:
+    except Exception as error:
+        is_ours = isinstance(error, SimStateError | OSError)
+        place = place_of(error)
+        if "--debug" in args or not (is_ours or place):
             raise
-        report_error(error)
+        report_error(error, place)
         return 1
+
+
+def _parsed(args: list[str]) -> Any:
+    """The command that a command line asks for."""
+    if args and not args[0].startswith("-"):
+        known = [get_args(member)[1].name for member in get_args(Command)]
+        if args[0] not in known:
+            report_error(
+                SimStateError(
+                    f"Unknown command {args[0]!r}.{suggestion(args[0], known)}"
+                )
+            )
+            sys.exit(2)
+        if args[0] in WITH_TASK_OPTIONS:
+            return WITH_TASK_OPTIONS[args[0]].parse(args[1:])
+    return tyro.cli(
+        Command,  # pyright: ignore[reportArgumentType]
+        args=args or ["--help"],
+        prog="simstate",
+        description="The state layer for MuJoCo: simulate, inspect, check and train.",
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
 
 
 def entry() -> None:

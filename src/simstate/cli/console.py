@@ -13,7 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from simstate.errors import SimStateError
 from simstate.oracles import Report
+from simstate.places import Place
 
 
 class Advance(Protocol):
@@ -34,11 +36,20 @@ def escaped(text: str) -> str:
     return text.replace("[", r"\[")
 
 
-def report_error(error: Exception) -> None:
-    """Print an error as one message on standard error."""
-    Console(stderr=True).print(
-        f"error: {error}", markup=False, highlight=False, soft_wrap=True
-    )
+def report_error(error: Exception, place: Place | None = None) -> None:
+    """Print an error as one message on standard error, with the user's line.
+
+    What others than simstate raise is said with its kind.
+    """
+    said = str(error)
+    if isinstance(error, SyntaxError):
+        said = f"SyntaxError: {error.msg}"
+    elif not isinstance(error, SimStateError | OSError):
+        said = f"{type(error).__name__}: {said}"
+    lines = f"error: {said}"
+    if place is not None:
+        lines = f"error: {place}: {said}\n    {place.text}"
+    Console(stderr=True).print(lines, markup=False, highlight=False, soft_wrap=True)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from simstate.errors import SimStateError
+from simstate.places import place_of
 
 
 class MissingExtraError(SimStateError, ImportError):
@@ -18,7 +19,8 @@ def needs(extra: str) -> Generator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if (error.name or "").startswith("simstate"):
+        is_ours = (error.name or "").startswith("simstate")
+        if is_ours or place_of(error) is not None:  # what a user's task imports
             raise
         raise MissingExtraError(
             f"The library {error.name!r} is not installed: "

@@ -15,32 +15,39 @@ from rich.table import Table
 from simstate.cli.console import console
 from simstate.cli.extras import needs
 from simstate.cli.options import Debug, Device, Engine, Json
+from simstate.cli.task_options import TaskCommand, parse_command
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env import Env, EnvCfg
-    from simstate.train.checkpoint import Content
+    from simstate.env.settings import Setting
     from simstate.train.evaluate import Act, Evaluation
+    from simstate.train.played import Played
 
 
-@dataclass
-class Play:
+@dataclass(kw_only=True)
+class Play(TaskCommand):
     """Run a trained policy; falls and tracking errors, and a video of one world.
 
-    Example: simstate play Quadruped-Velocity runs/walk --output walk.gif
+    Settings of the environment are options: simstate play POLICY --help shows them.
+
+    Example: simstate play runs/walk --output walk.gif
     """
 
-    task: tyro.conf.Positional[str]
-    """The name of a task, as `simstate tasks` lists them; or a policy .onnx alone, that
-    knows its task."""
-    checkpoint: tyro.conf.Positional[Path | None] = None
-    """A checkpoint model_….npz, the folder of a run for its latest one, or a policy
-    .onnx."""
+    policy: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(
+            metavar="[TASK] POLICY",
+            help="The folder of a run, a checkpoint model_….npz, or an exported .onnx "
+            "file. It knows its task; naming it, too, is for a file that has moved.",
+        ),
+    ] = ()
     output: Path | None = None
     """A .gif or .mp4 file to write; it shows the first world."""
     seconds: float | None = None
     """Simulated time [s]; by default a full episode."""
-    num_envs: int = 64
+    envs: int = 64
     """Number of worlds for the figures."""
     command: tuple[float, float, float] | None = None
     """Forward and sideways velocity [m/s] and yaw rate [rad/s] to ask of all worlds,
@@ -64,72 +71,46 @@ class Play:
     json: Json = False
     debug: Debug = False
 
+    @staticmethod
+    def parse(args: list[str]) -> Play:
+        """The command of a command line, with the options of the policy's task."""
+        settings: dict[str, Setting] = {}
+        named: list[str] = []
+        for arg in args[:2]:
+            if arg.startswith("-"):
+                break
+            named.append(arg)
+        if named:
+            from simstate.env.settings import settings_of
+
+            cfg = _played(tuple(named)).run.env_cfg()
+            settings = settings_of(cfg, "env")
+        return parse_command(Play, args, settings, "simstate play")
+
     def execute(self) -> int:
         """Run the command; the exit code."""
         from simstate.train.evaluate import evaluate
 
-        if self.checkpoint is None and self.task.endswith(".onnx"):
-            from simstate.simulators.policy import task_of
-
-            self.checkpoint = Path(self.task)
-            self.task = task_of(self.checkpoint)
-        cfg = self._cfg()
         if self.output is not None:
-            with needs("train"):
+            with needs("play"):
                 from simstate.train.video import check_video
             check_video(self.output, self.fps)
-        content = self._content()
+        played = _played(self.policy)
+        cfg = self._cfg(played)
         seconds = cfg.episode_length_s if self.seconds is None else self.seconds
-        env = self._env(cfg, self.num_envs)
+        env = self._env(cfg, self.envs)
         with self._borrowed(env):
-            found = evaluate(env, self._policy(env, content), seconds)
+            found = evaluate(env, played.act_in(env), seconds)
         if self.output is not None:
-            self._film(cfg, content, seconds, self.output)
+            self._film(cfg, played, seconds, self.output)
         if self.json:
             print(json.dumps(dataclasses.asdict(found), indent=2))
         else:
-            console().print(figures_table(found, f"{self.task}, {self._file}"))
+            title = f"{played.run.find_task().label}, {self.policy[-1]}"
+            console().print(figures_table(found, title))
             if self.output is not None:
                 console().print(f"Video: {self.output}", markup=False)
         return 0
-
-    @property
-    def _file(self) -> Path:
-        """The checkpoint or policy that was given."""
-        if self.checkpoint is None:
-            raise InvalidInputError(
-                "What to play is missing: simstate play TASK CHECKPOINT, with a file "
-                "model_….npz, the folder of a run or a policy .onnx."
-            )
-        return self.checkpoint
-
-    def _content(self) -> Content | None:
-        """The checkpoint, if it is of the task; None for an ONNX file that is."""
-        if self._file.suffix == ".onnx":
-            from simstate.simulators.policy import task_of
-
-            content, trained_for = None, task_of(self._file)
-        else:
-            with needs("train"):
-                from simstate.train.checkpoint import find_checkpoint, read_checkpoint
-            content = read_checkpoint(find_checkpoint(self._file))
-            trained_for = content["run"]["task"]
-        if trained_for != self.task:
-            raise InvalidInputError(
-                f"The checkpoint was trained for {trained_for!r}, not for "
-                f"{self.task!r}."
-            )
-        return content
-
-    def _policy(self, env: Env, content: Content | None) -> Act:
-        """What acts: the network of the checkpoint or of the ONNX file."""
-        if content is None:
-            from simstate.simulators.policy import OnnxPolicy
-
-            return OnnxPolicy(self._file, env)
-        with needs("train"):
-            from simstate.train.policy import Policy
-        return Policy(env, content)
 
     def _borrowed(self, env: Env) -> AbstractContextManager[Any]:
         """While it is entered, the worlds step in the simulator that was asked for."""
@@ -139,11 +120,12 @@ class Play:
 
         return borrowed_physics(env, self.physics)
 
-    def _cfg(self) -> EnvCfg:
-        """The task, with the command that was asked for."""
-        from simstate.env import VelocityCommandCfg, tasks
+    def _cfg(self, played: Played) -> EnvCfg:
+        """The task, with the settings and the command that were asked for."""
+        from simstate.env import VelocityCommandCfg
+        from simstate.env.setting_changes import with_settings
 
-        cfg = tasks.make_cfg(self.task)
+        cfg = with_settings(played.run.env_cfg(), "env", self.settings)
         if self.command is None:
             return cfg
         x, y, turn = self.command
@@ -160,8 +142,8 @@ class Play:
                 )
         if not any(isinstance(c, VelocityCommandCfg) for c in commands.values()):
             raise InvalidInputError(
-                f"--command is for tasks with a velocity command; {self.task!r} has "
-                "none."
+                "--command is for tasks with a velocity command; "
+                f"{played.run.task!r} has none."
             )
         cfg.commands = commands
         return cfg
@@ -179,20 +161,32 @@ class Play:
             auto_reset=False,
         )
 
-    def _film(
-        self, cfg: EnvCfg, content: Content | None, seconds: float, output: Path
-    ) -> None:
+    def _film(self, cfg: EnvCfg, played: Played, seconds: float, output: Path) -> None:
         """Write a video of the first world, alone: what it does is the same."""
         from simstate.sensors.view import with_view
         from simstate.train.video import film, write_video
 
-        with needs("train"):
+        with needs("play"):
             scene = with_view(cfg.scene, *self.size)
             env = self._env(dataclasses.replace(cfg, scene=scene), 1)
+            act: Act = played.act_in(env)
             with self._borrowed(env):
-                act = self._policy(env, content)
                 frames = film(env, act, seconds, self.fps)
             write_video(output, frames, self.fps)
+
+
+def _played(policy: tuple[str, ...]) -> Played:
+    """What was named on the command line."""
+    if not 1 <= len(policy) <= 2:
+        raise InvalidInputError(
+            "Name a policy: the folder of a run, a checkpoint model_….npz or an .onnx "
+            "file."
+        )
+    from simstate.train.played import load_played
+
+    is_onnx = policy[-1].endswith(".onnx")
+    with needs("play" if is_onnx else "train"):
+        return load_played(Path(policy[-1]), policy[0] if len(policy) == 2 else None)
 
 
 def figures_table(found: Evaluation, title: str) -> Table:

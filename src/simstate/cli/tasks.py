@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import tyro
 from rich.table import Table
 
 from simstate.cli.console import console, escaped
@@ -14,11 +15,20 @@ from simstate.cli.options import Debug, Json
 
 @dataclass
 class Tasks:
-    """List the tasks that ship, with what each is about.
+    """List tasks, with what each is about: those of your own, too, if you name them.
 
     Example: simstate tasks --json
     """
 
+    tasks: Annotated[
+        tuple[str, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(
+            metavar="TASK",
+            help="Files or functions; by default all that have a name: those that "
+            "ship, and those that installed packages offer.",
+        ),
+    ] = ()
     json: Json = False
     debug: Debug = False
 
@@ -26,20 +36,24 @@ class Tasks:
         """Run the command; the exit code."""
         from simstate.env import tasks
 
-        facts = [
-            {
-                "name": name,
-                "description": tasks.describe(name),
-                "episode_length_s": tasks.make_cfg(name).episode_length_s,
-                "train": asdict(tasks.make_train_cfg(name)),
-            }
-            for name in tasks.NAMES
-        ]
+        facts = [_facts(name) for name in self.tasks or tasks.names()]
         if self.json:
             print(json.dumps(facts, indent=2))
         else:
             console().print(_table(facts))
         return 0
+
+
+def _facts(reference: str) -> dict[str, Any]:
+    from simstate.env import tasks
+
+    task = tasks.find(reference)
+    return {
+        "name": task.name,
+        "description": task.description,
+        "episode_length_s": task.env_cfg().episode_length_s,
+        "train": asdict(task.train_cfg()),
+    }
 
 
 def _table(facts: list[dict[str, Any]]) -> Table:

@@ -6,148 +6,246 @@ import dataclasses
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
 
-from simstate.cli.console import console, progress
+from simstate.cli.console import console
 from simstate.cli.extras import needs
+from simstate.cli.live import live_progress
 from simstate.cli.options import Debug
+from simstate.cli.task_options import TaskCommand, parse_command
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate.train.run import Progress, TrainingRun
+    from simstate.env.settings import Setting
+    from simstate.train.run import TrainingRun
     from simstate.train.run_cfg import RunCfg
 
 RUNS = Path("runs")
 """Where runs go that are given no folder."""
+_SAID_ELSEWHERE = ("train.num_envs", "train.iterations")
+"""Settings that have options of their own: --envs and --iterations."""
+_OUTPUT = ("save_every", "keep", "logger", "video_every")
+
+TaskArgument = Annotated[
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(
+        metavar="TASK",
+        help="A .py file of your own, package.module:function, or a name that "
+        "`simstate tasks` lists. --resume and --config know it by themselves.",
+    ),
+]
 
 
-@dataclass
-class Train:
-    """Train a policy with PPO; checkpoints, TensorBoard logs, an ONNX file.
+@dataclass(kw_only=True)
+class Train(TaskCommand):
+    """Train a policy with PPO; checkpoints, logs, an ONNX file.
+
+    All settings of a task are options: simstate train TASK --help shows them.
 
     Example: simstate train Quadruped-Velocity --run-dir runs/walk
     """
 
-    task: tyro.conf.Positional[str]
-    """The name of a task, as `simstate tasks` lists them."""
+    task: TaskArgument = ""
     run_dir: Path | None = None
     """Folder of the run; by default a new one in runs/TASK, or the newest there with
     --resume."""
     resume: bool = False
     """Go on from the run's latest checkpoint, exactly where it was."""
-    num_envs: int | None = None
+    config: Path | None = None
+    """A run.json, or the folder of a run: train with the same settings."""
+    envs: int | None = None
     """Number of worlds; by default the task's."""
     iterations: int | None = None
     """Updates of the policy in all; by default the task's."""
     seed: int | None = None
     """Seed of all that is random; by default 0."""
+    seeds: tuple[int, ...] = ()
+    """Train once with each of these seeds, in folders of their own, and compare."""
+    grid: tuple[str, ...] = ()
+    """Train with all combinations of values, such as env.rewards.track.weight=1,2."""
+    without: tuple[str, ...] = ()
+    """Terms of the task to leave out, such as env.events.push."""
     engine: Literal["native", "warp"] | None = None
     """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
     device: str | None = None
     """Where physics and learning run: "cpu" by default; "cuda" needs --engine warp."""
+    save_every: int | None = None
+    """Updates between two checkpoints; by default 50."""
+    keep: int | None = None
+    """How many checkpoints are kept, the latest; by default all of them."""
+    logger: Literal["tensorboard", "wandb", "none"] | None = None
+    """Where curves go, besides progress.jsonl; by default to TensorBoard's files.
+    Weights & Biases writes offline, unless it has a key."""
+    video_every: int | None = None
+    """Updates between two videos of four worlds; by default none are made."""
+    export: bool = True
+    """Whether to write the policy as policy.onnx at the end."""
     debug: Debug = False
+
+    @staticmethod
+    def parse(args: list[str]) -> Train:
+        """The command of a command line, with the options of its task."""
+        base = None
+        if not _is_help_alone(args):
+            with needs("train"):
+                base = _base(args)
+        settings: dict[str, Setting] = {}
+        if base is not None:
+            from simstate.env.settings import settings_of
+
+            settings = settings_of(base.env_cfg(), "env")
+            settings |= settings_of(base.train, "train")
+        options = {k: v for k, v in settings.items() if k not in _SAID_ELSEWHERE}
+        return parse_command(Train, args, options, "simstate train")
 
     def execute(self) -> int:
         """Run the command; the exit code."""
         with needs("train"):
             from simstate.train.run import TrainingRun
         out = console()
-        run_dir = self._folder()
-        if self.resume:
-            run = TrainingRun.resume(run_dir)
-            self._check_same(run.cfg)
-            out.print(f"Resumed {run_dir} after {run.iteration} updates.", markup=False)
-        else:
-            run = TrainingRun(self._settings(), run_dir)
-        finished = self._learn(run, out)
-        if not finished:
+        if self.seeds or self.grid:
+            from simstate.cli.sweep import sweep
+
+            return sweep(self, out)
+        run = self._resumed(out) if self.resume else TrainingRun(*self._new())
+        return self.train(run, out)
+
+    def train(self, run: TrainingRun, out: Console) -> int:
+        """Train to the end, or to Ctrl-C; the exit code."""
+        if not self._learn(run, out):
             out.print(
-                f"Interrupted after {run.iteration} updates: the same command with "
-                f"--resume --run-dir {run_dir} goes on from the latest checkpoint.",
+                f"Interrupted after {run.iteration} updates, "
+                f"{'all' if run.saved == run.iteration else run.saved or 'none'} of "
+                f"them saved: simstate train --resume --run-dir {run.run_dir} goes on.",
                 markup=False,
                 soft_wrap=True,
             )
             return 130
-        self._export(run, out)
+        if self.export:
+            self._export(run, out)
+        out.print(f"Next: simstate play {run.run_dir}", markup=False, soft_wrap=True)
         return 0
 
-    def _folder(self) -> Path:
-        """The folder to write to; an old run is not written over."""
-        from simstate.env import tasks
-
-        tasks.make_train_cfg(self.task)  # an unknown name raises before all else
-        if self.resume:
-            return self.run_dir or _newest(RUNS / self.task)
-        folder = self.run_dir or RUNS / self.task / time.strftime("%Y-%m-%d_%H-%M-%S")
-        if any(folder.glob("model_*.npz")):
-            raise InvalidInputError(
-                f"{str(folder)!r} holds a run already: go on with it by --resume, or "
-                "choose another --run-dir."
-            )
-        return folder
-
-    def _settings(self) -> RunCfg:
-        from simstate.env import tasks
+    def run_cfg(self) -> RunCfg:
+        """The run that the command asks for."""
+        from simstate.env.setting_changes import with_settings
         from simstate.train.run_cfg import RunCfg
+        from simstate.train.run_file import read_run_file
 
-        given = {
-            name: getattr(self, name)
-            for name in ("num_envs", "iterations")
-            if getattr(self, name) is not None
-        }
-        return RunCfg(
-            task=self.task,
-            train=dataclasses.replace(tasks.make_train_cfg(self.task), **given),
-            seed=self.seed or 0,
-            engine=self.engine or "native",
-            device=self.device or "cpu",
+        if self.config is not None:
+            base = read_run_file(self.config)
+        elif self.task:
+            base = RunCfg.for_task(self.task)
+        else:
+            raise InvalidInputError(
+                "Name a task: a .py file of your own, package.module:function, or one "
+                "that `simstate tasks` lists."
+            )
+        given = self._given("envs", "iterations")
+        if "envs" in given:
+            given["num_envs"] = given.pop("envs")
+        train = with_settings(base.train, "train", self.settings)
+        env = {k: v for k, v in self.settings.items() if k.startswith("env.")}
+        return dataclasses.replace(
+            base,
+            train=dataclasses.replace(train, **given),
+            settings={**base.settings, **env},
+            without=(*base.without, *self.without),
+            output=dataclasses.replace(base.output, **self._given(*_OUTPUT)),
+            **self._given("seed", "engine", "device"),
         )
+
+    def _given(self, *names: str) -> dict[str, Any]:
+        """The options that were said."""
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _new(self) -> tuple[RunCfg, Path]:
+        """A new run and its folder; an old one is not written over."""
+        cfg = self.run_cfg()
+        folder = self.run_dir or new_folder(cfg)
+        check_unused(folder)
+        return cfg, folder
+
+    def _resumed(self, out: Console) -> TrainingRun:
+        from simstate.env import tasks
+        from simstate.train.run import TrainingRun
+
+        if self.run_dir is None and not self.task:
+            raise InvalidInputError("--resume needs a task, or the run by --run-dir.")
+        folder = self.run_dir or _newest(RUNS / tasks.find(self.task).label)
+        run = TrainingRun.resume(folder)
+        self._check_same(run.cfg)
+        output = dataclasses.replace(run.cfg.output, **self._given(*_OUTPUT))
+        run.cfg = dataclasses.replace(run.cfg, output=output)
+        out.print(f"Resumed {folder} after {run.iteration} updates.", markup=False)
+        return run
 
     def _check_same(self, cfg: RunCfg) -> None:
         """Raise where the command asks for other settings than the run had."""
+        from simstate.env import tasks
+
+        asked = {
+            "task": tasks.find(self.task).reference if self.task else None,
+            "envs": self.envs,
+            "seed": self.seed,
+            "engine": self.engine,
+            "device": self.device,
+        }
         had = {
             "task": cfg.task,
-            "num_envs": cfg.train.num_envs,
+            "envs": cfg.train.num_envs,
             "seed": cfg.seed,
             "engine": cfg.engine,
             "device": cfg.device,
         }
-        for name, value in had.items():
-            asked = getattr(self, name)
-            if asked is not None and asked != value:
+        for name, value in asked.items():
+            if value is not None and value != had[name]:
                 raise InvalidInputError(
-                    f"The run has {name} {value!r}, the command asks for {asked!r}: a "
-                    "run goes on as it began. Leave it out, or start a new run."
+                    f"The run has {name} {had[name]!r}, the command asks for "
+                    f"{value!r}: a run goes on as it began. Leave it out, or start a "
+                    "new run."
                 )
+        if self.settings or self.without or self.config:
+            raise InvalidInputError(
+                "A run goes on as it began: --resume takes no settings of the task. "
+                "Leave them out, or start a new run with --config and the settings."
+            )
 
     def _learn(self, run: TrainingRun, out: Console) -> bool:
         """Train to the end or to Ctrl-C; whether it was the end."""
-        cfg = run.cfg.train
+        from simstate.train.interrupt import StopRequest
+
+        cfg, label = run.cfg.train, run.cfg.find_task().label
         total = self.iterations or cfg.iterations
         out.print(
-            f"{self.task}: {cfg.num_envs} worlds on {run.env.sim.engine_name}, "
+            f"{label}: {cfg.num_envs} worlds on {run.env.sim.engine_name}, "
             f"{total} updates of {cfg.steps_per_env} steps, into {run.run_dir}",
             markup=False,
             highlight=False,
             soft_wrap=True,
         )
         start = time.monotonic()
+
+        def told() -> None:
+            out.print("Saving after this update; Ctrl-C again ends at once.")
+
         try:
-            with progress(out, "training") as advance:
-                run.learn(
-                    total,
-                    lambda now: advance(now.iteration / total, progress_note(now)),
-                )
+            with StopRequest(told) as stop, live_progress(out, label, total) as report:
+                finished = run.learn(total, report, stop)
         except KeyboardInterrupt:
             return False
         minutes = (time.monotonic() - start) / 60.0
-        out.print(
-            f"{run.iteration} updates are done, in {minutes:.1f} minutes of this call."
-        )
-        return True
+        if finished:
+            out.print(
+                f"{run.iteration} updates are done, in {minutes:.1f} minutes of this "
+                "call."
+            )
+        return finished
 
     def _export(self, run: TrainingRun, out: Console) -> None:
         from simstate.train.checkpoint import find_checkpoint, read_checkpoint
@@ -160,22 +258,38 @@ class Train:
         out.print(
             f"Checkpoint {checkpoint}, policy {path}", markup=False, soft_wrap=True
         )
-        out.print(
-            f"Next: simstate play {self.task} {checkpoint}",
-            markup=False,
-            soft_wrap=True,
+
+
+def new_folder(cfg: RunCfg) -> Path:
+    """A folder for a run that was given none."""
+    return RUNS / cfg.find_task().label / time.strftime("%Y-%m-%d_%H-%M-%S")
+
+
+def check_unused(folder: Path) -> None:
+    """Raise if there is a run in a folder."""
+    if any(folder.glob("model_*.npz")):
+        raise InvalidInputError(
+            f"{str(folder)!r} holds a run already: go on with it by --resume, or "
+            "choose another --run-dir."
         )
 
 
-def progress_note(now: Progress) -> str:
-    """Reward, episode length and speed, as shown beside the bar."""
-    speed = f"{now.steps_per_second:,.0f} steps/s"
-    if now.reward is None or now.episode_length_s is None:
-        return f"update {now.iteration}, no episode has ended yet, {speed}"
-    return (
-        f"update {now.iteration}, reward {now.reward:.2f}, episode "
-        f"{now.episode_length_s:.1f} s, {speed}"
-    )
+def _is_help_alone(args: list[str]) -> bool:
+    return all(arg in ("-h", "--help") for arg in args)
+
+
+def _base(args: list[str]) -> RunCfg | None:
+    """The run whose settings become options: of --config, or the task's own."""
+    from simstate.train.run_cfg import RunCfg
+    from simstate.train.run_file import read_run_file
+
+    for k, arg in enumerate(args):
+        name, _, value = arg.partition("=")
+        if name == "--config" and (value or k + 1 < len(args)):
+            return read_run_file(Path(value or args[k + 1]))
+    if args and not args[0].startswith("-"):
+        return RunCfg.for_task(args[0])
+    return None
 
 
 def _newest(folder: Path) -> Path:

@@ -17,6 +17,7 @@ from simstate.ids import (
     as_index,
     as_values,
     check_finite,
+    everything,
     int_list,
     select,
 )
@@ -84,6 +85,16 @@ class WriterBase:
         columns, count = self._elements(kind, ids, of)
         rows, tensor = self._rows(name, values, (count,), env_ids)
         self._write(Write(field, rows, columns, tensor))
+
+    def control_writer(self, control_ids: Ids = None) -> Callable[[Tensor], None]:
+        """A function that writes some controls in all worlds; (num_envs, U).
+
+        As `write_ctrl_to_sim`, with ids resolved once and values not checked: for what
+        is called in every step.
+        """
+        columns, _ = self._elements("control", control_ids, self.index.controls.ids)
+        rows = everything(self.internals.num_envs)
+        return lambda values: self._write(Write("ctrl", rows, columns, values))
 
     def _set_target(
         self, kind: TargetKind, target: Values, joint_ids: Ids, env_ids: Ids

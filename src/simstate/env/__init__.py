@@ -14,7 +14,9 @@ from simstate.env.actions import (
     JointEffortActionCfg,
     JointPositionActionCfg,
     JointVelocityActionCfg,
+    RelativeJointPositionActionCfg,
 )
+from simstate.env.actuator_network import ActuatorNetworkActionCfg
 from simstate.env.cfg import (
     CurriculumTermCfg,
     EnvCfg,
@@ -30,15 +32,19 @@ from simstate.env.commands import (
     PointCommandCfg,
     VelocityCommandCfg,
 )
+from simstate.env.control_action import ControlActionCfg
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
+from simstate.env.joint_pd_action import JointPdActionCfg
 from simstate.env.noise import GaussianNoise, SensorNoise, UniformNoise
 from simstate.env.scene_needs import moves_com
 from simstate.env.train_cfg import TrainCfg
 
 __all__ = [
+    "ActuatorNetworkActionCfg",
     "AttitudeCommandCfg",
     "BodyWrenchActionCfg",
+    "ControlActionCfg",
     "CurriculumTermCfg",
     "Env",
     "EnvCfg",
@@ -46,11 +52,13 @@ __all__ = [
     "GaussianNoise",
     "HeadingCommandCfg",
     "JointEffortActionCfg",
+    "JointPdActionCfg",
     "JointPositionActionCfg",
     "JointVelocityActionCfg",
     "ObservationGroupCfg",
     "ObservationTermCfg",
     "PointCommandCfg",
+    "RelativeJointPositionActionCfg",
     "RewardTermCfg",
     "SceneEntityCfg",
     "SensorNoise",

@@ -14,6 +14,7 @@ from simstate.entity import Entity
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.errors import InvalidInputError, SimStateError, listed
 from simstate.math import quaternion
+from simstate.places import calling_place
 from simstate.scene.index import TargetKind
 from simstate.scene.load import matching
 
@@ -31,6 +32,10 @@ class ActionCfg(ABC):
     asset_name: str = "robot"
     """The entity that it drives."""
 
+    def __post_init__(self) -> None:
+        self.place = calling_place()
+        """The line that it was written in, for errors."""
+
     @abstractmethod
     def make(self, name: str, env: Env) -> Action:
         """The term, resolved in the environment's scene."""
@@ -41,6 +46,9 @@ class Action(ABC):
 
     names: tuple[str, ...]
     """What each column drives."""
+    acts_every_substep: bool = False
+    """Whether `apply` is called before every physics step, with the same action, rather
+    than once. A step of the environment is then `decimation` calls of the engine."""
 
     @property
     def dim(self) -> int:
@@ -103,6 +111,17 @@ class JointEffortActionCfg(JointActionCfg):
     kind: ClassVar[TargetKind] = "effort"
 
 
+@dataclass(kw_only=True)
+class RelativeJointPositionActionCfg(JointActionCfg):
+    """Position targets [rad or m] measured from where the joints are at the step."""
+
+    kind: ClassVar[TargetKind] = "position"
+
+    def make(self, name: str, env: Env) -> RelativeJointAction:
+        """The term, resolved in the environment's scene."""
+        return RelativeJointAction(name, self, env)
+
+
 class JointAction(Action):
     """Writes targets for some joints of one entity into the controls."""
 
@@ -113,8 +132,8 @@ class JointAction(Action):
         self.joints = _driven_joints(label, cfg, self.entity)
         self.names = self.joints.names_of("joint")
         like = self.entity.data.default_joint_pos
-        self.scale = _per_joint(label, cfg.scale, self.names, 1.0, like)
-        self.offset = _per_joint(label, cfg.offset, self.names, 0.0, like)
+        self.scale = numbers_per_joint(label, cfg.scale, self.names, 1.0, like)
+        self.offset = numbers_per_joint(label, cfg.offset, self.names, 0.0, like)
         if cfg.clip is not None and not cfg.clip[0] <= cfg.clip[1]:
             raise InvalidInputError(
                 f"The {label} has clip {cfg.clip}: it must be (least, greatest)."
@@ -151,6 +170,13 @@ class JointAction(Action):
         position = self.cfg.kind == "position"
         default = data.default_joint_pos if position else data.default_joint_vel
         return default[:, self.joints.joint_ids]
+
+
+class RelativeJointAction(JointAction):
+    """Writes targets that are measured from the present positions."""
+
+    def _zero(self) -> Tensor | None:
+        return self.entity.data.joint_pos_biased[:, self.joints.joint_ids]
 
 
 _WRENCH = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
@@ -235,7 +261,7 @@ def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEnti
     return chosen
 
 
-def _per_joint(
+def numbers_per_joint(
     label: str, value: PerJoint, names: tuple[str, ...], other: float, like: Tensor
 ) -> Tensor:
     """A number for each joint; `other` where no expression matches; (1, joints)."""

@@ -13,6 +13,7 @@ from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
 from simstate.env.noise import ObservationNoise
 from simstate.errors import InvalidInputError
+from simstate.places import calling_place
 from simstate.scene import SceneCfg
 
 TermFunction: TypeAlias = "Callable[..., Any] | str"
@@ -33,6 +34,10 @@ class TermCfg:
 
     func: TermFunction
     params: Params = field(default_factory=dict[str, Any], kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.place = calling_place()
+        """The line that it was written in, for errors."""
 
 
 @dataclass

@@ -15,6 +15,7 @@ from simstate.errors import InvalidInputError
 from simstate.ids import Index
 from simstate.math import quaternion
 from simstate.math.vector import norm
+from simstate.places import calling_place
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -32,6 +33,10 @@ class CommandCfg(ABC):
     """The fields that are ranges."""
     resampling_time_s: Range
     """Range of the time after which a world draws its command anew [s]."""
+
+    def __post_init__(self) -> None:
+        self.place = calling_place()
+        """The line that it was written in, for errors."""
 
     @abstractmethod
     def make(self, name: str, env: Env) -> Command:

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from simstate.env.commands import VelocityCommand
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.observations import ROBOT
 from simstate.errors import InvalidInputError
+from simstate.math.vector import norm
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -59,3 +62,31 @@ def forward_velocity(
         high = min(high + step, limit)
         command.lin_vel_x = (low, high)
     return high
+
+
+@resolves_entities
+def terrain_levels(
+    env: Env,
+    env_ids: Tensor,
+    up_share: float = 0.4,
+    down_share: float = 0.1,
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> float:
+    """Move worlds to harder or easier tiles, by how far they have come.
+
+    One that has gone more than `up_share` of a tile's size from where it began goes up
+    a level, one that has gone less than `down_share` goes down; from the last level on
+    to one that it draws. Returns the mean level of all worlds.
+    """
+    places = env.terrain
+    if places is None:
+        raise InvalidInputError("terrain_levels needs a scene with a terrain.")
+    size, levels = places.terrain.cfg.size, places.terrain.cfg.levels
+    position = env.scene[asset_cfg.name].data.root_link_pos_w[env_ids, :2]
+    gone = norm(position - places.origins(env_ids)[:, :2])[:, 0]
+    level = places.level[env_ids]
+    level = level + (gone > up_share * size).long() - (gone < down_share * size).long()
+    drawn = (env.rng.uniform(env_ids, 1)[:, 0] * levels).long().clamp(max=levels - 1)
+    level = level.clamp(min=0)
+    places.level[env_ids] = level.where(level < levels, drawn.to(level.device))
+    return float(places.level.double().mean())

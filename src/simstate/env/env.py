@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -29,10 +29,12 @@ from simstate.env.parts import Parts
 from simstate.env.reward_sum import RewardSum
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
+from simstate.env.terrain_places import TerrainPlaces
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
 from simstate.ids import Ids, Index
 from simstate.integrate import Integrator
 from simstate.ledger import Reset, user_memory
+from simstate.places import written_at
 from simstate.random import WorldRandom, check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
@@ -46,7 +48,16 @@ class EnvInternals(NamedTuple):
     """What a step needs to know on the host, read in one go."""
 
 
-_Part = TypeVar("_Part")
+_Part = TypeVar("_Part", covariant=True)
+
+
+class _Makes(Protocol[_Part]):
+    """The configuration of an action or a command."""
+
+    def make(self, name: str, env: Env) -> _Part:
+        """What it describes, in an environment."""
+        ...
+
 
 Observations = dict[str, Tensor]
 Extras = dict[str, Any]
@@ -90,6 +101,7 @@ class Env:
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
+        self._first_world = first_world
         self.sim = Simulation(
             scene_for_events(cfg, events),
             num_envs,
@@ -246,7 +258,7 @@ class Env:
         self._apply(action)
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
-        self.sim.step(self.cfg.decimation, self._others(renewed))
+        self._advance(action, self._others(renewed))
         # 3. Clocks.
         self._step_count += 1
         self._episode_length += 1
@@ -419,12 +431,18 @@ class Env:
             "env/step_count", torch.zeros(1, dtype=torch.int64)
         ).tensor
         self._observations: Observations = {}
+        self.terrain: TerrainPlaces | None = None
+        """Where the worlds are on the terrain; None: the scene has none."""
+        if self.cfg.scene.terrain is not None:
+            self.terrain = TerrainPlaces(
+                self.cfg.scene.terrain, self._ledger, self._first_world, self.sim.dtype
+            )
 
     def _make_terms(self) -> None:
         """Resolve every term of the configuration."""
         cfg = self.cfg
         self.actions: dict[str, Action] = {
-            name: self._made("action", name, action.make)
+            name: self._made("action", name, action)
             for name, action in cfg.actions.items()
         }
         """The action terms by name; an action has their columns side by side."""
@@ -444,7 +462,7 @@ class Env:
         """The one before; zero after a reset; float32."""
         self.commands: Mapping[str, Command] = _Commands(
             {
-                name: self._made("command", name, command.make)
+                name: self._made("command", name, command)
                 for name, command in cfg.commands.items()
             }
         )
@@ -468,10 +486,14 @@ class Env:
             for name, group in cfg.observations.items()
         ]
 
-    def _made(self, kind: str, name: str, make: Callable[[str, Env], _Part]) -> _Part:
-        """An action or command, whose memory belongs to it."""
-        with self._ledger.naming(f"{kind}/{name}"):
-            return make(name, self)
+    def _made(self, kind: str, name: str, cfg: _Makes[_Part]) -> _Part:
+        """An action or command, whose memory belongs to it.
+
+        Errors know the line that its configuration was written in.
+        """
+        place = getattr(cfg, "place", None)
+        with self._ledger.naming(f"{kind}/{name}"), written_at(place):
+            return cfg.make(name, self)
 
     @property
     def _scopes(self) -> list[str]:
@@ -484,12 +506,36 @@ class Env:
         """Remember the action, and let each term write its part of it."""
         self.previous_action.copy_(self.action)
         self.action.copy_(action)
+        self._write_targets(action, list(self.actions.values()))
+
+    def _write_targets(self, action: Tensor, acting: list[Action]) -> None:
+        """Let some action terms write their parts of an action."""
         values = action.to(self.sim.dtype)
         first = 0
         for name, term in self.actions.items():
+            if term not in acting:
+                first += term.dim
+                continue
             with self._ledger.naming(f"action/{name}"):
                 term.apply(values[:, first : first + term.dim])
             first += term.dim
+
+    def _advance(self, action: Tensor, moving: Tensor | None) -> None:
+        """Go on by the physics steps of one environment step.
+
+        Where an action acts in every substep, the host looks after each of them whether
+        a world has diverged.
+        """
+        decimation = self.cfg.decimation
+        acting = [a for a in self.actions.values() if a.acts_every_substep]
+        if not acting:
+            self.sim.step(decimation, moving)
+            return
+        self.sim.step(1, moving)
+        for _ in range(decimation - 1):
+            self.divergence.record(self.sim.newly_diverged.nonzero())
+            self._write_targets(action, acting)
+            self.sim.step(1, moving)
 
     def _observe(self, rows: Index, restart: bool) -> Observations:
         """What some worlds see now, by group, which is kept as the latest."""

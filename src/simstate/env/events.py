@@ -17,12 +17,27 @@ from simstate.engine.base import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
+from simstate.env.parameter_events import randomize_parameter
 from simstate.env.scene_needs import moves_com
 from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.math import quaternion
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
+
+__all__ = [
+    "push_by_setting_velocity",
+    "randomize_com",
+    "randomize_delay",
+    "randomize_encoder_bias",
+    "randomize_friction",
+    "randomize_gains",
+    "randomize_joints",
+    "randomize_mass",
+    "randomize_parameter",
+    "reset_joints",
+    "reset_root_state",
+]
 
 Operation = Literal["scale", "add", "set"]
 _NO_RANGE: Mapping[str, Range] = {}
@@ -39,6 +54,8 @@ def reset_root_state(
 ) -> None:
     """Place the root link about its default state, world axes [m, rad, m/s, rad/s].
 
+    On a terrain about the middle of the world's tile, as high above it.
+
     Ranges by "x", "y", "z", "roll", "pitch", "yaw"; what is not named stays. The turn
     is yaw, then pitch, then roll, about the turned axes.
     """
@@ -46,6 +63,8 @@ def reset_root_state(
     state = entity.data.default_root_state[env_ids].clone()
     pose = _drawn(env, env_ids, pose_range).to(state.dtype)
     state[:, :3] += pose[:, :3]
+    if env.terrain is not None:
+        state[:, :3] += env.terrain.origins(env_ids)
     state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
     if velocity_range:
         state[:, 7:] += _drawn(env, env_ids, velocity_range).to(state.dtype)
@@ -242,6 +261,33 @@ def randomize_joints(
             f"{parameter} of {float(values.min())}: it must stay ≥ 0."
         )
     env.sim.write_parameter(field, values, dofs, env_ids)
+
+
+@resolves_entities
+def randomize_delay(
+    env: Env, env_ids: Tensor, delay_range: Range, asset_cfg: SceneEntityCfg = ROBOT
+) -> None:
+    """Draw the delay of the chosen actuators [s], one for all of a world.
+
+    It acts in whole physics steps. The actuators are declared with `max_delay_s`, or
+    have a history in the model.
+    """
+    actuators = _model_ids(env, asset_cfg, "actuator")
+    model = env.sim.model
+    samples = model.actuator_history[actuators, 0]
+    room = float(min(samples, default=0) - 1) * env.sim.timestep
+    if not 0.0 <= delay_range[0] <= delay_range[1]:
+        raise InvalidInputError(
+            f"delay_range must be (least, greatest) ≥ 0, got {delay_range}."
+        )
+    if delay_range[1] > room:
+        raise InvalidInputError(
+            f"delay_range {delay_range} needs a history of {delay_range[1]:g} s, the "
+            f"actuators of {asset_cfg.name!r} have {max(room, 0.0):g} s: declare them "
+            f"with max_delay_s={delay_range[1]:g}."
+        )
+    delay = env.rng.uniform(env_ids, 1, *delay_range).expand(-1, len(actuators))
+    env.sim.write_parameter("actuator_delay", delay, actuators, env_ids)
 
 
 @resolves_entities

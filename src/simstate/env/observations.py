@@ -9,6 +9,8 @@ from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
+from simstate.env.terrain_places import height_above_ground
+from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -73,8 +75,39 @@ def projected_gravity(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @resolves_entities
 def base_height(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
-    """Height of the root link's origin, world z [m]; (num_envs, 1)."""
-    return env.scene[asset_cfg.name].data.root_link_pos_w[:, 2:3]
+    """Height of the root link's origin above the ground [m]; (num_envs, 1).
+
+    The ground is the terrain, or z = 0.
+    """
+    return height_above_ground(env, env.scene[asset_cfg.name])[:, None]
+
+
+@resolves_entities
+def terrain_scan(
+    env: Env,
+    size: tuple[float, float] = (1.6, 1.0),
+    spacing: float = 0.2,
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> Tensor:
+    """Height of the root link's origin above points of the terrain [m]; (num_envs, k).
+
+    The points are a grid of `size` about the root link that turns with its heading,
+    row by row from the rear right: x forward, y to the left. It reads the heightfield,
+    so it costs little and sees nothing else.
+    """
+    if env.terrain is None:
+        raise InvalidInputError("terrain_scan needs a scene with a terrain.")
+    data = env.scene[asset_cfg.name].data
+    position, heading = data.root_link_pos_w, data.heading_w
+    along = [
+        torch.arange(-edge / 2.0, edge / 2.0 + 1e-9, spacing).to(position)
+        for edge in size
+    ]
+    x, y = (grid.flatten() for grid in torch.meshgrid(*along, indexing="ij"))
+    cos, sin = heading.cos()[:, None], heading.sin()[:, None]
+    ahead = torch.stack([cos * x - sin * y, sin * x + cos * y], dim=-1)
+    points = position[:, None, :2] + ahead
+    return position[:, 2:3] - env.terrain.terrain.height_at(points)
 
 
 @resolves_entities

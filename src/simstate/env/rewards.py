@@ -13,6 +13,7 @@ from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT, sensors
+from simstate.env.terrain_places import height_above_ground
 from simstate.errors import InvalidInputError, listed
 from simstate.math.vector import norm
 
@@ -94,9 +95,8 @@ def flat_orientation_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 def base_height_l2(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """Square of the root link's distance from a height [m²]; (num_envs,)."""
-    position = env.scene[asset_cfg.name].data.root_link_pos_w
-    return (position[:, 2] - height).square()
+    """Square of what the root link's height above ground misses [m²]; (num_envs,)."""
+    return (height_above_ground(env, env.scene[asset_cfg.name]) - height).square()
 
 
 @resolves_entities

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT, sensors
+from simstate.env.terrain_places import height_above_ground
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -31,8 +32,8 @@ def bad_orientation(
 def base_height_below(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
-    """The root link's origin is below a height, world z [m]; (num_envs,)."""
-    return env.scene[asset_cfg.name].data.root_link_pos_w[:, 2] < height
+    """The root link's origin is lower than that above the ground [m]; (num_envs,)."""
+    return height_above_ground(env, env.scene[asset_cfg.name]) < height
 
 
 @resolves_entities

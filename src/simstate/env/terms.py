@@ -21,6 +21,7 @@ from simstate.errors import (
     listed,
     unknown_name,
 )
+from simstate.places import written_at
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -48,12 +49,20 @@ class Term:
     ) -> None:
         self.name = name
         self.kind = kind
+        self.place = getattr(cfg, "place", None)
         self.label = f"{kind} term {name!r}"
         self.scope = f"{kind}/{name}"
         """What the names of its memory begin with."""
-        self.function = term_function(kind, name, cfg.func, shipped)
         self.instance: object | None = None
         """What a class term has made."""
+        with written_at(self.place):
+            self._resolve(cfg, shipped, env, leading)
+
+    def _resolve(
+        self, cfg: TermCfg, shipped: ModuleType, env: Env, leading: int
+    ) -> None:
+        """Find the function and its parameters, and make what a class term makes."""
+        self.function = term_function(self.kind, self.name, cfg.func, shipped)
         if not isinstance(self.function, type):
             self.params = _resolved(
                 self.label, self.function, cfg.params, env.scene, leading
@@ -89,7 +98,8 @@ class Term:
             return value
         want = f"({env.num_envs},)" if ndim == 1 else f"({env.num_envs}, k)"
         got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        raise ShapeError(f"The {self.label} must return shape {want}, got {got}.")
+        with written_at(self.place):
+            raise ShapeError(f"The {self.label} must return shape {want}, got {got}.")
 
     def column_names(self, env: Env, count: int) -> list[str]:
         """A readable name for each of the numbers that the function returns."""

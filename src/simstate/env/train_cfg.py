@@ -33,5 +33,3 @@ class TrainCfg:
     num_mini_batches: int = 4
     value_loss_coef: float = 1.0
     max_grad_norm: float = 1.0
-    save_interval: int = 50
-    """Updates between two checkpoints."""

@@ -44,7 +44,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     `infos` has "episode_length", the steps of each world's episode.
 
     Args:
-        task: the name of a shipped task, or a configuration.
+        task: a task's name, file or function, or a configuration.
         num_envs: the number of worlds.
         autoreset_mode: SAME_STEP resets a world in the step that ends it, and its last
             observation is in infos["final_obs"]; NEXT_STEP resets it in the step after
@@ -264,15 +264,15 @@ def environment_id(task: str) -> str:
     return f"simstate/{task}-v0"
 
 
-def _register() -> None:
-    for name in tasks.NAMES:
-        if environment_id(name) not in gymnasium.registry:
-            gymnasium.register(
-                id=environment_id(name),
-                entry_point=f"{__name__}:GymnasiumEnv",
-                vector_entry_point=f"{__name__}:GymnasiumVectorEnv",
-                kwargs={"task": name},
-            )
+def _register(name: str) -> None:
+    """Make a task known to Gymnasium under its name."""
+    if environment_id(name) not in gymnasium.registry:
+        gymnasium.register(
+            id=environment_id(name),
+            entry_point=f"{__name__}:GymnasiumEnv",
+            vector_entry_point=f"{__name__}:GymnasiumVectorEnv",
+            kwargs={"task": name},
+        )
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
@@ -301,4 +301,6 @@ def _host(values: Tensor) -> Array:
     return values.detach().cpu().numpy().copy()
 
 
-_register()
+for _name in tasks.names():
+    _register(_name)
+tasks.when_registered(_register)

@@ -20,6 +20,9 @@ from torch import Tensor
 from simstate.env import Env, TrainCfg
 from simstate.errors import InvalidInputError
 
+SAVE_INTERVAL = 50
+"""Updates between two checkpoints of rsl-rl's own runner."""
+
 
 class RslRlVecEnv(VecEnv):
     """An Env as rsl-rl's runners want it."""
@@ -84,7 +87,7 @@ def runner_cfg(cfg: TrainCfg, env: Env) -> dict[str, Any]:
     noise = {"class_name": "GaussianDistribution", "init_std": cfg.init_noise_std}
     return {
         "num_steps_per_env": cfg.steps_per_env,
-        "save_interval": cfg.save_interval,
+        "save_interval": SAVE_INTERVAL,
         "logger": "tensorboard",
         "obs_groups": {"actor": ["policy"], "critic": [critic]},
         "actor": {**network, "distribution_cfg": noise},

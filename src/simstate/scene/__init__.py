@@ -2,6 +2,7 @@
 
 from simstate.scene.actuators import (
     ActuatorCfg,
+    DcMotorActuatorCfg,
     MotorActuatorCfg,
     PositionActuatorCfg,
     VelocityActuatorCfg,
@@ -29,6 +30,7 @@ __all__ = [
     "BuiltScene",
     "CameraCfg",
     "ContactCfg",
+    "DcMotorActuatorCfg",
     "Elements",
     "EntityCfg",
     "EntityIndex",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,9 @@ from typing import Any, Literal
 import mujoco
 
 from simstate.errors import InvalidInputError
+
+SHORTEST_STEP_S = 0.001
+"""The time step for which delays have room at least [s]."""
 
 PidInput = Literal["pos", "vel", "ff"]
 
@@ -30,8 +34,22 @@ class ActuatorCfg(ABC):
     """Greatest force or torque on the joint [N or N·m]; None: unlimited."""
     armature: float | None = None
     """Inertia added to the joint [kg or kg·m²]; None: as in the model."""
+    friction: float | None = None
+    """Dry friction of the joint [N or N·m]; None: as in the model."""
+    delay_s: float = 0.0
+    """Time by which controls come late [s], in whole physics steps."""
+    max_delay_s: float | None = None
+    """The greatest delay that `events.randomize_delay` may draw [s]; None: delay_s."""
 
     def __post_init__(self) -> None:
+        if self.friction is not None and not self.friction >= 0:
+            raise InvalidInputError(f"friction must be ≥ 0, got {self.friction}.")
+        longest = self.delay_s if self.max_delay_s is None else self.max_delay_s
+        if not 0.0 <= self.delay_s <= longest < math.inf:
+            raise InvalidInputError(
+                "delay_s must be ≥ 0 and at most max_delay_s, got "
+                f"{self.delay_s} and {self.max_delay_s}."
+            )
         if self.effort_limit is not None and not self.effort_limit > 0:
             raise InvalidInputError(
                 f"effort_limit must be > 0, got {self.effort_limit}."
@@ -50,8 +68,8 @@ class ActuatorCfg(ABC):
             setattr(actuator, limited, mujoco.mjtLimited.mjLIMITED_FALSE)
         actuator.ctrlrange = actuator.forcerange = actuator.actrange = [0, 0]
         actuator.dyntype = mujoco.mjtDyn.mjDYN_NONE
-        actuator.delay = 0
         self._configure(actuator)
+        self._delay(spec, actuator)
         if self.effort_limit is not None:
             # MuJoCo limits the force before the gear, the limit here is the joint's.
             limit = self.effort_limit / abs(float(actuator.gear[0]))
@@ -59,6 +77,18 @@ class ActuatorCfg(ABC):
             actuator.forcerange = [-limit, limit]
         if self.armature is not None:
             joint.armature = self.armature
+        if self.friction is not None:
+            joint.frictionloss = self.friction
+
+    def _delay(self, spec: mujoco.MjSpec, actuator: Any) -> None:
+        """Give the actuator its delay, and room for the longest that is allowed."""
+        longest = self.delay_s if self.max_delay_s is None else self.max_delay_s
+        actuator.delay = self.delay_s
+        actuator.nsample = 0
+        if longest > 0.0:
+            # The scene may have a shorter time step than the model's own file.
+            step = min(spec.option.timestep, SHORTEST_STEP_S)
+            actuator.nsample = math.ceil(longest / step) + 2
 
     def holding_controls(self, position: float) -> list[float]:
         """The controls that hold the joint at a position, as far as there are any."""
@@ -141,3 +171,40 @@ class MotorActuatorCfg(ActuatorCfg):
     def _configure(self, actuator: Any) -> None:
         actuator.set_to_motor()
         actuator.gear = [self.gear, 0, 0, 0, 0, 0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DcMotorActuatorCfg(ActuatorCfg):
+    """A motor driven by a voltage: torque = K·(V − K·q̇)/R on its shaft, then the gear.
+
+    The control is the voltage [V]; the speed of the shaft is gear·q̇. With a limited
+    voltage the torque falls from K·V/R at rest to zero at V/K: a torque-speed curve. It
+    is MuJoCo's own `dcmotor`, on both engines. See `JointPdActionCfg` for a servo on
+    such a curve.
+    """
+
+    motor_constant: float
+    """K: torque per current, which is voltage per speed [N·m/A = V·s/rad]."""
+    resistance: float
+    """R of the winding [Ω]."""
+    voltage_limit: float | None = None
+    """Greatest voltage [V]; None: unlimited."""
+    gear: float = 1.0
+    """Turns of the shaft per turn of the joint."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("motor_constant", "resistance", "voltage_limit"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InvalidInputError(f"{name} must be > 0, got {value}.")
+        if self.gear == 0:
+            raise InvalidInputError("gear must not be 0: the motor would do nothing.")
+
+    def _configure(self, actuator: Any) -> None:
+        constant = [self.motor_constant, self.motor_constant]
+        actuator.set_to_dcmotor(motorconst=constant, resistance=self.resistance)
+        actuator.gear = [self.gear, 0, 0, 0, 0, 0]
+        if self.voltage_limit is not None:
+            actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_TRUE
+            actuator.ctrlrange = [-self.voltage_limit, self.voltage_limit]

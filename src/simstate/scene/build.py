@@ -10,15 +10,17 @@ import numpy as np
 
 from simstate.errors import InvalidInputError, ModelError, warn
 from simstate.mujoco_warnings import MUJOCO_WARNINGS
+from simstate.places import written_at
 from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.contacts import BuiltContacts, add_contacts
-from simstate.scene.ground import add_ground, wants_ground, would_meet_ground
+from simstate.scene.ground import add_ground, add_sun, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entity
 from simstate.scene.initial import Start, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
 from simstate.scene.rays import BuiltRays, build_rays
 from simstate.scene.settings import settle
+from simstate.terrain import Terrain
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 _OLD_TIMESTEP = 0.005
@@ -61,15 +63,23 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
         default = default_data(scene, entities, {WHOLE_MODEL: start})
         return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, {}, {}, default)
     _check_scene(scene)
-    parts = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
+    parts: dict[str, EntityModel] = {}
+    for name, cfg in scene.entities.items():
+        with written_at(cfg.place):
+            parts[name] = prepare_entity(name, cfg)
     parent = mujoco.MjSpec()
     parent.modelname = "scene"
     settle(parent, {name: part.spec for name, part in parts.items()}, scene)
     ground = scene.ground
     if ground is None:
-        ground = wants_ground(part.own for part in parts.values())
+        floating = wants_ground(part.own for part in parts.values())
+        ground = floating and scene.terrain is None
     if ground:
         add_ground(parent)
+    if scene.terrain is not None:
+        Terrain(scene.terrain).add_to(parent)
+        if not ground:
+            add_sun(parent)
     starts = {
         name: _attach(parent, name, part, scene.entities[name])
         for name, part in parts.items()
@@ -103,6 +113,10 @@ def _check_model(model: mujoco.MjModel) -> None:
 
 def _check_scene(scene: SceneCfg) -> None:
     """Raise unless entities are what they should be, and their names usable."""
+    if isinstance(scene, SceneCfg) and scene.terrain is not None and scene.ground:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(
+            "A scene has a ground plane or a terrain, not both: leave ground out."
+        )
     if not isinstance(scene, SceneCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
             "A simulation takes a SceneCfg or a compiled MjModel, got "

@@ -10,8 +10,10 @@ from typing import Any, Literal, TypeAlias
 
 import mujoco
 
+from simstate.places import Place, calling_place
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.ray_cfg import RayCastCfg
+from simstate.terrain import TerrainCfg
 
 ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
 """A path (MJCF or URDF), an XML string, a name, an MjSpec, or what makes one.
@@ -71,6 +73,14 @@ class EntityCfg:
     data: type | None = None
     """The class of `entity.data`, a subclass of EntityData that declares quantities of
     your own; None: EntityData itself."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_place", calling_place())
+
+    @property
+    def place(self) -> Place | None:
+        """The line that it was written in, for errors."""
+        return self.__dict__.get("_place")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,6 +156,8 @@ class SceneCfg:
     ground: bool | None = None
     """Whether to add a ground plane at z = 0; None: if some body floats freely and no
     model brings a plane or a heightfield."""
+    terrain: TerrainCfg | None = None
+    """Ground of many kinds instead of a plane; None: as `ground` says."""
     timestep: float | None = None
     """Physics time step [s]; None: the one that the entities' models state."""
     gravity: Sequence[float] | None = None

@@ -32,7 +32,7 @@ def would_meet_ground(model: Any) -> bool:
 
 
 def add_ground(parent: mujoco.MjSpec) -> None:
-    """Add a checkered plane at z = 0 and a sun to see it by, as bright everywhere."""
+    """Add a checkered plane at z = 0 and a sun to see it by."""
     parent.add_texture(
         name="ground",
         type=mujoco.mjtTexture.mjTEXTURE_2D,
@@ -50,6 +50,11 @@ def add_ground(parent: mujoco.MjSpec) -> None:
         size=[0, 0, 0.05],
         material="ground",
     )
+    add_sun(parent)
+
+
+def add_sun(parent: mujoco.MjSpec) -> None:
+    """Add a light that is as bright everywhere."""
     parent.worldbody.add_light(
         name="sun",
         type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,

@@ -9,7 +9,7 @@ from typing import cast
 import mujoco
 import numpy as np
 
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.errors import InvalidInputError, ShapeError, unknown_name, warn
 from simstate.scene.cfg import InitialStateCfg, JointValue
 from simstate.scene.index import Elements, EntityIndex
 from simstate.scene.load import matching
@@ -47,7 +47,29 @@ def default_data(
         _set_root(data, model, index, start.cfg)
         _set_joints(data, index, start.cfg)
         _hold_pose(model, data, index, start)
+    _fill_histories(model, data)
     return data
+
+
+def _fill_histories(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Let delayed actuators have had their first controls for ever.
+
+    MuJoCo begins with zeros, towards which a servo would pull until the delay is over.
+    """
+    for actuator in range(model.nactuator):
+        samples = int(model.actuator_history[actuator, 0])
+        if samples > 0:
+            steps = model.actuator_delay[actuator] / model.opt.timestep
+            if steps > samples:
+                warn(
+                    f"Actuator {model.actuator(actuator).name!r} has a delay of "
+                    f"{steps:.0f} steps and a history of {samples}: its controls come "
+                    "earlier than asked. Give it a greater nsample."
+                )
+            first = int(model.actuator_ctrladr[actuator])
+            count = int(model.actuator_ctrlnum[actuator])
+            values = np.tile(data.ctrl[first : first + count], (samples, 1))
+            mujoco.mj_initCtrlHistory(model, data, actuator, None, values)
 
 
 def vector(values: Sequence[float], size: int, what: str) -> np.ndarray:

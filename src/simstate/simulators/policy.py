@@ -65,7 +65,12 @@ class OnnxPolicy:
 
 def task_of(path: str | Path) -> str:
     """The task that an ONNX policy was trained for."""
-    return str(read_metadata(_session(Path(path)))["task"])
+    return str(metadata_of(path)["task"])
+
+
+def metadata_of(path: str | Path) -> dict[str, Any]:
+    """What an ONNX policy says of itself."""
+    return read_metadata(_session(Path(path)))
 
 
 def read_metadata(session: Any) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def _session(path: Path) -> Any:
         import onnxruntime
     except ModuleNotFoundError as error:
         raise SimStateError(
-            "ONNX Runtime is not installed: pip install onnxruntime brings it."
+            "ONNX Runtime is not installed: pip install 'simstate[play]' brings it."
         ) from error
     if not path.is_file():
         raise InvalidInputError(f"There is no file {str(path)!r}.")

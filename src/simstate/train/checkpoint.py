@@ -50,19 +50,36 @@ def read_checkpoint(path: Path) -> Content:
 
 def find_checkpoint(path: Path) -> Path:
     """The file itself, or the latest checkpoint in a folder."""
-    if not path.is_dir():
+    if path.suffix in (".npz", ".pt") or path.is_file():
         return path
-    found = {
-        int(match[1]): file
-        for file in path.iterdir()
-        if (match := re.fullmatch(r"model_(\d+)\.(npz|pt)", file.name))
-    }
+    if not path.is_dir():
+        raise SnapshotError(
+            f"There is no folder {str(path)!r}: name a run's folder or a checkpoint "
+            "model_….npz in it."
+        )
+    found = _checkpoints(path)
     if not found:
         raise SnapshotError(
             f"There is no checkpoint model_….npz in {str(path)!r}: one is written "
-            "after the first update."
+            "every --save-every updates, on Ctrl-C and at the end."
         )
     return found[max(found)]
+
+
+def prune_checkpoints(run_dir: Path, keep: int) -> None:
+    """Delete all but the latest checkpoints of a folder."""
+    found = _checkpoints(run_dir)
+    for number in sorted(found)[:-keep]:
+        found[number].unlink(missing_ok=True)
+
+
+def _checkpoints(folder: Path) -> dict[int, Path]:
+    """The checkpoints in a folder, by the number of their updates."""
+    return {
+        int(match[1]): file
+        for file in folder.iterdir()
+        if (match := re.fullmatch(r"model_(\d+)\.(npz|pt)", file.name))
+    }
 
 
 def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:

@@ -21,6 +21,8 @@ import torch
 from simstate.engine import OneTorchThread
 from simstate.env import Env
 from simstate.env.actions import Action, BodyWrenchAction, JointAction
+from simstate.env.control_action import ControlAction
+from simstate.env.joint_pd_action import JointPdAction
 from simstate.files import write_atomically
 from simstate.scene.index import TargetInputs
 from simstate.train.policy import Policy
@@ -30,8 +32,8 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
     """Write the network: input "obs" (batch, k), output "actions" (batch, n).
 
     The normalisation of observations is a part of it. The metadata has JSON under
-    "task", "step_dt" [s], "observation_names", "action_names" and "actions", the
-    last with what `describe_actions` says.
+    "task", "run" (its settings), "step_dt" [s], "observation_names", "action_names" and
+    "actions", the last with what `describe_actions` says.
     """
     network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
     buffer = io.BytesIO()
@@ -48,7 +50,8 @@ def export_onnx(policy: Policy, env: Env, path: Path) -> None:
         )
     model = onnx.load_from_string(buffer.getvalue())
     facts = {
-        "task": policy.task,
+        "task": policy.run.task,
+        "run": {k: v for k, v in policy.run.as_dict().items() if k != "output"},
         "step_dt": env.step_dt,
         "observation_names": env.observation_names["policy"],
         "action_names": env.action_names,
@@ -66,7 +69,8 @@ def describe_actions(env: Env) -> dict[str, dict[str, Any]]:
     one, with a number for each of "joint_names"; a servo then pulls with
     stiffness × (target − position) − damping × velocity. For a wrench on a body it is
     scale × action, with the action brought into ± "limit", along the body's axes
-    [N, N·m].
+    [N, N·m]. For controls scale × action spans "range" from −1 to 1, and is brought
+    into it; where the range is infinite it is the control.
     """
     return {name: _describe(env, term) for name, term in env.actions.items()}
 
@@ -80,14 +84,26 @@ def _describe(env: Env, term: Action) -> dict[str, Any]:
             "scale": _floats(term.scale),
             "limit": term.cfg.limit,
         }
+    if isinstance(term, ControlAction):
+        return {
+            "kind": "controls",
+            "names": list(term.names),
+            "scale": term.cfg.scale,
+            "range": list(zip(_floats(term.low), _floats(term.high), strict=True)),
+        }
     if not isinstance(term, JointAction):
         return {"kind": type(term).__name__, "names": list(term.names)}
     data = term.entity.data
     zero = term.targets(torch.zeros_like(data.default_joint_pos[:, : term.dim]))
     ids = term.joints.joint_ids
-    stiffness, damping = _gains(env, term)
+    kind = f"joint {term.cfg.kind}"
+    if isinstance(term, JointPdAction):
+        kind = type(term.cfg).__name__.removesuffix("ActionCfg")
+        stiffness, damping = _floats(term.stiffness[0]), _floats(term.damping[0])
+    else:
+        stiffness, damping = _gains(env, term)
     return {
-        "kind": f"joint {term.cfg.kind}",
+        "kind": kind,
         "joint_names": list(term.names),
         "default_joint_pos": _floats(data.default_joint_pos[0, ids]),
         "target_at_zero": _floats(zero[0]),

@@ -26,8 +26,8 @@ class Policy:
         settings = runner_cfg(cfg.train, env)
         actor = {**settings["actor"]}
         del actor["class_name"]
-        self.task = cfg.task
-        """The task that it was trained for."""
+        self.run = cfg
+        """The run that it is of: the task, and its settings."""
         self.network = MLPModel(
             _grouped(env, env.observations),
             settings["obs_groups"],

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
-import statistics
+import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from rsl_rl.runners import OnPolicyRunner
+from tensordict import TensorDict
 
 from simstate.engine import OneTorchThread
-from simstate.env import Env, tasks
+from simstate.env import Env
 from simstate.errors import SnapshotError
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
 from simstate.state import Snapshot
@@ -27,30 +26,25 @@ from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
     find_checkpoint,
+    prune_checkpoints,
     read_checkpoint,
     write_checkpoint,
 )
+from simstate.train.episodes import EpisodeStatistics
+from simstate.train.film import Film
+from simstate.train.logs import Log, open_logs
+from simstate.train.memory import check_memory
+from simstate.train.progress import Progress, Report, no_report
 from simstate.train.run_cfg import RunCfg
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How a run is doing after an update."""
-
-    iteration: int
-    """Updates that are done."""
-    reward: float | None
-    """Mean sum of rewards of the last hundred episodes; None: none has ended."""
-    episode_length_s: float | None
-    """Their mean length [s]."""
-    steps_per_second: float
-    """Environment steps of all worlds, learning included."""
-
-
-Report = Callable[[Progress], None]
+from simstate.train.run_file import check_task_file, described_run, write_run_file
 
 MANY_ROWS = 4096
 """Rows of a mini-batch from which on an update is split over threads."""
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
 
 
 class TrainingRun:
@@ -62,7 +56,8 @@ class TrainingRun:
         self.cfg = cfg
         self.run_dir = run_dir
         torch.manual_seed(cfg.seed)
-        env_cfg = tasks.make_cfg(cfg.task)
+        check_memory(cfg)
+        env_cfg = cfg.env_cfg()
         env_cfg.divergence_dump_dir = run_dir / "diverged"
         self.env = Env(
             env_cfg,
@@ -71,10 +66,15 @@ class TrainingRun:
             device=cfg.device,
             seed=cfg.seed,
         )
-        self.runner = make_runner(self.env, cfg, run_dir)
-        self._attach()
+        self._worlds = RslRlVecEnv(self.env)
+        self.algorithm: Any = make_runner(self._worlds, cfg).alg
+        """rsl-rl's PPO: networks, optimiser and the experience of one update."""
+        self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
+        self._film: Film | None = None
         self.iteration = 0
         """Updates that are done."""
+        self.saved: int | None = None
+        """The updates that were done at the latest checkpoint; None: there is none."""
         if checkpoint is not None:
             self._restore(checkpoint)
 
@@ -88,42 +88,92 @@ class TrainingRun:
                 f"{str(path)!r} is of the first version: it can be played and "
                 "exported, but its worlds cannot be restored. Train anew to go on."
             )
+        check_task_file(run_dir)
         return TrainingRun(RunCfg.of(content), run_dir, content)
 
-    def learn(self, iterations: int, report: Report) -> None:
-        """Go on until so many updates are done in all; `report` after each of them."""
-        left = iterations - self.iteration
-        if left <= 0:
-            return
+    def learn(
+        self,
+        iterations: int,
+        report: Report = no_report,
+        stop: Callable[[], bool] = never,
+    ) -> bool:
+        """Go on until so many updates are done in all; whether it came that far.
+
+        Args:
+            iterations: updates in all, those before a resume included.
+            report: is told after each update.
+            stop: is asked after each update; if it says so, the run is saved and ends.
+        """
+        if iterations <= self.iteration:
+            return True
         self.run_dir.mkdir(parents=True, exist_ok=True)
-        self._report = report
-        self._update_threads = self._threads_worth_it()
-        # While experience is gathered MuJoCo's threads have the cores.
-        with OneTorchThread():
-            self.runner.learn(left, init_at_random_ep_len=self.iteration == 0)
-        writer: Any = self.runner.logger.writer
-        writer.close()
+        write_run_file(self.run_dir, self.cfg)
+        kind = self.cfg.output.logger
+        logs = open_logs(kind, self.run_dir, self.iteration, described_run(self.cfg))
+        threads = self._threads_worth_it()
+        try:
+            # While experience is gathered MuJoCo's threads have the cores.
+            with OneTorchThread():
+                return self._loop(iterations, report, stop, logs, threads)
+        finally:
+            for log in logs:
+                log.close()
 
-    def _attach(self) -> None:
-        """Let the runner save, log and learn as this run wants it."""
-        write_log, update = self.runner.logger.log, self.runner.alg.update
+    def _loop(
+        self,
+        iterations: int,
+        report: Report,
+        stop: Callable[[], bool],
+        logs: list[Log],
+        threads: int,
+    ) -> bool:
+        self.algorithm.train_mode()
+        if self.iteration == 0:  # so that episodes do not all end together
+            worlds, longest = self._worlds, int(self._worlds.max_episode_length)
+            worlds.episode_length_buf = torch.randint_like(
+                worlds.episode_length_buf, high=longest
+            )
+        seen = self._worlds.get_observations().to(self.cfg.device)
+        while self.iteration < iterations:
+            begin = time.perf_counter()
+            seen = self._gather(seen)
+            gathered = time.perf_counter()
+            losses = self._update(threads)
+            learned = time.perf_counter()
+            self.iteration += 1
+            told = self._progress(losses, gathered - begin, learned - gathered)
+            for log in logs:
+                log.write(self.iteration, told.values)
+            report(told)
+            self._film_if_due(logs)
+            if stop():
+                self.save()
+                return self.iteration >= iterations
+            if self.iteration % self.cfg.output.save_every == 0:
+                self.save()
+        self.save()
+        return True
 
-        def log(**values: Any) -> None:
-            self.iteration = values["it"] + 1
-            with contextlib.redirect_stdout(io.StringIO()):
-                write_log(**values)
-            self._report(self._progress(values["collect_time"] + values["learn_time"]))
+    def _gather(self, seen: TensorDict) -> TensorDict:
+        """Let the worlds go on for the steps of one update; what is seen then."""
+        device = self.cfg.device
+        with torch.inference_mode():
+            for _ in range(self.cfg.train.steps_per_env):
+                action = self.algorithm.act(seen).to(self.env.device)
+                seen, reward, done, extras = self._worlds.step(action)
+                self._episodes.add(reward, done, extras["log"])
+                seen, reward, done = seen.to(device), reward.to(device), done.to(device)
+                self.algorithm.process_env_step(seen, reward, done, extras)
+            self.algorithm.compute_returns(seen)
+        return seen
 
-        def update_on_all_cores() -> dict[str, float]:
-            torch.set_num_threads(self._update_threads)
-            try:
-                return update()
-            finally:
-                torch.set_num_threads(1)
-
-        self.runner.save = self._save
-        self.runner.logger.log = log  # pyright: ignore[reportAttributeAccessIssue]
-        self.runner.alg.update = update_on_all_cores
+    def _update(self, threads: int) -> dict[str, float]:
+        """Learn from what was gathered; the losses by name."""
+        torch.set_num_threads(threads)
+        try:
+            return self.algorithm.update()
+        finally:
+            torch.set_num_threads(1)
 
     def _threads_worth_it(self) -> int:
         """How many threads an update is split over.
@@ -135,78 +185,67 @@ class TrainingRun:
         rows = cfg.num_envs * cfg.steps_per_env // cfg.num_mini_batches
         return torch.get_num_threads() if rows >= MANY_ROWS else 1
 
-    def _progress(self, seconds: float) -> Progress:
-        logger = self.runner.logger
+    def _progress(
+        self, losses: dict[str, float], gathering_s: float, learning_s: float
+    ) -> Progress:
         steps = self.cfg.train.steps_per_env * self.env.num_envs
-        if not logger.rewbuffer:
-            return Progress(self.iteration, None, None, steps / seconds)
-        return Progress(
-            self.iteration,
-            statistics.mean(logger.rewbuffer),
-            statistics.mean(logger.lenbuffer) * self.env.step_dt,
-            steps / seconds,
-        )
+        rate = steps / (gathering_s + learning_s)
+        values = self._episodes.logged()
+        values |= {f"Loss/{name}": float(loss) for name, loss in losses.items()}
+        std = float(self.algorithm.get_policy().output_std.detach().mean())
+        values["Loss/learning_rate"] = self.algorithm.learning_rate
+        values["Policy/mean_std"] = std
+        values["Perf/total_fps"] = rate
+        values["Perf/collection_time"] = gathering_s
+        values["Perf/learning_time"] = learning_s
+        reward, length = self._episodes.mean_return, self._episodes.mean_steps
+        if reward is None or length is None:
+            return Progress(self.iteration, None, None, rate, values)
+        values["Train/mean_reward"] = reward
+        values["Train/mean_episode_length"] = length
+        seconds = length * self.env.step_dt
+        return Progress(self.iteration, reward, seconds, rate, values)
 
-    def _save(self, path: str, infos: dict[str, Any] | None = None) -> None:
-        """What the runner calls to save, with a name of its own choice."""
-        del path, infos
-        logger = self.runner.logger
+    def _film_if_due(self, logs: list[Log]) -> None:
+        """Make a video of the policy; nothing of the run depends on it."""
+        output = self.cfg.output
+        if output.video_every is None or self.iteration % output.video_every:
+            return
+        with torch.random.fork_rng(devices=[]):
+            self._film = self._film or Film(self.cfg)
+            network = self.algorithm.get_policy()
+            path = self._film.write(network, self.run_dir, self.iteration)
+        for log in logs:
+            log.write_video(self.iteration, path)
+
+    def save(self) -> None:
+        """Write a checkpoint, unless there is one of just now."""
+        if self.saved == self.iteration:
+            return
         content: Content = {
-            "run": asdict(self.cfg),
+            "run": self.cfg.as_dict(),
             "iteration": self.iteration,
-            "algorithm": self.runner.alg.save(),
+            "algorithm": self.algorithm.save(),
             "rng": torch.get_rng_state(),
             "env": vars(self.env.snapshot()),
-            "logger": {name: _plain(getattr(logger, name)) for name in _LOGGED},
+            "episodes": self._episodes.save(),
         }
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
+        self.saved = self.iteration
+        if self.cfg.output.keep is not None:
+            prune_checkpoints(self.run_dir, self.cfg.output.keep)
 
     def _restore(self, content: Content) -> None:
-        self.iteration = content["iteration"]
-        self.runner.current_learning_iteration = self.iteration
-        self.runner.alg.load(content["algorithm"], None, strict=True)
-        # What a killed run logged after its checkpoint is logged again.
-        self.runner.cfg["logger"]["purge_step"] = self.iteration
+        self.iteration = self.saved = content["iteration"]
+        self.algorithm.load(content["algorithm"], None, strict=True)
         self.env.restore(Snapshot(**content["env"]))
-        for name, value in content["logger"].items():
-            present = getattr(self.runner.logger, name)
-            if isinstance(value, list):
-                present.extend(value)
-            else:
-                setattr(self.runner.logger, name, value)
+        self._episodes.load(content["episodes"])
         torch.set_rng_state(content["rng"])
 
 
-_LOGGED = (
-    "rewbuffer",
-    "lenbuffer",
-    "cur_reward_sum",
-    "cur_episode_length",
-    "tot_timesteps",
-    "tot_time",
-)
-"""What rsl-rl's logger remembers from one update to the next."""
-
-
-def make_runner(env: Env, cfg: RunCfg, run_dir: Path | None) -> OnPolicyRunner:
-    """rsl-rl's runner on an environment; its log goes to `run_dir`, None: nowhere."""
-    settings = runner_cfg(cfg.train, env)
-    settings["logger"] = {
-        "class_name": "torch.utils.tensorboard:SummaryWriter",
-        "flush_secs": 10,
-    }
+def make_runner(worlds: RslRlVecEnv, cfg: RunCfg) -> OnPolicyRunner:
+    """rsl-rl's runner on an environment, which neither logs nor saves."""
     with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
-        runner = OnPolicyRunner(
-            RslRlVecEnv(env),
-            settings,
-            log_dir=None if run_dir is None else os.fspath(run_dir),
-            device=cfg.device,
+        return OnPolicyRunner(
+            worlds, runner_cfg(cfg.train, worlds.env), log_dir=None, device=cfg.device
         )
-    # It would write the state of the user's git repository into the folder.
-    runner.logger._store_code_state = list  # pyright: ignore[reportPrivateUsage]
-    return runner
-
-
-def _plain(value: Any) -> Any:
-    """A deque as a list, which a checkpoint can hold."""
-    return value if isinstance(value, torch.Tensor | int | float) else list(value)

@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from simstate.env import TrainCfg
+from simstate.env import EnvCfg, TrainCfg, tasks
+from simstate.env.setting_changes import with_settings, without
+from simstate.env.task import Task
 from simstate.errors import InvalidInputError, SnapshotError
 from simstate.train.checkpoint import Content
+from simstate.train.logs import LogKind
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputCfg:
+    """What a run writes besides its policy: nothing of it changes the policy."""
+
+    save_every: int = 50
+    """Updates between two checkpoints."""
+    keep: int | None = None
+    """How many checkpoints are kept, the latest; None: all of them."""
+    logger: LogKind = "tensorboard"
+    """Where curves go, besides progress.jsonl. Weights & Biases works offline, too."""
+    video_every: int | None = None
+    """Updates between two videos of the policy; None: none are made."""
+    video_envs: int = 4
+    """The worlds of a video, side by side."""
+    video_seconds: float = 4.0
+    """The simulated time of a video [s]."""
+
+    def __post_init__(self) -> None:
+        for name in ("save_every", "keep", "video_every", "video_envs"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidInputError(f"{name} must be ≥ 1, got {value}.")
+        if self.logger not in ("tensorboard", "wandb", "none"):
+            raise InvalidInputError(
+                f"logger must be tensorboard, wandb or none, got {self.logger!r}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,14 +48,20 @@ class RunCfg:
     """A task and its settings; on native they decide the policy, bit for bit."""
 
     task: str
+    """A name, a file or a function, as `tasks.find` takes it."""
     train: TrainCfg
     seed: int = 0
     engine: Literal["native", "warp"] = "native"
     device: str = "cpu"
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What is other than in the task, by path ("env.rewards.track.weight")."""
+    without: tuple[str, ...] = ()
+    """The terms of the task that are left out, by path."""
+    output: OutputCfg = field(default_factory=OutputCfg)
 
     def __post_init__(self) -> None:
         train = self.train
-        for name in ("num_envs", "iterations", "steps_per_env", "save_interval"):
+        for name in ("num_envs", "iterations", "steps_per_env"):
             value = getattr(train, name)
             if value < 1:
                 raise InvalidInputError(f"{name} must be ≥ 1, got {value}.")
@@ -33,13 +72,42 @@ class RunCfg:
             )
 
     @staticmethod
+    def for_task(reference: str, **changes: Any) -> RunCfg:
+        """A run of a task as it is written, but for `changes` of the fields here.
+
+        A file is named by its full path: the run goes on from any folder.
+        """
+        task = tasks.find(reference)
+        changes.setdefault("train", task.train_cfg())
+        return RunCfg(task=task.reference, **changes)
+
+    @staticmethod
     def of(content: Content) -> RunCfg:
         """The settings of the run that wrote a checkpoint."""
         try:
             settings = dict(content["run"])
-            settings["train"] = TrainCfg(**settings["train"])
+            train = dict(settings["train"])
+            output = dict(settings.get("output", {}))
+            if "save_interval" in train:  # where the first version had it
+                output["save_every"] = train.pop("save_interval")
+            settings["train"] = TrainCfg(**train)
+            settings["output"] = OutputCfg(**output)
+            settings["without"] = tuple(settings.get("without", ()))
             return RunCfg(**settings)
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(
                 f"The checkpoint does not say what run it is of: {error!r}."
             ) from error
+
+    def as_dict(self) -> Content:
+        """The settings as a checkpoint has them."""
+        return dataclasses.asdict(self)
+
+    def find_task(self) -> Task:
+        """The task, as it is written now."""
+        return tasks.find(self.task)
+
+    def env_cfg(self) -> EnvCfg:
+        """The task's environment with the settings of this run."""
+        cfg = without(self.find_task().env_cfg(), "env", self.without)
+        return with_settings(cfg, "env", self.settings)

@@ -1,4 +1,4 @@
-"""Pictures of one world as a GIF or an MP4 file, rendered without a display."""
+"""Pictures of worlds as a GIF or an MP4 file, rendered without a display."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_video(path: Path, fps: float) -> None:
 
 
 def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
-    """Run a policy from a reset on, and take pictures of the first world.
+    """Run a policy from a reset on, and take pictures of all worlds, side by side.
 
     A second of the film is a second of the simulation: where the steps are fewer than
     the pictures, a picture stays for some of them. A world whose time is up begins
@@ -43,11 +43,22 @@ def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:
     for step in range(round(seconds / env.step_dt)):
         due = math.ceil((step + 1) * env.step_dt * fps - 1e-6) - len(frames)
         if due > 0:
-            frames += [env.sim.cameras[VIEW].rgb[0].cpu().numpy()] * due
+            frames += [tiled(env.sim.cameras[VIEW].rgb.cpu().numpy())] * due
         seen, _, _, truncated, _ = env.step(act(seen))
         if bool(truncated.any()):
             seen, _ = env.reset(env_ids=truncated)
     return frames
+
+
+def tiled(pictures: Frame) -> Frame:
+    """Pictures (n, height, width, 3) as one, in rows of about equal number."""
+    count, height, width, _ = pictures.shape
+    columns = math.ceil(math.sqrt(count))
+    rows = math.ceil(count / columns)
+    sheet = np.zeros((rows * columns, height, width, 3), dtype=pictures.dtype)
+    sheet[:count] = pictures
+    grid = sheet.reshape(rows, columns, height, width, 3).swapaxes(1, 2)
+    return grid.reshape(rows * height, columns * width, 3)
 
 
 def write_video(path: Path, frames: list[Frame], fps: float) -> None:

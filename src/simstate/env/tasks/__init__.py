@@ -1,13 +1,26 @@
-"""The tasks that ship, by name: each in a file of its own that can be read alone."""
+"""Tasks by name: those that ship, each in a file of its own, and those of others.
+
+What ships has no privilege: a user's file, function, entry point or registered name is
+found by the same call and used in the same places.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
+from pathlib import Path
 
 from simstate.env.cfg import EnvCfg
+from simstate.env.task import (
+    EnvSource,
+    Task,
+    TrainSource,
+    from_entry_point,
+    from_reference,
+    offered,
+)
 from simstate.env.train_cfg import TrainCfg
-from simstate.errors import unknown_name
+from simstate.errors import InvalidInputError, UnknownNameError, suggestion
 
 _MODULES = {
     "Cartpole-Balance": "cartpole_balance",
@@ -19,25 +32,90 @@ _MODULES = {
 }
 
 NAMES = tuple(_MODULES)
-"""The names of the tasks."""
+"""The names of the tasks that ship."""
+
+_registered: dict[str, Task] = {}
+_listeners: list[Callable[[str], None]] = []
 
 
-def make_cfg(name: str) -> EnvCfg:
+def register(
+    name: str,
+    env_cfg: EnvSource,
+    train_cfg: TrainSource | None = None,
+    *,
+    description: str = "",
+    replace: bool = False,
+) -> Task:
+    """Give a task a name, under which it is found everywhere.
+
+    Args:
+        name: letters, digits, "-" and "_": it becomes a part of folders and ids.
+        env_cfg: a function that makes the EnvCfg, or one to take copies of.
+        train_cfg: the same for the TrainCfg; None: TrainCfg().
+        description: what it is about, in one line; "": the function's docstring.
+        replace: whether another task may have had the name.
+    """
+    if not name or not name.replace("-", "").replace("_", "").isalnum():
+        raise InvalidInputError(
+            f"A task's name has letters, digits, '-' and '_', got {name!r}."
+        )
+    if name in _MODULES or (name in _registered and not replace):
+        remedy = "" if name in _MODULES else ", or pass replace=True"
+        raise InvalidInputError(
+            f"There is a task {name!r} already: give it another name{remedy}."
+        )
+    said = description or (getattr(env_cfg, "__doc__", None) or "").strip()
+    task = Task(name, env_cfg, train_cfg, said.partition("\n")[0])
+    _registered[name] = task
+    for told in _listeners:
+        told(name)
+    return task
+
+
+def when_registered(told: Callable[[str], None]) -> None:
+    """Call `told(name)` for every task that is registered from now on."""
+    _listeners.append(told)
+
+
+def find(reference: str | Path) -> Task:
+    """The task that a reference stands for.
+
+    A registered name; the name of an entry point "simstate.tasks" of an installed
+    package; the path of a .py file, also with a function of it as "file.py:ant"; or
+    "package.module:ant", a function, or what has an `env_cfg`.
+    """
+    reference = str(reference)
+    if reference in _MODULES:
+        module = import_module(f"{__name__}.{_MODULES[reference]}")
+        said = (module.__doc__ or "").strip().partition("\n")[0]
+        return Task(reference, module.env_cfg, module.train_cfg, said)
+    if reference in _registered:
+        return _registered[reference]
+    found = from_entry_point(reference) or from_reference(reference)
+    if found is None:
+        raise UnknownNameError(
+            f"Unknown task {reference!r}.{suggestion(reference, names())} A task of "
+            "your own is the path of a .py file, or package.module:function."
+        )
+    return found
+
+
+def names() -> tuple[str, ...]:
+    """The names of all tasks that have one: shipped, registered, of entry points."""
+    points = [point.name for point in offered()]
+    return tuple(dict.fromkeys([*NAMES, *_registered, *points]))
+
+
+def make_cfg(reference: str | Path) -> EnvCfg:
     """A new configuration of a task, which the caller may change."""
-    return _module(name).env_cfg()
+    return find(reference).env_cfg()
 
 
-def make_train_cfg(name: str) -> TrainCfg:
+def make_train_cfg(reference: str | Path) -> TrainCfg:
     """A new configuration of how a task is trained, which the caller may change."""
-    return _module(name).train_cfg()
+    return find(reference).train_cfg()
 
 
-def describe(name: str) -> str:
+def describe(reference: str | Path) -> str:
     """What a task is about, in one line."""
-    return (_module(name).__doc__ or "").strip().partition("\n")[0]
-
-
-def _module(name: str) -> ModuleType:
-    if name not in _MODULES:
-        raise unknown_name("task", str(name), NAMES)
-    return import_module(f"{__name__}.{_MODULES[name]}")
+    return find(reference).description

@@ -1,0 +1,72 @@
+"""`simstate new-task`: a task file to start from, which runs as it is."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from simstate.cli.console import console
+from simstate.cli.options import Debug
+from simstate.cli.task_text import task_text
+from simstate.errors import InvalidInputError
+from simstate.files import write_atomically
+
+
+@dataclass
+class NewTask:
+    """Write a task file for a model: commented, and ready to train.
+
+    Example: simstate new-task walk.py --model quadruped
+    """
+
+    file: Annotated[
+        Path,
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="FILE", help="The .py file to write."),
+    ]
+    model: str
+    """An MJCF or URDF file, or the name of a model, as `simstate run` takes them."""
+    force: bool = False
+    """Write over a file that is there."""
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        if self.file.suffix != ".py":
+            raise InvalidInputError(
+                f"A task is a Python file, which ends in .py; got {str(self.file)!r}."
+            )
+        if self.file.exists() and not self.force:
+            raise InvalidInputError(
+                f"{str(self.file)!r} is there already: choose another name, or --force."
+            )
+        if not self.file.absolute().parent.is_dir():
+            raise InvalidInputError(
+                f"There is no folder {str(self.file.absolute().parent)!r}."
+            )
+        text = task_text(self.file.name, self.model, self._model_code())
+        write_atomically(self.file, text.encode())
+        out = console()
+        out.print(f"{self.file} is written. Next:", markup=False)
+        for line in (f"train {self.file} --iterations 20", f"train {self.file} --help"):
+            out.print(f"  simstate {line}", markup=False, soft_wrap=True)
+        return 0
+
+    def _model_code(self) -> str:
+        """The model as the file names it: beside the file, or by its name."""
+        path = Path(self.model)
+        if not path.is_file():
+            return json.dumps(self.model)
+        try:
+            relative = os.path.relpath(path, self.file.absolute().parent)
+        except ValueError:  # another drive
+            return f"Path({json.dumps(str(path.absolute()))})"
+        parts = Path(relative).parts
+        if parts.count("..") > 2:  # far away: more robust, and easier to read
+            return f"Path({json.dumps(str(path.absolute()))})"
+        return f"Path(__file__).parent / {json.dumps(Path(relative).as_posix())}"

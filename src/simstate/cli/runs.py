@@ -1,0 +1,123 @@
+"""`simstate runs`: compare training runs, in a table and as curves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import tyro
+from rich.table import Table
+
+from simstate.cli.console import console, escaped
+from simstate.cli.extras import needs
+from simstate.cli.live import duration
+from simstate.cli.options import Debug, Json, check_plot
+from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.train.runs import RunRecord
+
+MOST_SETTINGS = 6
+"""Columns of settings that differ; --json has all of them."""
+
+
+@dataclass
+class Runs:
+    """Compare training runs: reward, length, time, and the settings that differ.
+
+    Example: simstate runs runs/walk runs/sweep --plot curves.png
+    """
+
+    folders: Annotated[
+        tuple[Path, ...],
+        tyro.conf.Positional,
+        tyro.conf.arg(metavar="FOLDER", help="Folders of runs, at any depth."),
+    ] = (Path("runs"),)
+    plot: Path | None = None
+    """Draw the curves into this image file."""
+    metric: str = "Train/mean_reward"
+    """What the curves show: a name in progress.jsonl, as TensorBoard has them."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        check_plot("--plot", self.plot)
+        with needs("train"):
+            from simstate.train.runs import differences, draw_curves, find_runs
+        runs = find_runs(self.folders)
+        if not runs:
+            shown = ", ".join(map(str, self.folders))
+            raise InvalidInputError(
+                f"There is no run with a progress.jsonl in {shown}."
+            )
+        differing = differences(runs)
+        if self.plot is not None:
+            self._check_metric(runs)
+            draw_curves(self.plot, {_name(run): [run] for run in runs}, self.metric)
+        if self.json:
+            print(json.dumps([_facts(run, differing) for run in runs], indent=2))
+            return 0
+        console().print(_table(runs, differing))
+        if self.plot is not None:
+            console().print(f"Curves: {self.plot}", markup=False, soft_wrap=True)
+        return 0
+
+    def _check_metric(self, runs: list[RunRecord]) -> None:
+        from simstate.errors import unknown_name
+
+        known = dict.fromkeys(k for run in runs for line in run.progress for k in line)
+        if self.metric not in known:
+            raise unknown_name("metric", self.metric, known)
+
+
+def _name(run: RunRecord) -> str:
+    return str(run.folder)
+
+
+def _facts(run: RunRecord, differing: list[str]) -> dict[str, Any]:
+    from simstate.train.runs import LENGTH, REWARD
+
+    settings = run.settings()
+    return {
+        "folder": str(run.folder),
+        "updates": run.iteration,
+        "updates_wanted": run.wanted,
+        "reward": run.final(REWARD),
+        "episode_steps": run.final(LENGTH),
+        "seconds": run.seconds,
+        "settings": {name: settings.get(name) for name in differing},
+    }
+
+
+def _table(runs: list[RunRecord], differing: list[str]) -> Table:
+    shown = differing[:MOST_SETTINGS]
+    more = len(differing) - len(shown)
+    table = Table(title="Runs", title_justify="left")
+    if more:
+        table.caption = f"{more} more settings differ: --json has them all."
+    table.add_column("folder")
+    for header in ("updates", "reward", "steps of an episode", "time"):
+        table.add_column(header, justify="right")
+    for name in shown:
+        table.add_column(escaped(name), overflow="fold")
+    for run in runs:
+        facts = _facts(run, differing)
+        done = f"{facts['updates']}"
+        if facts["updates_wanted"] not in (None, facts["updates"]):
+            done += f" of {facts['updates_wanted']}"
+        table.add_row(
+            _name(run),
+            done,
+            _number(facts["reward"]),
+            _number(facts["episode_steps"]),
+            duration(facts["seconds"]),
+            *(escaped(str(facts["settings"][name])) for name in shown),
+        )
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"

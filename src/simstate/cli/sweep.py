@@ -1,0 +1,107 @@
+"""Several runs by one command: seeds and grids, with a summary table and a plot."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.cli.train import Train
+    from simstate.train.grid import Cell
+    from simstate.train.run import TrainingRun
+    from simstate.train.runs import RunRecord
+
+PLOT = "summary.png"
+
+
+def sweep(command: Train, out: Console) -> int:
+    """Train each run after the other, then compare them; the exit code."""
+    from simstate.cli.train import RUNS
+    from simstate.train.grid import grid_cells
+
+    if command.seeds and command.seed is not None:
+        raise InvalidInputError("--seed is for one run, --seeds for several.")
+    base = command.run_cfg()
+    cells = grid_cells(base, command.seeds, command.grid)
+    folder = command.run_dir
+    if folder is None:
+        if command.resume:
+            raise InvalidInputError("--resume of several runs needs their --run-dir.")
+        label = base.find_task().label
+        folder = RUNS / label / time.strftime("sweep_%Y-%m-%d_%H-%M-%S")
+    runs_begun = _check_folders(folder, cells, command.resume)
+    for k, cell in enumerate(cells):
+        out.print(f"Run {k + 1} of {len(cells)}: {cell.name}", markup=False)
+        run = _run(folder / cell.name, cell, cell.name in runs_begun)
+        if code := command.train(run, out):
+            return code
+    _summarise(folder, cells, out)
+    return 0
+
+
+def _check_folders(folder: Path, cells: list[Cell], resume: bool) -> set[str]:
+    """The runs that have begun already, which only --resume goes on with."""
+    from simstate.cli.train import check_unused
+
+    begun = {c.name for c in cells if any((folder / c.name).glob("model_*.npz"))}
+    if not resume:
+        for cell in cells:
+            check_unused(folder / cell.name)
+    return begun
+
+
+def _run(folder: Path, cell: Cell, begun: bool) -> TrainingRun:
+    from simstate.train.run import TrainingRun
+
+    return TrainingRun.resume(folder) if begun else TrainingRun(cell.cfg, folder)
+
+
+def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
+    """Print a row for each group of seeds, and draw their curves."""
+    from simstate.train.runs import draw_curves, read_run
+
+    groups: dict[str, list[RunRecord]] = {}
+    for cell in cells:
+        groups.setdefault(cell.group, []).append(read_run(folder / cell.name))
+    out.print(_table(groups))
+    try:
+        draw_curves(folder / PLOT, groups)
+    except InvalidInputError as error:  # without matplotlib
+        out.print(f"No plot: {error}", markup=False)
+    else:
+        out.print(f"Curves: {folder / PLOT}", markup=False, soft_wrap=True)
+
+
+def _table(groups: dict[str, list[RunRecord]]) -> Table:
+    from simstate.train.runs import LENGTH, REWARD
+
+    table = Table(title="Means over runs, ± standard deviation", title_justify="left")
+    table.add_column("settings")
+    for header in (
+        "runs",
+        "reward of an episode",
+        "steps of an episode",
+        "best reward",
+    ):
+        table.add_column(header, justify="right")
+    for group, runs in groups.items():
+        rewards = [v for run in runs if (v := run.final(REWARD)) is not None]
+        steps = [v for run in runs if (v := run.final(LENGTH)) is not None]
+        best = f"{max(rewards):.2f}" if rewards else "–"
+        table.add_row(group, str(len(runs)), _spread(rewards), _spread(steps), best)
+    return table
+
+
+def _spread(values: list[float]) -> str:
+    if not values:
+        return "–"
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    return f"{statistics.mean(values):.2f} ± {statistics.stdev(values):.2f}"

@@ -1,0 +1,120 @@
+"""Options of a task: every setting of its environment and training, by tyro.
+
+`simstate train TASK --help` shows them; what a task has is known when it is loaded, so
+the options are made anew for each.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from typing import Annotated, Any, Protocol, TypeVar, cast
+
+import tyro
+
+from simstate.env.setting_changes import fit
+from simstate.env.settings import Setting, described
+from simstate.errors import InvalidInputError
+
+_SECTIONS = {
+    "env": "The environment.",
+    "env.scene": "The scene: entities, ground, physics.",
+    "env.observations": "What the policy and the critic see.",
+    "env.actions": "What actions do.",
+    "env.rewards": "Reward terms: per second, times their weight.",
+    "env.terminations": "What ends an episode.",
+    "env.events": "What changes worlds: resets, pushes, randomisation.",
+    "env.commands": "What is asked of the robot.",
+    "env.curricula": "What changes as training goes on.",
+    "train": "How the policy is trained, by PPO.",
+}
+
+
+@dataclass
+class TaskCommand:
+    """A command about a task, with values for some of the task's settings."""
+
+    settings: tyro.conf.Suppress[dict[str, Any]] = field(
+        default_factory=dict[str, Any], kw_only=True
+    )
+    """What the options of the task say, by path."""
+
+
+Command = TypeVar("Command", bound=TaskCommand)
+
+
+class Parse(Protocol):
+    """Reads a command line as a class."""
+
+    def __call__(self, kind: type[Any], args: list[str]) -> Any:
+        """An instance of the class, or the end of the program."""
+        ...
+
+
+def parse_command(
+    kind: type[Command], args: list[str], settings: Mapping[str, Setting], prog: str
+) -> Command:
+    """The command, with what was said of the settings that differs from what is."""
+    known = [each for setting in settings.values() for each in _sayable(setting)]
+    whole = _with_options(kind, known)
+    parsed: Any = tyro.cli(whole, args=args, prog=prog)
+    given = {
+        each.path: described(value)
+        for section, members in _grouped(known).items()
+        for k, each in enumerate(members)
+        if (value := getattr(getattr(parsed, _name(section)), f"at_{k}")) != each.value
+    }
+    values = {f.name: getattr(parsed, f.name) for f in dataclasses.fields(kind)}
+    return kind(**{**values, "settings": given})
+
+
+def _with_options(kind: type[Command], known: Iterable[Setting]) -> type[Any]:
+    """The command's class with a group of options for each section of settings."""
+    groups: list[Any] = []
+    for section, members in _grouped(known).items():
+        group = make_dataclass(
+            f"Options_{_name(section)}",
+            [_option(k, each, section) for k, each in enumerate(members)],
+        )
+        about = tyro.conf.arg(name=section, help=_SECTIONS.get(section, ""))
+        groups.append(
+            (_name(section), Annotated[group, about], field(default_factory=group))
+        )
+    whole = make_dataclass(kind.__name__, groups, bases=(kind,), kw_only=True)
+    whole.__doc__ = kind.__doc__
+    return cast("type[Any]", whole)
+
+
+def _option(number: int, setting: Setting, section: str) -> tuple[str, Any, Any]:
+    name = setting.path.removeprefix(f"{section}.")
+    about = tyro.conf.arg(name=name, help=setting.help)
+    value = setting.value
+    return (
+        f"at_{number}",
+        Annotated[setting.hint, about],
+        field(default_factory=lambda: value),
+    )
+
+
+def _sayable(setting: Setting) -> list[Setting]:
+    """The setting with its value as the annotation has it; none if they disagree."""
+    try:
+        value = fit(setting.path, setting.value, setting.hint)
+    except InvalidInputError:  # what stands there was not meant to be typed
+        return []
+    return [dataclasses.replace(setting, value=value)]
+
+
+def _grouped(known: Iterable[Setting]) -> dict[str, list[Setting]]:
+    """The settings by section."""
+    groups: dict[str, list[Setting]] = {}
+    for each in known:
+        head = ".".join(each.path.split(".")[:2])
+        section = head if head in _SECTIONS else each.path.partition(".")[0]
+        groups.setdefault(section, []).append(each)
+    return groups
+
+
+def _name(section: str) -> str:
+    return f"options_of_{section.replace('.', '_')}"

@@ -1,0 +1,240 @@
+"""The text of a new task file, from what its model has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simstate.cli.model import check_moves, scene_of
+from simstate.errors import ModelError
+from simstate.scene.build import build_scene
+
+STEP_S = 0.02
+"""The time of an environment step that is aimed at [s]."""
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What a model has, as far as a task depends on it."""
+
+    keyframe: str | None
+    timestep: float
+    floats: bool
+    """Whether its root moves freely."""
+    height: float
+    """Of the root link's origin at the start [m]."""
+    joints: bool
+    """Whether it has joints with one number each."""
+    position_servos: bool
+    controls: bool
+
+
+def task_text(file: str, source: str, model_code: str) -> str:
+    """A whole task file; `model_code` is the model as the file writes it."""
+    facts = _facts(source)
+    parts = [
+        _HEAD.format(name=file.removesuffix(".py"), file=file),
+        _imports(facts, model_code),
+        f"MODEL = {model_code}\n",
+        _functions(facts),
+        _env_cfg(facts),
+        _TRAIN,
+    ]
+    return "\n".join(parts)
+
+
+def _facts(source: str) -> _Facts:
+    scene = scene_of(source)
+    check_moves(scene)
+    built = build_scene(scene)
+    ((_, cfg),) = scene.entities.items()
+    (index,) = built.entities.values()
+    has_joints = len(index.joints) > 0
+    if not has_joints and not len(index.controls):
+        raise ModelError(
+            f"The model {source!r} has neither joints nor actuators that a task could "
+            "act on: add actuators to it."
+        )
+    floats = index.base == "free"
+    height = float(built.default.qpos[2]) if floats else 0.0
+    return _Facts(
+        keyframe=cfg.init_state.keyframe,
+        timestep=float(built.model.opt.timestep),
+        floats=floats,
+        height=height,
+        joints=has_joints,
+        position_servos=len(index.position_inputs.joints) > 0,
+        controls=len(index.controls) > 0,
+    )
+
+
+_HEAD = '''"""{name}: what it is about, in one line.
+
+    simstate train {file}        # learns, into runs/{name}/…
+    simstate play runs/{name}/…        # what it has learned
+"""
+'''
+
+_TRAIN = '''
+def train_cfg() -> TrainCfg:
+    """How it is trained: every number is an option, too (--train.learning-rate …)."""
+    return TrainCfg(num_envs=512, iterations=200, steps_per_env=24)
+'''
+
+
+def _imports(facts: _Facts, model_code: str) -> str:
+    scene = ["EntityCfg", "SceneCfg"]
+    if facts.keyframe:
+        scene.append("InitialStateCfg")
+    if not facts.controls:
+        scene.append("MotorActuatorCfg")
+    names = [
+        _action(facts)[0],
+        "Env",
+        "EnvCfg",
+        "ObservationGroupCfg",
+        "ObservationTermCfg",
+        "RewardTermCfg",
+        "TerminationTermCfg",
+        "TrainCfg",
+        "observations",
+        "rewards",
+        "terminations",
+        *(["EventTermCfg", "events"] if facts.joints or facts.floats else []),
+    ]
+    order = sorted(names, key=lambda name: (name.islower(), name))
+    lines = ["from pathlib import Path\n"] if "Path(" in model_code else []
+    lines += [
+        "from torch import Tensor\n",
+        f"from simstate import {', '.join(sorted(scene))}",
+        "from simstate.env import (",
+        *(f"    {name}," for name in order),
+        ")\n",
+    ]
+    return "\n".join(lines)
+
+
+def _functions(facts: _Facts) -> str:
+    """A term of one's own: a function of the environment."""
+    if facts.floats:
+        return '''
+def forward(env: Env) -> Tensor:
+    """Velocity along the world's x [m/s]: a number for each world; (num_envs,)."""
+    return env.scene["robot"].data.root_link_lin_vel_w[:, 0]
+'''
+    return '''
+def stillness(env: Env) -> Tensor:
+    """1 at rest, less when something moves: a number for each world; (num_envs,)."""
+    speed = env.sim.data.qvel.square().sum(-1)
+    return 1.0 / (1.0 + speed)
+'''
+
+
+def _action(facts: _Facts) -> tuple[str, str]:
+    """The class of the action, and how it is made."""
+    if facts.position_servos:
+        made = "JointPositionActionCfg(scale=0.5)  # about the default pose [rad or m]"
+        return "JointPositionActionCfg", made
+    if facts.controls:
+        made = "ControlActionCfg()  # −1 … 1 is the range of each control"
+        return "ControlActionCfg", made
+    made = "JointEffortActionCfg(scale=1.0)  # [N·m or N]"
+    return "JointEffortActionCfg", made
+
+
+def _env_cfg(facts: _Facts) -> str:
+    observed, events, ends = _observed(facts), _events(facts), _ends(facts)
+    entity = ["model=MODEL"]
+    if facts.keyframe:
+        entity.append(f"init_state=InitialStateCfg(keyframe={facts.keyframe!r})")
+    if not facts.controls:
+        entity.append('actuators=(MotorActuatorCfg(joints=".*"),)')
+    reward = "forward" if facts.floats else "stillness"
+    decimation = max(1, round(STEP_S / facts.timestep))
+    lines = [
+        "",
+        "def env_cfg() -> EnvCfg:",
+        '    """The task; all numbers are options, too (--env.decimation 2)."""',
+        "    return EnvCfg(",
+        "        scene=SceneCfg(",
+        "            entities={",
+        '                "robot": EntityCfg(',
+        *(f"                    {part}," for part in entity),
+        "                )",
+        "            },",
+        "            ground=None,  # a plane, if it floats and brings no floor",
+        f"            timestep={facts.timestep:g},  # of physics [s]",
+        "        ),",
+        f"        decimation={decimation},  # physics steps for each of the policy's",
+        "        episode_length_s=10.0,",
+        f'        actions={{"act": {_action(facts)[1].replace("  #", "},  #", 1)}',
+        "        observations={",
+        '            "policy": ObservationGroupCfg(',
+        "                {",
+        *(f"                    {line}" for line in observed),
+        "                }",
+        "            )",
+        "        },",
+        "        rewards={  # per second, times their weight",
+        f'            "{reward}": RewardTermCfg({reward}, weight=1.0),',
+        '            "alive": RewardTermCfg(rewards.is_alive, weight=0.5),',
+        '            "rate": RewardTermCfg(rewards.action_rate_l2, weight=-0.01),',
+        "        },",
+        "        terminations={",
+        *(f"            {line}" for line in ends),
+        "        },",
+        *(["        events={", *(f"            {e}" for e in events), "        },"]
+          if events else []),
+        "    )",
+        "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _observed(facts: _Facts) -> list[str]:
+    terms: dict[str, str] = {}
+    if facts.floats:
+        terms |= {"height": "base_height", "velocity": "base_lin_vel"}
+        terms |= {"rates": "base_ang_vel", "gravity": "projected_gravity"}
+    if facts.joints:
+        terms |= {"joint_pos": "joint_pos_rel", "joint_vel": "joint_vel_rel"}
+    terms["action"] = "last_action"
+    return [
+        f'"{name}": ObservationTermCfg(observations.{term}),'
+        for name, term in terms.items()
+    ]
+
+
+def _ends(facts: _Facts) -> list[str]:
+    lines = [
+        '"time_out": TerminationTermCfg(terminations.time_out, time_out=True),',
+    ]
+    if facts.floats and facts.height > 0.0:
+        lines += [
+            '"low": TerminationTermCfg(',
+            "    terminations.base_height_below,",
+            f'    params={{"height": {0.4 * facts.height:.3g}}},  # of its origin [m]',
+            "),",
+        ]
+    return lines
+
+
+def _events(facts: _Facts) -> list[str]:
+    """What is different in each world at each start."""
+    lines: list[str] = []
+    if facts.floats:
+        lines += [
+            '"place": EventTermCfg(',
+            "    events.reset_root_state,",
+            '    params={"pose_range": {"yaw": (-0.1, 0.1)}},',
+            '    mode="reset",',
+            "),",
+        ]
+    if facts.joints:
+        lines += [
+            '"bend": EventTermCfg(',
+            "    events.reset_joints,",
+            '    params={"position_range": (-0.1, 0.1)},',
+            '    mode="reset",',
+            "),",
+        ]
+    return lines

@@ -1,0 +1,121 @@
+"""Learned actuators: a network that says what effort follows from errors and speeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from torch import Tensor
+
+from simstate.env.actions import PerJoint
+from simstate.env.joint_pd_action import JointPdAction, JointPdActionCfg
+from simstate.errors import InvalidInputError, ModelError
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+Network = Callable[[Tensor], Tensor]
+
+
+@dataclass(kw_only=True)
+class ActuatorNetworkActionCfg(JointPdActionCfg):
+    """Position targets [rad or m] for joints whose efforts a network gives.
+
+    Before every physics step it takes a row for each joint of each world: the position
+    errors q* − q at the steps of `history`, then the velocities at the same steps, or
+    the other way round; and gives one number a row. All joints share the network. The
+    limits of JointPdActionCfg hold for what it gives; stiffness and damping do not.
+    """
+
+    stiffness: PerJoint = 0.0
+    network: str | Path
+    """A TorchScript file (.pt) or an ONNX file with one input and one output."""
+    history: tuple[int, ...] = (0, 1, 2)
+    """Physics steps back from now, in the order of the network's columns."""
+    order: Literal["position_velocity", "velocity_position"] = "position_velocity"
+    position_scale: float = 1.0
+    """Factor of the errors that the network takes."""
+    velocity_scale: float = 1.0
+    """Factor of the velocities that it takes."""
+    effort_scale: float = 1.0
+    """Factor of what it gives [N·m or N]."""
+
+    def make(self, name: str, env: Env) -> ActuatorNetworkAction:
+        """The term, resolved in the environment's scene."""
+        return ActuatorNetworkAction(name, self, env)
+
+
+class ActuatorNetworkAction(JointPdAction):
+    """Computes efforts by a network in every physics step."""
+
+    def __init__(self, name: str, cfg: ActuatorNetworkActionCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        if not cfg.history or min(cfg.history) < 0:
+            raise InvalidInputError(
+                f"The action term {name!r} needs history of steps ≥ 0, got "
+                f"{cfg.history}."
+            )
+        self._network_cfg = cfg
+        self._network = load_network(Path(cfg.network), str(env.device))
+        shape = (max(cfg.history) + 1, self.dim)
+        dtype = env.sim.dtype
+        self.errors = env.memory("errors", shape, dtype=dtype)
+        """Position errors of the last physics steps, the latest first."""
+        self.velocities = env.memory("velocities", shape, dtype=dtype)
+        """Velocities of the last physics steps, the latest first."""
+
+    def efforts(self, action: Tensor) -> Tensor:
+        """What the network gives for an action, now; shape (num_envs, dim)."""
+        data, ids, cfg = self.entity.data, self.joints.joint_ids, self._network_cfg
+        velocity = data.joint_vel[:, ids]
+        error = self.targets(action) - data.joint_pos_biased[:, ids]
+        _push(self.errors, error)
+        _push(self.velocities, velocity)
+        steps = list(cfg.history)
+        parts = [
+            self.errors[:, steps] * cfg.position_scale,
+            self.velocities[:, steps] * cfg.velocity_scale,
+        ]
+        if cfg.order == "velocity_position":
+            parts.reverse()
+        rows = torch.cat(parts, dim=1).transpose(1, 2).flatten(0, 1)
+        with torch.no_grad():
+            effort = self._network(rows.float()).reshape(velocity.shape)
+        return self.limited(effort.to(velocity) * cfg.effort_scale, velocity)
+
+
+def load_network(path: Path, device: str) -> Network:
+    """The network of a TorchScript or an ONNX file."""
+    if not path.is_file():
+        raise ModelError(f"There is no actuator network {str(path)!r}.")
+    jit: Any = torch.jit
+    if path.suffix != ".onnx":
+        try:
+            return jit.load(path, map_location=device).eval()
+        except RuntimeError as error:
+            raise ModelError(
+                f"{str(path)!r} cannot be read as TorchScript: save it with "
+                "torch.jit.script(network).save(path), or export it to .onnx."
+            ) from error
+    import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+
+    runtime: Any = onnxruntime
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = runtime.InferenceSession(str(path), options)
+    (taken,) = session.get_inputs()
+
+    def run(rows: Tensor) -> Tensor:
+        (found,) = session.run(None, {taken.name: rows.cpu().numpy()})
+        return torch.as_tensor(found, device=rows.device)
+
+    return run
+
+
+def _push(memory: Tensor, latest: Tensor) -> None:
+    """Let the rows of a history move back by one, and put in the latest."""
+    memory[:, 1:] = memory[:, :-1].clone()
+    memory[:, 0] = latest

@@ -1,0 +1,85 @@
+"""ControlActionCfg: the controls of any actuators, whatever they drive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.actions import Action, ActionCfg
+from simstate.env.entity_cfg import Patterns
+from simstate.errors import InvalidInputError, listed
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+@dataclass(kw_only=True)
+class ControlActionCfg(ActionCfg):
+    """Controls as the actuators have them: of joints, tendons, muscles, adhesion.
+
+    −1 … 1 spans the range of each control, and what is beyond is brought into it; a
+    control without a range takes the action as it is, times `scale`.
+    """
+
+    control_names: Patterns = None
+    """Regular expressions on the names of controls; None: all of the entity's."""
+    preserve_order: bool = False
+    """Keep the order of control_names, instead of the entity's."""
+    scale: float = 1.0
+    """Factor of the action."""
+
+    def make(self, name: str, env: Env) -> ControlAction:
+        """The term, resolved in the environment's scene."""
+        return ControlAction(name, self, env)
+
+
+class ControlAction(Action):
+    """Writes some controls of one entity."""
+
+    def __init__(self, name: str, cfg: ControlActionCfg, env: Env) -> None:
+        self.cfg = cfg
+        self.entity = env.scene[cfg.asset_name]
+        patterns = ".*" if cfg.control_names is None else cfg.control_names
+        if not self.entity.num_controls:
+            raise InvalidInputError(
+                f"The action term {name!r} needs actuators; entity "
+                f"{self.entity.name!r} has none. Declare them in EntityCfg.actuators."
+            )
+        ids, names = self.entity.find_controls(
+            patterns, preserve_order=cfg.preserve_order
+        )
+        if not names:
+            raise InvalidInputError(
+                f"The action term {name!r} chooses no control; there are "
+                f"{listed(self.entity.control_names)}."
+            )
+        self.names = tuple(names)
+        columns = [self.entity.index.controls.ids[k] for k in ids]
+        self.low, self.high = _ranges(env, columns)
+        """The least and the greatest controls; infinite where there is no range."""
+        self._write = self.entity.control_writer(ids)
+
+    def controls(self, action: Tensor) -> Tensor:
+        """What an action asks of the actuators; shape (num_envs, dim)."""
+        action = action * self.cfg.scale
+        limited = torch.isfinite(self.low)
+        middle = torch.where(limited, (self.low + self.high) / 2.0, 0.0)
+        half = torch.where(limited, (self.high - self.low) / 2.0, 1.0)
+        return (middle + half * action).clamp(self.low, self.high)
+
+    def apply(self, action: Tensor) -> None:
+        """Write the controls that an action asks for."""
+        self._write(self.controls(action))
+
+
+def _ranges(env: Env, controls: list[int]) -> tuple[Tensor, Tensor]:
+    """Least and greatest of some controls of the scene; shape (dim,) each."""
+    model = env.sim.model
+    ranges = torch.as_tensor(model.actuator_ctrlrange[controls], dtype=env.sim.dtype)
+    limited = torch.as_tensor(model.actuator_ctrllimited[controls].astype(bool))
+    low = torch.where(limited, ranges[:, 0], -torch.inf)
+    high = torch.where(limited, ranges[:, 1], torch.inf)
+    return low.to(env.device), high.to(env.device)

@@ -1,0 +1,108 @@
+"""Servos that are computed here, in every physics step: PD with a torque-speed curve.
+
+MuJoCo's own servos (PositionActuatorCfg) are faster and more stable: use these where a
+limit depends on the speed.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from simstate.env.actions import (
+    JointAction,
+    JointActionCfg,
+    PerJoint,
+    numbers_per_joint,
+)
+from simstate.errors import InvalidInputError
+from simstate.scene.index import TargetKind
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+@dataclass(kw_only=True)
+class JointPdActionCfg(JointActionCfg):
+    """Position targets [rad or m] for a spring and damper that motors make.
+
+    effort = stiffness·(q* − q) − damping·q̇, computed before every physics step and
+    limited to what a DC motor can give at that speed: from stall_effort at rest down to
+    zero at velocity_limit, in the direction of motion. The joints need motors
+    (MotorActuatorCfg). A step of the environment is `decimation` calls of the engine.
+    """
+
+    stiffness: PerJoint
+    """[N·m/rad or N/m]."""
+    damping: PerJoint = 0.0
+    """[N·m·s/rad or N·s/m]."""
+    effort_limit: PerJoint = math.inf
+    """Greatest effort at any speed [N·m or N]."""
+    stall_effort: PerJoint = math.inf
+    """Effort that the motor could give at rest [N·m or N]."""
+    velocity_limit: PerJoint = math.inf
+    """Speed at which it can drive no further [rad/s or m/s]."""
+    use_default_offset: bool = True
+    """Measure targets from `default_joint_pos`, with `offset` on top."""
+    kind: ClassVar[TargetKind] = "effort"
+
+    def make(self, name: str, env: Env) -> JointPdAction:
+        """The term, resolved in the environment's scene."""
+        return JointPdAction(name, self, env)
+
+
+class JointPdAction(JointAction):
+    """Computes efforts of a servo in every physics step."""
+
+    acts_every_substep = True
+
+    def __init__(self, name: str, cfg: JointPdActionCfg, env: Env) -> None:
+        super().__init__(name, cfg, env)
+        label, like = f"action term {name!r}", self.entity.data.default_joint_pos
+
+        def numbers(value: PerJoint, other: float) -> Tensor:
+            return numbers_per_joint(label, value, self.names, other, like)
+
+        self.stiffness = numbers(cfg.stiffness, 0.0)
+        self.damping = numbers(cfg.damping, 0.0)
+        self.effort_limit = numbers(cfg.effort_limit, math.inf)
+        self.stall_effort = numbers(cfg.stall_effort, math.inf)
+        self.velocity_limit = numbers(cfg.velocity_limit, math.inf)
+        for what in ("effort_limit", "stall_effort", "velocity_limit"):
+            if not bool((getattr(self, what) > 0.0).all()):
+                raise InvalidInputError(f"The {label} needs {what} > 0.")
+
+    def efforts(self, action: Tensor) -> Tensor:
+        """What the motors give for an action, now [N·m or N]; (num_envs, dim)."""
+        data, ids = self.entity.data, self.joints.joint_ids
+        position, velocity = data.joint_pos_biased[:, ids], data.joint_vel[:, ids]
+        wanted = self.stiffness * (self.targets(action) - position)
+        return self.limited(wanted - self.damping * velocity, velocity)
+
+    def limited(self, effort: Tensor, velocity: Tensor) -> Tensor:
+        """Efforts within what the motors can give at these speeds."""
+        share = velocity / self.velocity_limit
+        most = _product(self.stall_effort, (1.0 - share).clamp(min=0.0))
+        least = -_product(self.stall_effort, (1.0 + share).clamp(min=0.0))
+        most, least = most.minimum(self.effort_limit), least.maximum(-self.effort_limit)
+        return effort.clamp(least, most)
+
+    def apply(self, action: Tensor) -> None:
+        """Write the efforts for an action."""
+        self._write(self.efforts(action))
+
+    def _zero(self) -> Tensor | None:
+        cfg = self.cfg
+        assert isinstance(cfg, JointPdActionCfg)
+        if not cfg.use_default_offset:
+            return None
+        return self.entity.data.default_joint_pos[:, self.joints.joint_ids]
+
+
+def _product(limit: Tensor, share: Tensor) -> Tensor:
+    """limit × share, where no limit stays none also at a share of zero."""
+    return torch.where(limit.isinf(), limit, limit * share)

@@ -1,0 +1,141 @@
+"""An event for any parameter of the model: drawn by world, about the model's own value.
+
+The named events of `simstate.env.events` know what goes together (a mass and its
+inertia, stiffness and damping); this one changes one field and nothing else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.engine.base import model_value
+from simstate.env.commands import Range
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.observations import ROBOT
+from simstate.errors import InvalidInputError, listed, unknown_name
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+Operation = Literal["scale", "add", "set"]
+Distribution = Literal["uniform", "log_uniform", "gaussian"]
+_OBJECTS = {
+    "body": mujoco.mjtObj.mjOBJ_BODY,
+    "geom": mujoco.mjtObj.mjOBJ_GEOM,
+    "site": mujoco.mjtObj.mjOBJ_SITE,
+    "cam": mujoco.mjtObj.mjOBJ_CAMERA,
+    "light": mujoco.mjtObj.mjOBJ_LIGHT,
+    "jnt": mujoco.mjtObj.mjOBJ_JOINT,
+    "dof": mujoco.mjtObj.mjOBJ_JOINT,
+    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
+    "tendon": mujoco.mjtObj.mjOBJ_TENDON,
+    "pair": mujoco.mjtObj.mjOBJ_PAIR,
+    "eq": mujoco.mjtObj.mjOBJ_EQUALITY,
+}
+"""What the names of fields begin with, and the elements that they are of."""
+
+
+@resolves_entities
+def randomize_parameter(
+    env: Env,
+    env_ids: Tensor,
+    field: str,
+    value_range: Range,
+    operation: Operation = "scale",
+    distribution: Distribution = "uniform",
+    names: str | Sequence[str] = ".*",
+    columns: Sequence[int] | None = None,
+    shared: bool = False,
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Draw a field of MjModel for elements of an entity, in the field's own unit.
+
+    `field` is such as "geom_friction", "site_pos", "light_diffuse", "jnt_range",
+    "pair_friction" or "opt.gravity"; `names` are regular expressions on the names of
+    its elements, `columns` which of an element's numbers. `value_range` is (least,
+    greatest), for "gaussian" (mean, standard deviation). With `shared` all elements of
+    a world get the same draws.
+    """
+    nominal = torch.as_tensor(model_value(env.sim.model, field))
+    nominal = nominal.to(dtype=torch.float64, device=env.device)
+    elements = None
+    if not field.startswith("opt."):
+        elements = _elements(env, asset_cfg.name, field, names)
+        nominal = nominal[elements]
+    values = nominal.expand(env_ids.shape[0], *nominal.shape).clone()
+    flat = values.reshape(
+        env_ids.shape[0], 1 if elements is None else len(elements), -1
+    )
+    chosen = list(range(flat.shape[2])) if columns is None else list(columns)
+    count = len(chosen) * (1 if shared else flat.shape[1])
+    drawn = _drawn(env, env_ids, count, value_range, distribution)
+    drawn = drawn.reshape(env_ids.shape[0], -1, len(chosen)).to(flat)
+    flat[:, :, chosen] = _combined(flat[:, :, chosen], drawn, operation)
+    env.sim.write_parameter(field, flat.reshape(values.shape), elements, env_ids)
+
+
+def _elements(
+    env: Env, entity: str, field: str, names: str | Sequence[str]
+) -> list[int]:
+    """The rows of a field that belong to an entity's elements of such names."""
+    kind = field.partition("_")[0]
+    if kind not in _OBJECTS:
+        raise unknown_name("kind of parameter", kind, [*_OBJECTS, "opt"])
+    model, object_type = env.sim.model, _OBJECTS[kind].value
+    prefix = env.scene[entity].index.prefix
+    count = model.nv if kind == "dof" else len(model_value(model, field))
+    owners = model.dof_jntid if kind == "dof" else range(count)
+    patterns = [names] if isinstance(names, str) else names
+    found: list[int] = []
+    known: list[str] = []
+    for row, owner in enumerate(owners):
+        name = mujoco.mj_id2name(model, object_type, int(owner)) or ""
+        if not name.startswith(prefix):
+            continue
+        known.append(name.removeprefix(prefix))
+        if any(re.fullmatch(pattern, known[-1]) for pattern in patterns):
+            found.append(row)
+    if not found:
+        raise InvalidInputError(
+            f"randomize_parameter: no element of {field!r} of {entity!r} is named "
+            f"{listed(patterns)}. There are {listed(known)}."
+        )
+    return found
+
+
+def _drawn(
+    env: Env, env_ids: Tensor, count: int, span: Range, distribution: Distribution
+) -> Tensor:
+    low, high = span
+    if distribution == "gaussian":
+        if high < 0.0:
+            raise InvalidInputError(f"A standard deviation is ≥ 0, got {high}.")
+        return low + high * env.rng.normal(env_ids, count)
+    if low > high:
+        raise InvalidInputError(f"value_range must be (least, greatest), got {span}.")
+    if distribution == "uniform":
+        return env.rng.uniform(env_ids, count, low, high)
+    if distribution == "log_uniform":
+        if low <= 0.0:
+            raise InvalidInputError(f"log_uniform needs a range > 0, got {span}.")
+        share = env.rng.uniform(env_ids, count)
+        return low * (high / low) ** share
+    raise unknown_name(
+        "distribution", distribution, ("uniform", "log_uniform", "gaussian")
+    )
+
+
+def _combined(nominal: Tensor, drawn: Tensor, operation: Operation) -> Tensor:
+    if operation == "scale":
+        return nominal * drawn
+    if operation == "add":
+        return nominal + drawn
+    if operation == "set":
+        return drawn.expand_as(nominal)
+    raise unknown_name("operation", operation, ("scale", "add", "set"))

@@ -1,0 +1,224 @@
+"""Settings: every number, name and switch of a configuration, by its path.
+
+`env.rewards.track.weight` is the field `weight` of the entry "track" of the dictionary
+`rewards` of what is called `env`. Command lines, configuration files and sweeps name
+settings by these paths; `simstate.env.setting_changes` makes changed copies.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin
+
+from simstate.attribute_docs import attribute_docs
+from simstate.env.cfg import TermCfg
+from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.task import FILE_MODULES
+
+_PLAIN = (bool, int, float, str, Path, types.NoneType)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of a configuration."""
+
+    path: str
+    """Where it is, as "env.rewards.track.weight"."""
+    value: Any
+    """What it is."""
+    hint: Any
+    """What it may be: a type annotation."""
+    help: str = ""
+    """What it means."""
+
+
+def settings_of(cfg: object, root: str) -> dict[str, Setting]:
+    """The settings of a configuration that is called `root`, by path."""
+    found = _walk(cfg, type(cfg), root, "")
+    return {setting.path: setting for setting in found}
+
+
+def described(value: object) -> Any:
+    """A value as a file can have it: numbers, strings, lists and dictionaries."""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [described(item) for item in cast("Sequence[object]", value)]
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+        return {str(key): described(item) for key, item in items}
+    if callable(value):
+        return function_name(value)
+    return value
+
+
+def function_name(function: Callable[..., Any]) -> str:
+    """A function as "module:name" or, of a task file, "file.py:name"."""
+    module = getattr(function, "__module__", "") or ""
+    if module.startswith(FILE_MODULES):
+        module = Path(str(getattr(sys.modules[module], "__file__", module))).name
+    return f"{module}:{getattr(function, '__qualname__', repr(function))}"
+
+
+def _walk(value: object, hint: Any, path: str, text: str) -> Iterator[Setting]:
+    if isinstance(value, TermCfg):
+        yield from _term(value, path)
+    elif isinstance(value, SceneEntityCfg):
+        unsaid = [f.name for f in fields(value) if not getattr(value, f.name)]
+        yield from _fields(value, path, skipped=unsaid)
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        yield from _fields(value, path, skipped=())
+    elif isinstance(value, Mapping):
+        of_item = (*get_args(_member(hint, Mapping)), Any, Any)[1]
+        for name, item in cast("Mapping[object, object]", value).items():
+            yield from _walk(item, of_item, f"{path}.{name}", text)
+    elif _is_list_of_parts(value):
+        for k, item in enumerate(cast("Sequence[object]", value)):
+            yield from _walk(item, Any, f"{path}.{k}", text)
+    elif _is_plain(value):
+        spoken = _own_hint(value) if hint is Any else _spoken(hint)
+        if spoken is not None:
+            yield Setting(path, value, spoken, text)
+
+
+def _fields(value: Any, path: str, skipped: Sequence[str]) -> Iterator[Setting]:
+    """The settings of a dataclass, field by field."""
+    owner = cast("type[Any]", type(value))
+    hints, docs = _hints(owner), _docs(owner)
+    for field in fields(value):
+        if field.init and field.name not in skipped:
+            part = getattr(value, field.name)
+            hint, text = hints.get(field.name, Any), docs.get(field.name, "")
+            yield from _walk(part, hint, f"{path}.{field.name}", text)
+
+
+def _term(term: TermCfg, path: str) -> Iterator[Setting]:
+    """The settings of a term: its function and all parameters that this takes."""
+    func = term.func if isinstance(term.func, str) else function_name(term.func)
+    yield Setting(f"{path}.func", func, str, "The term's function.")
+    yield from _fields(term, path, skipped=("func", "params"))
+    for name, (value, hint) in parameters(term).items():
+        text = f"Parameter of {func.rpartition(':')[2]}."
+        yield from _walk(value, hint, f"{path}.params.{name}", text)
+
+
+def parameters(term: TermCfg) -> dict[str, tuple[Any, Any]]:
+    """What a term's function takes, with values and annotations."""
+    found = {name: (value, Any) for name, value in term.params.items()}
+    func: Any = term.func
+    if isinstance(func, type):
+        func = getattr(func, "__call__", None)  # noqa: B004
+    if not callable(func):
+        return found
+    try:
+        signature = inspect.signature(func)
+    except (TypeError, ValueError):
+        return found
+    scope = getattr(inspect.unwrap(func), "__globals__", {})
+    for name, parameter in signature.parameters.items():
+        given = term.params.get(name, parameter.default)
+        if isinstance(given, SceneEntityCfg) and name not in term.params:
+            continue  # the robot, as nearly everywhere
+        if given is not parameter.empty and parameter.kind != parameter.VAR_KEYWORD:
+            found[name] = (given, _evaluated(parameter.annotation, scope))
+    return found
+
+
+def _evaluated(annotation: Any, scope: dict[str, Any]) -> Any:
+    """An annotation, which may be a string; Any if it cannot be told."""
+    if annotation is inspect.Parameter.empty:
+        return Any
+    try:
+        while isinstance(annotation, str):  # an alias may be one, too
+            annotation = eval(annotation, scope)
+        return _without_names(annotation, scope)
+    except Exception:  # such as a name that is imported for type checkers alone
+        return Any
+
+
+def _without_names(annotation: Any, scope: dict[str, Any]) -> Any:
+    """A union's members that are names themselves, such as aliases, evaluated."""
+    if not is_union(annotation):
+        return annotation
+    members = [
+        _evaluated(arg.__forward_arg__, scope) if isinstance(arg, ForwardRef) else arg
+        for arg in get_args(annotation)
+    ]
+    return Union[tuple(members)]  # noqa: UP007
+
+
+def _hints(owner: type) -> dict[str, Any]:
+    """The annotations of a class and of its parents, those that can be told."""
+    hints: dict[str, Any] = {}
+    for base in reversed(owner.__mro__):
+        scope = vars(sys.modules.get(base.__module__, types))
+        for name, annotation in vars(base).get("__annotations__", {}).items():
+            hints[name] = _evaluated(annotation, scope)
+    return hints
+
+
+def _docs(owner: type) -> dict[str, str]:
+    """The strings below the fields of a class and of its parents, as one line each."""
+    docs: dict[str, str] = {}
+    for base in reversed(owner.__mro__):
+        if dataclasses.is_dataclass(base):
+            docs |= {k: " ".join(t.split()) for k, t in attribute_docs(base).items()}
+    return docs
+
+
+def _is_list_of_parts(value: object) -> bool:
+    items = cast("Sequence[Any]", value) if isinstance(value, tuple | list) else ()
+    return bool(items) and all(dataclasses.is_dataclass(item) for item in items)
+
+
+def _is_plain(value: object) -> bool:
+    if isinstance(value, tuple | list):
+        return all(_is_plain(item) for item in cast("Sequence[object]", value))
+    return isinstance(value, _PLAIN)
+
+
+def is_union(hint: Any) -> bool:
+    """Whether an annotation is one of several."""
+    return get_origin(hint) in (Union, types.UnionType)
+
+
+def _member(hint: Any, kind: type) -> Any:
+    """The member of a union that is of such a kind."""
+    for member in get_args(hint) if is_union(hint) else (hint,):
+        origin = get_origin(member) or member
+        if isinstance(origin, type) and issubclass(origin, kind):
+            return member
+    return None
+
+
+def _spoken(hint: Any) -> Any:
+    """What a command line or a file can say of an annotation; None: nothing."""
+    origin, args = get_origin(hint), get_args(hint)
+    if is_union(hint):
+        members = [said for arg in args if (said := _spoken(arg)) is not None]
+        says_something = any(member is not types.NoneType for member in members)
+        return Union[tuple(members)] if says_something else None  # noqa: UP007
+    if origin is Literal:
+        return hint
+    if isinstance(origin, type) and issubclass(origin, tuple | list | Sequence):
+        parts = [arg if arg is ... else _spoken(arg) for arg in args]
+        if not parts or None in parts:
+            return None
+        return tuple[tuple(parts) if origin is tuple else (parts[0], ...)]
+    return hint if isinstance(hint, type) and issubclass(hint, _PLAIN) else None
+
+
+def _own_hint(value: object) -> Any:
+    """The annotation that a value without one would have; None: it cannot be told."""
+    if isinstance(value, tuple | list):
+        parts = [_own_hint(item) for item in cast("Sequence[object]", value)]
+        return tuple[tuple(parts)] if parts and None not in parts else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None if value is None else type(value)
+    return float

@@ -1,0 +1,275 @@
+"""Task: what can be trained, wherever it is written.
+
+A task is a file with a function `env_cfg() -> EnvCfg` and, if wanted, `train_cfg() ->
+TrainCfg`; a function of a module, as "my_package.tasks:ant"; an entry point of the
+group "simstate.tasks"; or a name that was registered. All of them are used alike.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeAlias
+
+from simstate.env.cfg import EnvCfg
+from simstate.env.train_cfg import TrainCfg
+from simstate.errors import TaskError, listed
+from simstate.places import place_of
+
+GROUP = "simstate.tasks"
+"""The entry points by which installed packages offer tasks."""
+
+FILE_MODULES = "simstate_task_"
+"""What the names of modules begin with that were task files."""
+
+EnvSource: TypeAlias = "Callable[[], EnvCfg | tuple[EnvCfg, TrainCfg]] | EnvCfg"
+TrainSource: TypeAlias = "Callable[[], TrainCfg] | TrainCfg"
+
+
+@dataclass(frozen=True)
+class Task:
+    """An environment and how it is trained, under one name."""
+
+    name: str
+    """What it is called: a registered name, or the reference by which it was found."""
+    env: EnvSource
+    """Makes the configuration of the environment."""
+    train: TrainSource | None = None
+    """Makes that of the training; None: TrainCfg()."""
+    description: str = ""
+    """What it is about, in one line."""
+    path: Path | None = None
+    """The file that it is written in, if it was given as a file."""
+
+    @property
+    def label(self) -> str:
+        """A short name for folders and titles."""
+        return label_of(self.name)
+
+    @property
+    def reference(self) -> str:
+        """What finds it again from any folder."""
+        if self.path is None:
+            return self.name
+        return f"{self.path}:{self._function}" if self._function else str(self.path)
+
+    @property
+    def _function(self) -> str:
+        """What was named of a file, as in "file.py:ant"; "": nothing."""
+        head, _, function = self.name.rpartition(".py:")
+        return function if head else ""
+
+    def env_cfg(self) -> EnvCfg:
+        """A new configuration of the environment, which the caller may change."""
+        made = self._made()
+        return made[0] if isinstance(made, tuple) else made
+
+    def train_cfg(self) -> TrainCfg:
+        """A new configuration of the training, which the caller may change."""
+        if self.train is None:
+            made = self._made()
+            return made[1] if isinstance(made, tuple) else TrainCfg()
+        made = self._call(self.train, "train_cfg")
+        if not isinstance(made, TrainCfg):
+            raise TaskError(
+                f"train_cfg of the task {self.name!r} must give a TrainCfg, got "
+                f"{type(made).__name__}."
+            )
+        return made
+
+    def _made(self) -> EnvCfg | tuple[EnvCfg, TrainCfg]:
+        made = self._call(self.env, "env_cfg")
+        if isinstance(made, EnvCfg):
+            return made
+        match made:
+            case (EnvCfg() as env, TrainCfg() as train):
+                return env, train
+            case _:
+                pass
+        raise TaskError(
+            f"The task {self.name!r} must give an EnvCfg, or an EnvCfg and a TrainCfg, "
+            f"got {type(made).__name__}."
+        )
+
+    def _call(self, source: Any, what: str) -> Any:
+        """What a function makes, or a copy of what stands there."""
+        if not callable(source):
+            return copy.deepcopy(source)
+        try:
+            return source()
+        except TypeError as error:
+            needed = [
+                name
+                for name, p in inspect.signature(source).parameters.items()
+                if p.default is p.empty and p.kind <= p.POSITIONAL_OR_KEYWORD
+            ]
+            if not needed:
+                raise
+            raise TaskError(
+                f"{what} of the task {self.name!r} is called without arguments, but it "
+                f"needs {', '.join(needed)}: give them defaults."
+            ) from error
+
+
+def label_of(reference: str) -> str:
+    """A short name for a reference: that of the file or function, without folders."""
+    file, dot, function = reference.rpartition(".py")
+    if dot and (not function or function.startswith(":")):
+        return Path(file).name + function.replace(":", "-")
+    return reference.rpartition(":")[2]
+
+
+def from_reference(reference: str) -> Task | None:
+    """The task of a file or of a module's function; None: it looks like neither."""
+    head, colon, attribute = reference.rpartition(":")
+    if not colon or "/" in attribute or "\\" in attribute:  # C:\…
+        head, attribute = reference, ""
+    if head.endswith(".py") or Path(head).is_file():
+        return _from_file(reference, Path(head), attribute)
+    if not attribute:
+        return None
+    return _from_object(reference, _imported(reference, head), attribute, None)
+
+
+def from_entry_point(name: str) -> Task | None:
+    """The task that an installed package offers under this name."""
+    for point in offered():
+        if point.name == name:
+            try:
+                found = point.load()
+            except Exception as error:
+                raise TaskError(
+                    f"The task {name!r}, which an installed package offers as "
+                    f"{point.value!r}, cannot be loaded: {_said(error)}."
+                ) from error
+            return found if isinstance(found, Task) else _task(name, found, None)
+    return None
+
+
+def offered() -> list[EntryPoint]:
+    """What installed packages offer, by name."""
+    return sorted(entry_points(group=GROUP), key=lambda point: point.name)
+
+
+_loaded: dict[Path, tuple[tuple[int, int], ModuleType]] = {}
+"""Task files that have been run, with the time and size that they had."""
+
+
+def _from_file(reference: str, path: Path, attribute: str) -> Task:
+    if path.is_dir() or not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise TaskError(
+            f"The task file {str(path)!r} {what}. `simstate new-task {path.name} "
+            "--model MODEL` writes a new one."
+        )
+    module = _run(path)
+    if attribute:
+        return _from_object(reference, module, attribute, path.resolve())
+    return _task(reference, module, path.resolve())
+
+
+def _run(path: Path) -> ModuleType:
+    """The file as a module, run again when it has changed."""
+    whole = path.resolve()
+    stat = whole.stat()
+    stamp = (stat.st_mtime_ns, stat.st_size)
+    known = _loaded.get(whole)
+    if known is not None and known[0] == stamp:
+        return known[1]
+    digest = hashlib.sha256(str(whole).encode()).hexdigest()[:8]
+    name = f"{FILE_MODULES}{path.stem}_{digest}"
+    spec = importlib.util.spec_from_file_location(name, whole)
+    if spec is None or spec.loader is None:
+        raise TaskError(
+            f"{str(path)!r} is no Python file: a task file ends in .py and has a "
+            "function env_cfg() that gives an EnvCfg."
+        )
+    module = importlib.util.module_from_spec(spec)
+    if str(whole.parent) not in sys.path:  # as of a script: files beside it are found
+        sys.path.insert(0, str(whole.parent))
+    sys.modules[name] = module  # where dataclasses and pickle look
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    _loaded[whole] = (stamp, module)
+    return module
+
+
+def _imported(reference: str, module: str) -> ModuleType:
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))  # as of `python -m`
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if module != missing and not module.startswith(f"{missing}."):
+            raise  # the module is there; something that it imports is not
+        raise TaskError(
+            f"There is no module {module!r} for the task {reference!r}: write "
+            "package.module:function, or the path of a .py file."
+        ) from error
+
+
+def _from_object(
+    reference: str, module: ModuleType, attribute: str, path: Path | None
+) -> Task:
+    found: Any = module
+    for name in attribute.split("."):
+        if not hasattr(found, name):
+            with contextlib.suppress(ModuleNotFoundError):
+                importlib.import_module(f"{module.__name__}.{attribute}")
+        if not hasattr(found, name):
+            raise TaskError(
+                f"There is no {attribute!r} for the task {reference!r}. It has "
+                f"{listed(_functions(module))}."
+            )
+        found = getattr(found, name)
+    if isinstance(found, Task):
+        return found
+    return _task(reference, found, path)
+
+
+def _functions(module: ModuleType) -> list[str]:
+    """The functions that a module itself defines."""
+    return [
+        name
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__
+    ]
+
+
+def _task(reference: str, found: Any, path: Path | None) -> Task:
+    """The task of a function, or of what has an `env_cfg`, such as a module."""
+    text = inspect.cleandoc(getattr(found, "__doc__", None) or "")
+    description = text.partition("\n")[0]
+    source = getattr(found, "env_cfg", None)
+    if source is not None:
+        train = getattr(found, "train_cfg", None)
+        return Task(reference, source, train, description, path)
+    if isinstance(found, EnvCfg):
+        return Task(reference, found, None, "", path)
+    if not callable(found):
+        raise TaskError(
+            f"The task {reference!r} needs a function env_cfg() that gives an EnvCfg, "
+            f"and has none. `simstate new-task` writes a file that has."
+        )
+    made: Any = found
+    return Task(reference, made, None, description, path)
+
+
+def _said(error: Exception) -> str:
+    place = place_of(error)
+    where = "" if place is None else f"{place}: "
+    return f"{where}{type(error).__name__}: {error}"

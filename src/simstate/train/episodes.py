@@ -1,0 +1,73 @@
+"""EpisodeStatistics: returns and lengths of the episodes that ended last."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from typing import Any
+
+import torch
+from torch import Tensor
+
+LAST = 100
+"""Episodes that means are taken over."""
+
+
+class EpisodeStatistics:
+    """Adds up the rewards of each world, and keeps those of ended episodes."""
+
+    def __init__(self, num_envs: int, device: torch.device) -> None:
+        self._sum = torch.zeros(num_envs, device=device)
+        self._steps = torch.zeros(num_envs, device=device)
+        self._returns: deque[float] = deque(maxlen=LAST)
+        self._lengths: deque[float] = deque(maxlen=LAST)
+        self._logs: list[dict[str, Any]] = []
+
+    def add(self, reward: Tensor, done: Tensor, log: dict[str, Any]) -> None:
+        """Take note of one step of all worlds."""
+        self._sum += reward
+        self._steps += 1
+        if log:
+            self._logs.append(log)
+        (ended,) = done.nonzero(as_tuple=True)
+        if ended.numel():
+            self._returns.extend(map(float, self._sum[ended].cpu()))
+            self._lengths.extend(map(float, self._steps[ended].cpu()))
+            self._sum[ended] = 0.0
+            self._steps[ended] = 0.0
+
+    @property
+    def mean_return(self) -> float | None:
+        """Mean sum of rewards of the last episodes; None: none has ended."""
+        return statistics.mean(self._returns) if self._returns else None
+
+    @property
+    def mean_steps(self) -> float | None:
+        """Mean environment steps of the last episodes; None: none has ended."""
+        return statistics.mean(self._lengths) if self._lengths else None
+
+    def logged(self) -> dict[str, float]:
+        """Means of what the environment has logged since the last call, by name."""
+        sums: dict[str, list[float]] = {}
+        for log in self._logs:
+            for name, value in log.items():
+                sums.setdefault(name, []).append(float(value))
+        self._logs.clear()
+        return {name: statistics.mean(values) for name, values in sums.items()}
+
+    def save(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it, between two updates."""
+        return {
+            "sum": self._sum.clone(),
+            "steps": self._steps.clone(),
+            "returns": list(self._returns),
+            "lengths": list(self._lengths),
+        }
+
+    def load(self, saved: dict[str, Any]) -> None:
+        """Go on from what `save` gave."""
+        self._sum.copy_(saved["sum"])
+        self._steps.copy_(saved["steps"])
+        for kept, name in ((self._returns, "returns"), (self._lengths, "lengths")):
+            kept.clear()
+            kept.extend(saved[name])

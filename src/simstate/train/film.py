@@ -1,0 +1,52 @@
+"""Film: videos of a few worlds while a policy learns."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import torch
+from tensordict import TensorDict
+from torch import Tensor, nn
+
+from simstate.env import Env
+from simstate.sensors.view import with_view
+from simstate.train.run_cfg import RunCfg
+from simstate.train.video import film, write_video
+
+SIZE = (160, 120)
+"""Width and height of each world's picture [px]."""
+FPS = 20.0
+FOLDER = "videos"
+
+
+class Film:
+    """Worlds of a task with a camera, apart from those that gather experience."""
+
+    def __init__(self, cfg: RunCfg) -> None:
+        self._seconds = cfg.output.video_seconds
+        self._seed = cfg.seed + 1
+        task = cfg.env_cfg()
+        self.env = Env(
+            dataclasses.replace(task, scene=with_view(task.scene, *SIZE)),
+            cfg.output.video_envs,
+            engine=cfg.engine,
+            device=cfg.device,
+            seed=self._seed,
+            auto_reset=False,
+        )
+
+    def write(self, network: nn.Module, run_dir: Path, iteration: int) -> Path:
+        """Film what a network does from the same start each time; the GIF's path."""
+
+        def act(seen: dict[str, Tensor]) -> Tensor:
+            grouped = TensorDict(dict(seen), batch_size=[self.env.num_envs])
+            with torch.inference_mode():
+                return network(grouped).to(self.env.device)
+
+        folder = run_dir / FOLDER
+        folder.mkdir(exist_ok=True)
+        path = folder / f"update_{iteration}.gif"
+        self.env.reset(seed=self._seed)
+        write_video(path, film(self.env, act, self._seconds, FPS), FPS)
+        return path

@@ -1,0 +1,49 @@
+"""StopRequest: Ctrl-C that lets what is running come to a good end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class StopRequest:
+    """While it is entered, Ctrl-C and SIGTERM ask to stop; a second Ctrl-C stops.
+
+    In another thread than the main one signals are left alone.
+    """
+
+    def __init__(self, told: Callable[[], None] = lambda: None) -> None:
+        self.is_made = False
+        """Whether somebody has asked to stop."""
+        self._told = told
+        self._before: dict[int, Any] = {}
+
+    def __call__(self) -> bool:
+        """Whether somebody has asked to stop."""
+        return self.is_made
+
+    def __enter__(self) -> StopRequest:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        del frame
+        if self.is_made and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.is_made = True
+        self._told()

@@ -1,0 +1,146 @@
+"""Logs of a run: progress.jsonl always, and TensorBoard or Weights & Biases."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from simstate.files import write_atomically
+
+LogKind = Literal["tensorboard", "wandb", "none"]
+PROGRESS = "progress.jsonl"
+"""The file that has a line of JSON for each update."""
+
+
+class Log(ABC):
+    """Takes numbers and videos of a run, by the update that they are of."""
+
+    @abstractmethod
+    def write(self, iteration: int, values: Mapping[str, float]) -> None:
+        """Take the numbers of an update."""
+
+    def write_video(self, iteration: int, path: Path) -> None:
+        """Take a video, which stays where it is."""
+        del iteration, path
+
+    def close(self) -> None:
+        """Write what has not been written yet."""
+        return
+
+
+class ProgressFile(Log):
+    """A line of JSON for each update; `simstate runs` reads it."""
+
+    def __init__(self, run_dir: Path, begin: int) -> None:
+        self._path = run_dir / PROGRESS
+        kept = [line for line in read_progress(run_dir) if line["iteration"] <= begin]
+        lines = "".join(f"{json.dumps(line)}\n" for line in kept)
+        write_atomically(self._path, lines.encode())
+
+    def write(self, iteration: int, values: Mapping[str, float]) -> None:
+        """Add a line."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"iteration": iteration, **values}) + "\n")
+
+
+class TensorBoardLog(Log):
+    """TensorBoard's event files in the folder of the run."""
+
+    def __init__(self, run_dir: Path, begin: int) -> None:
+        from torch.utils.tensorboard.writer import SummaryWriter
+
+        # What a killed run logged after its checkpoint is logged again.
+        purge = begin + 1 if begin else None
+        self._writer: Any = SummaryWriter(
+            os.fspath(run_dir), purge_step=purge, flush_secs=10
+        )
+
+    def write(self, iteration: int, values: Mapping[str, float]) -> None:
+        """Add a point to each curve."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, iteration)
+
+    def write_video(self, iteration: int, path: Path) -> None:
+        """Show a GIF among the images."""
+        if path.suffix != ".gif":
+            return
+        from PIL import Image
+
+        proto: Any = import_module("tensorboard.compat.proto.summary_pb2")
+        with Image.open(path) as picture:
+            width, height = picture.size
+        image = proto.Summary.Image(
+            height=height,
+            width=width,
+            colorspace=3,
+            encoded_image_string=path.read_bytes(),
+        )
+        value = proto.Summary.Value(tag="policy", image=image)
+        summary = proto.Summary(value=[value])
+        self._writer.file_writer.add_summary(summary, iteration)
+
+    def close(self) -> None:
+        """Write what has not been written yet."""
+        self._writer.close()
+
+
+class WandbLog(Log):
+    """Weights & Biases; offline unless WANDB_MODE says otherwise or a key is there."""
+
+    def __init__(self, run_dir: Path, settings: Mapping[str, Any]) -> None:
+        import wandb  # pyright: ignore[reportMissingImports]
+
+        self._wandb: Any = wandb
+        has_key = "WANDB_API_KEY" in os.environ
+        mode = os.environ.get("WANDB_MODE", "online" if has_key else "offline")
+        self._run: Any = self._wandb.init(
+            project=os.environ.get("WANDB_PROJECT", "simstate"),
+            name=run_dir.name,
+            dir=os.fspath(run_dir),
+            config=dict(settings),
+            mode=mode,
+            settings=self._wandb.Settings(silent=True, console="off"),
+        )
+
+    def write(self, iteration: int, values: Mapping[str, float]) -> None:
+        """Add a point to each curve."""
+        self._run.log(dict(values), step=iteration)
+
+    def write_video(self, iteration: int, path: Path) -> None:
+        """Upload a video."""
+        self._run.log({"policy": self._wandb.Video(os.fspath(path))}, step=iteration)
+
+    def close(self) -> None:
+        """Write what has not been written yet."""
+        self._run.finish()
+
+
+def open_logs(
+    kind: LogKind, run_dir: Path, begin: int, settings: Mapping[str, Any]
+) -> list[Log]:
+    """The logs of a run that goes on after `begin` updates."""
+    logs: list[Log] = [ProgressFile(run_dir, begin)]
+    if kind == "tensorboard":
+        logs.append(TensorBoardLog(run_dir, begin))
+    elif kind == "wandb":
+        logs.append(WandbLog(run_dir, settings))
+    return logs
+
+
+def read_progress(run_dir: Path) -> list[dict[str, float]]:
+    """The lines of a run's progress.jsonl, oldest first; but for a torn one."""
+    path = run_dir / PROGRESS
+    lines: list[dict[str, float]] = []
+    if not path.is_file():
+        return lines
+    for text in path.read_text(encoding="utf-8").splitlines():
+        try:
+            lines.append(json.loads(text))
+        except json.JSONDecodeError:
+            break
+    return lines

@@ -1,0 +1,155 @@
+"""run.json: what a run is, in full, for people to read and for runs to repeat.
+
+It has the task, every setting by path, the versions of what computed it, and the state
+of the git repository that the task is in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import platform
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from simstate.env import tasks
+from simstate.env.setting_changes import with_settings
+from simstate.env.settings import described, settings_of
+from simstate.env.task import Task
+from simstate.errors import InvalidInputError, warn
+from simstate.files import write_atomically
+from simstate.train.run_cfg import OutputCfg, RunCfg
+
+FILE = "run.json"
+FORMAT = "simstate run 1"
+_LIBRARIES = ("simstate", "mujoco", "mujoco-warp", "torch", "rsl-rl-lib", "numpy")
+
+
+def described_run(cfg: RunCfg) -> dict[str, Any]:
+    """What a run is, as a file can have it."""
+    task = cfg.find_task()
+    settings = {**settings_of(cfg.env_cfg(), "env"), **settings_of(cfg.train, "train")}
+    return {
+        "format": FORMAT,
+        "task": cfg.task,
+        "seed": cfg.seed,
+        "engine": cfg.engine,
+        "device": cfg.device,
+        "without": list(cfg.without),
+        "settings": {path: described(each.value) for path, each in settings.items()},
+        "output": dataclasses.asdict(cfg.output),
+        "task_file_sha256": _digest(task),
+        "versions": {"python": platform.python_version(), **_versions()},
+        "git": _git_state(task.path.parent if task.path else Path.cwd()),
+    }
+
+
+def write_run_file(run_dir: Path, cfg: RunCfg) -> None:
+    """Write run.json, unless the run has one already."""
+    path = run_dir / FILE
+    if not path.exists():
+        text = json.dumps(described_run(cfg), indent=2, ensure_ascii=False)
+        write_atomically(path, (text + "\n").encode())
+
+
+def read_run_file(path: Path) -> RunCfg:
+    """The run that a run.json describes, or the one in a folder.
+
+    The task is looked up anew; where it is written otherwise now, that is a warning.
+    """
+    content = _content(path)
+    try:
+        task, settings = content["task"], content["settings"]
+        train = tasks.find(task).train_cfg()
+        cfg = RunCfg(
+            task=task,
+            train=with_settings(train, "train", settings),
+            seed=content["seed"],
+            engine=content["engine"],
+            device=content["device"],
+            settings={p: v for p, v in settings.items() if p.startswith("env.")},
+            without=tuple(content["without"]),
+            output=OutputCfg(**content["output"]),
+        )
+    except (KeyError, TypeError) as error:
+        raise InvalidInputError(
+            f"{str(path)!r} is no run.json of simstate: {error}."
+        ) from error
+    _warn_if_changed(path, content, cfg.find_task())
+    return cfg
+
+
+def check_task_file(run_dir: Path) -> None:
+    """Warn if a run's task is written otherwise than when the run began."""
+    path = run_dir / FILE
+    if path.is_file():
+        content = _content(path)
+        _warn_if_changed(path, content, tasks.find(content["task"]))
+
+
+def _warn_if_changed(path: Path, content: dict[str, Any], task: Task) -> None:
+    if content.get("task_file_sha256") not in (None, _digest(task)):
+        warn(
+            f"The file of task {task.name!r} has changed since {str(path)!r} was "
+            "written: what is no setting, such as the code of terms, is as it is now."
+        )
+
+
+def _content(path: Path) -> dict[str, Any]:
+    path = path / FILE if path.is_dir() else path
+    if not path.is_file():
+        raise InvalidInputError(
+            f"There is no file {str(path)!r}: name a run's folder, or its {FILE}."
+        )
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        form: object = content["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvalidInputError(
+            f"{str(path)!r} is no {FILE} of simstate: {error}."
+        ) from error
+    if form != FORMAT:
+        raise InvalidInputError(
+            f"{str(path)!r} has the format {form!r}, this version reads {FORMAT!r}."
+        )
+    return content
+
+
+def _digest(task: Task) -> str | None:
+    if task.path is None or not task.path.is_file():
+        return None
+    return hashlib.sha256(task.path.read_bytes()).hexdigest()
+
+
+def _versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in _LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _git_state(folder: Path) -> dict[str, Any] | None:
+    """The commit of a folder's repository, and what has changed since; None: none."""
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        changed = _git(folder, "status", "--porcelain").splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return {"commit": commit, "changed_files": [line[3:] for line in changed]}
+
+
+def _git(folder: Path, *args: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *args],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=10,
+    )
+    return done.stdout.rstrip()
