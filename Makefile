@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PTERA := build/ptera
+CORE := setup.py $(wildcard src/simstate/engine/core/*.c src/simstate/engine/core/*.h)
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
 .PHONY: demo train-demo test test-ptera check bench bench-peers docs format clean
@@ -55,12 +56,12 @@ clean:
 	rm -rf $(VENV) $(PTERA)
 
 # The one rule that sets everything up; it runs again when one of its inputs changes.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
 
-$(PTERA)/.ready: pyproject.toml constraints.txt
+$(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
 	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
 	touch $@

@@ -1,0 +1,364 @@
+"""Runge-Kutta schemes in C: all stages of a world in one call, without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.engine.core import library
+from simstate.engine.core.batch import Array, CoreBatch
+from simstate.engine.core.loads import Load
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+
+_ATTITUDES = {"manifold": 0, "high_order": 1, "lie": 2}
+_MECHANICS = ("qpos", "qvel", "act", "mass")
+_BUDGET = 20_000
+"""Evaluations of a world until Python may answer Ctrl-C."""
+
+
+class TableauLike(Protocol):
+    """A Butcher tableau, as `simstate.integrate.Tableau` has it."""
+
+    @property
+    def a(self) -> Sequence[Sequence[float]]:
+        """Row i has the weights of the i stages before it."""
+        ...
+
+    @property
+    def b(self) -> Sequence[float]:
+        """The weights of the accepted solution."""
+        ...
+
+    @property
+    def c(self) -> Sequence[float]:
+        """When each stage is evaluated, as a part of the step."""
+        ...
+
+    @property
+    def b_error(self) -> Sequence[float] | None:
+        """b less the weights of the embedded solution."""
+        ...
+
+    @property
+    def b_error_low(self) -> Sequence[float] | None:
+        """A second, coarser estimate."""
+        ...
+
+    @property
+    def control_order(self) -> int:
+        """The order of the error estimate."""
+        ...
+
+    @property
+    def is_first_same_as_last(self) -> bool:
+        """Whether the last stage is at the new state."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class MassArrays:
+    """Masses that are part of the state; each of shape (num_worlds, nbody).
+
+    The batch has `body_mass`, `body_inertia` and the parameters that follow from them
+    by world already (`expand`, `set_const`); a step writes them.
+    """
+
+    rate: NDArray[np.float64]
+    """How fast each mass changes without the loads [kg/s]; read."""
+    total_rate: NDArray[np.float64]
+    """The same with the loads' flow at the last evaluation [kg/s]; written."""
+    empty: NDArray[np.bool_]
+    """Bodies that would have run out of mass; written."""
+    constants: Sequence[str]
+    """The parameters that follow from masses and inertias, by name."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a world could not meet its tolerance."""
+
+    time: float
+    """Where it got to [s]."""
+    step: float
+    """The last step that it tried [s]."""
+    error: float
+    """The error of that step in units of the tolerance."""
+    block: str
+    """The block of the state with that error."""
+    element: int
+    """Its number in the block, by dof."""
+
+
+class Integrator:
+    """A scheme of fixed step over qpos, qvel, act, masses and moving frames.
+
+    It does what `simstate.integrate`'s stepper does without Python's force models:
+    activations are clamped and a warm start is kept at each step's end.
+
+    Args:
+        batch: the worlds.
+        tableau: the scheme.
+        attitude: "lie", "high_order" or "manifold".
+        loads: force models that are evaluated at each stage.
+        frames: position and velocity of moving frames, float64, (num_worlds, 6) each,
+            which fall by the loads that name them; written by steps.
+        masses: the masses' arrays, if masses flow.
+    """
+
+    def __init__(
+        self,
+        batch: CoreBatch,
+        tableau: TableauLike,
+        attitude: str = "lie",
+        *,
+        loads: Sequence[Load] = (),
+        frames: Sequence[NDArray[np.float64]] = (),
+        masses: MassArrays | None = None,
+    ) -> None:
+        if attitude not in _ATTITUDES:
+            raise unknown_name("attitude mode", attitude, _ATTITUDES)
+        self.batch = batch
+        self.evaluations = np.zeros(batch.nsim, np.int64)
+        """Evaluations of the dynamics so far; shape (num_worlds,)."""
+        self._keep = (loads, frames, masses)
+        description = {
+            **_scheme(tableau, attitude),
+            **_layout(batch.model),
+            **_activation_range(batch.model),
+            **_masses(batch, masses),
+            "evaluations": self.evaluations,
+            "frames": tuple(frames),
+            "loads": tuple(
+                (
+                    load.kind,
+                    load.frame,
+                    load.bodies,
+                    load.parameters,
+                    len(load.parameters),
+                )
+                for load in loads
+            ),
+            **self._control(),
+        }
+        try:
+            self._core = library.module().Integrator(batch.core, description)
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+
+    def _control(self) -> dict[str, Any]:
+        """What an adaptive scheme has beyond."""
+        return {"b_error": None, "b_error_low": None}
+
+    def step(
+        self, n: int, h: float, ids: Array | None = None, refresh: bool = True
+    ) -> None:
+        """Advance by n steps of h seconds.
+
+        Writes time, qpos, qvel, act and qacc_warmstart of the worlds' rows, frames,
+        masses with what follows from them, `evaluations`; and with `refresh` the bound
+        fields: positions and velocities at the new state, the others of the last stage.
+        A mass that runs out stays, and is noted in `masses.empty`.
+        """
+        ids = self.batch.ids(ids)
+        self.batch.check(ids, self._core.step(ids, n, h, refresh))
+
+
+class AdaptiveIntegrator(Integrator):
+    """A pair whose steps each world chooses for itself, to meet tolerances.
+
+    Args:
+        batch: the worlds.
+        tableau: the pair; it has `b_error`.
+        attitude: "lie" or "high_order".
+        atol: absolute tolerances by block: "qpos", "qvel", "act", "mass", and the names
+            of frames.
+        rtol: relative tolerances by block.
+        min_step: the least step [s] before a world counts as stuck.
+        max_step: the greatest step [s].
+        loads: as of `Integrator`.
+        frames: moving frames by name, as of `Integrator`.
+        masses: as of `Integrator`.
+    """
+
+    def __init__(
+        self,
+        batch: CoreBatch,
+        tableau: TableauLike,
+        attitude: str = "lie",
+        *,
+        atol: Mapping[str, float],
+        rtol: Mapping[str, float],
+        min_step: float = 1e-12,
+        max_step: float = np.inf,
+        loads: Sequence[Load] = (),
+        frames: Mapping[str, NDArray[np.float64]] | None = None,
+        masses: MassArrays | None = None,
+    ) -> None:
+        if tableau.b_error is None:
+            raise InvalidInputError("An adaptive scheme needs b_error in its tableau.")
+        frames = frames or {}
+        self.blocks = (*_MECHANICS, *frames)
+        """The blocks of the state that have tolerances of their own."""
+        n = batch.nsim
+        self.step_size = np.zeros(n)
+        """The step that each world would try next [s]; 0: not known yet."""
+        self.accepted = np.zeros(n, np.int64)
+        """Steps taken so far; shape (num_worlds,)."""
+        self.rejected = np.zeros(n, np.int64)
+        """Steps thrown away so far; shape (num_worlds,)."""
+        self.stuck = np.zeros(n, bool)
+        """Worlds that could not meet their tolerance in the last call."""
+        self._start, self._elapsed = np.zeros(n), np.zeros(n)
+        self._unfinished = np.zeros(n, bool)
+        self._failure = np.zeros((n, 3))
+        self._failure_at = np.zeros((n, 2), np.int32)
+        self._settings = {
+            "b_error": np.array(tableau.b_error, np.float64),
+            "b_error_low": _optional(tableau.b_error_low),
+            "atol": self._by_block("atol", atol),
+            "rtol": self._by_block("rtol", rtol),
+            "min_step": float(min_step),
+            "max_step": float(max_step),
+        }
+        super().__init__(
+            batch,
+            tableau,
+            attitude,
+            loads=loads,
+            frames=tuple(frames.values()),
+            masses=masses,
+        )
+
+    def _by_block(self, what: str, given: Mapping[str, float]) -> Array:
+        for name in given:
+            if name not in self.blocks:
+                raise unknown_name(
+                    "block of the state with a tolerance", name, self.blocks
+                )
+        values = np.array([given.get(name, np.nan) for name in self.blocks])
+        values[3] = 1.0 if np.isnan(values[3]) else values[3]
+        if not (values > 0).all():
+            missing = [self.blocks[k] for k in np.flatnonzero(~(values > 0))]
+            raise InvalidInputError(f"{what} must be > 0 for {', '.join(missing)}.")
+        return values
+
+    def _control(self) -> dict[str, Any]:
+        return {
+            **self._settings,
+            "step_size": self.step_size,
+            "start": self._start,
+            "elapsed": self._elapsed,
+            "accepted": self.accepted,
+            "rejected": self.rejected,
+            "stuck": self.stuck,
+            "unfinished": self._unfinished,
+            "failure": self._failure,
+            "failure_at": self._failure_at,
+        }
+
+    def advance(
+        self, span: float, ids: Array | None = None, refresh: bool = True
+    ) -> NDArray[np.bool_] | None:
+        """Advance by `span` seconds; the mask of worlds that are stuck, or None.
+
+        Writes what `step` writes, and `step_size`, `accepted`, `rejected`, `stuck`. A
+        world that is stuck is somewhere on its way: put it back.
+        """
+        ids = self.batch.ids(ids)
+        rows = slice(None) if ids is None else ids
+        self._start[rows] = self.batch.bind("time")[rows]
+        self._elapsed[rows] = 0.0
+        self._unfinished[:] = False
+        self.stuck[:] = False
+        while True:
+            failed = self._core.advance(ids, span, _BUDGET, refresh)
+            self.batch.check(ids, failed)
+            if not self._unfinished.any():
+                break
+            ids = np.flatnonzero(self._unfinished).astype(np.int32)
+        return self.stuck if self.stuck.any() else None
+
+    def failure(self, world: int) -> Failure:
+        """Why a world is stuck."""
+        time, step, error = (float(x) for x in self._failure[world])
+        block, element = (int(x) for x in self._failure_at[world])
+        return Failure(time, step, error, self.blocks[block], element)
+
+
+def _scheme(tableau: TableauLike, attitude: str) -> dict[str, Any]:
+    stages = len(tableau.b)
+    a = np.zeros((stages, stages))
+    for i, row in enumerate(tableau.a):
+        a[i, : len(row)] = row
+    return {
+        "a": a,
+        "b": np.array(tableau.b, np.float64),
+        "c": np.array(tableau.c, np.float64),
+        "control_order": tableau.control_order,
+        "first_same_as_last": int(tableau.is_first_same_as_last),
+        "attitude": _ATTITUDES[attitude],
+    }
+
+
+def _optional(row: Sequence[float] | None) -> Array | None:
+    return None if row is None else np.array(row, np.float64)
+
+
+def _layout(model: mujoco.MjModel) -> dict[str, Any]:
+    """Where numbers and quaternions are in qpos, and their velocities in qvel."""
+    flat: list[tuple[int, int]] = []
+    quats: list[tuple[int, int]] = []
+    free, ball = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
+    for joint in range(model.njnt):
+        q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+        kind = int(model.jnt_type[joint])
+        numbers = {free: 3, ball: 0}.get(kind, 1)
+        flat += [(q + k, v + k) for k in range(numbers)]
+        if kind in (free, ball):
+            quats.append((q + numbers, v + numbers))
+    tables = {
+        name: np.array(pairs, np.int32).reshape(-1, 2)
+        for name, pairs in (("flat", flat), ("quat", quats))
+    }
+    return {
+        f"{name}_{part}": np.ascontiguousarray(table[:, k])
+        for name, table in tables.items()
+        for k, part in enumerate(("qpos", "qvel"))
+    }
+
+
+def _activation_range(model: mujoco.MjModel) -> dict[str, Any]:
+    """The least and greatest value of each activation, if any is limited."""
+    if not model.na or not np.any(model.actuator_actlimited):
+        return {"act_low": None, "act_high": None}
+    low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)
+    for actuator in np.flatnonzero(model.actuator_actlimited):
+        first = model.actuator_actadr[actuator]
+        if first >= 0:
+            part = slice(first, first + model.actuator_actnum[actuator])
+            low[part], high[part] = model.actuator_actrange[actuator]
+    return {"act_low": low, "act_high": high}
+
+
+def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
+    if masses is None:
+        return {
+            "mass_rate": None,
+            "total_mass_rate": None,
+            "empty": None,
+            "constants": (),
+        }
+    names = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
+    return {
+        "mass_rate": masses.rate,
+        "total_mass_rate": masses.total_rate,
+        "empty": masses.empty,
+        "constants": tuple(
+            (name, batch.expand(name).reshape(-1).view(np.uint8)) for name in names
+        ),
+    }

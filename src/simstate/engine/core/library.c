@@ -1,0 +1,26 @@
+/* The functions of libmujoco, by the addresses that Python hands over. */
+#include "core.h"
+
+core_library lib;
+
+const char* const core_symbols[] = {
+#define X(name) #name,
+    CORE_FUNCTIONS(X) CORE_CALLBACKS(X)
+#undef X
+        "mju_user_warning",
+    NULL,
+};
+
+void core_connect(void* const* address) {
+#define X(name) lib.name = (__typeof__(lib.name))*address++;
+  CORE_FUNCTIONS(X)
+  CORE_CALLBACKS(X)
+#undef X
+  lib.mju_user_warning = (void (**)(const char*)) * address;
+}
+
+int core_has_callbacks(void) {
+#define X(name) || *lib.name
+  return 0 CORE_CALLBACKS(X);
+#undef X
+}
