@@ -7,9 +7,9 @@ from pathlib import Path
 import gymnasium
 import mujoco
 import numpy as np
+from tests.conftest import SMALL
 
 from simstate import models
-from tests.conftest import SMALL
 
 SHIPPED = Path(models.__file__).parent
 GYMNASIUM = Path(gymnasium.__file__).parent / "envs/mujoco/assets"
@@ -141,7 +141,7 @@ def load(name: str) -> mujoco.MjModel:
 
 
 def random_states(model: mujoco.MjModel, num_worlds: int, seed: int) -> np.ndarray:
-    """Rows of the state, all different, near the model's start; (num_worlds, nstate)."""
+    """Rows of the state, all different, near the start; (num_worlds, nstate)."""
     rng = np.random.default_rng(seed)
     spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
     rows = np.zeros((num_worlds, mujoco.mj_stateSize(model, spec)))

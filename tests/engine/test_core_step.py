@@ -6,10 +6,10 @@ import mujoco
 import numpy as np
 import pytest
 from mujoco import batch
+from tests.engine.core_models import NAMES, load, random_states
 
 from simstate.engine import core
 from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
-from tests.engine.core_models import NAMES, load, random_states
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"

@@ -157,6 +157,7 @@ typedef struct {
 static void prepare_step(void* argument, int num_steps, int is_last) {
   step_argument* a = argument;
   a->step.num_steps = num_steps;
+  a->step.is_last = is_last;
   a->step.outputs = is_last ? a->outputs : NULL;
 }
 

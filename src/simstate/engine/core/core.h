@@ -22,6 +22,7 @@ void mju_mulMatVecSparse(mjtNum* res, const mjtNum* mat, const mjtNum* vec, int 
 
 #define CORE_FUNCTIONS(X)                                                            \
   X(mj_version) X(mj_step) X(mj_forwardSkip) X(mj_checkPos) X(mj_checkVel)           \
+  X(mj_checkAcc) X(mj_Euler) X(mj_RungeKutta) X(mj_implicit)     \
   X(mj_fwdKinematics) X(mj_transmission) X(mj_comVel) X(mj_fwdPosition)              \
   X(mj_fwdVelocity) X(mj_sensorPos) X(mj_sensorVel) X(mj_energyPos) X(mj_energyVel)  \
   X(mju_mulMatVecSparse) X(mj_setConst) X(mj_getState) X(mj_setState)                \
@@ -122,6 +123,7 @@ typedef struct {
 
 typedef struct {
   int num_steps;
+  int is_last;                  /* the call's last steps: their sensors are read */
   const core_outputs* outputs;  /* NULL: refresh and copy nothing */
   const core_maxima* maxima;    /* NULL: keep none */
 } core_step;
