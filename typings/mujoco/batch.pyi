@@ -6,6 +6,12 @@ from mujoco import MjModel
 DATA_FIELDS: frozenset[str]
 MODEL_FIELDS: frozenset[str]
 
+class SimulationError(RuntimeError):
+    ids: np.ndarray[Any, Any]
+    def __init__(
+        self, ids: np.ndarray[Any, Any], message: str, ncall: int | None = ...
+    ) -> None: ...
+
 class Batch:
     state: np.ndarray[Any, Any]
     warning: np.ndarray[Any, Any]

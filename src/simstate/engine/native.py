@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 
 import mujoco
@@ -17,8 +16,10 @@ from torch import Tensor
 
 from simstate.engine.base import MAX_VALUE, Engine
 from simstate.engine.cfg import NativeCfg
+from simstate.engine.core import CoreBatch, is_available
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
+from simstate.engine.threads import threads_by_work
 from simstate.errors import InvalidInputError, unknown_name
 
 _STAGES = {
@@ -41,7 +42,7 @@ NATIVE_CONSTANTS = (
 
 
 class NativeEngine(Engine):
-    """Worlds as rows of mjSTATE_INTEGRATION, run by mujoco.batch.
+    """Worlds as rows of mjSTATE_INTEGRATION, run by the compiled core or mujoco.batch.
 
     One MjData per thread serves all worlds: it measured as fast as one per world or
     faster, and memory does not grow with the worlds.
@@ -55,8 +56,10 @@ class NativeEngine(Engine):
         super().__init__(model, num_envs, torch.device("cpu"))
         if cfg.num_threads < 0:
             raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
-        threads = cfg.num_threads or _available_cpus()
-        self.batch = batch.Batch(_without_reset(model), num_envs, threads)
+        model = _neutral_settings(model)
+        threads = cfg.num_threads or threads_by_work(model, num_envs)
+        make = CoreBatch if is_available() else batch.Batch
+        self.batch = make(model, num_envs, threads)
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
@@ -171,21 +174,18 @@ class NativeEngine(Engine):
                 )
 
 
-def _without_reset(model: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy of the model whose worlds MuJoCo does not reset when it finds them bad.
+def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy of the model as the engine runs it; sound worlds have the same bits.
 
-    Even a forward pass would reset such a world, and its state would be lost.
+    MuJoCo does not reset the worlds that it finds bad: even a forward pass would, and
+    the state would be lost. A single kinematic tree is one constraint island: looking
+    for islands then only costs time.
     """
     model = copy.copy(model)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
+    if model.ntree == 1:
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
     return model
-
-
-def _available_cpus() -> int:
-    """The CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # macOS, Windows
 
 
 def _ids(env_ids: Tensor | None) -> np.ndarray | None:

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -17,6 +17,9 @@ from simstate.engine.core import library
 from simstate.engine.fields import STATE_FIELDS
 from simstate.engine.layout import state_columns
 from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.engine.core import _core
 
 Array = NDArray[Any]
 
@@ -71,7 +74,8 @@ class CoreBatch:
         self.model = model
         self.nsim = nsim
         self.persistent = persistent
-        self.core = library.module().Batch(model._address, nsim, nthread, persistent)
+        make = library.module().Batch
+        self.core: _core.Batch = make(model._address, nsim, nthread, persistent)
         found = self.core.describe()
         self.nthread: int = found["num_threads"]
         self.nstate: int = found["nstate"]
@@ -104,16 +108,14 @@ class CoreBatch:
                 return rows[:, 0]
             return rows.reshape(self.nsim, *getattr(self._template, name).shape)
         if name not in self._bound:
-            template = getattr(self._template, name, None)
-            if isinstance(template, int):
-                template = np.zeros((), np.int32)
             found = self.core.output(name)
-            if found is None or not isinstance(template, np.ndarray):
+            if found is None:
                 raise InvalidInputError(
                     f"{name!r} is no field of mjData that can be bound."
                 )
-            shape = (self.nsim, *template.shape)
-            array = self._array(found[0], shape, template.dtype.str)
+            template: Array = np.asarray(getattr(self._template, name))
+            kind = np.dtype(np.int32) if template.ndim == 0 else template.dtype
+            array = self._array(found[0], (self.nsim, *template.shape), kind.str)
             array.flags.writeable = False
             self._bound[name] = array
         return self._bound[name]

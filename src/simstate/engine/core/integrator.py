@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import mujoco
 import numpy as np
@@ -14,6 +14,9 @@ from simstate.engine.core import library
 from simstate.engine.core.batch import Array, CoreBatch
 from simstate.engine.core.loads import Load
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
+
+if TYPE_CHECKING:
+    from simstate.engine.core import _core
 
 _ATTITUDES = {"manifold": 0, "high_order": 1, "lie": 2}
 _MECHANICS = ("qpos", "qvel", "act", "mass")
@@ -146,7 +149,8 @@ class Integrator:
             **self._control(),
         }
         try:
-            self._core = library.module().Integrator(batch.core, description)
+            make = library.module().Integrator
+            self._core: _core.Integrator = make(batch.core, description)
         except ValueError as error:
             raise ShapeError(str(error)) from None
 

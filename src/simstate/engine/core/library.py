@@ -8,12 +8,9 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mujoco
-
-if TYPE_CHECKING:
-    from simstate.engine.core import _core
 
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
@@ -34,7 +31,7 @@ def description() -> str:
     return "native engine: compiled core"
 
 
-def module() -> type[_core] | Any:
+def module() -> Any:
     """The compiled module; raises where `is_available` is false."""
     reason = _joined()
     if reason is not None:
@@ -78,6 +75,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
     return ctypes.addressof(ctypes.c_char.in_dll(library, name))
 
 
+_C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
 _CALLBACKS = (
     "mjcb_passive",
     "mjcb_control",
@@ -94,7 +92,7 @@ def refuse_python_callbacks() -> None:
     """Raise if a physics callback is a Python function: worlds run in C threads."""
     for name in _CALLBACKS:
         callback = getattr(mujoco, f"get_{name}")()
-        if callback is not None and not isinstance(callback, ctypes._CFuncPtr):  # pyright: ignore[reportPrivateUsage]
+        if callback is not None and not isinstance(callback, _C_FUNCTION):
             raise ValueError(
                 f"{name} is a Python function, and a batch of worlds takes only C "
                 f"functions: remove it with mujoco.set_{name}(None), or install a "
