@@ -14,7 +14,7 @@ from types import TracebackType
 import mujoco
 import torch
 
-_WORK = 4e-4
+_WORK = 2e-4
 """The work in one step of all worlds that is worth waking a thread for [s]."""
 
 
