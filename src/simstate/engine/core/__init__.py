@@ -10,6 +10,7 @@ function here says which arrays those are.
 
 from __future__ import annotations
 
+from simstate.engine.core import reads
 from simstate.engine.core.batch import CoreBatch, Maxima
 from simstate.engine.core.integrator import (
     AdaptiveIntegrator,
@@ -38,6 +39,7 @@ __all__ = [
     "drag",
     "is_available",
     "point_mass_gravity",
+    "reads",
     "thruster",
     "uniform_gravity",
 ]

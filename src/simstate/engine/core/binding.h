@@ -19,7 +19,7 @@ typedef struct {
   core_outputs outputs;
 } batch_object;
 
-extern PyType_Spec core_batch_spec, core_integrator_spec;
+extern PyType_Spec core_batch_spec, core_integrator_spec, core_reads_spec;
 
 /* The type Batch, and the function that refuses Python's physics callbacks. */
 extern PyObject *core_batch_type, *core_check_callbacks;

@@ -72,7 +72,8 @@ PyMODINIT_FUNC PyInit__core(void) {
   int fine = names && !PyModule_AddObjectRef(module, "SYMBOLS", names) &&
              !PyModule_AddIntConstant(module, "MUJOCO_VERSION", mjVERSION_HEADER) &&
              add_type(module, "Batch", &core_batch_spec, &core_batch_type) &&
-             add_type(module, "Integrator", &core_integrator_spec, NULL);
+             add_type(module, "Integrator", &core_integrator_spec, NULL) &&
+             add_type(module, "Reads", &core_reads_spec, NULL);
   Py_XDECREF(names);
   if (!fine) {
     Py_DECREF(module);
