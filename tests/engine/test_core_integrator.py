@@ -16,6 +16,7 @@ from tests.engine.core_models import load, random_states
 from simstate import Simulation, integrate
 from simstate.engine import core
 from simstate.engine.core import integrator as integrator_module
+from simstate.engine.layout import state_columns
 from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
 
 pytestmark = pytest.mark.skipif(
@@ -104,6 +105,58 @@ def test_rk4_on_the_manifold_has_the_bits_of_mj_step(name):
         ours.step(n, model.opt.timestep)
         theirs.step(None, n)
     np.testing.assert_array_equal(worlds.state, theirs.state)
+
+
+def wild_states(model):
+    """Attitudes not of unit length, and activations that reach their limits."""
+    rows = random_states(model, NUM, 6)
+    columns = state_columns(model)
+    ctrl = rows[:, columns["ctrl"]]
+    ctrl[:] = np.where(np.arange(NUM)[:, None] % 2, 4.0, -3.0)
+    qpos = rows[:, columns["qpos"]]
+    for joint in np.flatnonzero(model.jnt_type < 2):  # free and ball
+        first = model.jnt_qposadr[joint] + (3 if model.jnt_type[joint] == 0 else 0)
+        qpos[:, first : first + 4] *= np.linspace(0.6, 1.7, NUM)[:, None]
+    return rows
+
+
+@pytest.mark.parametrize("attitude", integrate.ATTITUDE_MODES)
+def test_unnormalised_attitudes_and_activations_at_their_limits(stepper_sim, attitude):
+    model = smooth("limb")
+    rows = wild_states(model)
+    scheme = integrate.RK4(attitude)
+    sim = stepper_sim(model, scheme, rows)
+    sim.step(60)
+    worlds = make_batch(model, rows)
+    core.Integrator(worlds, scheme.tableau, attitude).step(60, model.opt.timestep)
+    np.testing.assert_allclose(worlds.state, sim.state.numpy(), rtol=1e-9, atol=1e-9)
+    low, high = model.actuator_actrange[0]
+    assert set(worlds.bind("act")[:, 0]) == {low, high}
+    if attitude == "manifold":
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_RK4
+        theirs = batch.Batch(model, NUM, 1)
+        theirs.state[:] = rows
+        theirs.step(None, 60)
+        np.testing.assert_array_equal(worlds.state, theirs.state)
+
+
+def test_adaptive_activations_stay_within_their_limits(stepper_sim):
+    model = smooth("limb")
+    rows = wild_states(model)
+    method = integrate.DP54(atol=1e-8, rtol=1e-8)
+    sim = stepper_sim(model, method, rows)
+    worlds = make_batch(model, rows)
+    ours = adaptive(worlds, method)
+    for _ in range(60):  # a kink within one long step would be a matter of rounding
+        sim.step()
+        assert ours.advance(model.opt.timestep) is None
+    counts = sim.integration.statistics
+    np.testing.assert_array_equal(ours.evaluations, counts.evaluations.numpy())
+    columns = state_columns(model)["qacc_warmstart"].start
+    want = sim.state.numpy()[:, :columns]
+    np.testing.assert_allclose(worlds.state[:, :columns], want, rtol=1e-8, atol=1e-8)
+    low, high = model.actuator_actrange[0]
+    assert set(worlds.bind("act")[:, 0]) == {low, high}
 
 
 def test_worlds_that_are_not_chosen_stay():
@@ -268,7 +321,9 @@ def test_breaks_for_signals_change_nothing(monkeypatch):
         monkeypatch.setattr(integrator_module, "_BUDGET", budget)
         worlds = make_batch(model, rows, ["xpos"])
         ours = adaptive(worlds, method)
+        ours.step_size[:] = 0.1  # far too long: the first steps are thrown away
         assert ours.advance(0.1) is None
+        assert ours.rejected.all()
         results.append(
             [
                 *(worlds.state.copy(), worlds.bind("xpos").copy(), ours.step_size),

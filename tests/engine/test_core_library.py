@@ -124,6 +124,24 @@ def test_callbacks_of_python_are_refused_and_those_of_c_called():
 
 
 @needs_core
+def test_no_python_runs_where_no_callback_is_set(monkeypatch, look_again):
+    """MuJoCo sets a timer of its own, which is no callback of the user's."""
+    calls = []
+    monkeypatch.setattr(library, "refuse_python_callbacks", lambda: calls.append(1))
+    worlds = core.CoreBatch(load("small"), NUM, 2)
+    worlds.step(None, 3)
+    assert not calls
+    kept = mujoco.get_mjcb_passive()
+    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(lambda m, d: 0)
+    mujoco.set_mjcb_passive(function)
+    try:
+        worlds.step()
+    finally:
+        mujoco.set_mjcb_passive(kept)
+    assert calls
+
+
+@needs_core
 def test_arrays_outlive_the_batch():
     worlds = core.CoreBatch(load("small"), NUM, 2)
     arrays = [worlds.bind("xpos"), worlds.state, worlds.expand("body_mass")]
@@ -168,19 +186,24 @@ def test_warnings_are_counted_and_not_printed(tmp_path, monkeypatch, capfd):
     worlds = core.CoreBatch(load("quadruped"), NUM, 2)
     worlds.bind("qvel")[[1, 4], 2] = np.nan
 
-    def handler(message):
-        del message
-
+    messages = []
     kept = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(handler)
+    mujoco.set_mju_user_warning(messages.append)
+    pointer = ctypes.c_void_p.in_dll(
+        ctypes.CDLL(str(library._library_path())), "mju_user_warning"
+    )
+    before = pointer.value
     try:
         worlds.step()
-        assert mujoco.get_mju_user_warning() is handler
     finally:
+        assert pointer.value == before
         mujoco.set_mju_user_warning(kept)
+    assert not messages
     bad = mujoco.mjtWarning.mjWARN_BADQVEL.value
     np.testing.assert_array_equal(np.flatnonzero(worlds.warning[:, bad, 1]), [1, 4])
-    worlds.forward()
+    other = core.CoreBatch(load("quadruped"), NUM, 2)
+    other.bind("qvel")[3, 1] = np.nan
+    other.step(None, 2)
     assert not list(tmp_path.iterdir())
     assert "WARNING" not in "".join(capfd.readouterr())
 

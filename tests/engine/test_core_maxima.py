@@ -125,15 +125,25 @@ def test_rays_and_jacobians(ids):
     ours.state[:], theirs.state[:] = rows, rows
     n = NUM if ids is None else len(ids)
     rng = np.random.default_rng(2)
-    start, to = rng.uniform(-1, 1, (4, 3)), rng.standard_normal((n, 4, 3))
-    options = {"geomgroup": [1, 0, 1, 1, 1, 1], "bodyexclude": 3, "ids": ids}
-    for normal in (False, True):
-        got = ours.ray(start, to, normal=normal, **options)
-        want = theirs.ray(start, to, normal=normal, **options)
-        assert (want[1] >= 0).any()
+    ours.bind("geom_xpos")
+    ours.forward()
+    start = np.array([1.5, -1.2, 1.8])
+    to = ours.bind("geom_xpos")[slice(None) if ids is None else ids] - start
+    hit = set()
+    for normal, exclude, static in (
+        (False, -1, True),
+        (True, 3, True),
+        (True, 2, False),
+    ):
+        options = {"geomgroup": [1, 0, 1, 1, 1, 1], "bodyexclude": exclude}
+        options |= {"ids": ids, "normal": normal, "flg_static": static}
+        got = ours.ray(start, to, **options)
+        want = theirs.ray(start, to, **options)
+        hit.add(frozenset(want[1].flat))
         assert len(got) == len(want)
         for one, other in zip(got, want, strict=True):
             np.testing.assert_array_equal(one, other)
+    assert len(hit) == 3  # what is left out would have been hit
     bodies, points = rng.integers(1, model.nbody, n), rng.standard_normal((n, 3))
     for one, other in zip(
         ours.jac(bodies, points, ids), theirs.jac(bodies, points, ids), strict=True

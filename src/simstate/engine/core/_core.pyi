@@ -10,8 +10,13 @@ Array = NDArray[Any]
 SYMBOLS: tuple[str, ...]
 MUJOCO_VERSION: int
 
-def connect(addresses: tuple[int, ...], check_callbacks: Callable[[], object]) -> None:
-    """Take the addresses of SYMBOLS, and what refuses Python's physics callbacks."""
+def connect(
+    addresses: tuple[int, ...],
+    check_callbacks: Callable[[], object],
+    own_timer: int,
+    /,
+) -> None:
+    """Take the addresses of SYMBOLS, a check of callbacks, and libmujoco's timer."""
 
 class Batch:
     def __new__(

@@ -156,8 +156,9 @@ class CoreBatch:
         """Advance by nstep × mj_step, then compute the stages up to `stage`.
 
         Writes the worlds' rows of `state`, bound fields, warnings and status, and
-        `maxima.greatest`. Ctrl-C is answered between substeps, in all worlds at the
-        same one. A world in which MuJoCo raises an error keeps the state that it had.
+        `maxima.greatest`. Many substeps run in several rounds, to answer Ctrl-C with
+        all worlds at the same substep. Worlds in which MuJoCo raises an error keep the
+        state from before the round, and the others end with it.
         """
         ids = self.ids(ids)
         if stage == _VELOCITY:

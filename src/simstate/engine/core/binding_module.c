@@ -3,8 +3,9 @@
 
 static PyObject* connect(PyObject* module, PyObject* args) {
   PyObject *addresses, *check;
+  unsigned long long own_timer;
   (void)module;
-  if (!PyArg_ParseTuple(args, "OO", &addresses, &check)) return NULL;
+  if (!PyArg_ParseTuple(args, "OOK", &addresses, &check, &own_timer)) return NULL;
   void* address[128];
   Py_ssize_t count = 0;
   while (core_symbols[count]) count++;
@@ -20,7 +21,7 @@ static PyObject* connect(PyObject* module, PyObject* args) {
       return NULL;
     }
   }
-  core_connect(address);
+  core_connect(address, (const void*)(uintptr_t)own_timer);
   if (lib.mj_version() != mjVERSION_HEADER) {
     PyErr_Format(PyExc_ImportError, "built for MuJoCo %d, found %d.", mjVERSION_HEADER,
                  lib.mj_version());

@@ -13,6 +13,8 @@
 #include <mujoco/mjbatch.h>
 #include <mujoco/mujoco.h>
 
+_Static_assert(sizeof(mjtNum) == sizeof(double), "MuJoCo in double precision");
+
 /* Exported by libmujoco, but in no public header: y = A x in compressed rows. */
 void mju_mulMatVecSparse(mjtNum* res, const mjtNum* mat, const mjtNum* vec, int nr,
                          const int* rownnz, const int* rowadr, const int* colind,
@@ -45,14 +47,15 @@ typedef struct {
   CORE_CALLBACKS(X)
 #undef X
   void (**mju_user_warning)(const char*);
+  const void* own_timer;  /* what mjcb_time holds when the user has set nothing */
 } core_library;
 
 extern core_library lib;
 
 extern const char* const core_symbols[]; /* in the order of core_connect; NULL ends */
 
-/* Takes the addresses of core_symbols. */
-void core_connect(void* const* address);
+/* Takes the addresses of core_symbols, and the timer that is libmujoco's own. */
+void core_connect(void* const* address, const void* own_timer);
 
 /* Whether the user has installed a physics callback of any kind. */
 int core_has_callbacks(void);

@@ -54,7 +54,7 @@ def _joined() -> str | None:
     try:
         library = ctypes.CDLL(str(_library_path()))
         addresses = tuple(_address(library, name) for name in core.SYMBOLS)
-        core.connect(addresses, refuse_python_callbacks)
+        core.connect(addresses, refuse_python_callbacks, _own_timer(library))
     except (OSError, ValueError, ImportError) as error:
         return str(error)
     return None
@@ -73,6 +73,13 @@ def _library_path() -> Path:
 def _address(library: ctypes.CDLL, name: str) -> int:
     """The address of a function or a variable."""
     return ctypes.addressof(ctypes.c_char.in_dll(library, name))
+
+
+def _own_timer(library: ctypes.CDLL) -> int:
+    """The address of libmujoco's own timer, in mjcb_time from the start; 0: unknown."""
+    if mujoco.get_mjcb_time() is not None:
+        return 0
+    return ctypes.c_void_p.in_dll(library, "mjcb_time").value or 0
 
 
 _C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
