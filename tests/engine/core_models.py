@@ -118,7 +118,8 @@ XML = {
     "no actuation": _limb(_SENSORS, "<option><flag actuation='disable'/></option>"),
     "no sensors": _limb(_SENSORS, "<option><flag sensor='disable'/></option>"),
     "delays": _limb(
-        "<jointpos joint='c1' nsample='5' interval='.004' delay='.006'/>" + _SENSORS,
+        "<jointpos joint='c1' nsample='5' interval='.004' delay='.006'/>"
+        "<accelerometer site='sc' nsample='4' delay='.004'/>" + _SENSORS,
         actuator="nsample='4' delay='.005'",
     ),
     "rk4": _limb(_SENSORS, "<option integrator='RK4'/>"),
