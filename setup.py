@@ -30,7 +30,9 @@ core = Extension(
     define_macros=[("Py_LIMITED_API", "0x030B0000")],
     # No contraction to fused operations: the bits are the same on every machine.
     extra_compile_args=(
-        [] if sys.platform == "win32" else ["-std=c11", "-O3", "-ffp-contract=off"]
+        []
+        if sys.platform == "win32"
+        else ["-std=c11", "-O3", "-g0", "-ffp-contract=off"]
     ),
     py_limited_api=True,
     optional=True,

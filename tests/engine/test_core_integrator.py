@@ -416,6 +416,19 @@ def test_tableaus_of_ones_own():
     assert np.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.3)
 
 
+def test_masses_of_flexes_do_not_flow_here():
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><flexcomp name="f" type="grid" count="3 3 1" dim="2" '
+        'spacing=".1 .1 .1" radius=".01" mass="1"><edge equality="true"/></flexcomp>'
+        "</worldbody></mujoco>"
+    )
+    worlds = core.CoreBatch(model, NUM, 1)
+    rate = np.zeros((NUM, model.nbody))
+    masses = core.MassArrays(rate, rate.copy(), np.zeros(rate.shape, bool), ())
+    with pytest.raises(InvalidInputError, match="flexes cannot flow"):
+        core.Integrator(worlds, integrate.RK4().tableau, masses=masses)
+
+
 def test_wrong_arguments_are_refused():
     model = load("small")
     worlds = core.CoreBatch(model, NUM, 1)

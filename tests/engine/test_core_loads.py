@@ -311,6 +311,23 @@ def test_a_mass_that_runs_out_is_noted(adaptive):
     np.testing.assert_allclose(worlds.expand("body_mass")[[0, 2], 1], [0.9, 1.3])
 
 
+def test_what_is_not_kept_by_world_stays_the_models():
+    """A camera that follows a tree's COM, in a world whose masses do not flow."""
+    track = '<camera name="eye" mode="trackcom" pos="0 -3 1"/><body name="panel"'
+    model = mujoco.MjModel.from_xml_string(CRAFT.replace('<body name="panel"', track))
+    rate = np.zeros((3, model.nbody))
+    rate[[0, 2], 1] = -2.0
+    cameras = []
+    for flow in (rate, np.zeros_like(rate)):
+        worlds = core.CoreBatch(model, 3, 1)
+        masses = mass_arrays(worlds, flow)
+        core.Integrator(worlds, RK4, masses=masses).step(5, 0.1)
+        worlds.bind("cam_xpos")
+        worlds.forward()
+        cameras.append(worlds.bind("cam_xpos")[1].copy())
+    np.testing.assert_array_equal(*cameras)
+
+
 def test_worlds_with_other_masses_do_not_mix():
     """Threads serve many worlds: what one changes in the model is not another's."""
     num = 9

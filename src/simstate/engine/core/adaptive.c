@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core.h"
+#include "integrate.h"
 
 static const double SAFETY = 0.85;
 static const double LEAST = 0.2, MOST = 10.0; /* how much a step may shrink or grow */

@@ -1,7 +1,7 @@
 /* Orientations in a Runge-Kutta step: rates of their coordinates, displacements. */
 #include <math.h>
 
-#include "core.h"
+#include "integrate.h"
 
 /* (1 − (θ/2) cot(θ/2)) / θ², which is 1/12 at θ = 0. */
 static mjtNum dexp_inverse_factor(mjtNum angle2) {

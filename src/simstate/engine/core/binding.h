@@ -5,7 +5,8 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#include "core.h"
+#include "integrate.h"
+#include "reads.h"
 
 #define CORE_MAX_OUTPUTS 256
 
@@ -18,6 +19,15 @@ typedef struct {
   core_output output[CORE_MAX_OUTPUTS];
   core_outputs outputs;
 } batch_object;
+
+/* A scheme with the arrays that it reads and writes. */
+typedef struct {
+  PyObject_HEAD
+  batch_object* batch;
+  core_integrator in;
+  Py_buffer* view;  /* on all arrays, held as long as the object lives */
+  int num_views, capacity;
+} integrator_object;
 
 extern PyType_Spec core_batch_spec, core_integrator_spec, core_reads_spec;
 
@@ -36,6 +46,12 @@ int core_view(PyObject* array, Py_buffer* view, char format, Py_ssize_t count,
 /* World ids: None for all, or rising int32. `*ids` is NULL for all. */
 int core_view_ids(PyObject* object, Py_buffer* view, int num_worlds, const int** ids,
                   int* count);
+
+/* -------------------------------------------------------- binding_description.c */
+
+/* Reads what integrator.py says; 0 with an exception set if something does not fit. */
+int core_read_description(integrator_object* self, PyObject* dict);
+void core_release_description(integrator_object* self);
 
 /* ------------------------------------------------------------------ binding_run.c */
 

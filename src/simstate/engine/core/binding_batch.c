@@ -75,6 +75,9 @@ static PyObject* output(batch_object* self, PyObject* name) {
   void* to = lib.mjb_output(self->batch, text, &size, &elemsize);
   if (!to || !core_find_field(text, &field)) Py_RETURN_NONE;
   core_outputs* outputs = &self->outputs;
+  for (int i = 0; i < outputs->num_outputs; i++) {
+    if (outputs->output[i].to == to) return storage(to, size, elemsize);
+  }
   if (outputs->num_outputs == CORE_MAX_OUTPUTS) {
     PyErr_SetString(PyExc_ValueError, "Too many fields are bound.");
     return NULL;

@@ -3,7 +3,7 @@
 
 #include <mujoco/mjxmacro.h>
 
-#include "core.h"
+#include "step.h"
 
 /* The fields that the cheap refresh brings up to date, or that the velocity stage does
  * not touch; every other field needs the whole stage. */

@@ -1,5 +1,5 @@
 /* Explicit Runge-Kutta schemes with a fixed step. */
-#include "core.h"
+#include "integrate.h"
 
 static void step_once(core_world* w) {
   const core_integrator* in = w->in;

@@ -4,63 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from simstate.engine.core import library
 from simstate.engine.core.batch import Array, CoreBatch
 from simstate.engine.core.loads import Load
+from simstate.engine.core.scheme import (
+    ATTITUDES,
+    TableauLike,
+    activation_range,
+    optional_row,
+    position_layout,
+    tableau_arrays,
+)
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
 
-_ATTITUDES = {"manifold": 0, "high_order": 1, "lie": 2}
 _MECHANICS = ("qpos", "qvel", "act", "mass")
 _BUDGET = 20_000
 """Evaluations of a world until Python may answer Ctrl-C."""
-
-
-class TableauLike(Protocol):
-    """A Butcher tableau, as `simstate.integrate.Tableau` has it."""
-
-    @property
-    def a(self) -> Sequence[Sequence[float]]:
-        """Row i has the weights of the i stages before it."""
-        ...
-
-    @property
-    def b(self) -> Sequence[float]:
-        """The weights of the accepted solution."""
-        ...
-
-    @property
-    def c(self) -> Sequence[float]:
-        """When each stage is evaluated, as a part of the step."""
-        ...
-
-    @property
-    def b_error(self) -> Sequence[float] | None:
-        """b less the weights of the embedded solution."""
-        ...
-
-    @property
-    def b_error_low(self) -> Sequence[float] | None:
-        """A second, coarser estimate."""
-        ...
-
-    @property
-    def control_order(self) -> int:
-        """The order of the error estimate."""
-        ...
-
-    @property
-    def is_first_same_as_last(self) -> bool:
-        """Whether the last stage is at the new state."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +45,8 @@ class MassArrays:
     empty: NDArray[np.bool_]
     """Bodies that would have run out of mass; written."""
     constants: Sequence[str]
-    """The parameters that follow from masses and inertias, by name."""
+    """The parameters that follow from masses and inertias and are kept by world; the
+    others that mj_setConst computes stay as they are in the model."""
 
 
 @dataclass(frozen=True)
@@ -123,16 +91,16 @@ class Integrator:
         frames: Sequence[NDArray[np.float64]] = (),
         masses: MassArrays | None = None,
     ) -> None:
-        if attitude not in _ATTITUDES:
-            raise unknown_name("attitude mode", attitude, _ATTITUDES)
+        if attitude not in ATTITUDES:
+            raise unknown_name("attitude mode", attitude, ATTITUDES)
         self.batch = batch
         self.evaluations = np.zeros(batch.nsim, np.int64)
         """Evaluations of the dynamics so far; shape (num_worlds,)."""
         self._keep = (loads, frames, masses)
         description = {
-            **_scheme(tableau, attitude),
-            **_layout(batch.model),
-            **_activation_range(batch.model),
+            **tableau_arrays(tableau, attitude),
+            **position_layout(batch.model),
+            **activation_range(batch.model),
             **_masses(batch, masses),
             "evaluations": self.evaluations,
             "frames": tuple(frames),
@@ -223,7 +191,7 @@ class AdaptiveIntegrator(Integrator):
         self._failure_at = np.zeros((n, 2), np.int32)
         self._settings = {
             "b_error": np.array(tableau.b_error, np.float64),
-            "b_error_low": _optional(tableau.b_error_low),
+            "b_error_low": optional_row(tableau.b_error_low),
             "atol": self._by_block("atol", atol),
             "rtol": self._by_block("rtol", rtol),
             "min_step": float(min_step),
@@ -294,62 +262,8 @@ class AdaptiveIntegrator(Integrator):
         return Failure(time, step, error, self.blocks[block], element)
 
 
-def _scheme(tableau: TableauLike, attitude: str) -> dict[str, Any]:
-    stages = len(tableau.b)
-    a = np.zeros((stages, stages))
-    for i, row in enumerate(tableau.a):
-        a[i, : len(row)] = row
-    return {
-        "a": a,
-        "b": np.array(tableau.b, np.float64),
-        "c": np.array(tableau.c, np.float64),
-        "control_order": tableau.control_order,
-        "first_same_as_last": int(tableau.is_first_same_as_last),
-        "attitude": _ATTITUDES[attitude],
-    }
-
-
-def _optional(row: Sequence[float] | None) -> Array | None:
-    return None if row is None else np.array(row, np.float64)
-
-
-def _layout(model: mujoco.MjModel) -> dict[str, Any]:
-    """Where numbers and quaternions are in qpos, and their velocities in qvel."""
-    flat: list[tuple[int, int]] = []
-    quats: list[tuple[int, int]] = []
-    free, ball = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
-    for joint in range(model.njnt):
-        q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
-        kind = int(model.jnt_type[joint])
-        numbers = {free: 3, ball: 0}.get(kind, 1)
-        flat += [(q + k, v + k) for k in range(numbers)]
-        if kind in (free, ball):
-            quats.append((q + numbers, v + numbers))
-    tables = {
-        name: np.array(pairs, np.int32).reshape(-1, 2)
-        for name, pairs in (("flat", flat), ("quat", quats))
-    }
-    return {
-        f"{name}_{part}": np.ascontiguousarray(table[:, k])
-        for name, table in tables.items()
-        for k, part in enumerate(("qpos", "qvel"))
-    }
-
-
-def _activation_range(model: mujoco.MjModel) -> dict[str, Any]:
-    """The least and greatest value of each activation, if any is limited."""
-    if not model.na or not np.any(model.actuator_actlimited):
-        return {"act_low": None, "act_high": None}
-    low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)
-    for actuator in np.flatnonzero(model.actuator_actlimited):
-        first = model.actuator_actadr[actuator]
-        if first >= 0:
-            part = slice(first, first + model.actuator_actnum[actuator])
-            low[part], high[part] = model.actuator_actrange[actuator]
-    return {"act_low": low, "act_high": high}
-
-
 def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
+    """The arrays of masses that flow, and every parameter that mj_setConst computes."""
     if masses is None:
         return {
             "mass_rate": None,
@@ -357,12 +271,24 @@ def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
             "empty": None,
             "constants": (),
         }
-    names = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
+    if batch.model.nflex:
+        raise InvalidInputError(
+            "Masses of a model with flexes cannot flow in the compiled core: run "
+            "without it (SIMSTATE_CORE=0)."
+        )
+    own = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
+    constants: list[tuple[str, int, Array | None]] = []
+    for name in own:
+        rows = batch.expand(name).reshape(batch.nsim, -1).view(np.uint8)
+        constants.append((name, rows.shape[1], rows))
+    computed: tuple[str, ...] = batch.model._setconst_outputs
+    for name in computed:
+        if name not in own:
+            value: Array = getattr(batch.model, name)
+            constants.append((name, value.nbytes, None))
     return {
         "mass_rate": masses.rate,
         "total_mass_rate": masses.total_rate,
         "empty": masses.empty,
-        "constants": tuple(
-            (name, batch.expand(name).reshape(-1).view(np.uint8)) for name in names
-        ),
+        "constants": tuple(constants),
     }

@@ -1,5 +1,5 @@
 /* The functions of libmujoco, by the addresses that Python hands over. */
-#include "core.h"
+#include "library.h"
 
 core_library lib;
 

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "core.h"
+#include "loads.h"
 
 static const double* parameters(const core_load* load, int world) {
   return load->parameter + (size_t)world * load->stride;

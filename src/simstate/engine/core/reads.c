@@ -1,5 +1,5 @@
 /* Quantities of frames from the bound fields, many of them in one pass over worlds. */
-#include "core.h"
+#include "reads.h"
 
 static void cross(const double a[3], const double b[3], double out[3]) {
   out[0] = a[1] * b[2] - a[2] * b[1];

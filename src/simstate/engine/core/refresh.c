@@ -1,7 +1,7 @@
 /* Positions and velocities at a new state, without masses, contacts and forces. */
 #include <string.h>
 
-#include "core.h"
+#include "step.h"
 
 /* The whole velocity stage, in the order of mjb_step. */
 static void whole_stage(const mjModel* m, mjData* d) {

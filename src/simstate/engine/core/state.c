@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core.h"
+#include "integrate.h"
 
 #define BYTES(count) (sizeof(mjtNum) * (size_t)(count))
 
@@ -46,6 +46,21 @@ void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
   }
 }
 
+/* Keeps the parameters of this world, and gives the thread's model the others back. */
+static void keep_constants(const core_world* w) {
+  const core_integrator* in = w->in;
+  for (int i = 0; i < in->num_constants; i++) {
+    const core_constant* c = in->constant + i;
+    char* own = *(char* const*)((const char*)w->m + c->offset);
+    if (c->to) {
+      memcpy(c->to + (size_t)w->world * c->bytes, own, c->bytes);
+    } else {
+      const char* shared = *(char* const*)((const char*)in->shared + c->offset);
+      if (own != shared) memcpy(own, shared, c->bytes);
+    }
+  }
+}
+
 void core_world_close(core_world* w) {
   const core_integrator* in = w->in;
   size_t world = w->world;
@@ -56,11 +71,7 @@ void core_world_close(core_world* w) {
   }
   if (in->mass_rate) {
     memcpy(in->total_mass_rate + world * in->nbody, w->mass_rate, BYTES(in->nbody));
-    for (int i = 0; i < in->num_constants; i++) {
-      const core_constant* c = in->constant + i;
-      memcpy(c->to + world * c->bytes, *(char* const*)((const char*)w->m + c->offset),
-             c->bytes);
-    }
+    keep_constants(w);
   }
   in->evaluations[world] += w->evaluations;
   if (in->outputs) core_copy_out(in->outputs, w->d, w->world);

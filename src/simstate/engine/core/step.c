@@ -1,7 +1,7 @@
 /* Steps of MuJoCo's own, then what is read after them, in one pass over the worlds. */
 #include <math.h>
 
-#include "core.h"
+#include "step.h"
 
 static void keep_maxima(const core_maxima* maxima, const mjData* d, int world) {
   double* greatest = maxima->greatest + (size_t)world * maxima->num_groups;
