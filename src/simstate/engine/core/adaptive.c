@@ -189,7 +189,7 @@ void core_adaptive_world(const mjModel* m, mjData* d, int world, void* argument)
   const core_integrator* in = argument;
   const core_control* c = &in->control;
   double start = c->start[world], elapsed = c->elapsed[world], span = in->span;
-  double step_size = c->step_size[world];
+  double step_size = c->step_size[world], last = 0;
   int64_t accepted = 0, rejected = 0;
   int finished = 0, is_stuck = 0, good = 1;
   trial t;
@@ -218,24 +218,26 @@ void core_adaptive_world(const mjModel* m, mjData* d, int world, void* argument)
     finished = good && span - elapsed <= 1e-12 * span;
     double least = fmax(4 * DBL_EPSILON * fabs(start + elapsed), c->min_step);
     is_stuck = !finished && step_size < least;
-    if (is_stuck) note_failure(&t, start + elapsed, h);
+    if (is_stuck) last = h;
     d->time = start + elapsed;
     if (good) core_begin(w);
     if (good && !finished && !is_stuck) start_next(w);
   }
-  c->unfinished[world] = !finished && !is_stuck;
-  if (c->unfinished[world]) {
-    core_go_back(w);
-  } else {
+  if (finished || is_stuck) {
     core_finish(w);
+  } else {
+    core_go_back(w);
   }
   if (finished) d->time = start + span;
+  core_world_close(w);
+
+  c->unfinished[world] = !finished && !is_stuck;
   c->elapsed[world] = elapsed;
   c->step_size[world] = step_size;
   c->accepted[world] += accepted;
   c->rejected[world] += rejected;
-  if (finished && w->mass_rate) {
+  if (is_stuck) note_failure(&t, start + elapsed, last);
+  if (finished && in->mass_rate) {
     memset(in->empty + (size_t)world * in->nbody, 0, in->nbody);
   }
-  core_world_close(w);
 }
