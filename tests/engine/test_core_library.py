@@ -73,6 +73,7 @@ def test_an_install_without_a_compiler_goes_without(monkeypatch, look_again):
             raise ImportError("no module of that name")
         return real(name, *more)
 
+    monkeypatch.delenv("SIMSTATE_CORE", raising=False)
     monkeypatch.setattr(importlib, "import_module", refuse)
     assert not core.is_available()
     assert "it was not built" in core.description()
