@@ -155,6 +155,8 @@ def test_rays_and_jacobians(ids):
 def test_wrong_rays_and_worlds_are_refused():
     model = load("sensors")
     worlds = core.CoreBatch(model, NUM, 1)
+    with pytest.raises(ValueError, match="num_worlds must be at least 1, got 0"):
+        core.CoreBatch(model, 0)
     with pytest.raises(InvalidInputError, match="bodyexclude must be whole numbers"):
         worlds.ray((0, 0, 1), (0, 0, -1), bodyexclude=model.nbody)
     with pytest.raises(InvalidInputError, match="body must be whole numbers"):

@@ -26,6 +26,7 @@ from simstate.engine.core.loads import (
     thruster,
     uniform_gravity,
 )
+from simstate.engine.core.watch import Watch
 
 __all__ = [
     "AdaptiveIntegrator",
@@ -35,6 +36,7 @@ __all__ = [
     "Load",
     "MassArrays",
     "Maxima",
+    "Watch",
     "description",
     "drag",
     "is_available",

@@ -78,6 +78,10 @@ int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
 
 /* --------------------------------------------------------------- binding_points.c */
 
+/* Methods of Batch: what a step changes, and what went wrong in it (binding_watch.c). */
+PyObject* core_remember(batch_object* self, PyObject* args);
+PyObject* core_find_bad(batch_object* self, PyObject* args);
+
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */
 PyObject* core_jac(batch_object* self, PyObject* args);
 PyObject* core_ray(batch_object* self, PyObject* args);

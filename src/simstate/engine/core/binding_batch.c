@@ -14,7 +14,7 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
     return NULL;
   }
   if (num_worlds < 1) {
-    PyErr_Format(PyExc_ValueError, "num_worlds must be ≥ 1, got %d.", num_worlds);
+    PyErr_Format(PyExc_ValueError, "num_worlds must be at least 1, got %d.", num_worlds);
     return NULL;
   }
   if (core_has_callbacks()) { /* making mjData may run them */
@@ -251,6 +251,8 @@ static PyMethodDef methods[] = {
     {"fused_step", (PyCFunction)(void (*)(void))fused_step, METH_FASTCALL, NULL},
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
     {"set_const", (PyCFunction)set_const, METH_O, NULL},
+    {"remember", (PyCFunction)core_remember, METH_VARARGS, NULL},
+    {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},
     {"jac", (PyCFunction)core_jac, METH_VARARGS, NULL},
     {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},
     {"get_model", (PyCFunction)get_model, METH_VARARGS, NULL},
