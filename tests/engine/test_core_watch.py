@@ -71,6 +71,8 @@ def test_a_number_at_the_limit_is_fine(engine):
     engine.field("mocap_pos").data[3, 0, 0] = np.nextafter(-MAX_VALUE, -np.inf)
     assert watch.look() == (True, False)
     np.testing.assert_array_equal(np.flatnonzero(watch.bad), [3])
+    engine.field("mocap_pos").data[3, 0, 0] = torch.nan
+    assert watch.look() == (True, False)
 
 
 def test_wrong_shapes_are_refused(engine):
