@@ -5,63 +5,88 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PTERA := build/ptera
 CORE := setup.py $(wildcard src/simstate/engine/core/*.c src/simstate/engine/core/*.h)
+PINS := build/pins
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera check bench bench-peers docs format clean
+.PHONY: demo train-demo test test-ptera soak check check-pins bench bench-peers docs format clean
 
-demo: $(READY)
+demo: $(READY)-demo
 	$(BIN)/simstate run
 
 # A cart-pole in 2 minutes, then a robot that walks in 20, on two cores; then how well.
-train-demo: $(READY)
+train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play Cartpole-Balance runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate train Quadruped-Velocity --iterations 340 --run-dir runs/demo/quadruped-$(STAMP)
 	$(BIN)/simstate play Quadruped-Velocity runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
-test: $(READY)
+test: $(READY)-test
 	$(BIN)/pytest -q
+
+# What takes too long for every day: a dozen foreign models on warp (each of their kernels
+# compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
+# at every line, 10⁸ world-steps with flat memory. Hours.
+soak: $(READY)-test
+	$(BIN)/pytest -q -m soak
+	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
+	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
 	$(PTERA)/bin/python tests/interop/ptera_glider.py
 
-check: $(READY)
+check: $(READY)-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 	$(BIN)/pytest -q tests/docs tests/test_readme.py
 
+# Whether the pins can be installed on every Python that the README names; asks the
+# package index, and downloads no package but uv, which resolves by metadata alone.
+check-pins: $(PINS)/.ready
+	$(PINS)/bin/python .ci/check_pins.py $(PINS)/bin/uv
+
 # One table of all ratios; docs/performance.md takes it from last.json, with `make docs`.
-bench: $(READY)
+bench: $(READY)-bench
 	$(BIN)/python benchmarks/run.py --json benchmarks/last.json
 
 # mjlab (with BENCH_LARGE=1), Basilisk and Ptera Software, in environments that are thrown away.
-bench-peers: $(READY)
+bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
 # Generated pages and figures, then the site in site/; nothing is fetched.
-docs: $(READY)
+docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/charts.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
-format: $(READY)
+format: $(READY)-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA)
+	rm -rf $(VENV) $(PTERA) $(PINS)
 
-# The one rule that sets everything up; it runs again when one of its inputs changes.
-$(READY): pyproject.toml constraints.txt $(CORE)
+# The one rule that sets things up, for each target what it needs and nothing else:
+# .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
+# alone. It runs again when one of its inputs changes.
+$(READY)-%: pyproject.toml constraints.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(if $(filter-out demo,$*),[$*])'
+	touch $@
+
+# All of it, to work on simstate.
+$(READY): $(READY)-dev
 	touch $@
 
 $(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
 	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
+	touch $@
+
+$(PINS)/.ready: constraints.txt
+	test -x $(PINS)/bin/python || $(PYTHON) -m venv $(PINS)
+	$(PINS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
 	touch $@

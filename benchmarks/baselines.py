@@ -70,8 +70,8 @@ def on_warp(table: Table, results: dict[str, float]) -> None:
         sim.step(SUBSTEPS)
 
     def theirs() -> None:
-        qpos.copy_(start[:, sim.engine.columns["qpos"]])
-        qvel.copy_(start[:, sim.engine.columns["qvel"]])
+        qpos.copy_(start[:, sim.internals.engine.columns["qpos"]])
+        qvel.copy_(start[:, sim.internals.engine.columns["qvel"]])
         for _ in range(SUBSTEPS):
             mjw.step(other, data)
 
@@ -166,7 +166,9 @@ class _Loop:
 
 def _same_end(sim: Simulation, calls: dict[str, object]) -> None:
     """All end in the same qpos, bit for bit; otherwise the ratios mean nothing."""
-    columns = sim.engine.columns["qpos"]  # both layouts begin with time and qpos
+    columns = sim.internals.engine.columns[
+        "qpos"
+    ]  # both layouts begin with time and qpos
     want = sim.state[:, columns].numpy()
     for name, call in calls.items():
         if name != "simstate":

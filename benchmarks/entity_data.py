@@ -47,7 +47,7 @@ def make(model: str, num_envs: int) -> Simulation:
 def bare(sim: Simulation) -> batch.Batch:
     """mujoco.batch with the same model, worlds and bound fields."""
     other = batch.Batch(sim.model, sim.num_envs)
-    for name in sim.engine.fields:
+    for name in sim.internals.engine.fields:
         other.bind(name)
     return other
 

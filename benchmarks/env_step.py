@@ -39,7 +39,7 @@ def stepping(table: Table, results: dict[str, float]) -> None:
 
     def same_state() -> None:
         rest()
-        np.copyto(bare.state, env.sim.engine.batch.state)
+        np.copyto(bare.state, env.sim.internals.engine.batch.state)
 
     def new_actions() -> None:
         rest()

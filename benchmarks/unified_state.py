@@ -39,13 +39,16 @@ def _joint(k: int) -> str:
 def converting(table: Table, results: dict[str, float]) -> None:
     """Tensors out, all dictionaries out, and all dictionaries back in."""
     cube = EntityCfg(model="cube", init_state=InitialStateCfg(pos=(1.0, 0.0, 0.1)))
-    scene = SceneCfg(entities={"robot": EntityCfg(model=chain()), "cube": cube})
+    entities = {"robot": EntityCfg(model=chain()), "cube": cube}
+    scene = SceneCfg(entities=entities, ground=True, timestep=0.005)
     sim = Simulation(scene, num_envs=1024)
     sim.step(10)
     built = list(sim.get_states())
 
     def tensors() -> None:
-        sim.fresh.stepped(None)  # as a step does: every quantity is computed anew
+        sim.internals.fresh.stepped(
+            None
+        )  # as a step does: every quantity is computed anew
         sim.get_states(mode="tensor")
 
     calls = {

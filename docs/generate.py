@@ -4,7 +4,8 @@
     python docs/generate.py --oracles    # also runs the oracle suite on all models
 
 `quantities.md` and `fields.md` come from the declarations, the table of
-`performance.md` from benchmarks/last.json, that of `verification.md` from the oracles.
+`performance.md` from benchmarks/last.json, that of `verification.md` from the oracles,
+that of `noise.md` from the stochastic schemes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 from simstate import EntityData, Quantity, models, oracles
 from simstate.engine import FIELDS, Stage
 from simstate.entity import Entity
+from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
 from simstate.scene import EntityCfg, SceneCfg
 
 DOCS = Path(__file__).parent
@@ -141,11 +143,16 @@ def fields_page() -> str:
             "yes" if field.is_state else "–",
             "always current" if field.is_state else STAGES[field.stage],
             STAGES[field.stage] if field.is_state else "–",
+            field.unit,
+            field.axes or "–",
             re.sub(r"\s+", " ", field.doc),
         )
         for name, field in FIELDS.items()
     ]
-    headers = ("field", "shape", "state", "current with", "a write ages", "what")
+    headers = (
+        "field", "shape", "state", "current with", "a write ages", "unit", "axes",
+        "what",
+    )  # fmt: skip
     return RAW_FIELDS.format(count=len(FIELDS)) + "\n" + table(headers, rows)
 
 
@@ -154,7 +161,8 @@ def oracle_table() -> str:
     worst: dict[tuple[str, str], oracles.Check] = {}
     for engine in ENGINES:
         for model in models.NAMES:
-            scene = SceneCfg(entities={model: EntityCfg(model=model)}, timestep=None)
+            entities = {model: EntityCfg(model=model)}
+            scene = SceneCfg(entities=entities, ground=None, timestep=None)
             for check in oracles.check(scene, engine).worst():
                 known = worst.get((engine, check.law))
                 if known is None or not known.error >= check.error:
@@ -200,6 +208,48 @@ def put(page: str, marker: str, text: str) -> str:
     return f"{head}{begin}\n{text}\n{end}{rest.partition(end)[2]}"
 
 
+NOISE_KINDS = {
+    "any": "any",
+    "paired": "two sources, or diagonal",
+    "diagonal": "one source, or diagonal",
+    "additive": "additive",
+}
+
+
+def schemes_table() -> str:
+    """The stochastic schemes with their orders and costs."""
+    rows = [_scheme_row(scheme) for scheme in STOCHASTIC_SCHEMES.values()]
+    headers = ("scheme", "calculus", "noise", "strong", "weak", "ODE", "f", "g")
+    return table(headers, rows)
+
+
+def _scheme_row(scheme: type[Stochastic]) -> tuple[str, ...]:
+    one, two, three = (scheme.tableau.num_evaluations(n) for n in (1, 2, 3))
+    each = three[1] - two[1]
+    first = two[1] - 2 * each
+    of_g = f"{first} + {each} k" if each else f"{first}"
+    if one[1] != first + each:  # mixed stages come with the second source
+        of_g = f"{one[1]}, or {of_g}"
+    name = f"`{scheme.name}`"
+    if scheme.also_called:
+        name += f" ({scheme.also_called})"
+    return (
+        name,
+        "both" if scheme.noise == "additive" else scheme.calculus,
+        NOISE_KINDS[scheme.noise],
+        f"{scheme.strong_order:g}" if scheme.strong_order else "–",
+        f"{scheme.weak_order:g}",
+        f"{scheme.deterministic_order}",
+        f"{one[0]}",
+        of_g,
+    )
+
+
+def noise_page() -> str:
+    """noise.md with the present table."""
+    return put((DOCS / "noise.md").read_text(), "schemes", schemes_table())
+
+
 def performance_page() -> str:
     """performance.md with the present table."""
     return put((DOCS / "performance.md").read_text(), "bench", bench_table())
@@ -226,6 +276,7 @@ def main() -> None:
         "quantities.md": quantities_page(),
         "fields.md": fields_page(),
         "performance.md": performance_page(),
+        "noise.md": noise_page(),
     }
     if args.oracles:
         old = (DOCS / "verification.md").read_text()

@@ -33,8 +33,10 @@ class Run:
 def simulate(engine: str, model: str, **start: object) -> Simulation:
     """One free body without gravity or ground, in one world."""
     cfg = EntityCfg(model=model, init_state=InitialStateCfg(**start))
-    scene = SceneCfg(entities={"body": cfg}, ground=False, gravity=(0, 0, 0))
-    return Simulation(scene, 1, engine)
+    scene = SceneCfg(
+        entities={"body": cfg}, ground=False, timestep=0.005, gravity=(0, 0, 0)
+    )
+    return Simulation(scene, 1, engine=engine)
 
 
 def row(tensor: Tensor) -> np.ndarray:

@@ -26,6 +26,7 @@ def main() -> None:
                 fovy=20.0,
             )
         },
+        timestep=0.005,
     )
     sim = Simulation(scene, num_envs=8)
     cube, camera = sim.scene["cube"], sim.cameras["above"]

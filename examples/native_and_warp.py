@@ -28,7 +28,7 @@ def main() -> None:
     for sim in (native, warp):
         sim.step(100)
         z = sim.scene["cube"].data.root_link_pos_w[0, 2]
-        print(f"{sim.engine.name:<6} {sim.dtype!s:<13} z = {float(z):.6f} m")
+        print(f"{sim.engine_name:<6} {sim.dtype!s:<13} z = {float(z):.6f} m")
     t, h = 0.5, SCENE.timestep
     print(f"closed form          z = {3.0 - 0.5 * 9.81 * t * (t + h):.6f} m")
 

@@ -1,7 +1,7 @@
 """Give every world masses of its own, as for training that must carry to hardware.
 
 `sim.expand` makes a model parameter differ from world to world. Masses and inertias are
-scaled together, then `set_const` brings what MuJoCo derives from them up to date. The
+scaled together; what MuJoCo derives from them follows by itself. The
 same force F pushes a floating cube in every world, and moves it by ½ (F/m) t².
 """
 
@@ -26,12 +26,9 @@ def main() -> None:
     cube = sim.scene["cube"]
     body = cube.index.root_body_id
 
-    scale = 0.5 + torch.rand(
-        sim.num_envs, generator=sim.rng, dtype=sim.dtype, device=sim.device
-    )
-    sim.expand("body_mass")[:, body] *= scale
-    sim.expand("body_inertia")[:, body] *= scale[:, None]
-    sim.set_const()
+    scale = sim.rng.uniform(slice(None), 1, 0.5, 1.5)
+    sim.expand("body_mass")[:, body] *= scale[:, 0]
+    sim.expand("body_inertia")[:, body] *= scale
     mass = cube.data.body_mass[:, 0]
     print(
         f"masses from {float(mass.min()):.4f} to {float(mass.max()):.4f} kg, "

@@ -50,7 +50,7 @@ def main() -> None:
     """Throw the cube in eight worlds, each at another speed."""
     start = InitialStateCfg(pos=(0, 0, 5), ang_vel=(3, 5, 7))
     cube = EntityCfg(model="cube", init_state=start, data=EnergyData)
-    scene = SceneCfg(entities={"cube": cube}, ground=False)
+    scene = SceneCfg(entities={"cube": cube}, ground=False, timestep=0.005)
     sim = Simulation(scene, num_envs=8, integrator=integrate.RK4(attitude="lie"))
     data = sim.scene["cube"].data
     sim.data.qvel[:, 2] = torch.linspace(0, 7, 8, dtype=sim.dtype)

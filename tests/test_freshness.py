@@ -61,9 +61,9 @@ def put_new_view(sim, view):
 
 
 def put_state(sim, view):
-    if not sim.engine.state_is_live:
+    if not sim.internals.engine.state_is_live:
         pytest.skip("the state is a copy on this engine")
-    sim.state[1, sim.engine.columns["qpos"].start + 2] = 2.0
+    sim.state[1, sim.internals.engine.columns["qpos"].start + 2] = 2.0
 
 
 RAW_WRITES = [
@@ -83,13 +83,13 @@ RAW_WRITES = [
 def record_forwards(sim, monkeypatch):
     """The worlds and stages of the engine's forward passes from now on."""
     calls = []
-    forward = sim.engine.forward
+    forward = sim.internals.engine.forward
 
     def recorded(env_ids, stage):
         calls.append((None if env_ids is None else env_ids.tolist(), stage))
         forward(env_ids, stage)
 
-    monkeypatch.setattr(sim.engine, "forward", recorded)
+    monkeypatch.setattr(sim.internals.engine, "forward", recorded)
     return calls
 
 

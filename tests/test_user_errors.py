@@ -16,17 +16,17 @@ from simstate import (
 from simstate.cli import main
 
 
-def scene(**models):
+def scene(timestep=None, **models):
     entities = {
         name: model if isinstance(model, EntityCfg) else EntityCfg(model=model)
         for name, model in models.items()
     }
-    return SceneCfg(entities=entities)
+    return SceneCfg(entities=entities, timestep=timestep)
 
 
 @pytest.fixture
 def sim():
-    return Simulation(scene(robot="quadruped", arm="arm"), num_envs=4)
+    return Simulation(scene(0.004, robot="quadruped", arm="arm"), num_envs=4)
 
 
 @pytest.mark.parametrize("name", ["default_joint_pos", "default_joint_vel"])
@@ -71,7 +71,7 @@ def test_a_new_simulation_can_be_read_in_every_mode():
 
 @pytest.mark.parametrize("column", ["mocap_pos", "mocap_quat"])
 def test_a_bad_mocap_pose_is_a_divergence(column, engine):
-    sim = Simulation(scene(target="mocap_target", cube="cube"), 2, engine)
+    sim = Simulation(scene(target="mocap_target", cube="cube"), 2, engine=engine)
     getattr(sim.data, column)[1, 0, 0] = torch.nan
     with pytest.raises(SimStateError, match=rf"{column}\[0\].*target"):
         sim.step()
@@ -128,7 +128,7 @@ def test_targets_follow_gears_that_differ_between_worlds(engine):
     xml = """<mujoco><worldbody><body><joint name="h" axis="0 1 0"/>
     <geom size=".1" mass="1"/></body></worldbody>
     <actuator><motor joint="h" gear="2"/></actuator></mujoco>"""
-    sim = Simulation(scene(robot=xml), 2, engine)
+    sim = Simulation(scene(robot=xml), 2, engine=engine)
     sim.expand("actuator_gear")[1, 0, 0] = 4.0
     robot = sim.scene["robot"]
     robot.set_joint_effort_target([[6.0]])

@@ -33,7 +33,8 @@ def simstate() -> float:
 
     state = InitialStateCfg(keyframe="home")
     robot = EntityCfg(model="quadruped", init_state=state)
-    return _rate(Simulation(SceneCfg(entities={"robot": robot}), WORLDS).step)
+    scene = SceneCfg(entities={"robot": robot}, ground=True, timestep=0.005)
+    return _rate(Simulation(scene, WORLDS).step)
 
 
 def _rate(step) -> float:

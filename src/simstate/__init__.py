@@ -39,7 +39,7 @@ from simstate.scene import (
 )
 from simstate.simulation import Simulation
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "CameraCfg",

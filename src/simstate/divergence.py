@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
@@ -36,34 +37,38 @@ DESCRIBED_FIELDS = (
     "qvel",
     "act",
     "qacc_warmstart",
+    "time",
 )
 """The fields whose elements have names. Inputs come first: a bad input is the cause of
 a bad position, not the other way."""
 
 
-def first_bad_element(engine: Engine, world: int) -> str:
+def first_bad_element(
+    engine: Engine,
+    before: Mapping[str, Tensor],
+    after: Mapping[str, Tensor],
+    world: int,
+) -> str:
     """The first bad number of a world: field, index, value and the joint's name.
 
     What was bad before the step comes first, then what MuJoCo's own warning blames,
     then what is bad after it.
     """
-    after = engine.state[world]
-    start = torch.cat([engine.before[world], after[engine.num_evolving :]])
-    for row, blame in ((start, engine.cause(world)), (after, None)):
-        found = _first_bad(engine, row)
-        if found:
-            return found
-        if blame is not None:
-            name, i = blame
-            where = describe_element(engine.model, name, i)
-            return f"{name}[{i}] was NaN, infinite or above {MAX_VALUE:g} ({where})"
-    return "no single element"
+    found = _first_bad(engine, before, world)
+    if found:
+        return found
+    blame = engine.cause(world)
+    if blame is not None:
+        name, i = blame
+        where = describe_element(engine.model, name, i)
+        return f"{name}[{i}] was NaN, infinite or above {MAX_VALUE:g} ({where})"
+    return _first_bad(engine, after, world) or "no single element"
 
 
-def _first_bad(engine: Engine, row: Tensor) -> str:
-    """The first bad number in a row of the state; "" if there is none."""
+def _first_bad(engine: Engine, fields: Mapping[str, Tensor], world: int) -> str:
+    """The first bad number of a world's state; "" if there is none."""
     for name in DESCRIBED_FIELDS:
-        values = row[engine.columns[name]].to(torch.float64)
+        values = fields[name][world].to(torch.float64).flatten()
         bad = (~(values.abs() <= MAX_VALUE)).nonzero().flatten()
         if bad.numel():
             i = int(bad[0])
@@ -74,6 +79,8 @@ def _first_bad(engine: Engine, row: Tensor) -> str:
 
 def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
     """What element i of a flattened state field belongs to, by name."""
+    if field == "time":
+        return "the simulation time [s]"
     if field == "qpos":
         joint = int((model.jnt_qposadr <= i).sum()) - 1
         return _joint(model, joint)
@@ -94,13 +101,13 @@ def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
 
 
 def divergence_error(
-    engine: Engine, worlds: Tensor, times: Tensor, n: int, elements: list[str]
+    engine: Engine, found: Divergence, times: Tensor, n: int
 ) -> DivergenceError:
     """The error for worlds that diverged in a step of n substeps."""
-    ids = [int(i) for i in worlds.nonzero().flatten()]
+    ids = found.env_ids
     lines = [
         f"  world {i}, from t = {float(times[i]):g} s: {element}"
-        for i, element in zip(ids, elements, strict=False)
+        for i, element in zip(ids, found.elements, strict=False)
     ]
     if len(ids) > len(lines):
         lines.append(f"  … and {len(ids) - len(lines)} more")
@@ -114,10 +121,14 @@ def divergence_error(
     return DivergenceError(message, ids)
 
 
-def bad_elements(engine: Engine, worlds: Tensor) -> list[str]:
-    """The first bad element of the first few worlds of the mask."""
-    ids = worlds.nonzero().flatten()[:_SHOWN]
-    return [first_bad_element(engine, int(i)) for i in ids]
+def bad_elements(
+    engine: Engine,
+    before: Mapping[str, Tensor],
+    after: Mapping[str, Tensor],
+    env_ids: Tensor,
+) -> list[str]:
+    """The first bad element of the first few of these worlds."""
+    return [first_bad_element(engine, before, after, int(i)) for i in env_ids[:_SHOWN]]
 
 
 def _joint(model: mujoco.MjModel, joint: int) -> str:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parent)
 
 
 class SimStateError(Exception):
@@ -41,8 +46,8 @@ class StaleReadError(SimStateError, RuntimeError):
     """A read, under `freshness="strict"`, of a quantity that a write left behind."""
 
 
-class IntegrationError(SimStateError):
-    """An adaptive integrator cannot meet its tolerance."""
+class ThreadError(SimStateError, RuntimeError):
+    """A simulation that is used by two threads at once, or after a fork."""
 
 
 class DivergenceError(SimStateError, RuntimeError):
@@ -55,6 +60,10 @@ class DivergenceError(SimStateError, RuntimeError):
     def __init__(self, message: str, env_ids: list[int]) -> None:
         super().__init__(message)
         self.env_ids = env_ids
+
+
+class IntegrationError(DivergenceError):
+    """An adaptive integrator cannot meet its tolerance in these worlds."""
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
@@ -77,3 +86,11 @@ def listed(names: Iterable[object], most: int = 20) -> str:
         return "none"
     more = f", … ({len(names)} in all)" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Give a warning that points to the caller's own line, outside simstate."""
+    frame, level = sys._getframe(1), 2  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

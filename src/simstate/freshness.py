@@ -1,116 +1,69 @@
 """Freshness: what has been written since each stage was last computed.
 
-Torch counts in-place writes to a tensor in its `_version`, views included. Every
-tensor that the physics reads is watched, so any write is seen, also one by hand to
-`sim.data.qpos`, and no list of what to invalidate is kept anywhere. Our own writers go
-through `write`, which knows the worlds and so leaves the other ones fresh.
+Torch counts in-place writes to a tensor in its `_version`, views included. Every slot
+that derived values depend on is watched by the ledger, so any write is seen, also one
+by hand to `sim.data.qpos`, and no list of what to invalidate is kept anywhere. Our own
+writers go through the ledger, which knows the worlds and so leaves the others fresh.
 
-Not counted, because torch does not: writes through `.data`, `.numpy()` or DLPack.
-After those, call `sim.forward()`.
+Not counted, because torch does not: writes through `.data`, `.numpy()`, DLPack or
+`warp.from_torch`, and by `apply_` and `map_`. After those, call `sim.forward()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, STATE_FIELDS, Engine, OneTorchThread, Stage
+from simstate.engine import FIELDS, Engine, Stage
 from simstate.errors import InvalidInputError, StaleReadError
-from simstate.ids import Index, Selection
+from simstate.ledger import Ledger
 
 Mode = Literal["auto", "strict", "off"]
 
-_DERIVED = (Stage.POSITION, Stage.VELOCITY, Stage.ACCELERATION)
+_DERIVED = (Stage.CONSTANT, Stage.POSITION, Stage.VELOCITY, Stage.ACCELERATION)
 
-
-@dataclass
-class _Watched:
-    """A tensor whose writes make everything from `stage` on stale."""
-
-    name: str
-    tensor: Tensor
-    stage: Stage
-    version: int
+Update = Callable[[Tensor | None, Stage], None]
+"""`update(env_ids, stage)` computes what is derived up to a stage; None: all worlds."""
 
 
 class Freshness:
-    """Knows for each stage which worlds are behind, and brings them up to date."""
+    """Knows for each stage which worlds are behind, and brings them up to date.
 
-    def __init__(self, engine: Engine, mode: Mode) -> None:
-        self.engine = engine
+    Its verbs: `write` when something was written (the ledger calls it), `ensure` before
+    a read, `stepped` and `forwarded` after the engine has computed. While force models
+    are evaluated at a stage of an integrator, the state is the stage's: reads bring it
+    up to date whatever the mode, and writes to inputs make nothing stale, because they
+    are taken back.
+    """
+
+    def __init__(self, engine: Engine, ledger: Ledger, mode: Mode) -> None:
         self.mode: Mode = mode
-        self.tokens = [0, 0, 0, 0]
+        self.tokens = [0] * len(Stage)
         """Per stage, a number that changes whenever values of that stage may have."""
-        self._watched: list[_Watched] = []
-        self._by_name: dict[str, _Watched] = {}
-        self._derived: list[_Watched] = []
+        self.evaluated_now = False
+        """Whether the last dynamics evaluation was at the present state."""
+        self.update: Update = engine.forward
+        """What computes derived values; Physics puts its own in place."""
+        self._engine = engine
+        self._ledger = ledger
         self._behind: dict[Stage, Tensor | bool] = dict.fromkeys(_DERIVED, False)
         """Per stage: False, True for all worlds, or the mask of those behind."""
         self._reason: dict[Stage, str] = dict.fromkeys(_DERIVED, "")
-        self._evaluated_now = False
-        """Whether the last dynamics evaluation was at the present state."""
-        self.loads: Callable[[], AbstractContextManager[None]] = nullcontext
-        """Within it the inputs have the loads of the force models."""
-        self.is_loading = False
-        """Whether force models are writing inputs just now."""
-        for name in STATE_FIELDS:
-            self.watch(f"sim.data.{name}", engine.field(name), FIELDS[name].stage, name)
-        if engine.state_is_live:
-            self.watch("sim.state", engine.state, Stage.POSITION)
+        self._derived: dict[str, tuple[Tensor, int]] = {}
+        """The derived fields that a user may hold, with their versions."""
+        ledger.listener = self.write
 
-    def watch(self, label: str, tensor: Tensor, stage: Stage, name: str = "") -> None:
-        """See writes to `tensor` from now on; `label` names it in messages."""
-        if tensor.numel():
-            watched = _Watched(label, tensor, stage, tensor._version)
-            self._watched.append(watched)
-            self._by_name[name or label] = watched
-
-    def is_watched(self, name: str) -> bool:
-        """Whether a tensor of that name is watched."""
-        return name in self._by_name
-
-    def observe(self) -> None:
-        """Take note of writes that nobody announced: they may have hit any world."""
-        for watched in self._watched:
-            version = watched.tensor._version
-            if version != watched.version:
-                watched.version = version
-                self.mark(watched.stage, None, f"a write to {watched.name}")
-
-    def write(
-        self, name: str, rows: Selection, columns: Index | None, values: Tensor
-    ) -> None:
-        """Write a state field in some worlds, and mark just those as behind."""
-        if not rows.count or not values.numel():
-            return
-        self.observe()
-        tensor = self.engine.field(name)
-        with OneTorchThread():
-            assign(tensor, rows.index, columns, values.to(tensor.dtype))
-        self.written(name, rows)
-
-    def written(self, name: str, rows: Selection) -> None:
-        """Take note of a write to a watched tensor in these worlds alone."""
-        watched = self._by_name.get(name)
-        if watched is None:
-            return
-        watched.version = watched.tensor._version
-        env_ids = None if rows.is_all else rows.tensor(self.engine.device)
-        self.mark(watched.stage, env_ids, f"a write to {watched.name}")
-
-    def mark(self, stage: Stage, env_ids: Tensor | None, reason: str) -> None:
+    def write(self, stage: Stage, env_ids: Tensor | None, reason: str) -> None:
         """Mark what comes from `stage` on as behind in these worlds (None: all)."""
         self.tokens[Stage.STATE] += 1
         if stage == Stage.STATE:  # nothing that the physics reads
             return
-        if self.is_loading and stage == Stage.ACCELERATION:
-            return  # a force model writes inputs, which get their values back
-        self._evaluated_now = False
+        if stage == Stage.ACCELERATION and self._ledger.is_evaluating:
+            return
+        self.evaluated_now = False
         for derived in _DERIVED:
             if derived < stage:
                 continue
@@ -121,29 +74,47 @@ class Freshness:
                 self._behind[derived] = True
                 continue
             if behind is False:
-                behind = self._behind[derived] = self._no_worlds()
+                behind = self._behind[derived] = self._mask(False)
             behind[env_ids] = True
+
+    def ensure(self, stage: Stage, what: str) -> int:
+        """Bring `stage` up to date as the mode says; return its token."""
+        if self._ledger.open:
+            self._ledger.recover()
+        self._ledger.observe()
+        self._refuse_writes_to_derived()
+        if stage != Stage.STATE and self.is_behind(stage):
+            if self._ledger.is_evaluating or self.mode == "auto":
+                self.refresh(stage)
+            elif self.mode == "strict":
+                raise StaleReadError(self._stale_message(stage, what))
+        return self.tokens[stage]
+
+    def refresh(self, stage: Stage) -> None:
+        """Compute what is behind up to `stage`, in the worlds where it is behind."""
+        self.refresh_constants()
+        behind = self._behind[stage]
+        if stage == Stage.CONSTANT or behind is False:
+            return
+        ids = None if behind is True else behind.nonzero().flatten()
+        reached = max(stage, Stage.VELOCITY)  # positions come with velocities
+        self.update(ids, reached)
+        self.forwarded(ids, reached)
+
+    def refresh_constants(self) -> None:
+        """Let the model's constants follow their parameters where they are behind."""
+        behind = self._behind[Stage.CONSTANT]
+        if behind is not False:
+            ids = None if behind is True else behind.nonzero().flatten()
+            self.update(ids, Stage.CONSTANT)
+            self._clear(Stage.CONSTANT, ids)
 
     def stepped(self, env_ids: Tensor | None) -> None:
         """Take note of a step, which left every stage current in these worlds."""
-        self.observe()
         for stage in _DERIVED:
             self._clear(stage, env_ids)
-        for stage in Stage:
-            self.tokens[stage] += 1
-        self._evaluated_now = False
-
-    def moved(self, env_ids: Tensor | None) -> None:
-        """Take note that an integrator moved these worlds, past the version counts."""
-        self.observe()
-        self.mark(Stage.POSITION, env_ids, "a step")
-
-    def acknowledge(self, names: Iterable[str]) -> None:
-        """Take note of writes to inputs that were taken back: nothing has changed."""
-        for name in names:
-            watched = self._by_name.get(name)
-            if watched is not None:
-                watched.version = watched.tensor._version
+        self.tokens = [token + 1 for token in self.tokens]
+        self.evaluated_now = False
 
     def forwarded(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Take note of a pass up to `stage` in these worlds."""
@@ -151,84 +122,42 @@ class Freshness:
             if derived <= stage:
                 self._clear(derived, env_ids)
                 self.tokens[derived] += 1
+        if stage == Stage.ACCELERATION:
+            self.evaluated_now = env_ids is None
 
-    def ensure(self, stage: Stage, what: str) -> int:
-        """Bring `stage` up to date as the mode says; return its token."""
-        self.observe()
-        self._refuse_writes_to_derived()
-        if stage != Stage.STATE and self._behind[stage] is not False:
-            if self.mode == "strict":
-                raise StaleReadError(self._stale_message(stage, what))
-            if self.mode == "auto":
-                self.update(stage)
-        return self.tokens[stage]
+    def is_behind(self, stage: Stage) -> bool:
+        """Whether some world is behind at a stage, or its constants are."""
+        behind = self._behind
+        return behind[stage] is not False or behind[Stage.CONSTANT] is not False
 
-    def update(self, stage: Stage) -> None:
-        """Compute what is behind at `stage`, in the worlds where it is behind."""
-        behind = self._behind[stage]
-        if behind is False:
-            return
-        ids = None if behind is True else behind.nonzero().flatten()
-        reached = max(stage, Stage.VELOCITY)  # positions come with velocities
-        self._evaluate(ids, reached)
-        self.forwarded(ids, reached)
-
-    def forward(self, env_ids: Tensor | None) -> None:
-        """Evaluate the dynamics at the present state, whatever was behind."""
-        self.observe()
-        self._evaluate(env_ids, Stage.ACCELERATION)
-        self.forwarded(env_ids, Stage.ACCELERATION)
-        self._evaluated_now = env_ids is None
-
-    def _evaluate(self, env_ids: Tensor | None, stage: Stage) -> None:
-        """Run the engine up to `stage`, with all loads where they matter."""
-        with self.loads() if stage == Stage.ACCELERATION else nullcontext():
-            self.engine.forward(env_ids, stage)
-
-    def acceleration_now(self) -> Tensor:
-        """Qacc at the present state, in qvel's axes; shape (num_envs, nv).
-
-        After a step qacc is that of the state before it. Where the present one is
-        asked for, it is computed and put aside, and the fields keep their values, so
-        that reading one quantity never changes another.
-        """
-        if self.mode == "off" or self._evaluated_now:
-            return self.engine.field("qacc").clone()
-        with self.loads():
-            return self.engine.acceleration_now()
-
-    def live_field(self, name: str) -> Tensor:
-        """The live tensor of a raw field, computed if it was not so far."""
-        if not self.engine.is_bound(name):
-            self.engine.compute_late(name)
-        tensor = self.engine.field(name)
-        if not FIELDS[name].is_state and name not in self._by_name and tensor.numel():
-            watched = _Watched(f"sim.data.{name}", tensor, Stage.STATE, tensor._version)
-            self._by_name[name] = watched
-            self._derived.append(watched)
-        return tensor
+    def watch_derived(self, name: str) -> None:
+        """See that nobody writes into a field that is computed from the state."""
+        if not FIELDS[name].is_state and name not in self._derived:
+            tensor = self._engine.field(name)
+            if tensor.numel():
+                self._derived[name] = (tensor, tensor._version)
 
     def _refuse_writes_to_derived(self) -> None:
         """Raise if somebody wrote into a field that is computed from the state."""
-        for watched in self._derived:
-            version = watched.tensor._version
-            if version != watched.version:
-                watched.version = version
-                stage = FIELDS[watched.name.removeprefix("sim.data.")].stage
-                self.mark(stage, None, f"a write to {watched.name}")
+        for name, (tensor, version) in self._derived.items():
+            if tensor._version != version:
+                self._derived[name] = (tensor, tensor._version)
+                label = f"sim.data.{name}"
+                self.write(FIELDS[name].stage, None, f"a write to {label}")
                 raise InvalidInputError(
-                    f"{watched.name} was written to, but it is computed from the state "
-                    "and will be computed anew. Write the state (sim.data.qpos, qvel, "
+                    f"{label} was written to, but it is computed from the state and "
+                    "will be computed anew. Write the state (sim.data.qpos, qvel, "
                     "ctrl, …) or use an entity's write_… method."
                 )
 
     def _stale_message(self, stage: Stage, what: str) -> str:
+        if self._behind[stage] is False:
+            stage = Stage.CONSTANT
         behind = self._behind[stage]
-        worlds = self.engine.num_envs
-        if isinstance(behind, Tensor):
-            worlds = int(torch.count_nonzero(behind))
+        num_envs = self._ledger.num_envs
+        worlds = int(behind.sum()) if isinstance(behind, Tensor) else num_envs
         return (
-            f"{what} is stale in {worlds} of {self.engine.num_envs} worlds after "
+            f"{what} is stale in {worlds} of {num_envs} worlds after "
             f"{self._reason[stage]}. Call sim.forward() before this read, or use "
             'Simulation(freshness="auto").'
         )
@@ -241,23 +170,14 @@ class Freshness:
             self._behind[stage] = False
             return
         if behind is True:
-            behind = self._behind[stage] = ~self._no_worlds()
+            behind = self._behind[stage] = self._mask(True)
         behind[env_ids] = False
         if not bool(behind.any()):
             self._behind[stage] = False
 
-    def _no_worlds(self) -> Tensor:
+    def _mask(self, value: bool) -> Tensor:
+        """A mask of the worlds, which outlives a caller's inference mode."""
         with torch.inference_mode(False):
-            return torch.zeros(
-                self.engine.num_envs, dtype=torch.bool, device=self.engine.device
+            return torch.full(
+                (self._ledger.num_envs,), value, device=self._ledger.device
             )
-
-
-def assign(tensor: Tensor, rows: Index, columns: Index | None, values: Tensor) -> None:
-    """tensor[rows, columns] = values, for any mix of slices and id tensors."""
-    if columns is None:
-        tensor[rows] = values
-    elif isinstance(rows, Tensor) and isinstance(columns, Tensor):
-        tensor[rows[:, None], columns] = values
-    else:
-        tensor[rows, columns] = values

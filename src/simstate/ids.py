@@ -141,6 +141,16 @@ def _check_ids(ids: Tensor, size: int, kind: str) -> None:
         )
 
 
+def assign(tensor: Tensor, rows: Index, columns: Index | None, values: Tensor) -> None:
+    """tensor[rows, columns] = values, for any mix of slices and id tensors."""
+    if columns is None:
+        tensor[rows] = values
+    elif isinstance(rows, Tensor) and isinstance(columns, Tensor):
+        tensor[rows[:, None], columns] = values
+    else:
+        tensor[rows, columns] = values
+
+
 def ndim(values: Values, name: str) -> int:
     """The number of dimensions of what may be values."""
     if isinstance(values, Tensor):

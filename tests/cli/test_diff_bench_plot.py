@@ -104,7 +104,7 @@ def test_diff_sees_what_an_integrator_keeps():
 
     assert not diff(at(1.0), at(1.0))
     (found,) = diff(at(1.0), at(1.5))
-    assert (found.entity, found.error) == ("integration", 0.5)
+    assert (found.entity, found.error) == ("integrator", 0.5)
 
 
 def test_diff_refuses_files_that_it_cannot_read(saved, tmp_path, capsys):
@@ -116,9 +116,9 @@ def test_diff_refuses_files_that_it_cannot_read(saved, tmp_path, capsys):
     foreign = tmp_path / "foreign.npz"
     np.savez(foreign, x=np.zeros(3))
     for bad, expected in (
-        (cut, "is not a whole snapshot"),
+        (cut, "is not a whole file of simstate"),
         (text, "it is no .npz archive"),
-        (foreign, "is not a whole snapshot"),
+        (foreign, "is not a whole file of simstate"),
         (tmp_path / "nothing.npz", "There is no file"),
         (tmp_path, "There is no file"),
     ):

@@ -106,7 +106,7 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
         (["train", TASK, "--resume", "--run-dir", "RUN/none"], "no checkpoint"),
         (["train", TASK, "--resume"], "no run to resume"),
         (["train", TASK, "--device", "cuda"], "native engine runs on the CPU"),
-        (["play", TASK, "RUN/model_77.pt"], "There is no checkpoint"),
+        (["play", TASK, "RUN/model_77.npz"], "There is no checkpoint"),
         (["play", "Arm-Reach", "RUN"], "trained for 'Cartpole-Balance'"),
         (["play", TASK, "RUN", "--output", "film.avi"], ".gif or .mp4"),
         (["play", TASK, "RUN", "--output", "RUN/no/film.gif"], "There is no folder"),
@@ -121,7 +121,7 @@ def test_errors_are_one_message(args, expected, run_dir, tmp_path, capsys, monke
     captured = capsys.readouterr()
     assert expected in " ".join(captured.err.split())
     assert "Traceback" not in captured.err
-    assert not list(tmp_path.rglob("*.pt"))
+    assert not list(tmp_path.rglob("model_*"))
 
 
 def test_a_missing_library_names_the_extra(capsys, monkeypatch):

@@ -93,7 +93,7 @@ def state(**change):
             InvalidInputError,
             "inf",
         ),
-        (lambda: r.quat_from_active(np.ones((3, 3))), InvalidInputError, "orthonormal"),
+        (lambda: r.R_to_quat_wxyz(np.ones((3, 3))), InvalidInputError, "orthonormal"),
         (lambda: r.rotate(np.eye(3), [1.0, 2.0]), ShapeError, "vector"),
         (lambda: r.compose(), InvalidInputError, "no transform"),
         (lambda: r.invert(np.eye(4) * 2), InvalidInputError, "orthonormal"),

@@ -20,7 +20,7 @@ START = InitialStateCfg(
 @pytest.fixture
 def sim(engine):
     glider = EntityCfg(model="glider", init_state=START)
-    return Simulation(SceneCfg(entities={"glider": glider}), 3, engine)
+    return Simulation(SceneCfg(entities={"glider": glider}), 3, engine=engine)
 
 
 def tolerance(sim):
@@ -70,7 +70,7 @@ def test_write_what_was_read(sim, name):
 def _positive(sim):
     """The state with the quaternion of the other sign."""
     state = sim.state.clone()
-    first = sim.engine.columns["qpos"].start + 3
+    first = sim.internals.engine.columns["qpos"].start + 3
     state[:, first : first + 4] *= -1
     return state
 

@@ -98,7 +98,7 @@ def test_quaternion_at_and_near_half_turns(offset):
             [np.full((len(axes), 1), np.cos(half)), np.sin(half) * axes], axis=-1
         )
         rotation = Rotation.from_quat(exact, scalar_first=True)
-        quat = r.quat_from_active(rotation.as_matrix())
+        quat = r.R_to_quat_wxyz(rotation.as_matrix())
         gap = quaternion.angle_between(quat, torch.as_tensor(exact))
         assert float(gap.max()) < 2e-15
         assert bool((quat[:, 0] >= 0).all())

@@ -6,6 +6,7 @@ import re
 from docs import generate
 from simstate import EntityData, oracles
 from simstate.engine import FIELDS
+from simstate.integrate import STOCHASTIC_SCHEMES
 
 DO = "run `make docs` and commit what it writes"
 
@@ -33,6 +34,13 @@ def test_the_table_of_the_last_benchmark_is_current():
     assert page == generate.performance_page(), DO
     machine = json.loads(generate.LAST_BENCH.read_text())["machine"]
     assert machine["processor"] in page
+
+
+def test_the_table_of_stochastic_schemes_is_current():
+    page = (generate.DOCS / "noise.md").read_text()
+    assert page == generate.noise_page(), DO
+    for scheme in STOCHASTIC_SCHEMES.values():
+        assert page.count(f"\n| `{scheme.name}`") == 1
 
 
 def test_the_table_of_oracles_has_every_law_and_no_failure():

@@ -36,12 +36,14 @@ def look_again():
 
 
 def steps_without_the_core():
-    return isinstance(Simulation(load("small"), 2).engine.batch, batch.Batch)
+    return isinstance(Simulation(load("small"), 2).internals.engine.batch, batch.Batch)
 
 
 @needs_core
 def test_the_engine_runs_on_the_core(capsys):
-    assert isinstance(Simulation(load("small"), 2).engine.batch, core.CoreBatch)
+    assert isinstance(
+        Simulation(load("small"), 2).internals.engine.batch, core.CoreBatch
+    )
     assert main(["--version"]) == 0
     said = capsys.readouterr().out
     assert said.rstrip().endswith("native engine: compiled core")

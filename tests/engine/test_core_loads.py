@@ -111,7 +111,7 @@ class Pair:
             )
             ours.step(n, h)
         # Rounding moves adaptive steps a little, and with them the last evaluation.
-        columns = slice(0, self.sim.engine.columns["qacc_warmstart"].start)
+        columns = slice(0, self.sim.internals.engine.columns["qacc_warmstart"].start)
         np.testing.assert_allclose(
             *(self.worlds.state[:, columns], self.sim.state.numpy()[:, columns]),
             rtol=1e-11,

@@ -12,7 +12,16 @@ from tests.engine.core_models import load, random_states
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.engine import core
 from simstate.engine.core import reads
-from simstate.entity.frames import BODY_COM, BODY_LINK, GEOM, ROOT_COM, ROOT_LINK, SITE
+from simstate.entity.frames import (
+    BODY_COM,
+    BODY_LINK,
+    GEOM,
+    ROOT_COM,
+    ROOT_LINK,
+    SITE,
+    Picks,
+    local_quat,
+)
 from simstate.errors import ShapeError
 
 pytestmark = pytest.mark.skipif(
@@ -39,8 +48,8 @@ class Entity:
     """The arrays and ids of an entity, as reads take them."""
 
     def __init__(self, sim, name):
-        self.data, model = sim.scene[name].data, sim.model
-        engine = sim.engine
+        self.data, model = sim.scene[name].data._reader, sim.model
+        engine = sim.internals.engine
         self.model = model
         self.numpy = lambda field: engine.field(field).numpy()
         self.parameter = lambda field: engine.parameter(field).numpy()
@@ -55,7 +64,7 @@ class Entity:
         elements = ids(picks.elements, pos.shape[1])
         bodies = ids(picks.bodies, self.model.nbody)
         roots = ids(picks.roots, self.model.nbody)
-        local = self.parameter(frame.local_quat) if frame.local_quat else None
+        local = self.local_quat(frame) if frame.local_quat else None
         own = () if local is None else elements
         found = {
             "pos_w": reads.take(pos, elements),
@@ -75,6 +84,16 @@ class Entity:
             found["ang_vel_b"] = reads.ang_vel_b(body, self.motion, self.xquat, body)
         return {f"{prefix}_{name}": read for name, read in found.items()}
 
+    def local_quat(self, frame):
+        """How all elements of a frame's kind are turned in their bodies."""
+        bodies = {
+            "geom": self.model.geom_bodyid,
+            "site": self.model.site_bodyid,
+        }.get(frame.subject, np.arange(self.model.nbody))
+        bodies = torch.as_tensor(bodies, dtype=torch.int64)
+        picks = Picks(torch.arange(len(bodies)), bodies, 0)
+        return local_quat(self.data, frame, picks).contiguous().numpy()
+
     def rest(self):
         """Gravity's direction and joints."""
         index = self.data.index
@@ -92,6 +111,7 @@ def two_entities():
     scene = SceneCfg(
         entities={"small": EntityCfg(model=SMALL), "dog": EntityCfg(model="quadruped")},
         gravity=(1.0, -2.0, -9.0),
+        timestep=0.004,
     )
     sim = Simulation(scene, NUM)
     sim.expand("opt.gravity")[:, 0] = torch.linspace(-3, 3, NUM, dtype=torch.float64)

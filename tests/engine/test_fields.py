@@ -99,14 +99,16 @@ def test_a_field_is_live(make_sim, engine):
 
 def test_native_state_fields_are_columns_of_the_state(make_sim):
     sim = make_sim(num_envs=3)
-    for name, columns in sim.engine.columns.items():
+    for name, columns in sim.internals.engine.columns.items():
         tensor = getattr(sim.data, name)
         if tensor.numel():
             assert tensor.data_ptr() == sim.state[0, columns].data_ptr(), name
-    sim.state[1, sim.engine.columns["qpos"]] = torch.arange(13.0, dtype=sim.dtype)
+    sim.state[1, sim.internals.engine.columns["qpos"]] = torch.arange(
+        13.0, dtype=sim.dtype
+    )
     assert sim.data.qpos[1].tolist() == list(range(13))
     sim.data.mocap_pos[2, 0] = 7.0
-    assert sim.state[2, sim.engine.columns["mocap_pos"]].tolist() == [7.0] * 3
+    assert sim.state[2, sim.internals.engine.columns["mocap_pos"]].tolist() == [7.0] * 3
 
 
 @pytest.mark.parametrize("calls", [(6,), (1,) * 6, (2, 3, 1)])
@@ -232,7 +234,7 @@ def test_columns_are_those_of_mj_getstate(make_sim, random_rows, load_row, small
             size = mujoco.mj_stateSize(small_model, component.value)
             part = np.zeros(size)
             mujoco.mj_getState(small_model, data, part, component.value)
-            columns = sim.engine.columns[name]
+            columns = sim.internals.engine.columns[name]
             np.testing.assert_array_equal(sim.state[world, columns], part, name)
             field = getattr(sim.data, name)[world]
             np.testing.assert_array_equal(field.ravel(), part, name)
@@ -285,7 +287,7 @@ def test_a_bad_state_is_refused_whole(make_sim, engine):
     sim = make_sim(engine, num_envs=3)
     before = sim.state.clone()
     with pytest.raises(ShapeError, match="state must have shape"):
-        sim.write_state(torch.zeros(2, sim.engine.nstate))
+        sim.write_state(torch.zeros(2, sim.internals.engine.nstate))
     with pytest.raises(InvalidInputError, match="finite"):
         sim.write_state(torch.full_like(before, torch.nan))
     assert torch.equal(sim.state, before)
@@ -296,7 +298,7 @@ def test_native_state_carries_to_warp(make_sim, random_rows, small_model):
     native.write_state(random_rows(small_model, 3, seed=6, height=-0.35))
     native.step(20)
     warp.write_state(native.state)
-    assert warp.engine.columns == native.engine.columns
+    assert warp.internals.engine.columns == native.internals.engine.columns
     assert torch.equal(warp.state, native.state.float())
     for name in ("xpos", "site_xpos", "subtree_com", "geom_xpos"):
         got, want = getattr(warp.data, name), getattr(native.data, name)

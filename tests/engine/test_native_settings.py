@@ -29,9 +29,9 @@ def test_threads_by_the_work(monkeypatch, seconds, num_envs, cpus, wanted):
 
 
 def test_one_world_runs_in_the_calling_thread():
-    assert Simulation(load("cartpole"), 1).engine.batch.nthread == 1
+    assert Simulation(load("cartpole"), 1).internals.engine.batch.nthread == 1
     sim = Simulation(load("cartpole"), NUM, engine=NativeCfg(num_threads=3))
-    assert sim.engine.batch.nthread == 3
+    assert sim.internals.engine.batch.nthread == 3
 
 
 def test_measuring_leaves_the_user_alone(tmp_path, monkeypatch, capfd):

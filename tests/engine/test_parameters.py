@@ -123,8 +123,8 @@ def test_set_const_is_mj_setconst_in_the_selected_worlds(
         for name in names:
             sim.expand(name)
     mass = sim.expand("body_mass")
-    mass[:, 1] *= 3.0
-    mass[:, 2] *= 0.5
+    mass[[1, 3], 1] *= 3.0
+    mass[[1, 3], 2] *= 0.5
     sim.set_const([1, 3])
     assert torch.equal(sim.state, before)
     for name in names:

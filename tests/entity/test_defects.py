@@ -325,12 +325,22 @@ def test_projected_gravity_is_along_the_gravity_there_is(gravity: Any) -> None:
     torch.testing.assert_close(robot.data.projected_gravity_b, expected)
 
 
-def test_projected_gravity_is_zero_without_gravity() -> None:
-    _, robot = simulated("quadruped", gravity=(0, 0, 0))
-    assert not robot.data.projected_gravity_b.any()
-    off = mujoco.mjtDisableBit.mjDSBL_GRAVITY
-    _, robot = simulated("quadruped", options={"disableflags": off})
-    assert not robot.data.projected_gravity_b.any()
+@pytest.mark.parametrize(
+    "scene",
+    [
+        {"gravity": (0, 0, 0)},
+        {"options": {"disableflags": mujoco.mjtDisableBit.mjDSBL_GRAVITY}},
+        {
+            "gravity": (3, 1, 2),
+            "options": {"disableflags": mujoco.mjtDisableBit.mjDSBL_GRAVITY},
+        },
+    ],
+)
+def test_projected_gravity_is_world_down_without_gravity(scene: Any) -> None:
+    sim, robot = simulated("quadruped", **scene)
+    scatter(sim)
+    down = gravity_in_base(sim, robot, np.array([0.0, 0.0, -1.0]))
+    torch.testing.assert_close(robot.data.projected_gravity_b, down)
 
 
 def test_projected_gravity_follows_a_gravity_of_each_world() -> None:
@@ -345,7 +355,7 @@ def test_projected_gravity_follows_a_gravity_of_each_world() -> None:
     found = robot.data.projected_gravity_b
     torch.testing.assert_close(found[[0, 3]], down[[0, 3]])
     torch.testing.assert_close(found[1], sideways[1])
-    assert not found[2].any()
+    torch.testing.assert_close(found[2], down[2])
 
 
 # Limits

@@ -76,7 +76,8 @@ SOURCES = {name: name for name in models.NAMES} | {"mixed": MIXED}
 
 def simulated(source: str, num_envs: int = NUM_ENVS, **entity: Any) -> Simulation:
     """Worlds of one entity "robot"."""
-    cfg = SceneCfg(entities={"robot": EntityCfg(model=source, **entity)}, ground=False)
+    robot = EntityCfg(model=source, **entity)
+    cfg = SceneCfg(entities={"robot": robot}, ground=False, timestep=0.005)
     return Simulation(cfg, num_envs=num_envs, engine="native")
 
 
@@ -366,7 +367,7 @@ def test_a_writer_touches_its_own_worlds_and_fields_alone(
     changed = (mixed.state[1] != before[1]).nonzero().flatten().tolist()
     fields = {
         field
-        for field, part in mixed.engine.columns.items()
+        for field, part in mixed.internals.engine.columns.items()
         if any(part.start <= k < part.stop for k in changed)
     }
     keys = [key for key in TOUCHED if key in name]
@@ -392,10 +393,11 @@ def test_the_default_state_is_where_a_reset_ends(model: str) -> None:
 
 
 def test_a_changed_default_is_that_of_its_world() -> None:
-    data = simulated("quadruped").scene["robot"].data
+    sim = simulated("quadruped")
+    data = sim.scene["robot"].data
     data.default_joint_pos[2] = 0.25
     data.default_root_state[0, :3] = torch.tensor([5.0, 6.0, 7.0])
-    data.sim.reset()
+    sim.reset()
     assert data.joint_pos[2].tolist() == [0.25] * 12
     assert data.joint_pos[1].tolist() != [0.25] * 12
     assert data.root_link_pos_w[0].tolist() == [5, 6, 7]
@@ -543,31 +545,33 @@ def test_targets_of_several_joints_go_in_the_order_of_the_ids() -> None:
     assert int((sim.data.ctrl[0] != sim.data.ctrl[1]).sum()) == 3
 
 
-def test_joints_without_an_actuator_take_no_target(mixed: Simulation) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("joint_pos_target", "position"), ("joint_vel_target", "velocity"),
+     ("joint_effort_target", "effort")],
+)  # fmt: skip
+def test_every_joint_keeps_its_targets(mixed: Simulation, name: str, kind: str) -> None:
+    """Also joints without an actuator, or with one of another kind."""
     robot = mixed.scene["robot"]
     assert robot.joint_names == ("hinge", "slide", "post")
-    with refused(mixed, "position target", "slide, post", "NaN"):
-        robot.set_joint_position_target(torch.ones(1, 3))
-    with refused(mixed, "velocity target", "hinge, slide, post"):
-        robot.set_joint_velocity_target(torch.ones(1, 3))
-    with refused(mixed, "effort target", "post"):
-        robot.set_joint_effort_target(torch.ones(1, 1), joint_ids=[2])
+    before = mixed.state.clone()
+    write = getattr(robot, f"set_joint_{kind}_target")
+    values = torch.tensor([[0.25, -3.0, 0.5], [0.75, 4.0, -1.5]], dtype=mixed.dtype)
+    write(values, env_ids=[2, 0])
+    torch.testing.assert_close(robot.data.read(name)[[2, 0]], values)
+    write([[9.0]], joint_ids=[2], env_ids=[1])
+    assert robot.data.read(name)[:, 2].tolist() == [-1.5, 9.0, 0.5]
+    driven = robot.index.target_inputs(kind).joints
+    changed = int((mixed.state != before).sum())
+    assert changed <= 2 * len(driven)  # the controls, and nothing beside them
     with refused(mixed, "finite"):
-        robot.set_joint_position_target(torch.full((1, 3), torch.nan))
-
-
-def test_nan_is_the_target_of_joints_without_an_actuator(mixed: Simulation) -> None:
-    robot = mixed.scene["robot"]
-    nan = float("nan")
-    robot.set_joint_position_target([[0.25, nan, nan]])
-    assert mixed.data.ctrl[:, 0].tolist() == [1.0] * NUM_ENVS
-    target = robot.data.joint_pos_target
-    assert target[:, 0].tolist() == [0.25] * NUM_ENVS
-    assert target[:, 1:].isnan().all()
-    # One finite number among the NaNs is refused, whichever world it is in.
-    mix = torch.tensor([[0.5, nan, nan], [0.5, nan, 1.0], [0.5, nan, nan]])
-    with refused(mixed, "post"):
-        robot.set_joint_position_target(mix)
+        write(torch.full((1, 3), torch.nan))
+    saved = mixed.snapshot()
+    mixed.reset([0])
+    want = robot.data.default_joint_pos[0, 2] if kind == "position" else 0.0
+    assert float(robot.data.read(name)[0, 2]) == float(want)
+    mixed.restore(saved)
+    assert float(robot.data.read(name)[0, 2]) == -1.5
 
 
 def test_encoder_bias_is_added_to_what_is_reported(mixed: Simulation) -> None:

@@ -117,7 +117,11 @@ def make_env(make_cfg: MakeCfg) -> MakeEnv:
         **parts: Any,
     ) -> Env:
         return Env(
-            make_cfg(**parts), num_envs, engine, seed=seed, auto_reset=auto_reset
+            make_cfg(**parts),
+            num_envs,
+            engine=engine,
+            seed=seed,
+            auto_reset=auto_reset,
         )
 
     return make

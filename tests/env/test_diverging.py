@@ -63,10 +63,10 @@ def _replay(env: Env, folder: object, before: torch.Tensor) -> None:
     ]
     for path, world in zip(env.divergence.paths, (1, 3), strict=True):
         snapshot = Snapshot.load(path)
-        qvel = env.sim.engine.columns["qvel"]
+        qvel = env.sim.internals.engine.columns["qvel"]
         assert torch.equal(snapshot.state[0, qvel], before[world, qvel].cpu())
         again = Simulation(
-            env.cfg.scene, 1, engine=env.sim.engine.name, on_divergence="mask"
+            env.cfg.scene, 1, engine=env.sim.engine_name, on_divergence="mask"
         )
         again.restore(snapshot)
         assert not again.diverged.any()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import mujoco
+import numpy as np
 import pytest
 import torch
 
 from simstate import Simulation
 from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
-from simstate.integrate import DOP853, DP54, RK4, Adaptive
+from simstate.integrate import BS32, DOP853, DP54, RK4, RKF45, Adaptive, Process
 
 BODY = """
 <mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body name="body">
@@ -66,15 +67,35 @@ def test_errors_follow_the_tolerance(truth):
     assert 20 < found[1] / found[2] < 500
 
 
-def test_time_is_kept_and_given_to_models():
-    sim = started(DP54())
+class Clock(Process):
+    """Its value is the time of the stage, whatever the step: dx/dt = 1."""
+
+    def rate(self, t, sim):
+        return torch.ones_like(self.value)
+
+
+@pytest.mark.parametrize("rate", [0.3, 5.0])
+@pytest.mark.parametrize("scheme", [DP54, DOP853, BS32, RKF45])
+def test_models_are_given_the_time_of_each_stage(scheme, rate):
+    """In every evaluation, those of rejected steps included."""
+    sim = started(scheme(atol=1e-8, rtol=1e-8))
+    sim.data.qvel[:, 4] = rate
+    clock = Clock("clock", [0.0])
+    sim.add_process(clock)
     times = []
-    sim.add_force(lambda t, sim: times.append(float(t[0])))
-    sim.step(5)
-    sim.step(5)
-    assert sim.time.item() == pytest.approx(1.0, abs=1e-14)
-    assert min(times) >= 0
-    assert max(times) <= 1.0 + 1e-12
+
+    def look(t, sim):
+        times.append((float(t), float(clock.value)))
+        sim.data.xfrc_applied[:, 1, 3] += 20.0 * (t > 0.234)  # not to be foreseen
+
+    sim.add_force(look)
+    sim.step(3)
+    sim.step(2)
+    given, true = np.array(times).T
+    np.testing.assert_allclose(given, true, rtol=0, atol=1e-13)
+    assert len(set(given)) > 50
+    assert int(sim.integration.statistics.rejected) > 0
+    assert float(sim.time) == pytest.approx(0.5, abs=1e-15)
 
 
 def test_worlds_step_on_their_own():
@@ -91,22 +112,77 @@ def test_worlds_step_on_their_own():
         assert torch.equal(alone.data.qpos[0], batch.data.qpos[world])
 
 
-def test_the_step_size_is_remembered_and_restored():
-    sim = started(DP54(atol=1e-8, rtol=1e-8))
-    stepper = sim.integration.stepper
+def unlike(num_envs=3, **options):
+    """Worlds that turn at rates of their own, so each has steps of its own."""
+    sim = started(DP54(atol=1e-8, rtol=1e-8), num_envs, **options)
+    rates = torch.linspace(0.5, 4.0, num_envs, dtype=torch.float64)
+    sim.data.qvel[:, 4] = rates
+    return sim
+
+
+def run(sim, steps):
+    """Where a run ends, and how many evaluations it took, world by world."""
+    before = sim.integration.statistics.evaluations.clone()
+    sim.step(steps)
+    done = sim.integration.statistics.evaluations - before
+    return sim.data.qpos.clone(), done
+
+
+def test_the_step_size_goes_on_from_call_to_call():
+    """A second call does not guess anew, which would cost evaluations."""
+    sim, other = unlike(), unlike()
     sim.step(10)
-    snapshot = sim.snapshot()
-    before = int(stepper.evaluations[0])
+    end, second = run(sim, 10)
+    other.step(10)
+    other.integration.stepper.step_size.zero_()
+    again, guessed = run(other, 10)
+    assert (guessed > second).all()
+    assert not torch.equal(end, again)
+
+
+def test_a_snapshot_keeps_the_step_sizes():
+    """Also of some worlds, in another order, after they were used for other steps."""
+    sim = unlike()
     sim.step(10)
-    remembered, end = int(stepper.evaluations[0]) - before, sim.data.qpos.clone()
-    sim.restore(snapshot)
-    before = int(stepper.evaluations[0])
-    sim.step(10)
-    assert int(stepper.evaluations[0]) - before == remembered
-    assert torch.equal(sim.data.qpos, end)
-    stepper.forget_steps(slice(None))
-    sim.restore(snapshot)
-    assert float(stepper.step_size[0]) > 0
+    kept = sim.snapshot()
+    end, cost = run(sim, 10)
+    assert len(set(cost.tolist())) == 3
+    sim.reset()
+    sim.step(3)
+    sim.restore(kept)
+    again, again_cost = run(sim, 10)
+    assert torch.equal(again, end)
+    assert torch.equal(again_cost, cost)
+    other = unlike()
+    other.step(4)
+    other.restore(sim.snapshot([2]), env_ids=[0])
+    want, want_cost = run(sim, 5)
+    got, got_cost = run(other, 5)
+    assert torch.equal(got[0], want[2])
+    assert got_cost[0] == want_cost[2]
+
+
+@pytest.mark.parametrize("env_ids", [None, [2, 0]])
+def test_a_reset_forgets_the_step_size(env_ids):
+    """Run, reset, run is what a new simulation does, bit for bit and step for step.
+
+    The worlds that are not reset go on as if nothing had happened.
+    """
+    sim, fresh, twin = unlike(), unlike(), unlike()
+    rates = fresh.data.qvel.clone()
+    sim.step(7)
+    twin.step(7)
+    sim.reset(env_ids)
+    rows = [0, 1, 2] if env_ids is None else env_ids
+    rest = [world for world in range(3) if world not in rows]
+    sim.data.qvel[rows] = rates[rows]
+    (got, cost), (want, fresh_cost), (on, on_cost) = (
+        run(each, 6) for each in (sim, fresh, twin)
+    )
+    assert torch.equal(got[rows], want[rows])
+    assert torch.equal(cost[rows], fresh_cost[rows])
+    assert torch.equal(got[rest], on[rest])
+    assert torch.equal(cost[rest], on_cost[rest])
 
 
 @pytest.mark.parametrize("on_divergence", ["raise", "mask"])

@@ -15,6 +15,7 @@ from simstate.integrate import (
     DOP853,
     RK4,
     Drag,
+    MovingFrame,
     PointMassGravity,
     Thruster,
     UniformGravity,
@@ -105,16 +106,110 @@ def test_kepler_orbit_over_ten_revolutions():
     np.testing.assert_allclose(sim.data.qpos[0, :3].numpy(), want, atol=1e-9)
 
 
-def test_drag_and_thrust_by_closed_form():
-    sim = body(RK4())
+OFF_CENTRE = """
+<mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody>
+  <body name="other" pos="3 0 0"><freejoint name="first"/>
+    <inertial pos="0.1 0 0.2" mass="0.7" diaginertia="1 1 1.5"/></body>
+  <body name="body"><freejoint name="root"/>
+    <inertial pos="0.3 -0.2 0.5" mass="2" diaginertia="1 2 2.5"
+      quat="0.9 0.1 -0.2 0.3"/></body>
+</worldbody></mujoco>
+"""
+
+
+def off_centre(integrator, num_envs=2, **options):
+    """Two bodies with their COMs off their origins; worlds with unlike states."""
+    model = mujoco.MjModel.from_xml_string(OFF_CENTRE)
+    sim = Simulation(model, num_envs, integrator=integrator, **options)
+    rng = np.random.default_rng(3)
+    for world in range(num_envs):
+        qpos = sim.data.qpos[world].numpy().copy()
+        mujoco.mj_integratePos(model, qpos, rng.normal(size=12), 1.0)
+        sim.data.qpos[world] = torch.tensor(qpos)
+        sim.data.qvel[world] = torch.tensor(rng.normal(size=12))
+    return sim
+
+
+def accelerations_by_mujoco(sim, push):
+    """qacc of each world by plain MuJoCo, with forces from push(data, world)."""
+    result = []
+    for world in range(sim.num_envs):
+        data = mujoco.MjData(sim.model)
+        data.qpos[:], data.qvel[:] = sim.data.qpos[world], sim.data.qvel[world]
+        mujoco.mj_forward(sim.model, data)
+        for force, point, body_id in push(data, world):
+            mujoco.mj_applyFT(
+                *(sim.model, data, force, np.zeros(3), point, body_id),
+                data.qfrc_applied,
+            )
+        mujoco.mj_forward(sim.model, data)
+        result.append(data.qacc.copy())
+    return np.array(result)
+
+
+def test_thrust_acts_at_its_point():
+    """Its moment is about the COM, which is neither the origin nor the same body's."""
+    sim = off_centre(RK4())
+    force, position = np.array([0.4, 1.0, -0.3]), np.array([2.0, 0.5, -1.0])
+    throttle = torch.tensor([0.5, 0.8], dtype=torch.float64)
+    sim.add_force(
+        Thruster("model", "body", force, position=position, throttle=lambda t: throttle)
+    )
+
+    def push(data, world):
+        body_id = 2
+        rot_wb = data.xmat[body_id].reshape(3, 3)
+        point = data.xpos[body_id] + rot_wb @ position
+        yield float(throttle[world]) * rot_wb @ force, point, body_id
+
+    want = accelerations_by_mujoco(sim, push)
+    np.testing.assert_allclose(sim.data.qacc, want, atol=1e-12)
+    sim.step()
+    assert (sim.data.qvel[:, :6] != 0).all()
+
+
+def test_drag_is_by_the_velocity_of_the_com_against_the_air():
+    """The COM moves as the body turns; density falls with height, and wind blows."""
+    sim = off_centre(RK4())
+    wind = np.array([0.7, -1.2, 0.4])
+    sim.add_force(
+        Drag("model", "body", area=0.4, density=lambda p: 2 - 0.1 * p[:, 2], wind=wind)
+    )
+
+    def push(data, world):
+        body_id, velocity = 2, np.zeros(6)
+        kind = mujoco.mjtObj.mjOBJ_BODY  # the COM, in the body's inertial frame
+        mujoco.mj_objectVelocity(sim.model, data, kind, body_id, velocity, 0)
+        air = velocity[3:] - wind
+        density = 2 - 0.1 * data.xipos[body_id][2]
+        yield -0.2 * density * np.linalg.norm(air) * air, data.xipos[body_id], body_id
+
+    want = accelerations_by_mujoco(sim, push)
+    np.testing.assert_allclose(sim.data.qacc, want, atol=1e-12)
+
+
+def test_drag_slows_a_body_as_the_closed_form_says():
+    sim = body(RK4(), 2)
     sim.add_force(Drag("model", "body", area=0.4, density=1.0))
-    sim.data.qvel[0, 0] = 3.0
-    sim.step(20)  # v' = −k v², k = 0.4 / 2 / 2
-    assert sim.data.qvel[0, 0].item() == pytest.approx(3 / (1 + 0.1 * 3 * 2), abs=1e-7)
-    sim = body(RK4())
-    sim.add_force(Thruster("model", "body", (0, 1, 0), position=(2, 0, 0)))
-    sim.step(10)  # the moment is 2 N·m about z, where the inertia is 3 kg·m²
-    assert sim.data.qvel[0, 5].item() == pytest.approx(2 / 3, abs=1e-12)
+    sim.data.qvel[:, 0] = torch.tensor([3.0, -1.7], dtype=torch.float64)
+    sim.step(20)  # v' = −k v |v|, k = 0.4 / 2 / 2
+    want = [3 / (1 + 0.1 * 3 * 2), -1.7 / (1 + 0.1 * 1.7 * 2)]
+    assert sim.data.qvel[:, 0].tolist() == pytest.approx(want, abs=1e-7)
+
+
+def test_drag_in_a_moving_frame_is_that_of_its_motion():
+    """A body at rest in a frame of 4 m/s is slowed as one that flies at 4 m/s."""
+    sim = body(RK4(), 2)
+    start, speed = torch.tensor([[1e9, 0, 50.0], [1e9, 0, 90.0]]), [0.0, 4.0, 0.0]
+    frame = MovingFrame(PointMassGravity(1e-6), start, speed)  # hardly any pull
+    sim.add_process(frame)
+    sim.add_force(
+        Drag("model", "body", area=0.4, density=lambda p: p[:, 2] / 50, frame=frame)
+    )
+    sim.step()
+    # Each against the air: 4/(1 + k 4 t), k = ½ ρ C_d A / m; the frame keeps its 4.
+    want = [4 / (1 + 0.1 * rho * 4 * 0.1) - 4 for rho in (1.0, 1.8)]
+    assert sim.data.qvel[:, 1].tolist() == pytest.approx(want, abs=1e-6)
 
 
 def test_unknown_names_and_bad_values():

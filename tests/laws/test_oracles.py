@@ -1,5 +1,6 @@
 """The oracle suite on every shipped model, on awkward entities, and on broken code."""
 
+import mujoco
 import pytest
 import torch
 from tests.laws import zoo
@@ -38,6 +39,18 @@ def test_laws_hold_on_shipped_models(name, engine):
 def test_laws_hold_on_awkward_entities(name):
     report = oracles.check(alone(zoo.ENTITIES[name]), num_envs=8, seed=3)
     assert report.passed, str(report)
+
+
+def test_mujoco_takes_nearly_aligned_frames_for_aligned_ones():
+    """Else the entity of that name would test nothing."""
+    model = mujoco.MjModel.from_xml_string(zoo.NEARLY_ALIGNED)
+    same = mujoco.mjtSameFrame
+    assert model.body("block").sameframe == same.mjSAMEFRAME_BODYROT
+    assert model.geom("as_body").sameframe == same.mjSAMEFRAME_BODY
+    assert model.geom("as_turned").sameframe == same.mjSAMEFRAME_BODYROT
+    assert model.geom("as_inertia").sameframe == same.mjSAMEFRAME_INERTIA
+    assert model.site("as_body").sameframe == same.mjSAMEFRAME_BODY
+    assert model.site("as_inertia").sameframe == same.mjSAMEFRAME_INERTIAROT
 
 
 def test_laws_hold_on_all_of_them_in_one_scene(engine):

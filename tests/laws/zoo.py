@@ -150,6 +150,29 @@ TENDONS = """
 </mujoco>
 """
 
+NEARLY_ALIGNED = """
+<mujoco model="nearly_aligned">
+  <worldbody>
+    <body name="block" pos="0 0 1" quat=".8 .2 .1 .3">
+      <joint name="turn" axis="0 1 .2"/>
+      <inertial pos=".1 .02 0" quat="1 4e-7 0 0" mass="1" diaginertia=".01 .02 .03"/>
+      <geom name="as_body" type="box" size=".1 .2 .3" quat="1 0 5e-7 0" mass="0"/>
+      <geom name="as_turned" type="box" size=".1 .2 .3" quat="1 6e-7 0 0" pos="1 0 0"/>
+      <site name="as_body" quat="1 0 0 3e-7"/>
+      <body name="tip" pos=".5 0 0">
+        <joint name="tip" axis="1 0 0"/>
+        <inertial pos=".1 .02 .3" quat=".9 .1 .2 .3" mass="1"
+                  diaginertia=".01 .02 .025"/>
+        <geom name="as_inertia" type="box" size=".1 .2 .3" pos=".1 .02 .3"
+              quat=".9 .1000004 .2 .3"/>
+        <site name="as_inertia" pos=".2 0 0" quat=".9 .1 .2000004 .3"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+"""Turned from their body's axes, or its inertial ones, by less than MuJoCo notices."""
+
 ENTITIES = {
     "second_tree": SECOND_TREE,
     "mocap_root": MOCAP_ROOT,
@@ -158,4 +181,5 @@ ENTITIES = {
     "unnamed": UNNAMED,
     "nested": NESTED,
     "tendons": TENDONS,
+    "nearly_aligned": NEARLY_ALIGNED,
 }

@@ -2,15 +2,19 @@
 
 import torch
 
-from simstate.math import acceleration_from_cacc, move_velocity, velocity_from_cvel
+from simstate.math import (
+    acceleration_from_cacc,
+    compute_velocity_from_cvel,
+    move_velocity,
+)
 
 
-def test_velocity_from_cvel_is_linear_then_angular():
+def test_compute_velocity_from_cvel_is_linear_then_angular():
     # Turning about z at 2 rad/s around (1, 0, 0), which moves up at 0.5 m/s.
     cvel = torch.tensor([0.0, 0.0, 2.0, 0.0, 0.0, 0.5], dtype=torch.float64)
     com = torch.tensor([1.0, 0.0, 0.0], dtype=torch.float64)
     point = torch.tensor([1.0, 3.0, 7.0], dtype=torch.float64)
-    velocity = velocity_from_cvel(point, com, cvel)
+    velocity = compute_velocity_from_cvel(point, com, cvel)
     assert velocity.tolist() == [-6.0, 0.0, 0.5, 0.0, 0.0, 2.0]
 
 

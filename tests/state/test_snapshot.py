@@ -43,7 +43,7 @@ def walk(sim: Simulation, steps: int) -> list[torch.Tensor]:
     rows = []
     for k in range(steps):
         if k % 10 == 0:
-            noise = torch.rand(home.shape, generator=sim.rng, dtype=home.dtype)
+            noise = sim.rng.uniform(slice(None), home.shape[1]).to(home)
             dog.set_joint_position_target(home + 0.6 * (noise - 0.5))
         sim.step()
         rows.append(sim.state.clone())
@@ -137,9 +137,10 @@ def test_a_snapshot_is_a_copy():
     walk(sim, 5)
     sim.scene["dog"].set_encoder_bias(torch.ones(4, 12))
     assert torch.equal(snapshot.state, kept)
-    assert float(snapshot.entities["dog"]["encoder_bias"].max()) == 0.0
+    assert float(snapshot.slots["entity/dog/encoder_bias"].max()) == 0.0
     sim.restore(snapshot)
-    snapshot.state.fill_(7.0)
+    for values in snapshot.slots.values():
+        values.fill_(7)
     assert torch.equal(sim.state, kept)
 
 
@@ -172,8 +173,9 @@ def test_parameters_of_each_world_come_back(tmp_path):
     want = walk(sim, 300)
     other = quadruped()
     other.restore(Snapshot.load(tmp_path / "it.npz"))
+    other.forward()  # constants follow by the first read or step
     for world in range(4):
-        ours, theirs = (s.engine.batch.get_model(world) for s in (sim, other))
+        ours, theirs = (s.internals.engine.batch.get_model(world) for s in (sim, other))
         for name in dir(ours):
             value = getattr(ours, name)
             if isinstance(value, np.ndarray):
@@ -221,17 +223,18 @@ def test_what_the_entities_keep_comes_back(engine, tmp_path):
     dog.data.default_joint_vel += 3 * values
     dog.data.default_root_state[:, 0] += 5.0
     sim.step(3)
-    want = {key: value.clone() for key, value in dog.data.stored.items()}
+    kept = ("encoder_bias", "default_joint_pos", "default_joint_vel",
+            "default_root_state")  # fmt: skip
+    want = {key: dog.data.read(key).clone() for key in kept}
     time_then = sim.time.clone()
     sim.snapshot().save(tmp_path / "it.npz")
     sim.step(2)
-    for tensor in dog.data.stored.values():
-        tensor.zero_()
+    for key in kept:
+        dog.data.read(key).zero_()
     snapshot = Snapshot.load(tmp_path / "it.npz")
     sim.restore(snapshot)
-    for key in ("encoder_bias", "default_joint_pos", "default_joint_vel",
-                "default_root_state"):  # fmt: skip
-        assert torch.equal(dog.data.stored[key], want[key]), key
+    for key in kept:
+        assert torch.equal(dog.data.read(key), want[key]), key
     assert torch.equal(dog.data.encoder_bias, values)
     assert torch.equal(sim.time, time_then)
     assert torch.equal(snapshot.time, time_then)
@@ -249,34 +252,31 @@ def test_targets_come_back():
     assert torch.equal(sim.scene["dog"].data.joint_pos_target, targets)
 
 
-def test_the_random_generator_continues():
+def test_the_random_streams_continue():
     sim = quadruped(seed=5)
-    torch.rand(7, generator=sim.rng)
+    sim.rng.normal(torch.tensor([2, 0]), 7)
     snapshot = sim.snapshot()
-    want = torch.rand(9, generator=sim.rng)
+    want = sim.rng.uniform(slice(None), 9)
+    assert len(want.unique(dim=0)) == 4
     sim.restore(snapshot)
-    assert torch.equal(torch.rand(9, generator=sim.rng), want)
+    assert torch.equal(sim.rng.uniform(slice(None), 9), want)
     other = quadruped(seed=6)
     other.restore(snapshot)
-    assert torch.equal(torch.rand(9, generator=other.rng), want)
+    assert torch.equal(other.rng.uniform(slice(None), 9), want)
 
 
-@pytest.mark.parametrize("env_ids", [[0, 1, 2, 3], slice(None), torch.ones(4).bool()])
-def test_all_worlds_in_any_spelling_bring_the_generator_back(env_ids):
-    sim = quadruped()
-    snapshot = sim.snapshot()
-    want = torch.rand(9, generator=sim.rng)
-    sim.restore(snapshot, env_ids)
-    assert torch.equal(torch.rand(9, generator=sim.rng), want)
-
-
-def test_some_worlds_leave_the_generator_alone():
-    sim = quadruped()
+def test_a_world_takes_its_random_stream_along():
+    sim = quadruped(seed=5)
+    sim.rng.uniform(slice(None), 3)
     snapshot = sim.snapshot([1])
-    torch.rand(9, generator=sim.rng)
-    state = sim.rng.get_state()
-    sim.restore(snapshot, [2])
-    assert torch.equal(sim.rng.get_state(), state)
+    want = sim.rng.uniform(slice(None), 9)
+    other = quadruped(seed=6)
+    plain = other.rng.uniform(slice(None), 9)
+    other = quadruped(seed=6)
+    other.restore(snapshot, [2])
+    got = other.rng.uniform(slice(None), 9)
+    assert torch.equal(got[2], want[1])
+    assert torch.equal(got[[0, 1, 3]], plain[[0, 1, 3]])
 
 
 def test_diverged_worlds_come_back_as_such(engine):
@@ -464,7 +464,7 @@ def test_the_other_engine_takes_a_snapshot_and_gives_it_back():
     native.restore(back)
     torch.testing.assert_close(native.state, snapshot.state, rtol=1e-6, atol=1e-7)
     torch.testing.assert_close(
-        native.expand("body_mass"), snapshot.parameters["body_mass"], rtol=1e-6, atol=0
+        native.expand("body_mass"), snapshot.slots["model/body_mass"], rtol=1e-6, atol=0
     )
     assert native.expand("opt.gravity")[:, 1].tolist() == [0.25] * 4
     bias = native.scene["dog"].data.encoder_bias
@@ -528,10 +528,9 @@ def test_the_file_is_an_npz_without_pickle(snapshot, tmp_path):
     with np.load(tmp_path / "it.npz", allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive}
     assert not any(array.dtype.hasobject for array in arrays.values())
-    np.testing.assert_array_equal(arrays["state"], snapshot.state)
-    np.testing.assert_array_equal(
-        arrays["parameters/body_mass"], snapshot.parameters["body_mass"]
-    )
+    assert arrays.keys() == {*snapshot.slots, "header", "digest"}
+    for name, values in snapshot.slots.items():
+        np.testing.assert_array_equal(arrays[name], values)
     header = json.loads(arrays["header"].tobytes())
     assert header == snapshot.header
 
@@ -541,21 +540,24 @@ def test_the_header_says_what_it_is(snapshot):
     assert header["mujoco"] == mujoco.__version__
     assert header["engine"] == "native"
     assert header["timestep"] == models.spec("quadruped").compile().opt.timestep
-    assert header["entities"] == ["dog"]
     names = header["model"]["names"]
     assert names["joint"][:2] == ["dog/root", "dog/FL_hip"]
     assert "dog/trunk" in names["body"]
     assert header["model"]["sizes"]["nq"] == 19
     assert "body_mass" in header["model"]["fields"]
-    fields = header["fields"]
-    assert fields["qpos"]["count"] == 19
-    assert fields["time"] == {"start": 0, "count": 1, "unit": "s"}
-    assert "m/s" in fields["qvel"]["unit"]
-    assert all(place["unit"] for place in fields.values())
-    assert "origin" in header["velocity"]
-    assert "world axes" in header["velocity"]
-    total = sum(place["count"] for place in fields.values())
-    assert total == snapshot.state.shape[1]
+    slots = header["slots"]
+    assert slots.keys() == snapshot.slots.keys()
+    assert slots["qpos"]["shape"] == [19]
+    assert slots["qpos"]["elements"][7] == "hinge 'dog/FL_hip'"
+    assert slots["qvel"]["axes"] == "free joint: linear world, angular body"
+    assert "m/s" in slots["qvel"]["unit"]
+    assert slots["time"]["unit"] == "s"
+    assert slots["time"]["kind"] == slots["qpos"]["kind"] == "state"
+    assert slots["ctrl"]["kind"] == "input"
+    assert slots["model/body_mass"]["kind"] == "parameter"
+    assert slots["entity/dog/encoder_bias"]["kind"] == "setting"
+    for name in ("time", "qpos", "qvel", "xfrc_applied", "entity/dog/encoder_bias"):
+        assert slots[name]["unit"], name
 
 
 def refused(path: Path) -> None:
@@ -603,7 +605,7 @@ def test_an_altered_number_is_refused(snapshot, tmp_path):
             refused(path)
 
 
-@pytest.mark.parametrize("name", ["state", "parameters/body_mass", "header", "extra"])
+@pytest.mark.parametrize("name", ["qpos", "model/body_mass", "header", "extra"])
 def test_an_array_exchanged_by_other_tools_is_refused(snapshot, tmp_path, name):
     """The archive is whole and its own checksums fit: only ours does not."""
     path = tmp_path / "it.npz"
@@ -611,7 +613,7 @@ def test_an_array_exchanged_by_other_tools_is_refused(snapshot, tmp_path, name):
     with np.load(path) as archive:
         arrays = {key: archive[key].copy() for key in archive}
     if name == "extra":
-        arrays["parameters/body_pos"] = np.zeros((2, 3))
+        arrays["model/body_pos"] = np.zeros((2, 3))
     else:
         arrays[name].view(np.uint8).flat[-1] ^= 1
     np.savez(path, **arrays)
@@ -738,8 +740,11 @@ print("whole every time")
 def test_a_process_killed_while_saving_leaves_a_whole_file(snapshot, tmp_path):
     """A file of some megabytes, so that a kill falls into the writing."""
     for name, rows in (("one.npz", 2000), ("two.npz", 3000)):
-        parts = {**vars(snapshot), "state": snapshot.state[:1].repeat(rows, 1)}
-        Snapshot(**parts).save(tmp_path / name)
+        slots = {
+            key: value[:1].repeat(rows, *[1] * (value.ndim - 1))
+            for key, value in snapshot.slots.items()
+        }
+        Snapshot(snapshot.header, slots).save(tmp_path / name)
     shutil.copy(tmp_path / "one.npz", tmp_path / "it.npz")
     names = [tmp_path / name for name in ("it.npz", "one.npz", "two.npz")]
     run = subprocess.run(

@@ -71,7 +71,7 @@ def test_a_killed_run_resumes_to_the_same_policy_bit_for_bit(whole, tmp_path):
         [sys.executable, "-c", KILLED, str(tmp_path)], env=environment, check=False
     )
     assert child.returncode == -signal.SIGKILL
-    assert find_checkpoint(tmp_path).name == "model_3.pt"
+    assert find_checkpoint(tmp_path).name == "model_3.npz"
     run = TrainingRun.resume(tmp_path)
     assert run.iteration == 3
     seen: list[int] = []
@@ -89,7 +89,7 @@ def _here() -> list[str]:
 
 def test_the_log_has_every_update_once_after_a_resume(tmp_path):
     TrainingRun(settings(), tmp_path).learn(4, quiet)
-    (tmp_path / "model_4.pt").unlink()  # as if it had died while the fourth was new
+    (tmp_path / "model_4.npz").unlink()  # as if it had died while the fourth was new
     time.sleep(1.1)  # event files are told apart by the second
     TrainingRun.resume(tmp_path).learn(6, quiet)
     log = EventAccumulator(str(tmp_path))
@@ -110,7 +110,7 @@ def test_progress_tells_reward_length_and_speed(tmp_path):
 def test_more_updates_can_be_asked_for_later(whole, tmp_path):
     TrainingRun(settings(), tmp_path).learn(3, quiet)
     TrainingRun.resume(tmp_path).learn(3, quiet)  # is there already
-    assert find_checkpoint(tmp_path).name == "model_3.pt"
+    assert find_checkpoint(tmp_path).name == "model_3.npz"
     TrainingRun.resume(tmp_path).learn(6, quiet)
     for name, value in weights(whole).items():
         assert torch.equal(value, weights(tmp_path)[name]), name
@@ -118,7 +118,7 @@ def test_more_updates_can_be_asked_for_later(whole, tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "other", "format"])
 def test_a_bad_checkpoint_is_refused(whole, tmp_path, damage):
-    path = tmp_path / "model_1.pt"
+    path = tmp_path / "model_1.npz"
     good = find_checkpoint(whole).read_bytes()
     if damage == "cut":
         path.write_bytes(good[: len(good) // 2])
@@ -135,19 +135,21 @@ def test_a_checkpoint_cannot_run_code(tmp_path):
         def __reduce__(self):
             return (os.mkdir, (str(tmp_path / "exploded"),))
 
-    torch.save(
-        {"format": "simstate training 1", "bomb": Bomb()}, tmp_path / "model_1.pt"
-    )
+    content = {"format": "simstate training 1", "bomb": Bomb()}
+    torch.save(content, tmp_path / "model_1.pt")
     with pytest.raises(SimStateError, match="not a checkpoint"):
+        TrainingRun.resume(tmp_path)
+    torch.save(content, tmp_path / "model_2.npz")
+    with pytest.raises(SimStateError, match="not a whole file"):
         TrainingRun.resume(tmp_path)
     assert not (tmp_path / "exploded").exists()
 
 
 def test_the_latest_checkpoint_is_the_one_of_most_updates(tmp_path):
     for number in (2, 10, 9):
-        (tmp_path / f"model_{number}.pt").touch()
-    (tmp_path / "model_99.pt.tmp").touch()
-    assert find_checkpoint(tmp_path).name == "model_10.pt"
+        (tmp_path / f"model_{number}.npz").touch()
+    (tmp_path / "model_99.npz.tmp").touch()
+    assert find_checkpoint(tmp_path).name == "model_10.npz"
     with pytest.raises(SimStateError, match="no checkpoint"):
         find_checkpoint(tmp_path.parent / tmp_path.name / "..")
 

@@ -10,7 +10,7 @@ import tyro
 
 from simstate.cli.bench import Bench
 from simstate.cli.check import Check
-from simstate.cli.console import report_error
+from simstate.cli.console import plain_warnings, report_error
 from simstate.cli.diff import Diff
 from simstate.cli.explain import Explain
 from simstate.cli.inspect import Inspect
@@ -56,7 +56,8 @@ def main(args: list[str] | None = None) -> int:
         config=(tyro.conf.OmitArgPrefixes,),
     )
     try:
-        code = command.execute()
+        with plain_warnings():
+            code = command.execute()
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

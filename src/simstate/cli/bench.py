@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simstate.cli.console import Advance, console, progress
-from simstate.cli.model import disturb, scene_of
+from simstate.cli.model import check_moves, disturb, scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model, check_positive
 from simstate.errors import InvalidInputError
 from simstate.scene import SceneCfg
@@ -94,6 +94,7 @@ class Bench:
         if not self.envs:
             raise InvalidInputError("--envs needs at least one number of worlds.")
         scene = scene_of(self.model)
+        check_moves(scene)
         # Whoever reads the JSON gets nothing else on standard output.
         out = Console(stderr=True) if self.json else console()
         results: list[Result] = []
@@ -110,7 +111,11 @@ class Bench:
 
     def _measure(self, scene: SceneCfg, num_envs: int, share: _Share) -> Result:
         sim = Simulation(
-            scene, num_envs, self.engine, self.device, on_divergence="mask"
+            scene,
+            num_envs,
+            engine=self.engine,
+            device=self.device,
+            on_divergence="mask",
         )
         disturb(sim, self.noise, self.seed)
         start = sim.state.clone()

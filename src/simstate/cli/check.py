@@ -37,6 +37,8 @@ class Check:
         else:
             out = console()
             out.print(verdict_table(report, f"Laws on {self.model}, {report.engine}"))
+            for note in report.notes:
+                out.print(note, markup=False, highlight=False)
             for failure in report.failures:
                 out.print(
                     f"FAILED {failure.law}: {failure.entity}.{failure.quantity}, error "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Protocol
@@ -38,6 +39,23 @@ def report_error(error: Exception) -> None:
     Console(stderr=True).print(
         f"error: {error}", markup=False, highlight=False, soft_wrap=True
     )
+
+
+@contextmanager
+def plain_warnings() -> Generator[None]:
+    """While it is entered, a warning is a message on standard error, each said once."""
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: object) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            Console(stderr=True).print(
+                f"warning: {message}", markup=False, highlight=False, soft_wrap=True
+            )
+
+    with warnings.catch_warnings():
+        warnings.showwarning = show
+        yield
 
 
 @contextmanager
@@ -80,6 +98,8 @@ def verdict_table(report: Report, title: str) -> Table:
     table.add_column("verdict")
     for check in report.worst():
         verdict = "[green]holds[/]" if check.passed else "[bold red]FAILED[/]"
+        if check.note:
+            verdict = "[yellow]holds, see below[/]"
         table.add_row(
             check.law,
             f"{check.entity}.{check.quantity}",

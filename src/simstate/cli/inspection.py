@@ -11,7 +11,6 @@ from simstate.entity import Entity
 from simstate.explanation import explain
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
-from simstate.state.snapshot import describe_fields
 
 _JOINT_TYPES = {
     mujoco.mjtJoint.mjJNT_FREE.value: ("free", 7, 6, "m, quaternion wxyz"),
@@ -36,7 +35,7 @@ def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
     return {
         "base": index.base,
         "mass": float(model.body_mass[list(index.bodies.ids)].sum()),
-        "nstate": sim.engine.nstate,
+        "nstate": sim.internals.engine.nstate,
         "sizes": {
             "links": len(index.bodies),
             "1-DoF joints": len(index.joints),
@@ -59,7 +58,7 @@ def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
         },
         "links": [_link(robot, k) for k in range(robot.num_bodies)],
         "joints": _joints(robot),
-        "controls": _controls(robot),
+        "controls": _controls(sim),
         "sensors": _sensors(robot),
         "state": _layout(sim),
         "sites": list(index.sites.names),
@@ -71,7 +70,7 @@ def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
 
 
 def _link(robot: Entity, k: int) -> Fact:
-    model, bodies = robot.sim.model, robot.index.bodies
+    model, bodies = robot.internals.model, robot.index.bodies
     body = bodies.ids[k]
     parent = int(model.body_parentid[body])
     known = parent in bodies.ids
@@ -85,12 +84,12 @@ def _link(robot: Entity, k: int) -> Fact:
 
 def _joints(robot: Entity) -> list[Fact]:
     """All joints in the order of qpos."""
-    index, model = robot.index, robot.sim.model
+    index, model = robot.index, robot.internals.model
     kinds = (index.free_joints, index.ball_joints, index.joints)
     named = sorted(
         (i, n) for kind in kinds for n, i in zip(kind.names, kind.ids, strict=True)
     )
-    columns = robot.sim.engine.columns
+    columns = robot.internals.engine.columns
     facts: list[Fact] = []
     for joint, name in named:
         kind, num_pos, num_vel, unit = _JOINT_TYPES[int(model.jnt_type[joint])]
@@ -113,10 +112,10 @@ def _joints(robot: Entity) -> list[Fact]:
     return facts
 
 
-def _controls(robot: Entity) -> list[Fact]:
+def _controls(sim: Simulation) -> list[Fact]:
     """The controls, and what each of them asks for."""
-    sim, controls = robot.sim, robot.index.controls
-    start = sim.engine.columns["ctrl"].start
+    model, controls = sim.model, sim.scene[ENTITY].index.controls
+    start = sim.internals.engine.columns["ctrl"].start
     explained = explain(sim)
     facts: list[Fact] = []
     for name, i in zip(controls.names, controls.ids, strict=True):
@@ -128,7 +127,7 @@ def _controls(robot: Entity) -> list[Fact]:
                 "of": meaning.element,
                 "meaning": meaning.meaning,
                 "unit": meaning.unit,
-                "range": _control_range(sim.model, i),
+                "range": _control_range(model, i),
             }
         )
     return facts
@@ -141,7 +140,7 @@ def _control_range(model: mujoco.MjModel, column: int) -> list[float] | None:
 
 
 def _sensors(robot: Entity) -> list[Fact]:
-    model, sensors = robot.sim.model, robot.index.sensors
+    model, sensors = robot.internals.model, robot.index.sensors
     ends = model.sensor_adr + model.sensor_dim
     return [
         {
@@ -158,12 +157,12 @@ def _layout(sim: Simulation) -> list[Fact]:
     return [
         {
             "field": name,
-            "columns": [place["start"], place["start"] + place["count"]],
-            "count": place["count"],
-            "unit": place["unit"],
+            "columns": [columns.start, columns.stop],
+            "count": columns.stop - columns.start,
+            "unit": sim.internals.ledger[name].unit,
         }
-        for name, place in describe_fields(sim).items()
-        if place["count"]
+        for name, columns in sim.internals.engine.columns.items()
+        if columns.stop > columns.start
     ]
 
 

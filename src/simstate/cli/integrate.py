@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-import torch
 from rich.table import Table
 
 from simstate import integrate
 from simstate.cli.console import console, escaped
-from simstate.cli.model import scene_of
+from simstate.cli.model import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
 from simstate.simulation import Simulation
@@ -53,10 +52,8 @@ class Integrate:
         """Run the command; the exit code."""
         check_plot("--plot", self.plot)
         sim = self._simulation()
-        noise = torch.randn(
-            sim.num_envs, sim.model.nv, generator=sim.rng, dtype=sim.dtype
-        )
-        sim.data.qvel[:] += self.speed * noise
+        noise = sim.rng.normal(slice(None), sim.model.nv)
+        sim.data.qvel[:] += self.speed * noise.to(sim.dtype)
         found = integrate.report(sim, self.seconds)
         if self.plot is not None:
             found.plot(self.plot)
@@ -71,6 +68,7 @@ class Integrate:
 
     def _simulation(self) -> Simulation:
         scene = replace(scene_of(self.model), ground=False, timestep=self.timestep)
+        check_moves(scene)
         if not self.gravity:
             scene = replace(scene, gravity=(0.0, 0.0, 0.0))
         return Simulation(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import mujoco
-import torch
-
+from simstate.errors import ModelError
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene.build import NOTHING_MOVES
 from simstate.scene.load import load_spec
 from simstate.simulation import Simulation
 
@@ -14,25 +13,28 @@ ENTITY = "robot"
 
 
 def scene_of(source: str) -> SceneCfg:
-    """The model alone, at its first keyframe, on a ground unless it has one."""
+    """The model alone, at its first keyframe, with the physics of its own file."""
     spec = load_spec(source)
-    plane = mujoco.mjtGeom.mjGEOM_PLANE
-    has_plane = any(geom.type == plane for geom in spec.worldbody.geoms)
     named = [key.name for key in spec.keys if key.name]
     state = InitialStateCfg(keyframe=named[0] if named else None)
     return SceneCfg(
         entities={ENTITY: EntityCfg(model=spec, init_state=state)},
-        ground=not has_plane,
+        ground=None,
         timestep=None,
     )
 
 
+def check_moves(scene: SceneCfg) -> None:
+    """Raise if nothing of the command's model could move."""
+    spec = load_spec(scene.entities[ENTITY].model)
+    if not spec.joints and not any(body.mocap for body in spec.bodies):
+        raise ModelError(NOTHING_MOVES)
+
+
 def disturb(sim: Simulation, spread: float, seed: int) -> None:
     """Give every world random joint velocities of its own [rad/s or m/s]."""
-    sim.rng.manual_seed(seed)
+    sim.rng.seed(seed)
     robot = sim.scene[ENTITY]
     vel = robot.data.joint_vel
-    noise = torch.randn(
-        vel.shape, generator=sim.rng, dtype=vel.dtype, device=vel.device
-    )
+    noise = sim.rng.normal(slice(None), vel.shape[1]).to(vel)
     robot.write_joint_velocity_to_sim(vel + spread * noise)

@@ -15,8 +15,8 @@ Model = Annotated[
     tyro.conf.Positional,
     tyro.conf.arg(
         metavar="MODEL",
-        help="An MJCF file, or the name of a model: one that ships, or one of MuJoCo "
-        "Menagerie or robot_descriptions where these are installed.",
+        help="An MJCF or URDF file, or the name of a model: one that ships, or one of "
+        "MuJoCo Menagerie or robot_descriptions where these are installed.",
     ),
 ]
 Engine = Annotated[

@@ -32,7 +32,7 @@ class Play:
     task: tyro.conf.Positional[str]
     """The name of a task, as `simstate tasks` lists them."""
     checkpoint: tyro.conf.Positional[Path]
-    """A checkpoint model_….pt, or the folder of a run, for its latest one."""
+    """A checkpoint model_….npz, or the folder of a run, for its latest one."""
     output: Path | None = None
     """A .gif or .mp4 file to write; it shows the first world."""
     seconds: float | None = None
@@ -114,7 +114,12 @@ class Play:
         from simstate.env import Env
 
         return Env(
-            cfg, num_envs, self.engine, self.device, seed=self.seed, auto_reset=False
+            cfg,
+            num_envs,
+            engine=self.engine,
+            device=self.device,
+            seed=self.seed,
+            auto_reset=False,
         )
 
     def _film(

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from simstate import oracles
 from simstate.cli.console import console, escaped, progress, verdict_table
-from simstate.cli.model import ENTITY, disturb, scene_of
+from simstate.cli.model import ENTITY, check_moves, disturb, scene_of
 from simstate.cli.options import (
     Debug,
     Device,
@@ -26,6 +26,7 @@ from simstate.cli.trajectory import Trajectory
 from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import InvalidInputError
 from simstate.scene import SceneCfg
+from simstate.scene.ground import has_floor
 from simstate.simulation import Simulation
 
 SUBSTEPS = 4
@@ -66,8 +67,13 @@ class Run:
         check_writable("--save", self.save)
         out = console()
         scene = scene_of(self.model)
+        check_moves(scene)
         sim = Simulation(
-            scene, self.envs, self.engine, self.device, on_divergence="mask"
+            scene,
+            self.envs,
+            engine=self.engine,
+            device=self.device,
+            on_divergence="mask",
         )
         if not 0 <= self.world < sim.num_envs:
             raise InvalidInputError(
@@ -99,8 +105,8 @@ class Run:
         """Step to the end or to Ctrl-C; the steps done, and the time taken [s]."""
         total, done = self._total_steps(sim), 0
         out.print(
-            f"[bold]{self.model}[/]: {sim.num_envs} worlds on {sim.engine.name}, "
-            f"{total} steps of {sim.timestep:g} s",
+            f"[bold]{self.model}[/]: {sim.num_envs} worlds on {sim.engine_name}, "
+            f"{total} steps of {sim.timestep:g} s, {_ground_text(sim)}",
             highlight=False,
         )
         start = time.perf_counter()
@@ -146,13 +152,24 @@ class Run:
         out.print(
             verdict_table(report, f"Laws, checked on {self.model} in random states")
         )
+        for note in report.notes:
+            out.print(note, markup=False, highlight=False)
         return 0 if report.passed else 1
+
+
+def _ground_text(sim: Simulation) -> str:
+    """What the model stands on: a floor of its own, one that was added, or none."""
+    names = {sim.model.geom(i).name for i in range(sim.model.ngeom)}
+    if "ground" in names:  # the entity's own would be robot/ground
+        return "a ground plane added at z = 0"
+    return "the model's own floor" if has_floor(sim.model) else "no floor"
 
 
 def quantity_table(entity: Entity, world: int) -> Table:
     """The entity's quantities in one world, each with its contract."""
+    time = float(entity.internals.read_field("time")[world])
     table = Table(
-        title=f"{entity.name}, world {world}, t = {float(entity.sim.time[world]):g} s",
+        title=f"{entity.name}, world {world}, t = {time:g} s",
         title_justify="left",
     )
     for header in ("quantity", "value", "point", "axes", "unit"):

@@ -82,7 +82,7 @@ class Train:
         if self.resume:
             return self.run_dir or _newest(RUNS / self.task)
         folder = self.run_dir or RUNS / self.task / time.strftime("%Y-%m-%d_%H-%M-%S")
-        if any(folder.glob("model_*.pt")):
+        if any(folder.glob("model_*.npz")):
             raise InvalidInputError(
                 f"{str(folder)!r} holds a run already: go on with it by --resume, or "
                 "choose another --run-dir."
@@ -128,7 +128,7 @@ class Train:
         cfg = run.cfg.train
         total = self.iterations or cfg.iterations
         out.print(
-            f"{self.task}: {cfg.num_envs} worlds on {run.env.sim.engine.name}, "
+            f"{self.task}: {cfg.num_envs} worlds on {run.env.sim.engine_name}, "
             f"{total} updates of {cfg.steps_per_env} steps, into {run.run_dir}",
             markup=False,
             highlight=False,
@@ -180,7 +180,7 @@ def progress_note(now: Progress) -> str:
 
 def _newest(folder: Path) -> Path:
     """The run in a folder of runs that was written to last."""
-    written = {file.stat().st_mtime: file for file in folder.glob("*/model_*.pt")}
+    written = {file.stat().st_mtime: file for file in folder.glob("*/model_*.npz")}
     if not written:
         raise InvalidInputError(
             f"There is no run to resume in {str(folder)!r}: name it by --run-dir."

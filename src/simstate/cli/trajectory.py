@@ -36,7 +36,7 @@ class Trajectory:
         self._next = step + self._every
         data = self._entity.data
         values = {
-            "time": self._entity.sim.time,
+            "time": self._entity.internals.read_field("time"),
             "joint_pos": data.joint_pos,
             "joint_vel": data.joint_vel,
         }
@@ -104,6 +104,6 @@ class Trajectory:
 def _joint_units(entity: Entity, per_second: bool) -> list[str]:
     """The unit of each 1-DoF joint's position, or of its velocity."""
     slide = mujoco.mjtJoint.mjJNT_SLIDE.value
-    types = entity.sim.model.jnt_type[list(entity.index.joints.ids)]
+    types = entity.internals.model.jnt_type[list(entity.index.joints.ids)]
     units = ["m" if kind == slide else "rad" for kind in types]
     return [f"{unit}/s" for unit in units] if per_second else units

@@ -22,6 +22,7 @@ from simstate.conventions.presets import (
     PYBULLET,
     ROS,
 )
+from simstate.conventions.rotations import R_to_quat_wxyz
 from simstate.conventions.state import (
     RigidBodyState,
     StateDifference,
@@ -44,6 +45,7 @@ __all__ = [
     "ROS",
     "Attitude",
     "Convention",
+    "R_to_quat_wxyz",
     "RigidBodyState",
     "StateDifference",
     "angular_momentum",

@@ -5,15 +5,22 @@ from __future__ import annotations
 import mujoco
 import torch
 
-from simstate.engine.base import EVOLVING_FIELDS, MAX_VALUE, Engine
+from simstate.engine.base import CONSTANT_INPUTS, MAX_VALUE, Engine
 from simstate.engine.cfg import EngineCfg, NativeCfg, WarpCfg
-from simstate.engine.fields import FIELDS, STATE_FIELDS, RawData, RawField
+from simstate.engine.fields import (
+    EVOLVING_FIELDS,
+    FIELDS,
+    STATE_FIELDS,
+    RawData,
+    RawField,
+)
 from simstate.engine.native import NativeEngine
 from simstate.engine.stage import Stage
 from simstate.engine.threads import OneTorchThread
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
+    "CONSTANT_INPUTS",
     "EVOLVING_FIELDS",
     "FIELDS",
     "MAX_VALUE",

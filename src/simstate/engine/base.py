@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -11,7 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
+from simstate.engine.bare import BareForward
+from simstate.engine.fields import (
+    EVALUATED_FIELDS,
+    EVOLVING_FIELDS,
+    FIELDS,
+    STATE_FIELDS,
+)
 from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError
@@ -19,28 +26,8 @@ from simstate.errors import InvalidInputError
 MAX_VALUE = 1e10
 """MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
 
-EVOLVING_FIELDS = STATE_FIELDS[: STATE_FIELDS.index("qacc_warmstart") + 1]
-"""The state fields that a step changes, the first ones; the others are inputs."""
-
-
-COMMON_CONSTANTS = (
-    "body_subtreemass",
-    "body_invweight0",
-    "dof_invweight0",
-    "tendon_length0",
-    "tendon_invweight0",
-    "actuator_acc0",
-    "geom_aabb",
-    "geom_rbound",
-    "eq_data",
-    "cam_pos0",
-    "cam_poscom0",
-    "cam_mat0",
-    "light_pos0",
-    "light_poscom0",
-    "light_dir0",
-)
-"""The model parameters that set_const computes, on every engine."""
+CONSTANT_INPUTS: frozenset[str] = frozenset(mujoco.MjModel._setconst_inputs)  # pyright: ignore
+"""The model parameters that the constants of a model follow from."""
 
 
 class Engine(ABC):
@@ -53,8 +40,17 @@ class Engine(ABC):
 
     name: str
     dtype: torch.dtype
-    _more_derived_constants: tuple[str, ...] = ()
-    """Those that this engine has beyond the common ones."""
+    can_settle: bool = False
+    """Whether bad worlds can be put back before positions are computed."""
+    state_is_live: bool
+    """Whether `state` is the engine's own memory; else it is a copy."""
+    constants: frozenset[str]
+    """The model parameters that `set_const` computes."""
+    all_constants: frozenset[str] = frozenset(mujoco.MjModel._setconst_outputs)  # pyright: ignore
+    """Those that MuJoCo's own computes, on any engine."""
+    uses_sameframe: bool = False
+    """Whether it takes the orientation of the body, or of its inertial frame, for
+    elements that the model's `…_sameframe` flags mark."""
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, device: torch.device
@@ -66,20 +62,17 @@ class Engine(ABC):
         self.nstate = self.columns[STATE_FIELDS[-1]].stop
         self.fields: dict[str, Tensor] = {}
         self.expanded: dict[str, Tensor] = {}
-        self._constants: dict[str, Tensor] = {}
-        self.num_evolving = self.columns[EVOLVING_FIELDS[-1]].stop
-        """The number of the first columns of the state, which a step changes."""
-        with torch.inference_mode(False):
-            shape = (num_envs, self.num_evolving)
-            self.before = torch.zeros(shape, dtype=self.dtype, device=device)
-            """Those columns before the last step."""
+        self._shared: dict[str, Tensor] = {}
+        """Parameters that all worlds have in common."""
+        self._constants_differ = False
+        """Whether constants of the model differ from world to world."""
 
     def field(self, name: str) -> Tensor:
         """The live tensor of a raw field; shape (num_envs, …)."""
         tensor = self.fields.get(name)
         if tensor is None:
             with torch.inference_mode(False):  # such tensors would count no writes
-                tensor = self._bind(name)
+                tensor = self._bind(name).data  # no view: it can be detached in place
             self.fields[name] = tensor
         return tensor
 
@@ -91,67 +84,83 @@ class Engine(ABC):
         """Live per-world values of a model parameter; shape (num_envs, …)."""
         if name not in self.expanded:
             with torch.inference_mode(False):
-                self.expanded[name] = self._expand(name)
+                self.expanded[name] = self._expand(name).data
         return self.expanded[name]
 
     def parameter(self, name: str) -> Tensor:
         """A model parameter; shape (num_envs, …) if expanded, else (1, …)."""
         if name in self.expanded:
             return self.expanded[name]
-        if name not in self._constants:
-            value = np.array(model_value(self.model, name))[None]
-            tensor = torch.as_tensor(value, device=self.device)
-            if tensor.dtype.is_floating_point:
-                tensor = tensor.to(self.dtype)
-            self._constants[name] = tensor
-        return self._constants[name]
+        if self._constants_differ and name in self.constants:
+            return self.expand(name)
+        if name not in self._shared:
+            self._shared[name] = self.model_parameter(name)
+        return self._shared[name]
 
-    def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
-        """Advance the worlds by n time steps; positions and velocities are fresh.
+    def model_parameter(self, name: str) -> Tensor:
+        """The model's own value of a parameter, engine's dtype; shape (1, …)."""
+        value = np.array(model_value(self.model, name))[None]
+        tensor = torch.as_tensor(value, device=self.device)
+        if tensor.dtype.is_floating_point:
+            tensor = tensor.to(self.dtype)
+        return tensor
 
-        Returns the mask of worlds that went bad, or None; `before` has what the
-        step changed in them.
+    def split(self, rows: Tensor) -> dict[str, Tensor]:
+        """Rows of the state, by field; shape (n, …) each."""
+        return {
+            name: rows[:, columns].reshape(rows.shape[0], *self.field_shape(name)[1:])
+            for name, columns in self.columns.items()
+        }
+
+    def join(self, fields: Mapping[str, Tensor]) -> Tensor:
+        """Fields of the state as rows of it, engine's dtype; shape (n, nstate)."""
+        parts = [fields[name].flatten(1) if fields[name].ndim > 1 else
+                 fields[name][:, None] for name in STATE_FIELDS]  # fmt: skip
+        return torch.cat([part.to(self.dtype) for part in parts], dim=1)
+
+    @abstractmethod
+    def begin_step(self) -> None:
+        """Take note of where the warnings stand, for `find_bad` and `cause`."""
+
+    @abstractmethod
+    def advance(
+        self,
+        n: int,
+        env_ids: Tensor | None,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
+        """Step these worlds n times, and compute their new positions and velocities.
+
+        `env_ids` None: all worlds; the others keep what they have. `settle` is called
+        between the two, where the engine `can_settle`.
         """
-        self.remember()
-        self._advance(n, env_ids)
-        return self.find_bad()
-
-    @abstractmethod
-    def remember(self) -> None:
-        """Copy the columns of the state that a step changes to `before`."""
-
-    @abstractmethod
-    def report_warnings(self) -> None:
-        """Warn of what went wrong since `remember`, but for bad states."""
-
-    @abstractmethod
-    def _advance(self, n: int, env_ids: Tensor | None) -> None:
-        """Step, and compute positions and velocities at the new state."""
 
     @abstractmethod
     def find_bad(self) -> Tensor | None:
-        """The mask of worlds whose state went bad in the last step; None: no world."""
+        """The mask of worlds whose state is bad, or went bad on the way; None: none."""
 
-    def acceleration_now(self) -> Tensor:
-        """Accelerations at the present state; (num_envs, nv). The fields are kept."""
-        kept = self._keep_accelerations(slice(None))
-        self.forward(None, Stage.ACCELERATION)
-        now = self.field("qacc").clone()
-        self._put_back(kept, slice(None))
-        return now
+    def bad_worlds(self) -> Tensor:
+        """The mask of worlds whose state or controls are bad, as the device has it."""
+        names = (*EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat")
+        parts = [self.field(name).reshape(self.num_envs, -1) for name in names]
+        return ~(torch.cat(parts, dim=1).abs() <= MAX_VALUE).all(dim=1)
+
+    @abstractmethod
+    def report_warnings(self) -> None:
+        """Warn of what went wrong since `begin_step`, but for bad states."""
 
     def compute_late(self, name: str) -> None:
         """Compute a field that was not bound so far, and leave the other ones alone."""
-        kept = self._keep_accelerations(slice(None))
+        kept = self.keep_accelerations(slice(None))
         self.field(name)
         self.forward(None, max(FIELDS[name].stage, Stage.VELOCITY))
-        self._put_back(kept, slice(None))
+        self.put_back(kept, slice(None))
 
-    def _keep_accelerations(self, rows: slice | Tensor) -> dict[str, Tensor]:
+    def keep_accelerations(self, rows: slice | Tensor) -> dict[str, Tensor]:
         """Copies of the fields that describe the last dynamics evaluation."""
         return {name: self.field(name)[rows].clone() for name in EVALUATED_FIELDS}
 
-    def _put_back(self, kept: dict[str, Tensor], rows: slice | Tensor) -> None:
+    def put_back(self, kept: dict[str, Tensor], rows: slice | Tensor) -> None:
         """Write such copies back, through aliases: it is not a write by a user."""
         for name, values in kept.items():
             alias = self._alias(name)
@@ -171,15 +180,24 @@ class Engine(ABC):
         """Another tensor on a field's memory, whose writes nobody counts."""
         return self.field(name).data
 
+    def bare_forward(self) -> BareForward | None:
+        """The present state evaluated by the engine's library alone.
+
+        None: that library is MuJoCo, or worlds have parameters of their own.
+        """
+        return None
+
     @property
     @abstractmethod
     def state(self) -> Tensor:
         """The state of all worlds; shape (num_envs, nstate)."""
 
-    @property
     @abstractmethod
-    def state_is_live(self) -> bool:
-        """Whether writing into `state` writes the simulation's state."""
+    def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
+        """The memory of the state, by the fields that lie side by side in it.
+
+        Aliases, whose writes nobody counts; each of shape (num_envs, …).
+        """
 
     @abstractmethod
     def _bind(self, name: str) -> Tensor:
@@ -201,14 +219,19 @@ class Engine(ABC):
     def _expand(self, name: str) -> Tensor:
         """Give a model parameter values of its own in each world."""
 
-    def derived_constants(self) -> list[str]:
-        """The parameters that set_const computes, as far as the model has any."""
-        names = (*COMMON_CONSTANTS, *self._more_derived_constants)
-        return [name for name in names if np.size(model_value(self.model, name))]
-
     @abstractmethod
     def set_const(self, env_ids: Tensor | None) -> None:
         """Recompute the model's constants that depend on changed parameters."""
+
+
+def moving_columns(engine: Engine) -> slice:
+    """The columns of a row of the state up to the last that a step changes."""
+    stops = [
+        engine.columns[name].stop
+        for name in EVOLVING_FIELDS
+        if engine.columns[name].stop > engine.columns[name].start
+    ]
+    return slice(0, max(stops))
 
 
 def model_value(model: mujoco.MjModel, name: str) -> Any:

@@ -30,10 +30,23 @@ class RawField:
     name: str
     owner: type
 
-    def __init__(self, *shape: str | int, stage: Stage, state: bool = False) -> None:
+    def __init__(
+        self,
+        *shape: str | int,
+        stage: Stage,
+        unit: str,
+        axes: str = "",
+        state: bool = False,
+        moves: bool = False,
+    ) -> None:
         self.shape = shape
         self.stage = stage
+        self.unit = unit
+        self.axes = axes
+        """The axes that its components are along, in words; "" if there are none."""
         self.is_state = state
+        self.moves = moves
+        """Whether a step changes it; a state field that it does not is an input."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -64,20 +77,24 @@ class RawField:
         raise InvalidInputError(f"sim.data.{self.name} cannot be replaced; {do}.")
 
 
-def _state(*shape: str | int, behind: Stage) -> RawField:
-    return RawField(*shape, stage=behind, state=True)
+def _state(*shape: str | int, behind: Stage, unit: str, axes: str = "") -> RawField:
+    return RawField(*shape, stage=behind, unit=unit, axes=axes, state=True, moves=True)
 
 
-def _position(*shape: str | int) -> RawField:
-    return RawField(*shape, stage=Stage.POSITION)
+def _input(*shape: str | int, behind: Stage, unit: str, axes: str = "") -> RawField:
+    return RawField(*shape, stage=behind, unit=unit, axes=axes, state=True)
 
 
-def _velocity(*shape: str | int) -> RawField:
-    return RawField(*shape, stage=Stage.VELOCITY)
+def _position(*shape: str | int, unit: str, axes: str = "world") -> RawField:
+    return RawField(*shape, stage=Stage.POSITION, unit=unit, axes=axes)
 
 
-def _acceleration(*shape: str | int) -> RawField:
-    return RawField(*shape, stage=Stage.ACCELERATION)
+def _velocity(*shape: str | int, unit: str, axes: str = "") -> RawField:
+    return RawField(*shape, stage=Stage.VELOCITY, unit=unit, axes=axes)
+
+
+def _acceleration(*shape: str | int, unit: str, axes: str = "") -> RawField:
+    return RawField(*shape, stage=Stage.ACCELERATION, unit=unit, axes=axes)
 
 
 class RawData:
@@ -97,104 +114,124 @@ class RawData:
             raise unavailable_field(name)
         object.__setattr__(self, name, value)
 
-    time = _state(behind=Stage.ACCELERATION)
+    time = _state(behind=Stage.ACCELERATION, unit="s")
     """Simulation time [s]; shape (num_envs,)."""
-    qpos = _state("nq", behind=Stage.POSITION)
+    qpos = _state(
+        "nq",
+        behind=Stage.POSITION,
+        unit="m, rad or quaternion wxyz",
+        axes="free joint: world",
+    )
     """Generalised positions; free joint: origin, world axes [m], quaternion wxyz."""
-    qvel = _state("nv", behind=Stage.VELOCITY)
+    qvel = _state(
+        "nv",
+        behind=Stage.VELOCITY,
+        unit="m/s or rad/s",
+        axes="free joint: linear world, angular body",
+    )
     """Generalised velocities; free joint: linear in WORLD, angular in BODY axes."""
-    act = _state("na", behind=Stage.ACCELERATION)
+    act = _state("na", behind=Stage.ACCELERATION, unit="the actuator's own")
     """Actuator activations."""
-    history = _state("nhistory", behind=Stage.ACCELERATION)
+    history = _state(
+        "nhistory", behind=Stage.ACCELERATION, unit="the delayed value's own"
+    )
     """Buffers of delayed controls and sensors."""
-    qacc_warmstart = _state("nv", behind=Stage.ACCELERATION)
+    qacc_warmstart = _state(
+        "nv", behind=Stage.ACCELERATION, unit="m/s² or rad/s²", axes="qvel's"
+    )
     """Where the constraint solver starts from."""
-    ctrl = _state("nu", behind=Stage.ACCELERATION)
+    ctrl = _input("nu", behind=Stage.ACCELERATION, unit="the actuator's own")
     """Controls, in each actuator's own unit."""
-    qfrc_applied = _state("nv", behind=Stage.ACCELERATION)
+    qfrc_applied = _input(
+        "nv", behind=Stage.ACCELERATION, unit="N or N·m", axes="qvel's"
+    )
     """Generalised forces applied by the user, in the axes of qvel [N, N·m]."""
-    xfrc_applied = _state("nbody", 6, behind=Stage.ACCELERATION)
+    xfrc_applied = _input(
+        "nbody", 6, behind=Stage.ACCELERATION, unit="N, N·m", axes="world"
+    )
     """Force then torque applied at each body's COM, world axes [N, N·m]."""
-    eq_active = _state("neq", behind=Stage.ACCELERATION)
-    """Whether each equality constraint is switched on: 1 or 0, bool on warp."""
-    mocap_pos = _state("nmocap", 3, behind=Stage.POSITION)
+    eq_active = _input("neq", behind=Stage.ACCELERATION, unit="1 or 0")
+    """Whether each equality constraint is switched on: 1 or 0, engine's dtype."""
+    mocap_pos = _input("nmocap", 3, behind=Stage.POSITION, unit="m", axes="world")
     """Positions of mocap bodies' origins, world axes [m]."""
-    mocap_quat = _state("nmocap", 4, behind=Stage.POSITION)
+    mocap_quat = _input("nmocap", 4, behind=Stage.POSITION, unit="quaternion wxyz")
     """Orientations of mocap bodies, wxyz."""
-    userdata = _state("nuserdata", behind=Stage.ACCELERATION)
+    userdata = _input("nuserdata", behind=Stage.ACCELERATION, unit="the user's own")
     """The user's own numbers."""
-    plugin_state = _state("npluginstate", behind=Stage.ACCELERATION)
+    plugin_state = _state(
+        "npluginstate", behind=Stage.ACCELERATION, unit="the plugin's own"
+    )
     """State of engine plugins (native only)."""
 
-    xpos = _position("nbody", 3)
+    xpos = _position("nbody", 3, unit="m")
     """Body origins, world axes [m]."""
-    xquat = _position("nbody", 4)
+    xquat = _position("nbody", 4, unit="quaternion wxyz")
     """Body orientations, wxyz."""
-    xmat = _position("nbody", 3, 3)
+    xmat = _position("nbody", 3, 3, unit="1")
     """Body orientations: vec_w = xmat @ vec_b."""
-    xipos = _position("nbody", 3)
+    xipos = _position("nbody", 3, unit="m")
     """Body centres of mass, world axes [m]."""
-    ximat = _position("nbody", 3, 3)
+    ximat = _position("nbody", 3, 3, unit="1")
     """Orientations of the bodies' principal inertia axes."""
-    xanchor = _position("njnt", 3)
+    xanchor = _position("njnt", 3, unit="m")
     """Joint anchors, world axes [m]."""
-    xaxis = _position("njnt", 3)
+    xaxis = _position("njnt", 3, unit="1")
     """Joint axes, world axes."""
-    geom_xpos = _position("ngeom", 3)
+    geom_xpos = _position("ngeom", 3, unit="m")
     """Geom centres, world axes [m]."""
-    geom_xmat = _position("ngeom", 3, 3)
+    geom_xmat = _position("ngeom", 3, 3, unit="1")
     """Geom orientations."""
-    site_xpos = _position("nsite", 3)
+    site_xpos = _position("nsite", 3, unit="m")
     """Site positions, world axes [m]."""
-    site_xmat = _position("nsite", 3, 3)
+    site_xmat = _position("nsite", 3, 3, unit="1")
     """Site orientations."""
-    cam_xpos = _position("ncam", 3)
+    cam_xpos = _position("ncam", 3, unit="m")
     """Camera positions, world axes [m]."""
-    cam_xmat = _position("ncam", 3, 3)
+    cam_xmat = _position("ncam", 3, 3, unit="1")
     """Camera orientations."""
-    light_xpos = _position("nlight", 3)
+    light_xpos = _position("nlight", 3, unit="m")
     """Light positions, world axes [m]."""
-    light_xdir = _position("nlight", 3)
+    light_xdir = _position("nlight", 3, unit="1")
     """Light directions, world axes."""
-    subtree_com = _position("nbody", 3)
+    subtree_com = _position("nbody", 3, unit="m")
     """Centre of mass of each body's subtree, world axes [m]."""
-    cdof = _position("nv", 6)
+    cdof = _position("nv", 6, unit="1, m")
     """Motion axis of each dof (angular, linear) at the tree's COM, world axes."""
-    cinert = _position("nbody", 10)
+    cinert = _position("nbody", 10, unit="kg·m², kg·m, kg")
     """Inertia of each body about the tree's COM."""
-    ten_length = _position("ntendon")
+    ten_length = _position("ntendon", unit="m or rad", axes="")
     """Tendon lengths [m], or [rad] for joint tendons."""
-    actuator_length = _position("nout")
+    actuator_length = _position("nout", unit="the transmission's own", axes="")
     """Actuator lengths."""
 
-    cvel = _velocity("nbody", 6)
+    cvel = _velocity("nbody", 6, unit="rad/s, m/s", axes="world")
     """Velocity (angular, linear) at subtree_com[body_rootid[body]], world axes."""
-    cdof_dot = _velocity("nv", 6)
+    cdof_dot = _velocity("nv", 6, unit="1/s, m/s", axes="world")
     """Time derivative of cdof."""
-    ten_velocity = _velocity("ntendon")
+    ten_velocity = _velocity("ntendon", unit="m/s or rad/s")
     """Tendon velocities."""
-    actuator_velocity = _velocity("nout")
+    actuator_velocity = _velocity("nout", unit="the transmission's own, 1/s")
     """Actuator velocities."""
-    qfrc_bias = _velocity("nv")
+    qfrc_bias = _velocity("nv", unit="N or N·m", axes="qvel's")
     """Coriolis, centrifugal and gravity forces."""
-    qfrc_passive = _velocity("nv")
+    qfrc_passive = _velocity("nv", unit="N or N·m", axes="qvel's")
     """Springs, dampers, gravity compensation, fluid forces."""
 
-    qacc = _acceleration("nv")
+    qacc = _acceleration("nv", unit="m/s² or rad/s²", axes="qvel's")
     """Generalised accelerations of the last dynamics evaluation."""
-    qacc_smooth = _acceleration("nv")
+    qacc_smooth = _acceleration("nv", unit="m/s² or rad/s²", axes="qvel's")
     """Unconstrained accelerations of the last dynamics evaluation."""
-    act_dot = _acceleration("na")
+    act_dot = _acceleration("na", unit="the actuator's own, 1/s")
     """Time derivative of the activations."""
-    actuator_force = _acceleration("nout")
+    actuator_force = _acceleration("nout", unit="N or N·m")
     """Scalar forces in actuation space."""
-    qfrc_actuator = _acceleration("nv")
+    qfrc_actuator = _acceleration("nv", unit="N or N·m", axes="qvel's")
     """Actuator forces in joint space."""
-    qfrc_smooth = _acceleration("nv")
+    qfrc_smooth = _acceleration("nv", unit="N or N·m", axes="qvel's")
     """Net unconstrained forces."""
-    qfrc_constraint = _acceleration("nv")
+    qfrc_constraint = _acceleration("nv", unit="N or N·m", axes="qvel's")
     """Constraint forces."""
-    sensordata = _acceleration("nsensordata")
+    sensordata = _acceleration("nsensordata", unit="the sensor's own")
     """Sensor readings: positions and velocities current, accelerations as qacc's."""
 
     if not TYPE_CHECKING:
@@ -214,6 +251,11 @@ STATE_FIELDS: tuple[str, ...] = tuple(
     name for name, field in FIELDS.items() if field.is_state
 )
 """The fields whose rows make up the state tensor, in its order."""
+
+EVOLVING_FIELDS: tuple[str, ...] = tuple(
+    name for name, field in FIELDS.items() if field.moves
+)
+"""The state fields that a step changes; the others are inputs."""
 
 EVALUATED_FIELDS: tuple[str, ...] = tuple(
     name

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Callable
+from types import TracebackType
 
 import mujoco
 import numpy as np
@@ -14,13 +16,13 @@ import torch
 from mujoco import batch
 from torch import Tensor
 
-from simstate.engine.base import MAX_VALUE, Engine
+from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
-from simstate.engine.core import CoreBatch, is_available
+from simstate.engine.core import CoreBatch, Watch, is_available
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
 from simstate.engine.threads import threads_by_work
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
@@ -29,16 +31,6 @@ _STAGES = {
 }
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
-
-
-NATIVE_CONSTANTS = (
-    "dof_M0",
-    "dof_length",
-    "actuator_length0",
-    "geom_sameframe",
-    "bvh_aabb",
-)
-"""What mj_setConst computes that MuJoCo Warp has no use for."""
 
 
 class NativeEngine(Engine):
@@ -50,7 +42,9 @@ class NativeEngine(Engine):
 
     name = "native"
     dtype = torch.float64
-    _more_derived_constants = NATIVE_CONSTANTS
+    state_is_live = True
+    constants = Engine.all_constants
+    uses_sameframe = True
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))
@@ -67,23 +61,32 @@ class NativeEngine(Engine):
         self._counts = self.batch.warning[..., 1]
         self._counts_before = self._counts.copy()
         self._risen: np.ndarray | None = None
-        """Which warning counters rose in the last step; None: none did."""
+        """Which warnings were given in the last step; None: none in any world."""
         # NumPy's calls cost less than torch's, which tells for few worlds.
-        self._evolving = self.batch.state[:, : self.num_evolving]
+        moving = moving_columns(self)
+        self._moving = self.batch.state[:, moving]
+        self._sizes = np.zeros_like(self._moving)
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
-        self._mocap = self.batch.state[:, mocap]
-        self._before = self.before.numpy()
-        self._sizes = np.zeros_like(self._before)
+        self._watch: Watch | None = None
+        if isinstance(self.batch, CoreBatch):
+            looked_at = (moving, self.columns["ctrl"], mocap)
+            self._watch = Watch(self.batch, looked_at, MAX_VALUE)
+            self._counts_before = self._watch.counts
+        self._inputs = [
+            part
+            for part in (self.batch.state[:, self.columns["ctrl"]],
+                         self.batch.state[:, mocap])
+            if part.size
+        ]  # fmt: skip
 
     @property
     def state(self) -> Tensor:
         """The live state of all worlds; shape (num_envs, nstate)."""
         return self._state
 
-    @property
-    def state_is_live(self) -> bool:
-        """Writing into `state` writes the simulation's state."""
-        return True
+    def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
+        """One array that holds the rows of all fields."""
+        return [(STATE_FIELDS, self._state.data)]
 
     def is_bound(self, name: str) -> bool:
         """Whether the field has been copied out of the calls so far."""
@@ -97,34 +100,45 @@ class NativeEngine(Engine):
             tensor = torch.from_numpy(array)
         return tensor.view(self.field_shape(name))
 
-    def remember(self) -> None:
-        """Copy the columns of the state that a step changes to `before`."""
-        np.copyto(self._before, self._evolving)
+    def begin_step(self) -> None:
+        """Take note of MuJoCo's counts of warnings."""
+        self._risen = None
+        if self._watch is not None:
+            self._watch.begin()
+            return
         np.copyto(self._counts_before, self._counts)
 
-    def _advance(self, n: int, env_ids: Tensor | None) -> None:
+    def advance(
+        self,
+        n: int,
+        env_ids: Tensor | None,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
+        del settle
         with _QUIET:
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
-        risen = self._counts != self._counts_before
-        self._risen = risen if risen.any() else None
-        if self._risen is not None and risen[:, :_FIRST_BAD].any():
-            self._warn_of(risen)
 
     def find_bad(self) -> Tensor | None:
-        """Worlds whose state is bad, or that MuJoCo found bad on its way."""
+        """Worlds whose state or input is bad, or that MuJoCo found bad on its way."""
+        if self._watch is not None:
+            is_bad, has_warned = self._watch.look()
+            self._risen = self._watch.risen if has_warned else None
+            return torch.from_numpy(self._watch.bad.copy()) if is_bad else None
         # NaN compares as false. (A dot product would start BLAS's threads, and those
         # wait for milliseconds while MuJoCo's still spin.)
-        np.abs(self._evolving, out=self._sizes)
+        np.abs(self._moving, out=self._sizes)
         fine = bool(self._sizes.max() <= MAX_VALUE)
-        if self._mocap.size:
-            fine = fine and bool((np.abs(self._mocap) <= MAX_VALUE).all())
-        if fine and self._risen is None:
+        fine = fine and all(bool((np.abs(x) <= MAX_VALUE).all()) for x in self._inputs)
+        risen = self._counts != self._counts_before
+        self._risen = risen = risen if risen.any() else None
+        if fine and risen is None:
             return None
         bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
-        bad |= ~(np.abs(self._mocap) <= MAX_VALUE).all(axis=1)
-        if self._risen is not None:
-            bad |= self._risen[:, _FIRST_BAD:].any(axis=1)
+        if risen is not None:
+            bad |= risen[:, _FIRST_BAD:].any(axis=1)
+        for part in self._inputs:
+            bad |= ~(np.abs(part) <= MAX_VALUE).all(axis=1)
         return torch.from_numpy(bad) if bad.any() else None
 
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
@@ -138,9 +152,9 @@ class NativeEngine(Engine):
 
     def cause(self, world: int) -> tuple[str, int] | None:
         """The field and index that MuJoCo's own warning names in this world."""
-        for k, field in enumerate(_BAD_FIELDS):
-            if self._risen is not None and self._risen[world, _FIRST_BAD + k]:
-                return field, int(self.batch.warning[world, _FIRST_BAD + k, 0])
+        for k, field in enumerate(_BAD_FIELDS, start=_FIRST_BAD):
+            if self._counts[world, k] != self._counts_before[world, k]:
+                return field, int(self.batch.warning[world, k, 0])
         return None
 
     def _expand(self, name: str) -> Tensor:
@@ -152,26 +166,18 @@ class NativeEngine(Engine):
         """Run mj_setConst in these worlds; the state is not touched."""
         with _QUIET:
             self.batch.set_const(_ids(env_ids))
-        for name in self.derived_constants():
-            self.expand(name)  # the batch did: now they are known to be per world
+        self._constants_differ = True
 
     def report_warnings(self) -> None:
-        """Warn of full buffers and the like since `remember`."""
-        risen = self._counts != self._counts_before
-        if risen[:, :_FIRST_BAD].any():
-            self._warn_of(risen)
-
-    def _warn_of(self, risen: np.ndarray) -> None:
-        """Tell of warnings in the last step that are not about a bad state."""
+        """Warn of full buffers and the like since `begin_step`."""
+        risen = self._risen
+        if risen is None:
+            return
         for kind in range(_FIRST_BAD):
             worlds = np.flatnonzero(risen[:, kind])
             if worlds.size:
                 text = mujoco.mju_warningText(kind, 0)
-                warnings.warn(
-                    f"MuJoCo warns in {worlds.size} worlds, first {worlds[0]}: {text}",
-                    RuntimeWarning,
-                    stacklevel=4,
-                )
+                warn(f"MuJoCo warns in {worlds.size} worlds, first {worlds[0]}: {text}")
 
 
 def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:
@@ -192,18 +198,27 @@ def _ids(env_ids: Tensor | None) -> np.ndarray | None:
     """Rising ids as mujoco.batch takes them."""
     if env_ids is None:
         return None
-    return env_ids.sort().values.numpy()
+    return np.sort(env_ids.numpy())
 
 
 class _Quiet:
-    """Keeps MuJoCo from printing and logging what its counters tell us anyway."""
+    """Keeps MuJoCo from printing what its counters say anyway; its errors are ours."""
 
     def __enter__(self) -> None:
         self._handler = mujoco.get_mju_user_warning()
         mujoco.set_mju_user_warning(_ignore)
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         mujoco.set_mju_user_warning(self._handler)
+        if isinstance(error, batch.SimulationError):
+            enough = "memory" not in str(error)
+            hint = "" if enough else ' Give the model more: <size memory="…"/>.'
+            raise ModelError(f"{str(error).rstrip('.')}.{hint}") from error
 
 
 def _ignore(message: str) -> None:

@@ -10,9 +10,11 @@ class Stage(IntEnum):
 
     STATE = 0
     """The state itself and the inputs: never behind."""
-    POSITION = 1
+    CONSTANT = 1
+    """Constants of the model that follow from its parameters, as mj_setConst does."""
+    POSITION = 2
     """Depends on qpos and mocap poses."""
-    VELOCITY = 2
+    VELOCITY = 3
     """Depends on qvel as well."""
-    ACCELERATION = 3
+    ACCELERATION = 4
     """Depends on the whole state: forces, accelerations, sensors."""

@@ -11,7 +11,6 @@ Importing this module loads Warp; the package does so only for `engine="warp"`.
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,15 +20,37 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from simstate.engine.base import EVOLVING_FIELDS, MAX_VALUE, Engine, model_value
+from simstate.engine.bare import BareForward
+from simstate.engine.base import Engine, model_value
 from simstate.engine.cfg import WarpCfg
-from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
+from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
 from simstate.engine.stage import Stage
+from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
-from simstate.errors import InvalidInputError, ModelError, unknown_name
-from simstate.math.vector import greatest
+from simstate.errors import InvalidInputError, unknown_name, warn
 
 import mujoco_warp as mjw  # isort: skip
+
+_COMPUTED = frozenset(
+    (
+        "body_subtreemass",
+        "body_invweight0",
+        "dof_invweight0",
+        "tendon_length0",
+        "tendon_invweight0",
+        "actuator_acc0",
+        "geom_aabb",
+        "geom_rbound",
+        "eq_data",
+        "cam_pos0",
+        "cam_poscom0",
+        "cam_mat0",
+        "light_pos0",
+        "light_poscom0",
+        "light_dir0",
+    )
+)
+"""The constants that MuJoCo Warp's set_const computes."""
 
 _LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
 
@@ -39,6 +60,9 @@ class WarpEngine(Engine):
 
     name = "warp"
     dtype = torch.float32
+    state_is_live = False
+    constants = _COMPUTED
+    can_settle = True
 
     def __init__(
         self, model: mujoco.MjModel, num_envs: int, device: torch.device, cfg: WarpCfg
@@ -46,6 +70,7 @@ class WarpEngine(Engine):
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
         super().__init__(model, num_envs, device)
+        self._cfg = cfg
         initialise(device)
         self._warp_device = wp.device_from_torch(device)
         try:
@@ -58,9 +83,7 @@ class WarpEngine(Engine):
                     njmax=cfg.constraints_per_world,
                 )
         except (NotImplementedError, ValueError) as error:
-            raise ModelError(
-                f"MuJoCo Warp does not take this model: {error}"
-            ) from error
+            raise refusal(error) from error
         self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
@@ -71,20 +94,11 @@ class WarpEngine(Engine):
     @property
     def state(self) -> Tensor:
         """A copy of the state of all worlds; shape (num_envs, nstate)."""
-        return self._gathered(STATE_FIELDS)
+        return self.join(self.fields)
 
-    def remember(self) -> None:
-        """Copy the columns of the state that a step changes to `before`."""
-        self.before.copy_(self._gathered(EVOLVING_FIELDS))
-
-    def _gathered(self, names: tuple[str, ...]) -> Tensor:
-        rows = [self.field(name).reshape(self.num_envs, -1) for name in names]
-        return torch.cat([row.to(self.dtype) for row in rows], dim=1)
-
-    @property
-    def state_is_live(self) -> bool:
-        """The state is gathered: writing into it writes nothing."""
-        return False
+    def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
+        """The array of each field."""
+        return [((name,), self._alias(name)) for name in STATE_FIELDS]
 
     def is_bound(self, name: str) -> bool:
         """All of Warp's fields are kept up to date, asked for or not."""
@@ -95,22 +109,43 @@ class WarpEngine(Engine):
         shape = self.field_shape(name)
         if array is None:  # plugin_state: Warp has no plugins
             return torch.zeros(shape, dtype=self.dtype, device=self.device)
-        return wp.to_torch(array, requires_grad=False).view(shape)
+        tensor = wp.to_torch(array, requires_grad=False).view(shape)
+        if name != "eq_active":
+            return tensor
+        self._switches = tensor  # Warp's own are booleans; see _set_switches
+        return tensor.to(self.dtype)
 
-    def _advance(self, n: int, env_ids: Tensor | None) -> None:
+    def begin_step(self) -> None:
+        """Warp keeps no counts of bad states: they are found in the state itself."""
+
+    def advance(
+        self,
+        n: int,
+        env_ids: Tensor | None,
+        settle: Callable[[], None] | None = None,
+    ) -> None:
         """Advance by n steps; worlds not in `env_ids` get what they had back."""
         others = self._others(env_ids)
-        kept = {} if others is None else self._keep_accelerations(others)
+        kept: dict[str, Tensor] = {}
+        before: dict[str, Tensor] = {}
+        if others is not None:
+            kept = self.keep_accelerations(others)
+            before = {name: self._alias(name)[others] for name in EVOLVING_FIELDS}
+        self._set_switches()
         for _ in range(n):
             self._run("step", self._compute_step)
         if others is not None:
-            for name in EVOLVING_FIELDS:
-                alias = self._alias(name)
-                values = self.before[:, self.columns[name]].view(alias.shape)
-                alias[others] = values[others]
-            self._put_back(kept, others)
+            for name, values in before.items():
+                self._alias(name)[others] = values
+            self.put_back(kept, others)
+        if settle is not None:
+            settle()
         self._refresh()
-        self.report_warnings()
+
+    def _set_switches(self) -> None:
+        """Give Warp the equality constraints that are switched on."""
+        if self.model.neq:
+            self._switches.copy_(self.field("eq_active") != 0)
 
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Compute derived fields up to `stage`; Warp runs all worlds.
@@ -121,10 +156,11 @@ class WarpEngine(Engine):
             self._refresh()
             return
         others = self._others(env_ids)
-        kept = {} if others is None else self._keep_accelerations(others)
+        kept = {} if others is None else self.keep_accelerations(others)
+        self._set_switches()
         self._run("forward", self._compute_forward)
         if others is not None:
-            self._put_back(kept, others)
+            self.put_back(kept, others)
 
     def _others(self, env_ids: Tensor | None) -> Tensor | None:
         """The mask of the worlds that are not in `env_ids`; None: there are none."""
@@ -136,10 +172,8 @@ class WarpEngine(Engine):
 
     def find_bad(self) -> Tensor | None:
         """Worlds whose state or controls are bad; Warp clips a NaN control silently."""
-        values = self._gathered((*EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat"))
-        if greatest(values) <= MAX_VALUE:
-            return None
-        return ~(values.abs() <= MAX_VALUE).all(dim=1)
+        bad = self.bad_worlds()
+        return bad if bool(bad.any()) else None
 
     def cause(self, world: int) -> tuple[str, int] | None:
         """Warp blames nothing: the state itself tells."""
@@ -152,7 +186,7 @@ class WarpEngine(Engine):
         if self.model.nsensordata:
             kept = {"sensordata": self.field("sensordata").clone()}
         self._run("refresh", self._compute_refresh)
-        self._put_back(kept, slice(None))
+        self.put_back(kept, slice(None))
 
     def _compute_step(self) -> None:
         self._prepare_constraints()
@@ -214,13 +248,21 @@ class WarpEngine(Engine):
             and lost & kind.value
         ]
         if kinds:
-            warnings.warn(
+            warn(
                 f"MuJoCo Warp ran out of room ({', '.join(kinds)}) and dropped "
                 "contacts or constraints. Give it more: "
-                "engine=WarpCfg(contacts_per_world=…, constraints_per_world=…).",
-                RuntimeWarning,
-                stacklevel=4,
+                "engine=WarpCfg(contacts_per_world=…, constraints_per_world=…)."
             )
+
+    def bare_forward(self) -> BareForward | None:
+        """The present state by MuJoCo Warp alone; None with per-world parameters."""
+        if self.expanded:
+            return None
+        from simstate.engine.warp_bare import bare_forward
+
+        fields = {name: self.field(name) for name in STATE_FIELDS}
+        with wp.ScopedDevice(self._warp_device):
+            return bare_forward(self.model, fields, self.num_envs, self._cfg)
 
     def _expand(self, name: str) -> Tensor:
         owner, attribute = self._owner(name)
@@ -251,8 +293,12 @@ class WarpEngine(Engine):
         return self.warp_model, name
 
     def set_const(self, env_ids: Tensor | None) -> None:
-        """Recompute the derived constants, in these worlds; the state is kept."""
-        kept = {name: self.expand(name).clone() for name in self.derived_constants()}
+        """Recompute the constants, in these worlds; the state is kept."""
+        computed = [
+            name for name in _COMPUTED if np.size(model_value(self.model, name))
+        ]
+        kept = {name: self.expand(name).clone() for name in computed}
+        self._constants_differ = True
         self._run("set_const", lambda: mjw.set_const(self.warp_model, self.warp_data))
         others = self._others(env_ids)
         if others is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -26,15 +26,12 @@ from simstate.entity.frames import (
     quat_w,
     vel_w,
 )
-from simstate.entity.quantity import Quantity
-from simstate.entity.reader import EntityReader
+from simstate.entity.other_names import unknown_quantity
+from simstate.entity.quantity import Quantity, QuantitySet
 from simstate.math import quaternion
 
-if TYPE_CHECKING:
-    pass
 
-
-class EntityData(EntityReader):
+class EntityData(QuantitySet):
     """The quantities of one entity in all worlds; engine's dtype, quaternions wxyz.
 
     `_w`: along world axes; `_b`: along the root link's axes. `link`: of the body
@@ -90,8 +87,8 @@ class EntityData(EntityReader):
         j.projected_gravity_b, kind="projected_gravity", axes="b", unit="1", shape=(3,),
         reads=("xquat",), parameters=("opt.gravity",),
     )  # fmt: skip
-    """Direction of gravity, root link's axes, unit length: (0, 0, −1) when upright,
-    zero in a world without gravity; (num_envs, 3)."""
+    """Direction of gravity, root link's axes, unit length: (0, 0, −1) when upright;
+    world −z in a world without gravity; (num_envs, 3)."""
     heading_w = Quantity(
         j.heading_w, kind="heading", axes="w", unit="rad", shape=(), reads=("xquat",)
     )
@@ -189,7 +186,7 @@ class EntityData(EntityReader):
     )  # fmt: skip
     """Position of each hinge or slide [rad or m]; (num_envs, num_joints)."""
     joint_pos_biased = Quantity(
-        lambda data: data.read("joint_pos") + data.stored["encoder_bias"],
+        lambda data: data.read("joint_pos") + data.stored("encoder_bias"),
         subject="joint", kind="pos_biased", unit="rad or m", shape=("num_joints",),
         reads=("qpos",),
     )  # fmt: skip
@@ -389,3 +386,11 @@ class EntityData(EntityReader):
     )  # fmt: skip
     """Whether each equality constraint is switched on, 1 or 0; (num_envs,
     num_equalities)."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what other libraries' names are called here."""
+            if hasattr(type(self), name) or name.startswith("_"):
+                return object.__getattribute__(self, name)  # raises what was raised
+            raise unknown_quantity(self._reader.name, name, self.quantities)

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from simstate.engine import OneTorchThread, Stage
+from simstate.engine import Stage
+from simstate.entity.convention_state import ConventionState
 from simstate.entity.data import EntityData
-from simstate.entity.writers import EntityWriters
+from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.ids import Ids, Values, as_index
+from simstate.ids import as_index
 from simstate.math import quaternion
+from simstate.physics import Physics
 from simstate.scene import EntityCfg, EntityIndex
 from simstate.scene.load import matching
-
-if TYPE_CHECKING:  # conventions build on entities and are loaded when they are used
-    from simstate.conventions import Convention, RigidBodyState
-    from simstate.simulation import Simulation
 
 Patterns = str | Sequence[str]
 
 
-class Entity(EntityWriters):
+class Entity(ConventionState):
     """One entity of the scene, in all worlds.
 
     Names are those of the entity's own model, without the scene's prefix; ids count
@@ -32,16 +29,17 @@ class Entity(EntityWriters):
     """
 
     def __init__(
-        self, index: EntityIndex, sim: Simulation, cfg: EntityCfg | None
+        self, index: EntityIndex, physics: Physics, cfg: EntityCfg | None
     ) -> None:
         self.index = index
-        self.sim = sim
+        self.internals = physics
+        """What simstate's own modules use: engine, ledger and freshness."""
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
-        self.data = _data_class(index.name, cfg)(index, sim, factor)
+        self._reader = EntityReader(index, physics, factor)
+        self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
-        self._default_versions: dict[str, int] = {}
-        self._store_defaults()
+        self._add_slots()
 
     def __repr__(self) -> str:
         return (
@@ -54,15 +52,6 @@ class Entity(EntityWriters):
     def name(self) -> str:
         """The entity's name in the scene."""
         return self.index.name
-
-    @property
-    def defaults_changed(self) -> bool:
-        """Whether somebody wrote into the `default_…` quantities since the start."""
-        stored = self.data.stored
-        return any(
-            stored[name]._version != version
-            for name, version in self._default_versions.items()
-        )
 
     @property
     def is_fixed_base(self) -> bool:
@@ -181,7 +170,7 @@ class Entity(EntityWriters):
     def sizes(self) -> dict[str, int]:
         """The numbers behind the symbolic shapes of the quantities."""
         return {
-            "num_envs": self.sim.num_envs,
+            "num_envs": self.internals.num_envs,
             "num_bodies": self.num_bodies,
             "num_joints": self.num_joints,
             "num_ball_joints": self.num_ball_joints,
@@ -259,67 +248,53 @@ class Entity(EntityWriters):
         if name not in self.sensor_names:
             raise unknown_name("sensor", name, self.sensor_names)
         sensor = self.index.sensors.ids[self.sensor_names.index(name)]
-        first, width = (
-            self.sim.model.sensor_adr[sensor],
-            self.sim.model.sensor_dim[sensor],
-        )
-        return self.sim.data.sensordata[:, int(first) : int(first + width)]
+        model = self.internals.model
+        first, width = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
+        return self.internals.read_field("sensordata")[:, first : first + width]
 
-    def state_in(
-        self, convention: Convention, model: Convention | None = None
-    ) -> RigidBodyState:
-        """The root link's state in a convention, a copy; batch shape (num_envs,).
-
-        `model` says in which world and body axes the model itself was built; None:
-        MuJoCo's usual ones, z-up and forward-left-up.
-        """
-        from simstate.conventions import MUJOCO
-        from simstate.conventions.entity_state import read_state
-
-        with OneTorchThread():
-            return read_state(self, convention, model or MUJOCO)
-
-    def write_state_in(
-        self,
-        convention: Convention,
-        state: RigidBodyState | Values,
-        env_ids: Ids = None,
-        model: Convention | None = None,
-    ) -> None:
-        """Write the root link's state from a convention; batch shape (n,).
-
-        `state` carries that same convention, or is a flat vector in its order, shape
-        (n, convention.size). The centre of mass is the entity's own; `model` as in
-        `state_in`.
-        """
-        from simstate.conventions import MUJOCO
-        from simstate.conventions.entity_state import write_state
-
-        with OneTorchThread():
-            write_state(self, convention, state, env_ids, model or MUJOCO)
-
-    def _store_defaults(self) -> None:
-        """Keep the state at reset and the encoder bias, per world, and watch them."""
-        sim, index = self.sim, self.index
-        row = sim.default_fields
-        device = sim.device
-        values = {
-            "default_joint_pos": row["qpos"][as_index(index.qpos_adr, device)],
-            "default_joint_vel": row["qvel"][as_index(index.dof_adr, device)],
-            "default_root_state": self._default_root_state(row),
-            "encoder_bias": row["qpos"].new_zeros(self.num_joints),
+    def _add_slots(self) -> None:
+        """Register the state at reset, the encoder bias and targets, per world."""
+        index, physics = self.index, self.internals
+        ledger = physics.ledger
+        row = {
+            name: ledger[name].initial_row for name in ("qpos", "qvel", "mocap_pos",
+                                                        "mocap_quat")
+        }  # fmt: skip
+        joint_pos = row["qpos"][as_index(index.qpos_adr, physics.device)]
+        settings = {
+            "default_joint_pos": (joint_pos, "rad or m", ""),
+            "default_joint_vel": (
+                row["qvel"][as_index(index.dof_adr, physics.device)],
+                "rad/s or m/s",
+                "",
+            ),
+            "default_root_state": (
+                self._default_root_state(row),
+                "m, wxyz, m/s, rad/s",
+                "world",
+            ),
+            "encoder_bias": (torch.zeros_like(joint_pos), "rad or m", ""),
         }
-        with torch.inference_mode(False):
-            for name, value in values.items():
-                stored = value.expand(sim.num_envs, -1).clone()
-                self.data.stored[name] = stored
-                if name.startswith("default_"):
-                    self._default_versions[name] = stored._version
-                sim.fresh.watch(f"{self.name}.data.{name}", stored, Stage.STATE)
+        targets = {
+            "joint_pos_target": (joint_pos, "rad or m"),
+            "joint_vel_target": (torch.zeros_like(joint_pos), "rad/s or m/s"),
+            "joint_effort_target": (torch.zeros_like(joint_pos), "N·m or N"),
+        }
+        for name, (value, unit, axes) in settings.items():
+            ledger.memory(
+                f"entity/{self.name}/{name}", tuple(value.shape), physics.dtype,
+                reset=None, initial=value, kind="setting", stage=Stage.STATE,
+                unit=unit, axes=axes,
+            )  # fmt: skip
+        for name, (value, unit) in targets.items():
+            ledger.memory(
+                f"entity/{self.name}/{name}", tuple(value.shape), physics.dtype,
+                reset=value, kind="input", stage=Stage.STATE, optional=True, unit=unit,
+            )  # fmt: skip
 
     def _default_root_state(self, row: dict[str, Tensor]) -> Tensor:
         """Pose and velocity of the root link at reset, world axes; shape (13,)."""
-        index, model = self.index, self.sim.model
+        index, model = self.index, self.internals.model
         pose, vel = row["qpos"].new_zeros(7), row["qpos"].new_zeros(6)
         pose[3] = 1.0
         if index.base == "free":

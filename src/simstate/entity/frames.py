@@ -16,11 +16,25 @@ from torch import Tensor
 
 from simstate.entity.quantity import Axes, Compute, Quantity, Size
 from simstate.ids import Index, as_index
-from simstate.math import acceleration_from_cacc, quaternion, velocity_from_cvel
+from simstate.math import (
+    acceleration_from_cacc,
+    compute_velocity_from_cvel,
+    quaternion,
+)
 from simstate.scene import EntityIndex
 
 if TYPE_CHECKING:
     from simstate.entity.reader import EntityReader
+
+_AS_BODY = (
+    mujoco.mjtSameFrame.mjSAMEFRAME_BODY.value,
+    mujoco.mjtSameFrame.mjSAMEFRAME_BODYROT.value,
+)
+_AS_INERTIA = (
+    mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA.value,
+    mujoco.mjtSameFrame.mjSAMEFRAME_INERTIAROT.value,
+)
+"""What the flags of orientations that are the body's, or its inertial frame's, are."""
 
 Pick: TypeAlias = "int | Index"
 """What selects a frame's elements: an int drops the dimension, for the root."""
@@ -36,6 +50,9 @@ class Frame:
     pos_field: str
     local_quat: str
     """The model parameter with the orientation in the body; "" for the body's own."""
+    sameframe: str
+    """The model's flags of elements that MuJoCo gives the orientation of their body or
+    of its inertial frame, whatever their own; "" for the body's own."""
     where: str
     """The point, in words."""
 
@@ -45,12 +62,21 @@ class Frame:
         return (self.count,) if self.count else ()
 
 
-ROOT_LINK = Frame("root", "link", "", "xpos", "", "link origin")
-ROOT_COM = Frame("root", "com", "", "xipos", "body_iquat", "centre of mass")
-BODY_LINK = Frame("body", "link", "num_bodies", "xpos", "", "link origin")
-BODY_COM = Frame("body", "com", "num_bodies", "xipos", "body_iquat", "centre of mass")
-GEOM = Frame("geom", "", "num_geoms", "geom_xpos", "geom_quat", "geom centre")
-SITE = Frame("site", "", "num_sites", "site_xpos", "site_quat", "site")
+ROOT_LINK = Frame("root", "link", "", "xpos", "", "", "link origin")
+ROOT_COM = Frame(
+    "root", "com", "", "xipos", "body_iquat", "body_sameframe", "centre of mass"
+)
+BODY_LINK = Frame("body", "link", "num_bodies", "xpos", "", "", "link origin")
+BODY_COM = Frame(
+    "body", "com", "num_bodies", "xipos", "body_iquat", "body_sameframe",
+    "centre of mass",
+)  # fmt: skip
+GEOM = Frame(
+    "geom", "", "num_geoms", "geom_xpos", "geom_quat", "geom_sameframe", "geom centre"
+)
+SITE = Frame(
+    "site", "", "num_sites", "site_xpos", "site_quat", "site_sameframe", "site"
+)
 
 
 @dataclass(frozen=True)
@@ -96,14 +122,39 @@ def _orientation(data: EntityReader, frame: Frame) -> Tensor:
     quat = data.raw("xquat")[:, picks.bodies]
     if not frame.local_quat:
         return quat
-    return quaternion.multiply(
-        quat, data.parameter(frame.local_quat)[:, picks.elements]
-    )
+    return quaternion.multiply(quat, local_quat(data, frame, picks))
+
+
+def local_quat(data: EntityReader, frame: Frame, picks: Picks) -> Tensor:
+    """Orientation in the body as the engine takes it; (num_envs or 1, elements, 4).
+
+    The compiler marks what is turned like its body, or like the body's inertial frame,
+    up to 1e-6 or so; MuJoCo then takes theirs, and the difference would show.
+    """
+    own = data.parameter(frame.local_quat)[:, picks.elements]
+    if not data.engine.uses_sameframe:
+        return own
+    flags = data.parameter(frame.sameframe)[:, picks.elements][..., None]
+    same = own.new_tensor([1.0, 0.0, 0.0, 0.0])
+    if frame.local_quat != BODY_COM.local_quat:
+        inertial = local_quat(data, BODY_COM, Picks(picks.bodies, picks.bodies, 0))
+        own = torch.where(_any_of(flags, _AS_INERTIA), inertial, own)
+    return torch.where(_any_of(flags, _AS_BODY), same, own)
+
+
+def _local_parameters(frame: Frame) -> tuple[str, ...]:
+    """The model parameters that orientations in the body depend on."""
+    own = (frame.local_quat, frame.sameframe)
+    return tuple(dict.fromkeys((*own, BODY_COM.local_quat, BODY_COM.sameframe)))
+
+
+def _any_of(flags: Tensor, kinds: tuple[int, int]) -> Tensor:
+    return (flags == kinds[0]) | (flags == kinds[1])
 
 
 def _velocity(data: EntityReader, frame: Frame) -> Tensor:
     picks = data.picks(frame)
-    return velocity_from_cvel(
+    return compute_velocity_from_cvel(
         _position(data, frame),
         data.raw("subtree_com")[:, picks.roots],
         data.raw("cvel")[:, picks.bodies],
@@ -291,7 +342,7 @@ def _declare(
         unit=unit,
         shape=(*frame.shape, width),
         reads=reads,
-        parameters=(frame.local_quat,) if oriented else (),
+        parameters=_local_parameters(frame) if oriented else (),
         writer=writer,
         remedy="" if writer or not remedy else f"use {{entity}}.{remedy}(…)",
         when=when,

@@ -11,6 +11,7 @@ from simstate.entity.quantity import Axes, Quantity, Size
 from simstate.ids import Index
 from simstate.math import quaternion
 from simstate.math.vector import cross, norm
+from simstate.scene.index import TargetKind
 
 if TYPE_CHECKING:
     from simstate.entity.reader import EntityReader
@@ -51,27 +52,26 @@ def stored(
     """Declare a tensor that the entity itself keeps, live and writable in place."""
     name = f"{subject}_{kind}" if subject else kind
     return Quantity(
-        lambda data: data.stored[name],
+        lambda data: data.stored(name),
         subject=subject, kind=kind, axes=axes, axes_in_name=False, unit=unit,
         shape=shape, reads=(), writer=writer,
         remedy="" if writer else f"write into it: {{entity}}.data.{name}[:] = …",
     )  # fmt: skip
 
 
-def target(kind: str, unit: str, writer: str, inputs: str) -> Quantity:
-    """Declare the targets in the controls; NaN where a joint has no such input."""
+def target(kind: str, unit: str, writer: str, inputs: TargetKind) -> Quantity:
+    """Declare the targets: in the controls that take them, else beside them."""
     return Quantity(
-        lambda data: _targets(data, inputs),
+        lambda data: _targets(data, inputs, f"joint_{kind}"),
         subject="joint", kind=kind, unit=unit, shape=("num_joints",), reads=("ctrl",),
         parameters=("actuator_gear", "actuator_gainprm"), writer=writer,
     )  # fmt: skip
 
 
-def _targets(data: EntityReader, inputs: str) -> Tensor:
+def _targets(data: EntityReader, inputs: TargetKind, name: str) -> Tensor:
+    targets = data.stored(name).clone()
     joints, columns, scale = data.target_inputs(inputs)
-    ctrl = data.raw("ctrl")
-    targets = ctrl.new_full((ctrl.shape[0], data.num_joints), torch.nan)
-    targets[:, joints] = ctrl[:, columns] / scale
+    targets[:, joints] = data.raw("ctrl")[:, columns] / scale
     return targets
 
 
@@ -120,15 +120,17 @@ def _per_world(data: EntityReader, name: str, columns: Index) -> Tensor:
 
 
 def projected_gravity_b(data: EntityReader) -> Tensor:
-    """The unit vector along gravity in the root link's axes; zero without gravity."""
+    """The unit vector along gravity in the root link's axes; without any, world −z."""
     direction = data.gravity_direction()
     return quaternion.rotate_inverse(data.read("root_link_quat_w"), direction)
 
 
-def unit_or_zero(vec: Tensor) -> Tensor:
-    """The vector scaled to unit length; zero stays zero; shape (..., 3)."""
+def unit_or_down(vec: Tensor) -> Tensor:
+    """The vector scaled to unit length; (0, 0, −1) if it is zero; shape (..., 3)."""
     length = norm(vec)
-    return vec / torch.where(length > 0, length, torch.ones_like(length))
+    down = vec.new_tensor([0.0, 0.0, -1.0])
+    unit = vec / torch.where(length > 0, length, torch.ones_like(length))
+    return torch.where(length > 0, unit, down)
 
 
 def heading_w(data: EntityReader) -> Tensor:

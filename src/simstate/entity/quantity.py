@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, overload
 
 from torch import Tensor
 
@@ -123,28 +123,30 @@ class Quantity:
     @overload
     def __get__(self, data: None, owner: type) -> Quantity: ...
     @overload
-    def __get__(self, data: EntityReader, owner: type) -> Tensor: ...
-    def __get__(self, data: EntityReader | None, owner: type) -> Quantity | Tensor:
-        if data is None:
-            return self
-        if data.computed is not None:  # which has seen to what it reads
-            data.computed.check_reads(self.name, self.stage, self.evaluates)
-            token = data.fresh.tokens[self.stage]
+    def __get__(self, data: QuantitySet, owner: type) -> Tensor: ...
+    def __get__(self, data: QuantitySet | None, owner: type) -> Quantity | Tensor:
+        return self if data is None else self.read(data._reader)  # pyright: ignore[reportPrivateUsage]
+
+    def read(self, reader: EntityReader) -> Tensor:
+        """Its value in the present state, as fresh as the simulation's rule says."""
+        if reader.computed is not None:  # which has seen to what it reads
+            reader.computed.check_reads(self.name, self.stage, self.evaluates)
+            token = reader.fresh.tokens[self.stage]
         else:
-            token = data.fresh.ensure(self.stage, f"{data.name}.data.{self.name}")
+            token = reader.fresh.ensure(self.stage, f"{reader.name}.data.{self.name}")
         if self.evaluates:
-            token = data.fresh.tokens[Stage.STATE]
-        memo = data.memo.get(self.name)
+            token = reader.fresh.tokens[Stage.STATE]
+        memo = reader.memo.get(self.name)
         if memo is not None:
             if not memo.is_live and memo.value._version != memo.version:
-                del data.memo[self.name]
-                raise InvalidInputError(self._written_message(data))
+                del reader.memo[self.name]
+                raise InvalidInputError(self._written_message(reader))
             if memo.token == token:
                 return memo.value
-        if data.computed is not None:
-            return data.remember(self.name, token, self.compute(data))
-        with data.computing(self):
-            return data.remember(self.name, token, self.compute(data))
+        if reader.computed is not None:
+            return reader.remember(self.name, token, self.compute(reader))
+        with reader.computing(self):
+            return reader.remember(self.name, token, self.compute(reader))
 
     def check_reads(self, name: str, stage: Stage, evaluates: bool = False) -> None:
         """Raise if computing this one reads what its declaration does not cover."""
@@ -161,18 +163,46 @@ class Quantity:
                 "raw fields that it depends on to `reads`."
             )
 
-    def __set__(self, data: EntityReader, value: object) -> None:
-        memo = data.memo.get(self.name)
+    def __set__(self, data: QuantitySet, value: object) -> None:
+        reader = data._reader  # pyright: ignore[reportPrivateUsage]
+        memo = reader.memo.get(self.name)
         if memo is not None and memo.is_live and value is memo.value:
             return  # `data.joint_pos += 1` has already written in place
-        data.memo.pop(self.name, None)
-        raise InvalidInputError(self._written_message(data))
+        reader.memo.pop(self.name, None)
+        raise InvalidInputError(self._written_message(reader))
 
-    def _written_message(self, data: EntityReader) -> str:
+    def _written_message(self, reader: EntityReader) -> str:
         return (
-            f"{data.name}.data.{self.name} cannot be written this way: "
-            f"{self.remedy.format(entity=data.name)}."
+            f"{reader.name}.data.{self.name} cannot be written this way: "
+            f"{self.remedy.format(entity=reader.name)}."
         )
+
+
+class QuantitySet:
+    """The quantities of one entity as attributes, and nothing else."""
+
+    quantities: ClassVar[dict[str, Quantity]] = {}
+    """The contract of every quantity, by name."""
+
+    def __init_subclass__(cls) -> None:
+        own = {n: q for n, q in vars(cls).items() if isinstance(q, Quantity)}
+        cls.quantities = {**cls.quantities, **own}
+
+    def __init__(self, reader: EntityReader) -> None:
+        self._reader = reader
+        reader.quantities = self.quantities
+
+    def __dir__(self) -> list[str]:
+        return sorted(self.quantities)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name != "_reader" and name not in self.quantities:
+            raise unknown_name("quantity", name, self.quantities)
+        object.__setattr__(self, name, value)
+
+    def read(self, name: str) -> Tensor:
+        """A quantity by name."""
+        return self._reader.read(name)
 
 
 def read_stage(name: str) -> Stage:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, STATE_FIELDS, OneTorchThread
+from simstate.engine import STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
 from simstate.entity.frames import Frame, Picks, moved_by, spatial_acceleration
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
+from simstate.physics import Physics
 from simstate.scene import EntityIndex
-from simstate.scene.index import TargetInputs
-
-if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+from simstate.scene.index import TargetKind
 
 
 class Memo(NamedTuple):
@@ -34,56 +32,67 @@ class Memo(NamedTuple):
     is_live: bool
 
 
+class _TargetPicks(NamedTuple):
+    """Where the controls are that take one kind of target, and what scales them."""
+
+    joints: Index
+    ctrl: Index
+    outputs: Index
+    actuators: Index
+    has_gain: Tensor
+
+    @staticmethod
+    def of(index: EntityIndex, kind: TargetKind, device: torch.device) -> _TargetPicks:
+        """Those of one entity."""
+        inputs = index.target_inputs(kind)
+        return _TargetPicks(
+            as_index(inputs.joints, device),
+            as_index(inputs.ctrl, device),
+            as_index(inputs.outputs, device),
+            as_index(inputs.actuators, device),
+            torch.tensor(inputs.has_gain, dtype=torch.bool, device=device),
+        )
+
+
 class EntityReader:
     """What an entity's quantities read from: fields, parameters, its own store."""
 
-    quantities: ClassVar[dict[str, Quantity]]
+    quantities: Mapping[str, Quantity]
     """The contract of every quantity, by name."""
 
-    def __init_subclass__(cls) -> None:
-        inherited = getattr(cls, "quantities", {})
-        own = {n: q for n, q in vars(cls).items() if isinstance(q, Quantity)}
-        cls.quantities = {**inherited, **own}
-
     def __init__(
-        self, index: EntityIndex, sim: Simulation, soft_limit_factor: float
+        self, index: EntityIndex, physics: Physics, soft_limit_factor: float
     ) -> None:
         self.name = index.name
         self.index = index
-        self.sim = sim
-        self.engine = sim.engine
-        self.fresh = sim.fresh
-        self.num_envs = sim.num_envs
-        self.dtype = sim.dtype
+        self.physics = physics
+        self.model = physics.model
+        self.engine = physics.engine
+        self.fresh = physics.fresh
+        self.num_envs = physics.num_envs
+        self.dtype = physics.dtype
         self.num_joints = len(index.joints)
         self.soft_limit_factor = soft_limit_factor
         self.memo: dict[str, Memo] = {}
         self._picks: dict[Frame, Picks] = {}
-        self._columns = {
-            name: as_index(ids, sim.device)
-            for name, ids in _column_ids(index, sim.model).items()
-        }
-        self._parts = {
-            name: _runs(ids) for name, ids in _column_ids(index, sim.model).items()
-        }
-        self.stored: dict[str, Tensor] = {}
+        self._targets: dict[TargetKind, _TargetPicks] = {}
+        ids = _column_ids(index, self.model)
+        self._columns = {k: as_index(v, physics.device) for k, v in ids.items()}
+        self._parts = {name: _runs(group) for name, group in ids.items()}
         self._cacc: tuple[int, Tensor] | None = None
         self.computed: Quantity | None = None
         """The quantity that is being computed, if one is."""
         self._live: tuple[int, set[int]] | None = None
-        self._sealed = True
-
-    def __setattr__(self, name: str, value: object) -> None:
-        known = name in self.__dict__ or hasattr(type(self), name)
-        if self.__dict__.get("_sealed") and not known:
-            raise unknown_name("quantity", name, type(self).quantities)
-        object.__setattr__(self, name, value)
 
     def read(self, name: str) -> Tensor:
         """A quantity by name."""
-        if name not in type(self).quantities:
-            raise unknown_name("quantity", name, type(self).quantities)
-        return type(self).quantities[name].__get__(self, type(self))
+        if name not in self.quantities:
+            raise unknown_name("quantity", name, self.quantities)
+        return self.quantities[name].read(self)
+
+    def stored(self, name: str) -> Tensor:
+        """A setting of the entity's own, live; shape (num_envs, …)."""
+        return self.physics.ledger[f"entity/{self.name}/{name}"].tensor
 
     @contextmanager
     def computing(self, quantity: Quantity) -> Generator[None]:
@@ -107,11 +116,10 @@ class EntityReader:
         """A raw field's live tensor; the quantity has seen to its freshness."""
         if self.computed is not None:
             self.computed.check_reads(name, read_stage(name))
-        if name in STATE_FIELDS or self.fresh.is_watched(name):
+        if name in STATE_FIELDS or self.engine.is_bound(name):
+            self.fresh.watch_derived(name)
             return self.engine.field(name)
-        tensor = self.fresh.live_field(name)
-        self.fresh.ensure(FIELDS[name].stage, f"sim.data.{name}")
-        return tensor
+        return self.physics.read_field(name)
 
     def parameter(self, name: str) -> Tensor:
         """A model parameter; shape (num_envs or 1, …)."""
@@ -142,24 +150,24 @@ class EntityReader:
                     f"Entity {self.name!r} has no body, so it has no root link."
                 )
             self._picks[frame] = Picks.resolve(
-                frame, self.index, self.sim.model, self.engine.device
+                frame, self.index, self.model, self.engine.device
             )
         return self._picks[frame]
 
-    def target_inputs(self, kind: str) -> tuple[Index, Index, Tensor]:
+    def target_inputs(self, kind: TargetKind) -> tuple[Index, Index, Tensor]:
         """Joints, columns of ctrl and control per unit of one kind of target.
 
         The last has shape (num_envs or 1, inputs): it follows gears and gains that
         differ from world to world.
         """
-        inputs: TargetInputs = getattr(self.index, f"{kind}_inputs")
-        device = self.engine.device
-        scale = self.parameter("actuator_gear")[:, list(inputs.outputs), 0]
+        if kind not in self._targets:
+            self._targets[kind] = _TargetPicks.of(self.index, kind, self.engine.device)
+        picks = self._targets[kind]
+        scale = self.parameter("actuator_gear")[:, picks.outputs, 0]
         if kind == "effort":
-            gain = self.parameter("actuator_gainprm")[:, list(inputs.actuators), 0]
-            counts = torch.tensor(inputs.has_gain, dtype=torch.bool, device=device)
-            scale = 1.0 / (scale * torch.where(counts, gain, torch.ones_like(gain)))
-        return as_index(inputs.joints, device), as_index(inputs.ctrl, device), scale
+            gain = self.parameter("actuator_gainprm")[:, picks.actuators, 0]
+            scale = 1.0 / (scale * torch.where(picks.has_gain, gain, 1.0))
+        return picks.joints, picks.ctrl, scale
 
     def remember(self, name: str, token: int, value: Tensor) -> Tensor:
         """Keep a computed value for this state, and hand it out."""
@@ -173,7 +181,7 @@ class EntityReader:
         if self._cacc is None or self._cacc[0] != token:
             cacc = spatial_acceleration(
                 self.raw("qvel"),
-                self.fresh.acceleration_now(),
+                self.physics.acceleration_now(),
                 self.raw("cdof"),
                 self.raw("cdof_dot"),
                 self.all_moved_by[self.columns("body_ids")],
@@ -184,31 +192,32 @@ class EntityReader:
     @cached_property
     def all_moved_by(self) -> Tensor:
         """1 where a dof moves a body of the scene; shape (nbody, nv)."""
-        mask = moved_by(self.sim.model, tuple(range(self.sim.model.nbody)))
+        mask = moved_by(self.model, tuple(range(self.model.nbody)))
         return torch.as_tensor(mask, dtype=self.dtype, device=self.engine.device)
 
     def gravity_direction(self) -> Tensor:
-        """Unit vector along gravity, world axes; zero without; (num_envs or 1, 3)."""
+        """Unit vector along gravity, world axes; −z without; (num_envs or 1, 3)."""
         if "opt.gravity" not in self.engine.expanded:
             return self._shared_gravity_direction
-        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
+        return j.unit_or_down(self.parameter("opt.gravity") * self._gravity_acts)
 
     @cached_property
     def _shared_gravity_direction(self) -> Tensor:
-        return j.unit_or_zero(self.parameter("opt.gravity") * self._gravity_acts)
+        return j.unit_or_down(self.parameter("opt.gravity") * self._gravity_acts)
 
     @cached_property
     def _gravity_acts(self) -> float:
         """1.0, or 0.0 in a model whose gravity is switched off."""
         off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
-        return float(not self.sim.model.opt.disableflags & off)
+        return float(not self.model.opt.disableflags & off)
 
     def _live_storages(self) -> set[int]:
         """Memory that is not a quantity's own: writes to it are seen elsewhere."""
-        known = len(self.engine.expanded) + len(self.engine.fields)
+        slots = self.physics.ledger.slots
+        known = len(slots) + len(self.engine.fields)
         if self._live is None or self._live[0] != known:
             tensors = [*self.engine.fields.values(), *self.engine.expanded.values()]
-            tensors += self.stored.values()
+            tensors += [slot.tensor for slot in slots.values()]
             pointers = {t.untyped_storage().data_ptr() for t in tensors}
             self._live = (known, pointers)
         return self._live[1]

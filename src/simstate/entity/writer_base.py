@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from simstate.entity.data import EntityData
+from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, listed
 from simstate.ids import (
     Ids,
@@ -21,20 +20,27 @@ from simstate.ids import (
     int_list,
     select,
 )
+from simstate.ledger import Write
 from simstate.math import quaternion
 from simstate.math.vector import norm
+from simstate.physics import Physics
 from simstate.scene import EntityIndex
+from simstate.scene.index import TargetKind
 
-if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+TARGET_NAMES: dict[TargetKind, str] = {
+    "position": "joint_pos_target",
+    "velocity": "joint_vel_target",
+    "effort": "joint_effort_target",
+}
+"""The quantity that shows each kind of target."""
 
 
 class WriterBase:
     """Checks what is to be written, and finds where it goes."""
 
     index: EntityIndex
-    data: EntityData
-    sim: Simulation
+    internals: Physics
+    _reader: EntityReader
 
     @property
     def _num_joints(self) -> int:
@@ -44,22 +50,26 @@ class WriterBase:
         self, name: str, values: Values, shape: tuple[int, ...], env_ids: Ids
     ) -> tuple[Selection, Tensor]:
         """The selected worlds, and finite values of the right shape for them."""
-        rows = self.sim.select_envs(env_ids)
-        like = self.sim.engine.field("qpos")
+        rows = self.internals.select(env_ids)
+        like = self.internals.engine.field("qpos")
         tensor = as_values(values, name, rows.count, shape, like)
         check_finite(tensor, name)
         return rows, tensor
 
     def _chosen(self, kind: str, ids: Ids, of: Sequence[int]) -> list[int]:
         """Those of the model's ids `of` that the entity's own ids select."""
-        device = self.sim.device
+        device = self.internals.device
         selection = select(ids, len(of), kind, device)
         return [int(of[i]) for i in int_list(selection.tensor(device))]
 
     def _elements(self, kind: str, ids: Ids, of: Sequence[int]) -> tuple[Index, int]:
         """The same as columns of a field, and how many they are."""
         chosen = self._chosen(kind, ids, of)
-        return as_index(chosen, self.sim.device), len(chosen)
+        return as_index(chosen, self.internals.device), len(chosen)
+
+    def _write(self, *writes: Write) -> None:
+        """Write checked values, all of them or none."""
+        self.internals.ledger.write(*writes)
 
     def _write_columns(
         self,
@@ -74,40 +84,45 @@ class WriterBase:
         """Write one number for each selected element into columns of a state field."""
         columns, count = self._elements(kind, ids, of)
         rows, tensor = self._rows(name, values, (count,), env_ids)
-        self.sim.fresh.write(field, rows, columns, tensor)
+        self._write(Write(field, rows, columns, tensor))
 
     def _set_target(
-        self, kind: str, target: Values, joint_ids: Ids, env_ids: Ids
+        self, kind: TargetKind, target: Values, joint_ids: Ids, env_ids: Ids
     ) -> None:
-        """Write targets into the controls that take them."""
-        device = self.sim.device
-        joints = select(joint_ids, self._num_joints, "joint", device)
-        rows = self.sim.select_envs(env_ids)
-        like = self.sim.engine.field("qpos")
-        values = as_values(target, "target", rows.count, (joints.count,), like)
-        inputs = getattr(self.index, f"{kind}_inputs")
+        """Write targets: into the controls that take them, else beside them."""
+        joints = select(joint_ids, self._num_joints, "joint", self.internals.device)
+        rows, values = self._rows("target", target, (joints.count,), env_ids)
+        self._target_writer(kind, joints)(values, rows)
+
+    def _target_writer(
+        self, kind: TargetKind, joints: Selection
+    ) -> Callable[[Tensor, Selection], None]:
+        """What writes targets of some joints, checked values (n, J), resolved once."""
+        device, inputs = self.internals.device, self.index.target_inputs(kind)
         chosen = int_list(joints.tensor(device))
-        without = [k for k, joint in enumerate(chosen) if joint not in inputs.joints]
-        if not bool(values[:, without].isnan().all()):
-            names = [self.index.joints.names[chosen[k]] for k in without]
-            raise InvalidInputError(
-                f"These joints of {self.index.name} have no actuator that takes a "
-                f"{kind} target: {listed(names)}. Pass joint_ids without them, or NaN "
-                "as their target. Nothing was written."
-            )
         place = {joint: k for k, joint in enumerate(chosen)}
         taken = [k for k, joint in enumerate(inputs.joints) if joint in place]
         columns = as_index([inputs.ctrl[k] for k in taken], device)
-        scale = self.data.target_inputs(kind)[2][:, taken]
-        if scale.shape[0] > 1:
-            scale = scale[rows.index]
-        picked = values[:, [place[inputs.joints[k]] for k in taken]]
-        check_finite(picked, "target")
-        self.sim.fresh.write("ctrl", rows, columns, picked * scale)
+        picked = as_index([place[inputs.joints[k]] for k in taken], device)
+        scales = as_index(taken, device)
+        others = [k for k, joint in enumerate(chosen) if joint not in inputs.joints]
+        beside = as_index([chosen[k] for k in others], device)
+        slot = f"entity/{self.index.name}/{TARGET_NAMES[kind]}"
+
+        def write(values: Tensor, rows: Selection) -> None:
+            scale = self._reader.target_inputs(kind)[2][:, scales]
+            if scale.shape[0] > 1:
+                scale = scale[rows.index]
+            writes = [Write("ctrl", rows, columns, values[:, picked] * scale)]
+            if others:
+                writes.append(Write(slot, rows, beside, values[:, others]))
+            self._write(*writes)
+
+        return write
 
     def _of_worlds(self, parameter: str, rows: Selection) -> Tensor:
         """A model parameter in the selected worlds; (n or 1, …)."""
-        values = self.data.parameter(parameter)
+        values = self._reader.parameter(parameter)
         return values if values.shape[0] == 1 else values[rows.index]
 
     def _check_root(self, method: str, velocity: bool = False) -> None:
@@ -144,38 +159,44 @@ class WriterBase:
             )
         return bodies
 
-    def _write_pose(self, rows: Selection, bodies: Sequence[int], pose: Tensor) -> None:
-        """Write poses (n, B, 7) of free and mocap bodies, quaternions normalised."""
+    def _pose_writes(
+        self, rows: Selection, bodies: Sequence[int], pose: Tensor
+    ) -> list[Write]:
+        """Writes of the poses (n, B, 7) of free and mocap bodies, normalised."""
         pose = unit_pose(pose, "pose")
         free = [k for k, body in enumerate(bodies) if body in self.index.free_body_ids]
+        writes: list[Write] = []
         if free:
             adrs = [self._free_adr(bodies[k], self.index.free_qpos_adr) for k in free]
             columns = self._block_columns(adrs, 7)
-            self.sim.fresh.write("qpos", rows, columns, pose[:, free].flatten(1))
+            writes.append(Write("qpos", rows, columns, pose[:, free].flatten(1)))
         mocap = [k for k in range(len(bodies)) if k not in free]
         if mocap:
-            ids = [int(self.sim.model.body_mocapid[bodies[k]]) for k in mocap]
-            columns = as_index(ids, self.sim.device)
-            self.sim.fresh.write("mocap_pos", rows, columns, pose[:, mocap, :3])
-            self.sim.fresh.write("mocap_quat", rows, columns, pose[:, mocap, 3:])
+            ids = [int(self.internals.model.body_mocapid[bodies[k]]) for k in mocap]
+            columns = as_index(ids, self.internals.device)
+            writes.append(Write("mocap_pos", rows, columns, pose[:, mocap, :3]))
+            writes.append(Write("mocap_quat", rows, columns, pose[:, mocap, 3:]))
+        return writes
 
-    def _write_velocity(
-        self, rows: Selection, bodies: Sequence[int], vel: Tensor
-    ) -> None:
-        """Write velocities (n, B, 6) of free bodies, at their origins, world axes."""
-        quats = self._free_quats(rows, bodies)
+    def _velocity_write(
+        self, rows: Selection, bodies: Sequence[int], vel: Tensor, quats: Tensor
+    ) -> Write:
+        """The write of velocities (n, B, 6) at the origins of free bodies, world axes.
+
+        `quats` are the orientations that they have then; (n, B, 4).
+        """
         # A free joint keeps its angular velocity in body axes.
         ang_vel_b = quaternion.rotate_inverse(quats, vel[..., 3:])
         lin_vel = vel[..., :3].expand_as(ang_vel_b)
         adrs = [self._free_adr(body, self.index.free_dof_adr) for body in bodies]
         values = torch.cat([lin_vel, ang_vel_b], dim=-1).flatten(1)
-        self.sim.fresh.write("qvel", rows, self._block_columns(adrs, 6), values)
+        return Write("qvel", rows, self._block_columns(adrs, 6), values)
 
     def _free_quats(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Orientations of free bodies as they are in qpos, normalised; (n, B, 4)."""
         adrs = [self._free_adr(body, self.index.free_qpos_adr) + 3 for body in bodies]
         columns = self._block_columns(adrs, 4)
-        qpos = self.sim.engine.field("qpos")[rows.index]
+        qpos = self.internals.engine.field("qpos")[rows.index]
         quats = qpos[:, columns].reshape(qpos.shape[0], len(adrs), 4)
         return quaternion.normalize(quats)
 
@@ -184,7 +205,7 @@ class WriterBase:
 
     def _block_columns(self, adrs: Sequence[int], width: int) -> Index:
         columns = [adr + k for adr in adrs for k in range(width)]
-        return as_index(columns, self.sim.device)
+        return as_index(columns, self.internals.device)
 
 
 def unit_pose(pose: Tensor, name: str) -> Tensor:
@@ -202,10 +223,3 @@ def unit_quat(quat: Tensor, name: str) -> Tensor:
             "Nothing was written."
         )
     return quat / length
-
-
-def index_tensor(index: Index, like: Tensor) -> Tensor:
-    """The ids of an index as a tensor on the device of `like`."""
-    if isinstance(index, Tensor):
-        return index
-    return torch.arange(index.start, index.stop, device=like.device)

@@ -7,22 +7,25 @@ one row for each selected world, or one row for all of them, shape (1, …).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import torch
+from torch import Tensor
 
-from simstate.entity.writer_base import WriterBase, index_tensor, unit_pose, unit_quat
+from simstate.entity.writer_base import WriterBase, unit_pose, unit_quat
 from simstate.errors import InvalidInputError
 from simstate.ids import (
     Ids,
+    Selection,
     Values,
     check_finite,
+    everything,
     ndim,
+    select,
 )
+from simstate.ledger import Write
 from simstate.math import move_velocity, quaternion
-
-if TYPE_CHECKING:
-    pass
+from simstate.scene.index import TargetKind
 
 
 class EntityWriters(WriterBase):
@@ -45,18 +48,22 @@ class EntityWriters(WriterBase):
                     f"{self.index.name} is a mocap body, which has no velocity: give "
                     "zeros in columns 7 to 12. Nothing was written."
                 )
-            self._write_pose(rows, [self.index.root_body_id], pose)
+            self._write(*self._pose_writes(rows, [self.index.root_body_id], pose))
             return
         root = [self.index.root_body_id]
         pose = unit_pose(pose, "root_state")
-        self._write_pose(rows, root, pose)
-        self._write_velocity(rows, root, vel)
+        self._write(
+            *self._pose_writes(rows, root, pose),
+            self._velocity_write(rows, root, vel, pose[..., 3:]),
+        )
 
     def write_root_link_pose_to_sim(self, pose: Values, env_ids: Ids = None) -> None:
         """Write the root link's origin [m] and quaternion wxyz, world axes; (n, 7)."""
         rows, values = self._rows("pose", pose, (7,), env_ids)
         self._check_root("write_root_link_pose_to_sim")
-        self._write_pose(rows, [self.index.root_body_id], values[:, None])
+        self._write(
+            *self._pose_writes(rows, [self.index.root_body_id], values[:, None])
+        )
 
     def write_root_com_pose_to_sim(self, pose: Values, env_ids: Ids = None) -> None:
         """Write the root link by its COM [m] and inertia axes wxyz, world axes; (n, 7).
@@ -71,7 +78,7 @@ class EntityWriters(WriterBase):
         quat = quaternion.multiply(values[:, 3:], quaternion.conjugate(iquat))
         offset = quaternion.rotate(quat, self._of_worlds("body_ipos", rows)[:, body])
         link = torch.cat([values[:, :3] - offset, quat], dim=-1)
-        self._write_pose(rows, [body], link[:, None])
+        self._write(*self._pose_writes(rows, [body], link[:, None]))
 
     def write_root_link_velocity_to_sim(
         self, velocity: Values, env_ids: Ids = None
@@ -82,7 +89,9 @@ class EntityWriters(WriterBase):
         """
         rows, values = self._rows("velocity", velocity, (6,), env_ids)
         self._check_root("write_root_link_velocity_to_sim", velocity=True)
-        self._write_velocity(rows, [self.index.root_body_id], values[:, None])
+        root = [self.index.root_body_id]
+        quats = self._free_quats(rows, root)
+        self._write(self._velocity_write(rows, root, values[:, None], quats))
 
     def write_root_com_velocity_to_sim(
         self, velocity: Values, env_ids: Ids = None
@@ -95,8 +104,10 @@ class EntityWriters(WriterBase):
         self._check_root("write_root_com_velocity_to_sim", velocity=True)
         body = self.index.root_body_id
         ipos = self._of_worlds("body_ipos", rows)[:, body]
-        offset = quaternion.rotate(self._free_quats(rows, [body])[:, 0], ipos)
-        self._write_velocity(rows, [body], move_velocity(values, -offset)[:, None])
+        quats = self._free_quats(rows, [body])
+        offset = quaternion.rotate(quats[:, 0], ipos)
+        vel = move_velocity(values, -offset)[:, None]
+        self._write(self._velocity_write(rows, [body], vel, quats))
 
     # Bodies with a free joint, or mocap.
 
@@ -106,7 +117,7 @@ class EntityWriters(WriterBase):
         """Write origins [m] and quaternions wxyz of free or mocap links; (n, B, 7)."""
         bodies = self._movable(body_ids, "write_body_link_pose_to_sim", mocap=True)
         rows, values = self._rows("pose", pose, (len(bodies), 7), env_ids)
-        self._write_pose(rows, bodies, values)
+        self._write(*self._pose_writes(rows, bodies, values))
 
     def write_body_link_velocity_to_sim(
         self, velocity: Values, body_ids: Ids = None, env_ids: Ids = None
@@ -114,7 +125,8 @@ class EntityWriters(WriterBase):
         """Write velocities at the origins of free links, world axes; (n, B, 6)."""
         bodies = self._movable(body_ids, "write_body_link_velocity_to_sim", mocap=False)
         rows, values = self._rows("velocity", velocity, (len(bodies), 6), env_ids)
-        self._write_velocity(rows, bodies, values)
+        quats = self._free_quats(rows, bodies)
+        self._write(self._velocity_write(rows, bodies, values, quats))
 
     def write_mocap_pose_to_sim(self, pose: Values, env_ids: Ids = None) -> None:
         """Write origins [m] and quaternions wxyz of the mocap bodies, world axes.
@@ -127,7 +139,9 @@ class EntityWriters(WriterBase):
         single = len(bodies) == 1 and ndim(pose, "pose") == 2
         shape = (7,) if single else (len(bodies), 7)
         rows, values = self._rows("pose", pose, shape, env_ids)
-        self._write_pose(rows, bodies, values.reshape(-1, len(bodies), 7))
+        self._write(
+            *self._pose_writes(rows, bodies, values.reshape(-1, len(bodies), 7))
+        )
 
     def write_external_wrench_to_sim(
         self,
@@ -146,7 +160,7 @@ class EntityWriters(WriterBase):
         count_rows = max(force.shape[0], torque.shape[0])
         both = [part.expand(count_rows, -1, -1) for part in (force, torque)]
         wrench = torch.cat(both, dim=-1)
-        self.sim.fresh.write("xfrc_applied", rows, columns, wrench)
+        self._write(Write("xfrc_applied", rows, columns, wrench))
 
     # Joints.
 
@@ -162,8 +176,7 @@ class EntityWriters(WriterBase):
         dofs, _ = self._elements("joint", joint_ids, self.index.dof_adr)
         rows, pos = self._rows("position", position, (count,), env_ids)
         _, vel = self._rows("velocity", velocity, (count,), env_ids)
-        self.sim.fresh.write("qpos", rows, columns, pos)
-        self.sim.fresh.write("qvel", rows, dofs, vel)
+        self._write(Write("qpos", rows, columns, pos), Write("qvel", rows, dofs, vel))
 
     def write_joint_position_to_sim(
         self, position: Values, joint_ids: Ids = None, env_ids: Ids = None
@@ -218,7 +231,7 @@ class EntityWriters(WriterBase):
         rows, values = self._rows("quat", quat, (len(adrs), 4), env_ids)
         values = unit_quat(values, "quat")
         columns = self._block_columns(adrs, 4)
-        self.sim.fresh.write("qpos", rows, columns, values.flatten(1))
+        self._write(Write("qpos", rows, columns, values.flatten(1)))
 
     def write_ball_joint_ang_vel_to_sim(
         self, ang_vel: Values, ball_joint_ids: Ids = None, env_ids: Ids = None
@@ -227,7 +240,7 @@ class EntityWriters(WriterBase):
         adrs = self._chosen("ball joint", ball_joint_ids, self.index.ball_dof_adr)
         rows, values = self._rows("ang_vel", ang_vel, (len(adrs), 3), env_ids)
         columns = self._block_columns(adrs, 3)
-        self.sim.fresh.write("qvel", rows, columns, values.flatten(1))
+        self._write(Write("qvel", rows, columns, values.flatten(1)))
 
     # Inputs.
 
@@ -275,29 +288,67 @@ class EntityWriters(WriterBase):
         )
         switches = torch.as_tensor(active)
         if switches.dtype == torch.bool:
-            active = switches.to(self.sim.dtype)
+            active = switches.to(self.internals.dtype)
         rows, values = self._rows("active", active, (count,), env_ids)
         if not bool(((values == 0) | (values == 1)).all()):
             raise InvalidInputError("active must be 1 (on) or 0 (off) everywhere.")
-        self.sim.fresh.write("eq_active", rows, columns, values)
+        self._write(Write("eq_active", rows, columns, values))
 
     def set_joint_position_target(
         self, target: Values, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:
-        """Set the positions that position actuators go to [rad or m]; shape (n, J)."""
+        """Set the positions that joints are to go to [rad or m]; shape (n, J).
+
+        Position actuators take them as their controls. A joint without one keeps its
+        target, to be read by `joint_pos_target`, states and your own controllers.
+        """
         self._set_target("position", target, joint_ids, env_ids)
 
     def set_joint_velocity_target(
         self, target: Values, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:
-        """Set the velocities that actuators go to [rad/s or m/s]; shape (n, J)."""
+        """Set the velocities that joints are to have [rad/s or m/s]; shape (n, J).
+
+        As `set_joint_position_target`, for actuators that take velocities.
+        """
         self._set_target("velocity", target, joint_ids, env_ids)
 
     def set_joint_effort_target(
         self, target: Values, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:
-        """Set the efforts of motors and feedforward inputs [N·m or N]; shape (n, J)."""
+        """Set the efforts of motors and feedforward inputs [N·m or N]; shape (n, J).
+
+        As `set_joint_position_target`, for actuators that take efforts.
+        """
         self._set_target("effort", target, joint_ids, env_ids)
+
+    def target_writer(
+        self, kind: TargetKind, joint_ids: Ids = None
+    ) -> Callable[[Tensor], None]:
+        """A function that sets targets of some joints in all worlds; (num_envs, J).
+
+        As `set_joint_…_target`, with names resolved once and values not checked: for
+        what is called in every step.
+        """
+        joints = select(joint_ids, self._num_joints, "joint", self.internals.device)
+        write = self._target_writer(kind, joints)
+        rows = everything(self.internals.num_envs)
+        return lambda values: write(values, rows)
+
+    def wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
+        """A function that applies forces and torques in all worlds; (num_envs, B, 3).
+
+        As `write_external_wrench_to_sim`, with ids resolved once and values not
+        checked: for what is called in every step.
+        """
+        columns, _ = self._elements("body", body_ids, self.index.bodies.ids)
+        rows = everything(self.internals.num_envs)
+
+        def write(forces: Tensor, torques: Tensor) -> None:
+            wrench = torch.cat([forces, torques], dim=-1)
+            self._write(Write("xfrc_applied", rows, columns, wrench))
+
+        return write
 
     def set_encoder_bias(
         self, bias: Values, joint_ids: Ids = None, env_ids: Ids = None
@@ -305,31 +356,41 @@ class EntityWriters(WriterBase):
         """Set what `joint_pos_biased` adds to `joint_pos` [rad or m]; shape (n, J)."""
         columns, count = self._elements("joint", joint_ids, range(self._num_joints))
         rows, values = self._rows("bias", bias, (count,), env_ids)
-        stored = self.data.stored["encoder_bias"]
-        row_ids = rows.tensor(stored.device)[:, None]
-        stored[row_ids, index_tensor(columns, stored)] = values
+        slot = f"entity/{self.index.name}/encoder_bias"
+        self._write(Write(slot, rows, columns, values))
 
-    def check_defaults(self, env_ids: Ids = None) -> None:
-        """Raise unless the state at reset of the selected worlds can be written."""
-        index = self.sim.select_envs(env_ids).index
-        for name in ("default_root_state", "default_joint_pos", "default_joint_vel"):
-            check_finite(
-                self.data.stored[name][index], f"{self.index.name}.data.{name}"
-            )
-        quats = self.data.stored["default_root_state"][index][:, 3:7]
-        unit_quat(quats, f"{self.index.name}.data.default_root_state")
-
-    def write_defaults_to_sim(self, env_ids: Ids = None) -> None:
-        """Write `default_root_state`, `default_joint_pos` and `default_joint_vel`."""
-        rows = self.sim.select_envs(env_ids)
-        stored = self.data.stored
+    def default_writes(self, rows: Selection) -> list[Write]:
+        """Writes of the `default_…` quantities of the selected worlds, checked."""
+        stored = {
+            name: self._reader.stored(name)[rows.index]
+            for name in ("default_root_state", "default_joint_pos", "default_joint_vel")
+        }
+        for name, values in stored.items():
+            check_finite(values, f"{self.index.name}.data.{name}")
+        root = stored["default_root_state"][:, None]
+        pose = unit_pose(root[..., :7], f"{self.index.name}.data.default_root_state")
+        writes: list[Write] = []
         if self.index.base in ("free", "mocap"):
-            self.write_root_state_to_sim(
-                stored["default_root_state"][rows.index], rows.index
-            )
+            body = [self.index.root_body_id]
+            writes += self._pose_writes(rows, body, pose)
+            if self.index.base == "free":
+                vel = root[..., 7:]
+                writes.append(self._velocity_write(rows, body, vel, pose[..., 3:]))
         if self._num_joints:
-            self.write_joint_state_to_sim(
-                stored["default_joint_pos"][rows.index],
-                stored["default_joint_vel"][rows.index],
-                env_ids=rows.index,
-            )
+            for field, adrs, name in (
+                ("qpos", self.index.qpos_adr, "default_joint_pos"),
+                ("qvel", self.index.dof_adr, "default_joint_vel"),
+            ):
+                columns, _ = self._elements("joint", None, adrs)
+                writes.append(Write(field, rows, columns, stored[name]))
+        return writes
+
+    def defaults_changed(self, rows: Selection) -> bool:
+        """Whether the `default_…` quantities of these worlds are not the scene's."""
+        ledger = self.internals.ledger
+        for name in ("default_root_state", "default_joint_pos", "default_joint_vel"):
+            slot = ledger[f"entity/{self.index.name}/{name}"]
+            assert slot.initial is not None
+            if not bool((slot.tensor[rows.index] == slot.initial).all()):
+                return True
+        return False

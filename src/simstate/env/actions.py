@@ -14,7 +14,7 @@ from simstate.entity import Entity
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.errors import InvalidInputError, SimStateError, listed
 from simstate.math import quaternion
-from simstate.scene.index import TargetInputs
+from simstate.scene.index import TargetKind
 from simstate.scene.load import matching
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class JointActionCfg(ActionCfg):
     offset: PerJoint = 0.0
     clip: tuple[float, float] | None = None
     """Least and greatest target."""
-    kind: ClassVar[str] = ""
+    kind: ClassVar[TargetKind]
 
     def make(self, name: str, env: Env) -> JointAction:
         """The term, resolved in the environment's scene."""
@@ -81,7 +81,7 @@ class JointPositionActionCfg(JointActionCfg):
 
     use_default_offset: bool = True
     """Measure targets from `default_joint_pos`, with `offset` on top."""
-    kind: ClassVar[str] = "position"
+    kind: ClassVar[TargetKind] = "position"
 
 
 @dataclass(kw_only=True)
@@ -90,14 +90,14 @@ class JointVelocityActionCfg(JointActionCfg):
 
     use_default_offset: bool = True
     """Measure targets from `default_joint_vel`, with `offset` on top."""
-    kind: ClassVar[str] = "velocity"
+    kind: ClassVar[TargetKind] = "velocity"
 
 
 @dataclass(kw_only=True)
 class JointEffortActionCfg(JointActionCfg):
     """Efforts of motors [N·m or N]."""
 
-    kind: ClassVar[str] = "effort"
+    kind: ClassVar[TargetKind] = "effort"
 
 
 class JointAction(Action):
@@ -116,7 +116,7 @@ class JointAction(Action):
             raise InvalidInputError(
                 f"The {label} has clip {cfg.clip}: it must be (least, greatest)."
             )
-        self._set = getattr(self.entity, f"set_joint_{cfg.kind}_target")
+        self._write = self.entity.target_writer(cfg.kind, self.joints.joint_ids)
 
     def targets(self, action: Tensor) -> Tensor:
         """What an action asks of the joints; shape (num_envs, dim)."""
@@ -138,7 +138,7 @@ class JointAction(Action):
         if self.cfg.kind == "position":
             bias = self.entity.data.encoder_bias[:, self.joints.joint_ids]
             target = target - bias
-        self._set(target, self.joints.joint_ids)
+        self._write(target)
 
     def _zero(self) -> Tensor | None:
         """The targets from which an action is measured; None: from zero."""
@@ -191,6 +191,7 @@ class BodyWrenchAction(Action):
         self.names = tuple(_WRENCH[k] for k in self.columns)
         like = self.entity.data.default_joint_pos
         self.scale = like.new_tensor([scales[k] for k in self.columns])
+        self._write = self.entity.wrench_writer([self.body])
 
     def apply(self, action: Tensor) -> None:
         """Write the wrench that an action asks for, turned to world axes."""
@@ -201,14 +202,12 @@ class BodyWrenchAction(Action):
         quat = self.entity.data.body_link_quat_w[:, self.body]
         force = quaternion.rotate(quat, wrench[:, :3])
         torque = quaternion.rotate(quat, wrench[:, 3:])
-        self.entity.write_external_wrench_to_sim(
-            force[:, None], torque[:, None], [self.body]
-        )
+        self._write(force[:, None], torque[:, None])
 
 
 def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEntityCfg:
     """The chosen joints, if all of them take such a target."""
-    inputs: TargetInputs = getattr(entity.index, f"{cfg.kind}_inputs")
+    inputs = entity.index.target_inputs(cfg.kind)
     driven = [entity.joint_names[k] for k in inputs.joints]
     if not driven:
         raise InvalidInputError(
@@ -220,7 +219,7 @@ def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEnti
         entity.name, joint_names=names, preserve_order=cfg.preserve_order
     )
     try:
-        chosen = chosen.resolve(entity.sim.scene)
+        chosen = chosen.resolve_in(entity)
     except SimStateError as error:
         raise type(error)(f"In the {label}: {error}") from error
     without = [name for name in chosen.names_of("joint") if name not in driven]

@@ -55,13 +55,26 @@ class Command(ABC):
         self.env = env
         self.entity = env.scene[cfg.asset_name]
         self._resampling_time_s = cfg.resampling_time_s
-        shape = (env.num_envs, len(self.names))
-        self.command = torch.zeros(shape, device=env.device)
+        self._place = f"env/command/{name}"
+        self.command = self._memory("command", (len(self.names),))
         """What is asked for now, by `names`; float32, shape (num_envs, columns)."""
-        self.time_left = torch.zeros(env.num_envs, device=env.device)
+        self.time_left = self._memory("time_left")
         """Until the next draw [s]; shape (num_envs,)."""
-        self.error_sum = torch.zeros(env.num_envs, device=env.device)
+        self.error_sum = self._memory("error_sum", reset=0.0)
         """The error, summed over the steps of the episode; shape (num_envs,)."""
+
+    def _memory(
+        self,
+        name: str,
+        shape: tuple[int, ...] = (),
+        dtype: torch.dtype = torch.float32,
+        reset: float | None = None,
+        initial: float | Tensor = 0.0,
+    ) -> Tensor:
+        """What the command remembers of each world; None: what it draws anew."""
+        return self.env.sim.internals.ledger.memory(
+            f"{self._place}/{name}", shape, dtype, reset, initial=initial, owner="env"
+        ).tensor
 
     @property
     @abstractmethod
@@ -80,17 +93,19 @@ class Command(ABC):
 
     def reset(self, env_ids: Tensor) -> None:
         """Begin an episode in these worlds."""
-        self.error_sum[env_ids] = 0.0
         self.draw(env_ids)
 
     def measure(self) -> None:
         """Add the present error to the episode's."""
         self.error_sum += self.error()
 
-    def advance(self, dt: float) -> None:
-        """Let time run [s], and draw where it is up."""
+    def due(self, dt: float) -> Tensor:
+        """Let time run [s]; the mask of the worlds whose time is up; (num_envs,)."""
         self.time_left -= dt
-        due = (self.time_left <= 0.0).nonzero().flatten()
+        return self.time_left <= 0.0
+
+    def advance(self, due: Tensor) -> None:
+        """Draw anew in the worlds that are due, and follow the robots in all."""
         if due.numel():
             self.draw(due)
         self._follow(slice(None))
@@ -145,13 +160,27 @@ class VelocityCommand(Command):
     def __init__(self, name: str, cfg: VelocityCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self.heading = torch.zeros(env.num_envs, device=env.device)
+        self.heading = self._memory("heading")
         """The heading to turn to, where one is followed [rad]; (num_envs,)."""
-        self.follows_heading = torch.zeros_like(self.heading, dtype=torch.bool)
-        self.is_standing = torch.zeros_like(self.follows_heading)
+        self.follows_heading = self._memory("follows_heading", dtype=torch.bool)
+        self.is_standing = self._memory("is_standing", dtype=torch.bool)
         """Where nothing is to move; (num_envs,)."""
-        self.lin_vel_x = cfg.lin_vel_x
-        """The range that forward velocities are drawn from now [m/s]."""
+        self._lin_vel_x = env.sim.internals.ledger.shared(
+            f"{self._place}/lin_vel_x",
+            torch.tensor(cfg.lin_vel_x, dtype=torch.float64),
+            unit="m/s",
+        ).tensor
+
+    @property
+    def lin_vel_x(self) -> Range:
+        """The range that forward velocities are drawn from now [m/s]; may be set."""
+        low, high = (float(x) for x in self._lin_vel_x)
+        return low, high
+
+    @lin_vel_x.setter
+    def lin_vel_x(self, span: Range) -> None:
+        _check_range("velocity command", "lin_vel_x", span)
+        self._lin_vel_x.copy_(torch.tensor(span, dtype=torch.float64))
 
     @property
     def offset(self) -> Tensor:
@@ -244,7 +273,7 @@ class AttitudeCommand(Command):
     def __init__(self, name: str, cfg: AttitudeCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self.command[:, 0] = 1.0
+        self.command[:, 0] = 1.0  # no turn, until one is drawn
 
     @property
     def offset(self) -> Tensor:

@@ -22,8 +22,9 @@ class DivergenceLog:
 
     def __init__(self, sim: Simulation, folder: str | Path | None, most: int) -> None:
         self.sim = sim
-        self.count = 0
-        """How many times a world has diverged."""
+        self._count = sim.internals.ledger.shared(
+            "env/divergences", torch.zeros(1, dtype=torch.int64)
+        ).tensor
         self.paths: list[Path] = []
         """The snapshots from before that were written."""
         self._folder = None if folder is None else _made(Path(folder))
@@ -33,25 +34,31 @@ class DivergenceLog:
         if self._folder is not None:
             self._earlier = len(list(self._folder.glob("diverged_*_before.npz")))
 
-    def note(self) -> None:
-        """Take note of the worlds that diverged in the last step."""
-        bad = self.sim.divergence
+    @property
+    def count(self) -> int:
+        """How many times a world has diverged."""
+        return int(self._count)
+
+    def record(self, env_ids: Tensor) -> None:
+        """Count these worlds, which diverged in the last step, and save them."""
+        bad = self.sim.divergence if env_ids.numel() else None
         if bad is None:
             return
         for world, after in zip(bad.env_ids, bad.after, strict=True):
-            self.count += 1
+            self._count += 1
             if self._folder is not None and len(self.paths) < self._most:
                 self._save(self._folder, world, after)
 
     def _save(self, folder: Path, world: int, after: Tensor) -> None:
         now = self.sim.snapshot([world])
-        # It had not diverged when the step began.
-        before = dataclasses.replace(now, diverged=torch.zeros_like(now.diverged))
         number = self._earlier + len(self.paths) + 1
         stem = f"diverged_{number}_world_{world}"
         path = folder / f"{stem}_before.npz"
-        before.save(path)
-        dataclasses.replace(now, state=after[None].cpu()).save(
+        # It had not diverged when the step began.
+        fine = {"diverged": torch.zeros(1, dtype=torch.bool)}
+        dataclasses.replace(now, slots={**now.slots, **fine}).save(path)
+        bad = self.sim.internals.engine.split(after[None].cpu())
+        dataclasses.replace(now, slots={**now.slots, **bad}).save(
             folder / f"{stem}_after.npz"
         )
         self.paths.append(path)

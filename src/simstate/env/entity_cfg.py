@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
 
 from simstate.entity import Entity, SceneEntities
 from simstate.errors import InvalidInputError, listed
 from simstate.ids import Index, as_index
 
 Patterns = str | Sequence[str] | None
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 _KINDS = {
     "joint": "joints",
@@ -48,11 +53,19 @@ class SceneEntityCfg:
     )
     """Ids and names by kind, once it is resolved."""
 
+    @property
+    def is_resolved(self) -> bool:
+        """Whether it knows its ids."""
+        return bool(self._found)
+
     def resolve(self, scene: SceneEntities) -> SceneEntityCfg:
         """A copy that knows its ids; a name that matches nothing raises."""
-        entity = scene[self.name]
+        return self.resolve_in(scene[self.name])
+
+    def resolve_in(self, entity: Entity) -> SceneEntityCfg:
+        """The same in the entity itself."""
         resolved = dataclasses.replace(self)
-        device = entity.sim.device
+        device = entity.internals.device
         for kind, plural in _KINDS.items():
             patterns = getattr(self, f"{kind}_names")
             if patterns is None:
@@ -102,12 +115,45 @@ class SceneEntityCfg:
         return self._of(kind)[1]
 
     def _of(self, kind: str) -> tuple[Index, tuple[str, ...]]:
-        if not self._found:
+        if not self.is_resolved:
             raise InvalidInputError(
                 f"{self} has no ids yet: pass it in a term's params, or use "
                 "resolve(env.scene)."
             )
         return self._found[kind]
+
+
+def resolves_entities(function: Callable[Params, Result]) -> Callable[Params, Result]:
+    """Let a term be called by hand, too: entities that have no ids yet get them.
+
+    Its first argument is the environment. What a configuration calls has its entities
+    resolved already, once and for all.
+    """
+    signature = inspect.signature(function)
+    defaults = {
+        name
+        for name, parameter in signature.parameters.items()
+        if isinstance(parameter.default, SceneEntityCfg)
+    }
+
+    @functools.wraps(function)
+    def called(*args: Params.args, **kwargs: Params.kwargs) -> Result:
+        values = kwargs.values()
+        if defaults <= kwargs.keys() and not any(map(_has_no_ids, (*args, *values))):
+            return function(*args, **kwargs)
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        scene = next(iter(bound.arguments.values())).scene
+        for name, value in bound.arguments.items():
+            if _has_no_ids(value):
+                bound.arguments[name] = value.resolve(scene)
+        return function(*bound.args, **bound.kwargs)
+
+    return called
+
+
+def _has_no_ids(value: object) -> bool:
+    return isinstance(value, SceneEntityCfg) and not value.is_resolved
 
 
 def exactly_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> int:
@@ -122,7 +168,7 @@ def exactly_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> in
 
 def _sensor_columns(entity: Entity, names: Sequence[str]) -> list[int]:
     """The columns of sensordata of some sensors, in the order of the names."""
-    model = entity.sim.model
+    model = entity.internals.model
     columns: list[int] = []
     for name in names:
         sensor = entity.index.sensors.ids[entity.sensor_names.index(name)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,17 +23,28 @@ from simstate.env.commands import Command
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
+from simstate.env.host_read import HostRead
 from simstate.env.observation_groups import Computed, ObservationGroup
-from simstate.env.random import WorldRandom, check_seed
+from simstate.env.parts import Parts
 from simstate.env.reward_sum import RewardSum
 from simstate.env.terms import Term
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
 from simstate.ids import Ids, Index
+from simstate.integrate import Integrator
+from simstate.ledger import Reset
+from simstate.random import WorldRandom, check_seed
 from simstate.simulation import Simulation
-from simstate.state import TensorState
+from simstate.state import Snapshot, restore_snapshot, take_snapshot
+from simstate.state.apply import States, check_states
+from simstate.worlds import memory_slot
 
-if TYPE_CHECKING:
-    from simstate.integrate import Integrator
+
+class EnvInternals(NamedTuple):
+    """What simstate's own modules use of an environment."""
+
+    host_read: HostRead
+    """What a step needs to know on the host, read in one go."""
+
 
 Observations = dict[str, Tensor]
 Extras = dict[str, Any]
@@ -58,31 +69,38 @@ class Env:
         auto_reset: whether `step` resets worlds whose episode has ended; if not, they
             go on until `reset(env_ids=…)` or `step(action, reset_ids=…)`.
         integrator: how the worlds are stepped, as in Simulation.
+        first_world: the global id of the first world, as in Simulation.
     """
 
     def __init__(
         self,
         cfg: EnvCfg,
         num_envs: int = 1,
+        *,
         engine: EngineCfg = "native",
         device: str | torch.device = "cpu",
         seed: int = 0,
         auto_reset: bool = True,
         integrator: Integrator | None = None,
+        first_world: int = 0,
     ) -> None:
-        seed = check_seed(seed)
+        check_seed(seed)
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
         self.sim = Simulation(
             cfg.scene,
             num_envs,
-            engine,
-            device,
-            integrator,
+            engine=engine,
+            device=device,
+            integrator=integrator,
             on_divergence="mask",
-            seed=seed % 2**63,
+            seed=seed,
+            first_world=first_world,
         )
+        self._ledger = self.sim.internals.ledger
+        self.internals = EnvInternals(HostRead(self.sim.internals))
+        """What simstate's own modules use."""
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
@@ -94,24 +112,83 @@ class Env:
                 f"episode_length_s is {cfg.episode_length_s}, less than the "
                 f"{self.step_dt:g} s of one step (decimation × timestep)."
             )
-        self.common_step_counter = 0
-        """How often `step` was called."""
         # Buffers are written to later on, which inference mode would forbid.
         with torch.inference_mode(False), OneTorchThread():
-            self.rng = WorldRandom(self.num_envs, seed, self.device)
-            """The worlds' random numbers; terms draw from it."""
             self._make_buffers()
             self._make_terms()
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
+            self.internals.host_read.check()
         self.observation_dims: dict[str, int] = {
-            name: values.shape[1] for name, values in self.observations.items()
+            name: values.shape[1] for name, values in self._observations.items()
         }
         """The number of columns of each observation group."""
         self.observation_names: dict[str, list[str]] = {
             group.name: group.column_names(self) for group in self._groups
         }
         """A readable name for each column of each observation group."""
+        self._parts = Parts(self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        new = name not in self.__dict__ and not hasattr(type(self), name)
+        if new and isinstance(value, Tensor) and "_parts" in self.__dict__:
+            raise InvalidInputError(
+                f"env.{name} = a tensor would be in no snapshot and would not be reset "
+                f"with its world. Use {name} = env.memory({name!r}, shape), which "
+                "gives the same tensor at every call."
+            )
+        object.__setattr__(self, name, value)
+
+    def memory(
+        self,
+        name: str,
+        shape: Sequence[int] = (),
+        *,
+        dtype: torch.dtype = torch.float32,
+        reset: Reset = 0.0,
+        unit: str = "",
+        axes: str = "",
+    ) -> Tensor:
+        """Numbers of your own for each world, live; shape (num_envs, *shape).
+
+        The only place to keep what a term remembers: they are reset with their world,
+        in every snapshot and checkpoint, and undone with an interrupted step. A second
+        call with the same name gives the same tensor. Within a term the name is the
+        term's own, so that two terms do not share by accident.
+
+        Args:
+            name: what it is called in snapshots.
+            shape: of one world's numbers.
+            dtype: what they are.
+            reset: what a reset writes: a number, one row, a row for each world, a
+                function of the ids that are reset; None: they keep their values.
+            unit: for those who read a snapshot.
+            axes: the same.
+        """
+        place = "/".join(("env", self._ledger.scope or "memory", name))
+        return memory_slot(
+            self.sim.internals, "env", place, tuple(shape), dtype, reset, None, unit,
+            axes,
+        )  # fmt: skip
+
+    def snapshot(self, env_ids: Ids = None) -> Snapshot:
+        """Everything that worlds need to go on exactly as they would have.
+
+        The simulation's slots and the environment's: clocks, commands, sums, histories,
+        random streams, what terms remember, and what curricula have changed.
+        """
+        rows = self.sim.internals.select(env_ids)
+        self._parts.check()
+        return take_snapshot(self.sim.internals, rows, ("sim", "env"))
+
+    def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
+        """Bring worlds to where those of a snapshot were; one world's fits all.
+
+        All of it is checked before anything is written. What worlds have in common
+        (curricula, counters) is restored together with all of them.
+        """
+        rows = self.sim.internals.select(env_ids)
+        restore_snapshot(self.sim.internals, snapshot, rows, ("sim", "env"))
 
     def step(
         self, action: Tensor, reset_ids: Ids = ()
@@ -129,9 +206,10 @@ class Env:
         - "final_mask": the worlds that were reset in this step;
         - "log": of the episodes that ended in this step, by name.
         """
+        self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self._check_action(action, renewed)
-        with OneTorchThread():
+        with OneTorchThread(), self._ledger.transaction("env", "env.step()"):
             return self._step(checked, renewed)
 
     def _step(
@@ -144,9 +222,8 @@ class Env:
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
         self.sim.step(self.cfg.decimation, self._others(renewed))
-        self.divergence.note()
         # 3. Clocks.
-        self.common_step_counter += 1
+        self._step_count += 1
         self._episode_length += 1
         # 4. Which episodes have ended, then the reward, which may depend on it.
         self.ends.compute(self)
@@ -154,35 +231,53 @@ class Env:
         if renewed is not None:
             self.ends.clear(renewed)
             reward[renewed] = 0.0
+        due, ended = self._read_on_host()
         # 5. The world goes on: commands for the next step, pushes and the like.
-        for command in self.commands.values():
+        for name, command in self.commands.items():
             command.measure()
-            command.advance(self.step_dt)
-        self.events.interval(self)
+            command.advance(due[f"command {name}"])
+        self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
-        self.observations = self._observed()
+        seen = self._observe(slice(0, self.num_envs), restart=False)
         extras: Extras = {
-            "final_observation": self.observations,
+            "final_observation": seen,
             "final_mask": torch.zeros_like(self.terminated),
             "log": log,
         }
         # 7. Worlds that have ended begin anew; the others are not touched.
         terminated, truncated = self.terminated.clone(), self.truncated.clone()
-        done = terminated | truncated
-        if self.auto_reset and bool(done.any()):
-            env_ids = done.nonzero().flatten()
-            extras["final_mask"] = done
-            extras["log"] = self._end(env_ids)
-            self._begin(env_ids)
+        if self.auto_reset and ended.numel():
+            extras["final_mask"] = terminated | truncated
+            extras["log"] = self._end(ended)
+            self._begin(ended)
+            seen = self.observations
         elif renewed is not None:
             self._begin(renewed)
-        return self.observations, reward, terminated, truncated, extras
+            seen = self.observations
+        self.internals.host_read.check()
+        return seen, reward, terminated, truncated, extras
+
+    def _read_on_host(self) -> tuple[dict[str, Tensor], Tensor]:
+        """The worlds that are due for commands and events, and those that have ended.
+
+        The only time in a step that the host waits for the device.
+        """
+        masks = {
+            f"command {name}": command.due(self.step_dt)
+            for name, command in self.commands.items()
+        }
+        masks |= self.events.due(self.step_dt)
+        masks["ended"] = self.terminated | self.truncated
+        masks["diverged"] = self.sim.newly_diverged
+        due = self.internals.host_read.ids(masks)
+        self.divergence.record(due["diverged"])
+        return due, due["ended"]
 
     def reset(
         self,
         seed: int | None = None,
         env_ids: Ids = None,
-        init_states: Sequence[Any] | TensorState | None = None,
+        init_states: States | None = None,
     ) -> tuple[Observations, Extras]:
         """Begin an episode in some worlds, None: all; the others are not touched.
 
@@ -196,23 +291,38 @@ class Env:
 
         Returns the observations of all worlds, and extras with "log".
         """
-        rows = self.sim.select_envs(env_ids)
+        self._begin_call()
+        rows = self.sim.internals.select(env_ids)
         if seed is not None:
-            seed = check_seed(seed)
+            check_seed(seed)
         if not rows.count:
             return self.observations, {"log": {}}
         ids = rows.tensor(self.device)
-        with OneTorchThread():
-            if init_states is not None:
-                self._check_states(init_states, ids)
+        if init_states is not None:  # while nothing has changed yet
+            check_states(self.sim, init_states, rows)
+        with OneTorchThread(), self._ledger.transaction("env", "env.reset()"):
             log = self._end(ids)
             if seed is not None:
                 self.rng.seed(seed, ids)
-                if self.sim.integration is not None:
-                    self.sim.integration.seed_noise(seed, rows)
                 self.events.startup(self, ids)
             self._begin(ids, init_states)
-        return self.observations, {"log": log}
+            self.internals.host_read.check()
+            return self.observations, {"log": log}
+
+    @property
+    def rng(self) -> WorldRandom:
+        """The worlds' random numbers, a stream for each; terms draw from it."""
+        return self.sim.rng
+
+    @property
+    def common_step_counter(self) -> int:
+        """How often `step` was called."""
+        return int(self._step_count)
+
+    @property
+    def observations(self) -> Observations:
+        """A copy of the latest observations by group, float32; (num_envs, k)."""
+        return {name: slot.clone() for name, slot in self._observations.items()}
 
     @property
     def scene(self) -> SceneEntities:
@@ -267,9 +377,13 @@ class Env:
         """What the environment itself remembers of each world."""
         self.all_ids = torch.arange(self.num_envs, device=self.device)
         """The ids of all worlds; shape (num_envs,)."""
-        self._episode_length = torch.zeros_like(self.all_ids)
-        self.observations: Observations = {}
-        """The latest observations by group, float32; (num_envs, k)."""
+        self._episode_length = self._ledger.memory(
+            "env/episode_length", (), torch.int64, owner="env", unit="steps"
+        ).tensor
+        self._step_count = self._ledger.shared(
+            "env/step_count", torch.zeros(1, dtype=torch.int64)
+        ).tensor
+        self._observations: Observations = {}
 
     def _make_terms(self) -> None:
         """Resolve every term of the configuration."""
@@ -283,10 +397,14 @@ class Env:
             for term, action in self.actions.items()
             for name in action.names
         ]
-        shape = (self.num_envs, len(self._action_names))
-        self.action = torch.zeros(shape, device=self.device)
+        width = (len(self._action_names),)
+        self.action = self._ledger.memory(
+            "env/action", width, torch.float32, owner="env"
+        ).tensor
         """The last action as it was given, zero after a reset; float32."""
-        self.previous_action = torch.zeros_like(self.action)
+        self.previous_action = self._ledger.memory(
+            "env/previous_action", width, torch.float32, owner="env"
+        ).tensor
         """The one before; zero after a reset; float32."""
         self.commands: Mapping[str, Command] = _Commands(
             {name: command.make(name, self) for name, command in cfg.commands.items()}
@@ -303,7 +421,7 @@ class Env:
         )
         """Worlds that diverged: how many, and their snapshots."""
         self._curricula = [
-            Term("curriculum", name, term, curricula, self.scene, leading=2)
+            Term("curriculum", name, term, curricula, self, leading=2)
             for name, term in cfg.curricula.items()
         ]
         self._groups = [
@@ -321,16 +439,37 @@ class Env:
             term.apply(values[:, first : first + term.dim])
             first += term.dim
 
-    def _observed(self) -> Observations:
-        """What all worlds see now."""
-        return self._computed(slice(0, self.num_envs), restart=False)
-
-    def _computed(self, rows: Index, restart: bool) -> Observations:
-        """What some worlds see now, by group."""
+    def _observe(self, rows: Index, restart: bool) -> Observations:
+        """What some worlds see now, by group, which is kept as the latest."""
         values_of: Computed = {}
+        seen: Observations = {}
+        kept = self._others_memory() if restart else {}
+        for group in self._groups:
+            values = group.compute(self, rows, restart, values_of)
+            if group.name not in self._observations:
+                self._observations[group.name] = self._ledger.memory(
+                    f"env/observation/{group.name}", (values.shape[1],),
+                    torch.float32, reset=None, owner="env",
+                ).tensor  # fmt: skip
+            self._observations[group.name][rows] = values
+            seen[group.name] = values
+        for name, values in kept.items():
+            tensor = self._ledger[name].tensor
+            values[rows] = tensor[rows]
+            tensor.copy_(values)
+        return seen
+
+    def _others_memory(self) -> dict[str, Tensor]:
+        """What observation terms remember now, of all worlds.
+
+        A term is computed for all of them, also where some have just been reset: then
+        it has looked once more at the others, which must not change what it remembers.
+        """
+        scopes = tuple(f"env/{term.scope}/" for g in self._groups for term in g.terms)
         return {
-            group.name: group.compute(self, rows, restart, values_of)
-            for group in self._groups
+            slot.name: slot.tensor.clone()
+            for slot in self._ledger.of(("env",))
+            if slot.name.startswith(scopes)
         }
 
     def _end(self, env_ids: Tensor) -> dict[str, Any]:
@@ -354,38 +493,40 @@ class Env:
         log["Divergence/count"] = self.divergence.count
         return log
 
-    def _begin(
-        self, env_ids: Tensor, init_states: Sequence[Any] | TensorState | None = None
-    ) -> None:
+    def _begin(self, env_ids: Tensor, init_states: States | None = None) -> None:
         """Reset these worlds and observe them; the others are not touched."""
         self.sim.reset(env_ids)
+        self._ledger.reset(self.sim.internals.select(env_ids), ("env",))
+        for term in self.terms:
+            term.reset(self, env_ids)
         self.events.reset(self, env_ids)
         if init_states is not None:
             self.sim.set_states(init_states, env_ids)
-        self.action[env_ids] = 0.0
-        self.previous_action[env_ids] = 0.0
-        self._episode_length[env_ids] = 0
-        self.rewards.reset(env_ids)
         for command in self.commands.values():
             command.reset(env_ids)
-        fresh = self._computed(env_ids, restart=True)
-        # A copy: what was handed out before stays as it was.
-        seen = {name: old.clone() for name, old in self.observations.items()}
-        for name, values in fresh.items():
-            if name not in seen:  # the first time: all worlds
-                seen[name] = torch.empty_like(values)
-            seen[name][env_ids] = values
-        self.observations = seen
+        self._observe(env_ids, restart=True)
 
-    def _check_states(self, states: Sequence[Any] | TensorState, ids: Tensor) -> None:
-        """Raise unless the states can be written, while nothing has changed yet."""
-        from simstate.state.apply import check_states
+    @property
+    def terms(self) -> list[Term]:
+        """All terms that are functions or class terms."""
+        groups = [term for group in self._groups for term in group.terms]
+        rewards, ends = self.rewards.terms, self.ends.terms
+        return [*rewards, *ends, *self.events.terms, *self._curricula, *groups]
 
-        check_states(self.sim, states, self.sim.select_envs(ids))
+    def _begin_call(self) -> None:
+        """Undo what an interrupted call has left half done."""
+        self.internals.host_read.forget()
+        if self._ledger.open:
+            self._ledger.recover()
+            if self._ledger.open:
+                raise InvalidInputError(
+                    "env.step and env.reset cannot be called by a term or a force "
+                    "model: a step is running."
+                )
 
     def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
         """The ids of the worlds that begin anew in a step; None: no world does."""
-        rows = self.sim.select_envs(reset_ids)
+        rows = self.sim.internals.select(reset_ids)
         if not rows.count:
             return None
         if self.auto_reset:
@@ -426,12 +567,17 @@ class Env:
         action = action.detach().to(torch.float32)
         if ignored is not None:
             action = action.index_fill(0, ignored, 0.0)
-        if not bool(torch.isfinite(action).all()):
-            world, column = (int(i) for i in (~action.isfinite()).nonzero()[0])
-            raise InvalidInputError(
+        finite = torch.isfinite(action)
+
+        def error() -> InvalidInputError:
+            world, column = (int(i) for i in (~finite).nonzero()[0])
+            return InvalidInputError(
                 f"action must be finite, got {float(action[world, column])} for "
                 f"{self.action_names[column]} in world {world}. Nothing was done."
             )
+
+        self.internals.host_read.raise_if(~finite.all(), error)
+        self.internals.host_read.check()
         return action
 
 

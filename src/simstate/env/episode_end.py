@@ -32,41 +32,47 @@ class EpisodeEnd:
                 "diverged worlds. Give the termination term another name."
             )
         self.terms = [
-            Term("termination", name, cfg, shipped, env.scene)
-            for name, cfg in cfgs.items()
+            Term("termination", name, cfg, shipped, env) for name, cfg in cfgs.items()
         ]
         self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
         self.names = [*(term.name for term in self.terms), DIVERGED]
-        shape = (len(self.names), env.num_envs)
-        self._ended = torch.zeros(shape, dtype=torch.bool, device=env.device)
-        self.terminated = self._ended[0].clone()
+        memory = env.sim.internals.ledger.memory
+        self._ended = memory(
+            "env/end/reasons", (len(self.names),), torch.bool, reset=None, owner="env"
+        ).tensor
+        """Which terms ended a world in the last step; shape (num_envs, terms)."""
+        self.terminated = memory(
+            "env/end/terminated", (), torch.bool, reset=None, owner="env"
+        ).tensor
         """Worlds that were terminated in the last step; shape (num_envs,)."""
-        self.truncated = self._ended[0].clone()
+        self.truncated = memory(
+            "env/end/truncated", (), torch.bool, reset=None, owner="env"
+        ).tensor
         """Worlds whose time was up in the last step; shape (num_envs,)."""
 
     def compute(self, env: Env) -> None:
         """Ask every term."""
         self.terminated.copy_(env.sim.diverged)
         self.truncated.zero_()
-        self._ended[-1] = env.sim.diverged
+        self._ended[:, -1] = env.sim.diverged
         for k, term in enumerate(self.terms):
             ended = term.tensor(env, 1)
             if ended.dtype != torch.bool:
                 raise InvalidInputError(
                     f"The {term.label} must return booleans, got {ended.dtype}."
                 )
-            self._ended[k] = ended
+            self._ended[:, k] = ended
             kind = self.truncated if self._is_time_out[k] else self.terminated
             kind |= ended
         self.truncated &= ~self.terminated
 
     def clear(self, env_ids: Tensor) -> None:
         """Take it back that these worlds have ended."""
-        self._ended[:, env_ids] = False
+        self._ended[env_ids] = False
         self.terminated[env_ids] = False
         self.truncated[env_ids] = False
 
     def log(self, env_ids: Tensor) -> dict[str, int]:
         """How many of these worlds each term ended."""
-        counts = int_list(self._ended[:, env_ids].sum(1))
+        counts = int_list(self._ended[env_ids].sum(0))
         return dict(zip(self.names, counts, strict=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -29,12 +30,20 @@ class EventSchedule:
         for name, cfg in cfgs.items():
             if cfg.mode not in MODES:
                 raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
-            term = Term("event", name, cfg, shipped, env.scene, leading=2)
+            term = Term("event", name, cfg, shipped, env, leading=2)
             self._terms[cfg.mode].append(term)
             if cfg.mode == "interval":
                 self._intervals.append(_interval(name, cfg.interval_s))
-        shape = (len(self._intervals), env.num_envs)
-        self._time_left = torch.zeros(shape, device=env.device)
+        self._time_left = env.sim.internals.ledger.memory(
+            "env/event/time_left", (len(self._intervals),), torch.float32, reset=None,
+            owner="env", unit="s",
+        ).tensor  # fmt: skip
+        """Until the next event of each kind; shape (num_envs, intervals)."""
+
+    @property
+    def terms(self) -> list[Term]:
+        """All events."""
+        return [term for terms in self._terms.values() for term in terms]
 
     def startup(self, env: Env, env_ids: Tensor) -> None:
         """Run the events that happen once in a world."""
@@ -48,18 +57,25 @@ class EventSchedule:
         for k in range(len(self._intervals)):
             self._set_clock(env, k, env_ids)
 
-    def interval(self, env: Env) -> None:
-        """Let a step's time run, and run the events that are due."""
-        self._time_left -= env.step_dt
+    def due(self, dt: float) -> dict[str, Tensor]:
+        """Let time run [s]; the masks of the worlds that are due, by event."""
+        self._time_left -= dt
+        return {
+            term.name: self._time_left[:, k] <= 0.0
+            for k, term in enumerate(self._terms["interval"])
+        }
+
+    def interval(self, env: Env, due: Mapping[str, Tensor]) -> None:
+        """Run the events in the worlds that are due."""
         for k, term in enumerate(self._terms["interval"]):
-            due = (self._time_left[k] <= 0.0).nonzero().flatten()
-            if due.numel():
-                term(env, due)
-                self._set_clock(env, k, due)
+            env_ids = due[term.name]
+            if env_ids.numel():
+                term(env, env_ids)
+                self._set_clock(env, k, env_ids)
 
     def _set_clock(self, env: Env, k: int, env_ids: Tensor) -> None:
         left = env.rng.uniform(env_ids, 1, *self._intervals[k])[:, 0]
-        self._time_left[k, env_ids] = left.to(torch.float32)
+        self._time_left[env_ids, k] = left.to(torch.float32)
 
 
 def _interval(name: str, interval_s: tuple[float, float] | None) -> tuple[float, float]:

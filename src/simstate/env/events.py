@@ -15,7 +15,7 @@ from torch import Tensor
 
 from simstate.engine.base import model_value
 from simstate.env.commands import Range
-from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.math import quaternion
@@ -28,6 +28,7 @@ _NO_RANGE: Mapping[str, Range] = {}
 _DIRECTIONS = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
+@resolves_entities
 def reset_root_state(
     env: Env,
     env_ids: Tensor,
@@ -50,6 +51,7 @@ def reset_root_state(
     entity.write_root_state_to_sim(state, env_ids)
 
 
+@resolves_entities
 def reset_joints(
     env: Env,
     env_ids: Tensor,
@@ -71,6 +73,7 @@ def reset_joints(
     entity.write_joint_state_to_sim(position, velocity, ids, env_ids)
 
 
+@resolves_entities
 def push_by_setting_velocity(
     env: Env,
     env_ids: Tensor,
@@ -117,6 +120,7 @@ def _spans(
     return torch.tensor(spans, dtype=torch.float64, device=env.device)
 
 
+@resolves_entities
 def randomize_mass(
     env: Env,
     env_ids: Tensor,
@@ -139,9 +143,9 @@ def randomize_mass(
     inertia = _nominal(env, "body_inertia", bodies) * (mass / nominal)[..., None]
     env.sim.write_parameter("body_mass", mass, bodies, env_ids)
     env.sim.write_parameter("body_inertia", inertia, bodies, env_ids)
-    env.sim.set_const(env_ids)
 
 
+@resolves_entities
 def randomize_com(
     env: Env,
     env_ids: Tensor,
@@ -159,9 +163,9 @@ def randomize_com(
     shift = spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shift
     position = _nominal(env, "body_ipos", bodies) + shift
     env.sim.write_parameter("body_ipos", position, bodies, env_ids)
-    env.sim.set_const(env_ids)
 
 
+@resolves_entities
 def randomize_friction(
     env: Env,
     env_ids: Tensor,
@@ -185,6 +189,7 @@ def randomize_friction(
     env.sim.write_parameter("geom_friction", friction, geoms, env_ids)
 
 
+@resolves_entities
 def randomize_gains(
     env: Env,
     env_ids: Tensor,
@@ -211,6 +216,7 @@ def randomize_gains(
     env.sim.write_parameter("actuator_biasprm", bias, actuators, env_ids)
 
 
+@resolves_entities
 def randomize_joints(
     env: Env,
     env_ids: Tensor,
@@ -234,9 +240,9 @@ def randomize_joints(
             f"{parameter} of {float(values.min())}: it must stay ≥ 0."
         )
     env.sim.write_parameter(field, values, dofs, env_ids)
-    env.sim.set_const(env_ids)
 
 
+@resolves_entities
 def randomize_encoder_bias(
     env: Env,
     env_ids: Tensor,

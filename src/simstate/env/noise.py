@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from simstate.env.random import WorldRandom
 from simstate.ids import Index
+from simstate.random import WorldRandom
 
 
 class ObservationNoise(ABC):

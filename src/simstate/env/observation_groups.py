@@ -18,7 +18,7 @@ from simstate.env.cfg import (
 from simstate.env.noise import ObservationNoise
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
-from simstate.ids import Index, int_list
+from simstate.ids import Index
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -53,24 +53,26 @@ class ObservationGroup:
         parts = [term.compute(env, rows, restart, values_of) for term in self.terms]
         values = torch.cat(parts, dim=1)
         bad = clear_diverged(values, env.sim.diverged[rows, None])
-        if bad is not None:
-            row, column = int_list(bad.nonzero()[0])
-            world = int(env.all_ids[rows][row])
-            label = self._term_at(column, parts).label
-            raise not_finite_error(label, world, float(values[row, column]))
+        worlds = env.all_ids[rows]
+        env.internals.host_read.raise_if(
+            bad, lambda: self._not_finite(parts, worlds, env)
+        )
         return values
 
     def column_names(self, env: Env) -> list[str]:
         """A readable name for each column."""
         return [name for term in self.terms for name in term.column_names(env)]
 
-    def _term_at(self, column: int, parts: list[Tensor]) -> ObservationTerm:
-        """The term that a column belongs to."""
+    def _not_finite(
+        self, parts: list[Tensor], worlds: Tensor, env: Env
+    ) -> InvalidInputError:
+        """The error for the first term that gave a bad number."""
+        fine = env.sim.diverged[worlds, None]
         for term, part in zip(self.terms, parts, strict=True):
-            if column < part.shape[1]:
-                return term
-            column -= part.shape[1]
-        raise IndexError(column)
+            values = part.masked_fill(fine, 0.0)
+            if not bool(values.isfinite().all()):
+                return not_finite_error(term.label, values, worlds)
+        raise AssertionError("a term was not finite")
 
 
 class ObservationTerm(Term):
@@ -84,7 +86,7 @@ class ObservationTerm(Term):
         shipped: ModuleType,
         noise: bool,
     ) -> None:
-        super().__init__("observation", name, cfg, shipped, env.scene)
+        super().__init__("observation", name, cfg, shipped, env)
         self.name = name.rpartition("/")[2]
         self.key = _key(self)
         """Terms with the same key have the same value in the same state."""
@@ -128,7 +130,7 @@ class ObservationTerm(Term):
 
     def column_names(self, env: Env, count: int = 0) -> list[str]:
         """A readable name for each column; of a history, with its age in steps."""
-        count = count or self.tensor(env, 2).shape[1]
+        count = count or self._width or self.tensor(env, 2).shape[1]
         names = super().column_names(env, count)
         if len(names) != count:
             raise ShapeError(
@@ -142,11 +144,15 @@ class ObservationTerm(Term):
     def _recalled(self, env: Env, rows: Index, value: Tensor, restart: bool) -> Tensor:
         """Take note of a value, and return the last `history` ones as seen late."""
         length = self.delay[1] + self.history
-        if self._past is None:
-            shape = (env.num_envs, length, value.shape[1])
-            self._past = torch.zeros(shape, device=value.device)
-            self._lag = torch.zeros(env.num_envs, dtype=torch.int64, device=env.device)
-        assert self._lag is not None
+        if self._past is None or self._lag is None:
+            place, shape = f"env/{self.scope}", (length, value.shape[1])
+            memory = env.sim.internals.ledger.memory
+            self._past = memory(
+                f"{place}/past", shape, torch.float32, reset=None, owner="env"
+            ).tensor
+            self._lag = memory(
+                f"{place}/lag", (), torch.int64, reset=None, owner="env"
+            ).tensor
         if restart:
             past = value[:, None].expand(-1, length, -1)
             low, high = self.delay

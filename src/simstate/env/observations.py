@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ ROBOT = SceneEntityCfg("robot")
 _XYZ = fixed_columns("x", "y", "z")
 
 
+@resolves_entities
 @columns(columns_of("joint"))
 def joint_pos_rel(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, biased: bool = False
@@ -30,6 +31,7 @@ def joint_pos_rel(
     return (position - data.default_joint_pos)[:, asset_cfg.joint_ids]
 
 
+@resolves_entities
 @columns(columns_of("joint"))
 def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Joint velocities less their defaults [rad/s or m/s]; (num_envs, joints)."""
@@ -37,6 +39,7 @@ def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return (data.joint_vel - data.default_joint_vel)[:, asset_cfg.joint_ids]
 
 
+@resolves_entities
 @columns(columns_of("joint", (".cos", ".sin")))
 def joint_pos_cos_sin(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Cosine and sine of joint angles, which turn over without a jump; (num_envs, 2J).
@@ -47,29 +50,34 @@ def joint_pos_cos_sin(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)
 
 
+@resolves_entities
 @columns(_XYZ)
 def base_lin_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Velocity of the root link's origin, root link's axes [m/s]; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.root_link_lin_vel_b
 
 
+@resolves_entities
 @columns(_XYZ)
 def base_ang_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Angular velocity of the root link, its own axes [rad/s]; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.root_link_ang_vel_b
 
 
+@resolves_entities
 @columns(_XYZ)
 def projected_gravity(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Direction of gravity, root link's axes, unit length; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.projected_gravity_b
 
 
+@resolves_entities
 def base_height(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Height of the root link's origin, world z [m]; (num_envs, 1)."""
     return env.scene[asset_cfg.name].data.root_link_pos_w[:, 2:3]
 
 
+@resolves_entities
 @columns(columns_of("site", XYZ))
 def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Positions of sites, world axes [m]; (num_envs, 3 sites)."""
@@ -87,6 +95,7 @@ def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> li
     return names
 
 
+@resolves_entities
 @columns(_sensor_columns)
 def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
     """Readings of the model's sensors, MuJoCo's units and axes; (num_envs, k).
@@ -97,6 +106,7 @@ def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
     return env.sim.data.sensordata[:, asset_cfg.sensor_columns]
 
 
+@resolves_entities
 @columns(_sensor_columns)
 def contacts(env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0) -> Tensor:
     """1 where a touch sensor feels more than `threshold` [N], else 0; (num_envs, k)."""

@@ -11,7 +11,6 @@ from torch import Tensor
 from simstate.env.cfg import RewardTermCfg, is_number
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.ids import int_list
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -24,56 +23,62 @@ class RewardSum:
         self, env: Env, cfgs: dict[str, RewardTermCfg], shipped: ModuleType
     ) -> None:
         self.terms = [
-            Term("reward", name, cfg, shipped, env.scene) for name, cfg in cfgs.items()
+            Term("reward", name, cfg, shipped, env) for name, cfg in cfgs.items()
         ]
         self.names = [term.name for term in self.terms]
-        self._weights = [_weight(name, cfg.weight) for name, cfg in cfgs.items()]
-        shape = (len(self.terms), env.num_envs)
-        self._sums = torch.zeros(shape, device=env.device)
-        self._factors = torch.zeros(shape[0], 1, device=env.device)
+        weights = [_weight(name, cfg.weight) for name, cfg in cfgs.items()]
+        self._weights = env.sim.internals.ledger.shared(
+            "env/reward/weights", torch.tensor(weights, dtype=torch.float64)
+        ).tensor
+        """The weights, which curricula may change; shape (terms,)."""
+        self._sums = env.sim.internals.ledger.memory(
+            "env/reward/sums", (len(self.terms),), torch.float32, owner="env"
+        ).tensor
+        """What each has given in the episode, weighted; shape (num_envs, terms)."""
         self._step_dt = env.step_dt
-        self._update_factors()
 
     def compute(self, env: Env) -> Tensor:
         """The reward of this step, added to the episode's; float32, (num_envs,)."""
         values = [term.tensor(env, 1).to(torch.float32) for term in self.terms]
         if not values:
             return torch.zeros(env.num_envs, device=env.device)
-        parts = torch.stack(values)
-        bad = clear_diverged(parts, env.sim.diverged)
-        if bad is not None:
-            term, world = int_list(bad.nonzero()[0])
-            label = self.terms[term].label
-            raise not_finite_error(label, world, float(parts[term, world]))
-        parts *= self._factors
+        parts = torch.stack(values, dim=1)
+        bad = clear_diverged(parts, env.sim.diverged[:, None])
+        env.internals.host_read.raise_if(bad, lambda: self._not_finite(values, env))
+        parts *= (self._weights * self._step_dt).to(parts)
         self._sums += parts
-        return parts.sum(0)
+        # Term by term: a sum over a dimension adds in an order that depends on the
+        # number of worlds.
+        total = parts[:, 0].clone()
+        for k in range(1, parts.shape[1]):
+            total += parts[:, k]
+        return total
+
+    def _not_finite(self, values: list[Tensor], env: Env) -> InvalidInputError:
+        """The error for the first term that gave a bad number."""
+        fine = env.sim.diverged
+        for term, value in zip(self.terms, values, strict=True):
+            value = value.masked_fill(fine, 0.0)
+            if not bool(value.isfinite().all()):
+                return not_finite_error(term.label, value, env.all_ids)
+        raise AssertionError("a term was not finite")
 
     def episode_sum(self, name: str) -> Tensor:
         """What a term has given since the last reset, weighted; shape (num_envs,)."""
-        return self._sums[self._index(name)]
+        return self._sums[:, self._index(name)]
 
     def weight(self, name: str) -> float:
         """The weight of a term."""
-        return self._weights[self._index(name)]
+        return float(self._weights[self._index(name)])
 
     def set_weight(self, name: str, weight: float) -> None:
         """Change the weight of a term from the next step on."""
         self._weights[self._index(name)] = _weight(name, weight)
-        self._update_factors()
-
-    def reset(self, env_ids: Tensor) -> None:
-        """Begin an episode in these worlds."""
-        self._sums[:, env_ids] = 0.0
 
     def log(self, env_ids: Tensor, episode_length_s: float) -> dict[str, float]:
         """Mean over these worlds of each term's sum, per second of a full episode."""
-        means = self._sums[:, env_ids].mean(1) / episode_length_s
+        means = self._sums[env_ids].mean(0) / episode_length_s
         return dict(zip(self.names, means.tolist(), strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-
-    def _update_factors(self) -> None:
-        factors = torch.tensor(self._weights, dtype=torch.float32) * self._step_dt
-        self._factors[:, 0] = factors
 
     def _index(self, name: str) -> int:
         if name not in self.names:

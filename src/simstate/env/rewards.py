@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT, sensors
 
 if TYPE_CHECKING:
@@ -41,12 +41,14 @@ def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
     return torch.exp(-env.commands[command_name].error().square() / std**2)
 
 
+@resolves_entities
 def joint_cos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Mean cosine of joint angles: 1 at zero, −1 half a turn away; (num_envs,)."""
     position = env.scene[asset_cfg.name].data.joint_pos[:, asset_cfg.joint_ids]
     return position.cos().mean(-1)
 
 
+@resolves_entities
 def track_lin_vel(
     env: Env, command_name: str, std: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -56,6 +58,7 @@ def track_lin_vel(
     return torch.exp(-error.square().sum(-1) / std**2)
 
 
+@resolves_entities
 def track_ang_vel(
     env: Env, command_name: str, std: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -65,23 +68,27 @@ def track_ang_vel(
     return torch.exp(-error.square() / std**2)
 
 
+@resolves_entities
 def lin_vel_z_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of the velocity along the root link's z [m²/s²]; (num_envs,)."""
     return env.scene[asset_cfg.name].data.root_link_lin_vel_b[:, 2].square()
 
 
+@resolves_entities
 def ang_vel_xy_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of the roll and pitch rates [rad²/s²]; (num_envs,)."""
     rates = env.scene[asset_cfg.name].data.root_link_ang_vel_b[:, :2]
     return rates.square().sum(-1)
 
 
+@resolves_entities
 def flat_orientation_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of gravity's part along the root link's x and y; (num_envs,)."""
     gravity = env.scene[asset_cfg.name].data.projected_gravity_b
     return gravity[:, :2].square().sum(-1)
 
 
+@resolves_entities
 def base_height_l2(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -90,6 +97,7 @@ def base_height_l2(
     return (position[:, 2] - height).square()
 
 
+@resolves_entities
 def joint_pos_deviation_l2(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, target: float | None = None
 ) -> Tensor:
@@ -99,24 +107,28 @@ def joint_pos_deviation_l2(
     return (data.joint_pos - goal)[:, asset_cfg.joint_ids].square().sum(-1)
 
 
+@resolves_entities
 def joint_vel_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of joint velocities [rad²/s² or m²/s²]; (num_envs,)."""
     velocity = env.scene[asset_cfg.name].data.joint_vel
     return velocity[:, asset_cfg.joint_ids].square().sum(-1)
 
 
+@resolves_entities
 def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of joint accelerations in the last evaluation; (num_envs,)."""
     acceleration = env.scene[asset_cfg.name].data.joint_acc
     return acceleration[:, asset_cfg.joint_ids].square().sum(-1)
 
 
+@resolves_entities
 def joint_torques_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of the actuators' forces on joints, last evaluation; (num_envs,)."""
     torque = env.scene[asset_cfg.name].data.qfrc_actuator
     return torque[:, asset_cfg.joint_ids].square().sum(-1)
 
 
+@resolves_entities
 def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """How far joints are beyond their soft limits, summed [rad or m]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
@@ -137,6 +149,7 @@ def action_l2(env: Env) -> Tensor:
     return env.action.square().sum(-1)
 
 
+@resolves_entities
 def gait(
     env: Env,
     asset_cfg: SceneEntityCfg,

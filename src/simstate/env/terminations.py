@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT, sensors
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ def time_out(env: Env) -> Tensor:
     return env.episode_length_buf >= env.max_episode_length
 
 
+@resolves_entities
 def bad_orientation(
     env: Env, limit_angle: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -26,6 +27,7 @@ def bad_orientation(
     return (-gravity[:, 2]).clamp(-1.0, 1.0).acos() > limit_angle
 
 
+@resolves_entities
 def base_height_below(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -33,6 +35,7 @@ def base_height_below(
     return env.scene[asset_cfg.name].data.root_link_pos_w[:, 2] < height
 
 
+@resolves_entities
 def joint_pos_out_of_range(
     env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -41,6 +44,7 @@ def joint_pos_out_of_range(
     return ((position < low) | (position > high)).any(-1)
 
 
+@resolves_entities
 def illegal_contact(
     env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0
 ) -> Tensor:

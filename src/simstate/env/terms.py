@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
-import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -30,7 +30,12 @@ ColumnNames = Callable[..., list[str]]
 
 
 class Term:
-    """A function with its parameters; calling it calls the function."""
+    """A function with its parameters, or an object that a class term made once.
+
+    A class term is made with `(cfg, env)`, where `cfg.params` has everything resolved,
+    and called as a function is. Where it has a `reset(env_ids)`, that is called for
+    worlds that are reset. What it remembers of each world it keeps in `env.memory(…)`.
+    """
 
     def __init__(
         self,
@@ -38,22 +43,43 @@ class Term:
         name: str,
         cfg: TermCfg,
         shipped: ModuleType,
-        scene: SceneEntities,
+        env: Env,
         leading: int = 1,
     ) -> None:
         self.name = name
         self.kind = kind
-        self.function = _function(kind, name, cfg.func, shipped)
         self.label = f"{kind} term {name!r}"
-        self.params = _resolved(self.label, self.function, cfg.params, scene, leading)
+        self.scope = f"{kind}/{name}"
+        """What the names of its memory begin with."""
+        self.function = _function(kind, name, cfg.func, shipped)
+        self.instance: object | None = None
+        """What a class term has made."""
+        if not isinstance(self.function, type):
+            self.params = _resolved(
+                self.label, self.function, cfg.params, env.scene, leading
+            )
+            return
+        call = _call_of(self.label, self.function)
+        self.params = _resolved(self.label, call, cfg.params, env.scene, 1 + leading)
+        with env.sim.internals.ledger.naming(self.scope):
+            made = self.function(dataclasses.replace(cfg, params=self.params), env)
+        self.instance = self.function = made
 
-    def __call__(self, *leading: Any) -> Any:
+    def __call__(self, env: Env, *more: Any) -> Any:
         """Call the function with (env) or (env, env_ids), and the parameters."""
         try:
-            return self.function(*leading, **self.params)
+            with env.sim.internals.ledger.naming(self.scope):
+                return self.function(env, *more, **self.params)
         except SimStateError as error:
             error.add_note(f"It was raised in the {self.label}.")
             raise
+
+    def reset(self, env: Env, env_ids: Tensor) -> None:
+        """Tell a class term of worlds that begin an episode."""
+        reset = getattr(self.instance, "reset", None)
+        if reset is not None:
+            with env.sim.internals.ledger.naming(self.scope):
+                reset(env_ids)
 
     def tensor(self, env: Env, ndim: int) -> Tensor:
         """What the function returns: a tensor of `ndim` dimensions, a row per world."""
@@ -108,22 +134,24 @@ def fixed_columns(*names: str) -> ColumnNames:
     return named
 
 
-def clear_diverged(values: Tensor, diverged: Tensor) -> Tensor | None:
-    """Zero what is not finite in diverged worlds; the mask of what is bad elsewhere.
+def clear_diverged(values: Tensor, diverged: Tensor) -> Tensor:
+    """Zero what is not finite in diverged worlds; whether anything else is bad.
 
-    None: nothing is. Where a world diverged even its last good state may have
-    accelerations that are not finite. `diverged` fits `values` by broadcasting.
+    Where a world diverged even its last good state may have accelerations that are not
+    finite. `diverged` fits `values` by broadcasting.
     """
-    if math.isfinite(float(values.sum())):  # one pass: a bad number would show
-        return None
-    finite = torch.isfinite(values)
-    values.masked_fill_(~finite & diverged, 0.0)
     bad = ~torch.isfinite(values)
-    return bad if bool(bad.any()) else None
+    values.masked_fill_(bad & diverged, 0.0)
+    return (bad & ~diverged).any()
 
 
-def not_finite_error(label: str, world: int, value: float) -> InvalidInputError:
-    """The error for a term whose value in a world is not a number."""
+def not_finite_error(label: str, values: Tensor, worlds: Tensor) -> InvalidInputError:
+    """The error for a term that gave a number which is not finite; (n,) or (n, k).
+
+    `worlds` are the numbers of the worlds.
+    """
+    bad = (~torch.isfinite(values)).nonzero()[0]
+    value, world = float(values[tuple(bad)]), int(worlds[bad[0]])
     return InvalidInputError(
         f"The {label} returned {value} in world {world}. The state of the world is "
         "finite (a diverged one keeps its last good state), so the term itself divides "
@@ -146,6 +174,17 @@ def _function(
     if not isinstance(func, str) or func not in known:
         raise unknown_name(f"function of the {kind} term {name!r}:", str(func), known)
     return getattr(shipped, func)
+
+
+def _call_of(label: str, made: type) -> Callable[..., Any]:
+    """The `__call__` of a class term."""
+    for base in made.__mro__:
+        if "__call__" in vars(base):
+            return vars(base)["__call__"]
+    raise InvalidInputError(
+        f"The {label} is a class whose objects cannot be called: give {made.__name__} "
+        "a method __call__(self, env, …)."
+    )
 
 
 def _resolved(

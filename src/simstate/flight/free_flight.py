@@ -111,7 +111,9 @@ class FreeFlight:
             options=options,
         )
         scheme = None if isinstance(integrator, str) else integrator
-        self.sim = Simulation(scene, num_envs, engine, device, scheme)
+        self.sim = Simulation(
+            scene, num_envs, engine=engine, device=device, integrator=scheme
+        )
         """The simulation, whose world axes are Earth axes."""
         self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
@@ -133,7 +135,7 @@ class FreeFlight:
     ) -> None:
         """Write an aircraft's state, or parts of it; shapes (n, …), or one for all."""
         entity = self._entity(aircraft)
-        rows = self.sim.select_envs(env_ids)
+        rows = self.sim.internals.select(env_ids)
         now = entity.state_in(PTERA, EARTH)
         given = (position_E_Eo, R_pas_E_to_BP1, velocity_E__E, omegas_BP1__E)
         parts = [

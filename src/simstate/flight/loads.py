@@ -126,7 +126,7 @@ def _to_com(load: Load, entity: Entity, body_id: int, like: Tensor) -> Tensor | 
         if load.point == "com":
             return None
     model_id = entity.index.bodies.ids[body_id]
-    com = entity.data.parameter("body_ipos")[:, model_id]
+    com = entity.internals.engine.parameter("body_ipos")[:, model_id]
     if isinstance(load.point, str):
         return com.expand_as(like)
     return com - _vectors(load.point, "point", like)

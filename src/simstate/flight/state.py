@@ -9,7 +9,7 @@ from torch import Tensor
 
 from simstate.conventions import RigidBodyState
 from simstate.conventions.air import Definition, wind_angles
-from simstate.conventions.rotations import angles_from_passive
+from simstate.conventions.rotations import R_to_quat_wxyz, angles_from_passive
 from simstate.math.vector import apply
 
 
@@ -31,6 +31,21 @@ class FlightState:
     """Angular velocity, body axes [deg/s]; (…, 3)."""
     time: Tensor
     """Simulation time [s]; (…)."""
+
+    @property
+    def R_pas_BP1_to_E(self) -> Tensor:
+        """Attitude the other way, MuJoCo's xmat: r_E = R @ r_B; (…, 3, 3)."""
+        return self.R_pas_E_to_BP1.mT
+
+    @property
+    def quat_act_E_to_BP1_wxyz(self) -> Tensor:
+        """The turn from Earth to body axes, MuJoCo's qpos[3:7], w ≥ 0; (…, 4)."""
+        return R_to_quat_wxyz(self.R_pas_BP1_to_E)
+
+    @property
+    def omegas_E__E(self) -> Tensor:
+        """Angular velocity, Earth axes [deg/s]; (…, 3)."""
+        return apply(self.R_pas_BP1_to_E, self.omegas_BP1__E)
 
     @property
     def velocity_BP1__E(self) -> Tensor:

@@ -41,16 +41,34 @@ from simstate.integrate.schemes import (
     Midpoint,
     scheme,
 )
+from simstate.integrate.sde_tableau import StochasticTableau
+from simstate.integrate.sde_variables import brownian_integrals
 from simstate.integrate.stochastic import (
+    SOSRA,
+    SOSRI,
     SRA1,
     SRIW1,
     EulerHeun,
     EulerMaruyama,
-    PlatenWeak2,
     RKMilstein,
     Stochastic,
 )
+from simstate.integrate.stochastic_schemes import STOCHASTIC_SCHEMES
 from simstate.integrate.tableau import Tableau
+from simstate.integrate.weak_diagonal import SIEA, SIEB, SMEA, SMEB
+from simstate.integrate.weak_ito import (
+    DRI1,
+    DRI1NM,
+    RDI1WM,
+    RI1,
+    RI3,
+    RI5,
+    RI6,
+    PlatenWeak2,
+    W2Ito1,
+    W2Ito2,
+)
+from simstate.integrate.weak_stratonovich import RS1, RS2
 
 if TYPE_CHECKING:
     from simstate.integrate.conservation import ConservationReport, report
@@ -61,12 +79,28 @@ __all__ = [
     "BS32",
     "DOP853",
     "DP54",
+    "DRI1",
+    "DRI1NM",
+    "RDI1WM",
+    "RI1",
+    "RI3",
+    "RI5",
+    "RI6",
     "RK4",
     "RKF45",
     "RKF78",
+    "RS1",
+    "RS2",
     "SCHEMES",
+    "SIEA",
+    "SIEB",
+    "SMEA",
+    "SMEB",
+    "SOSRA",
+    "SOSRI",
     "SRA1",
     "SRIW1",
+    "STOCHASTIC_SCHEMES",
     "Adaptive",
     "ConservationReport",
     "Drag",
@@ -91,9 +125,13 @@ __all__ = [
     "QuaternionBlock",
     "RKMilstein",
     "Stochastic",
+    "StochasticTableau",
     "Tableau",
     "Thruster",
     "UniformGravity",
+    "W2Ito1",
+    "W2Ito2",
+    "brownian_integrals",
     "report",
     "scheme",
 ]

@@ -11,7 +11,7 @@ from torch import Tensor
 from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
 from simstate.errors import IntegrationError, SimStateError, unknown_name
-from simstate.ids import Index
+from simstate.ids import int_list
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.schemes import BLOCKS, Adaptive
 from simstate.integrate.stepper import StateBlock, Stepper
@@ -30,25 +30,22 @@ class AdaptiveStepper(Stepper):
     def __init__(self, integration: Integration, scheme: Adaptive) -> None:
         super().__init__(integration, scheme)
         self.control = scheme
-        num_envs, device = self.sim.num_envs, self.sim.device
-        with torch.inference_mode(False):
-            self.step_size = torch.zeros(num_envs, dtype=torch.float64, device=device)
-            """The step that each world would try next [s]; 0: not known yet."""
-            self.accepted = torch.zeros_like(self.evaluations)
-            """Steps taken so far; shape (num_envs,)."""
-            self.rejected = torch.zeros_like(self.evaluations)
-            """Steps thrown away so far; shape (num_envs,)."""
+        self.step_size = self.sim.internals.ledger.memory(
+            "integrator/step_size", dtype=torch.float64, moves=True, optional=True,
+            unit="s",
+        ).tensor  # fmt: skip
+        """The step that each world would try next [s]; 0: not known yet."""
+        self.accepted = self.counter("accepted")
+        """Steps taken so far; shape (num_envs,)."""
+        self.rejected = self.counter("rejected")
+        """Steps thrown away so far; shape (num_envs,)."""
         tableau = scheme.tableau
         rows = (tableau.b_error, tableau.b_error_low)
         self._errors = [
-            torch.tensor(row, dtype=torch.float64, device=device)
+            torch.tensor(row, dtype=torch.float64, device=self.sim.device)
             for row in rows
             if row is not None
         ]
-
-    def memory(self) -> dict[str, Tensor]:
-        """What a snapshot keeps: the step sizes."""
-        return {"step_size": self.step_size}
 
     def counts(self) -> dict[str, Tensor]:
         """Evaluations and steps so far; each of shape (num_envs,)."""
@@ -58,10 +55,6 @@ class AdaptiveStepper(Stepper):
             "rejected": self.rejected,
         }
 
-    def forget_steps(self, rows: Index) -> None:
-        """Guess the step of these worlds anew."""
-        self.step_size[rows] = 0.0
-
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
         with OneTorchThread():
@@ -69,7 +62,7 @@ class AdaptiveStepper(Stepper):
 
     def _activation_rate(self) -> Tensor:
         """act_dot, but none that would push an activation out of its range."""
-        engine = self.sim.engine
+        engine = self.sim.internals.engine
         act, rate = engine.field("act").data, engine.field("act_dot").data
         if self._activation is None:
             return rate
@@ -99,7 +92,7 @@ class AdaptiveStepper(Stepper):
             active = torch.zeros_like(active)
             active[env_ids] = True
         stuck = torch.zeros_like(active)
-        time = self.sim.engine.field("time").data
+        time = self.sim.internals.engine.field("time").data
         start = time.clone().double()
         elapsed = torch.zeros_like(self.step_size)
         self._start_steps(active, span)
@@ -136,11 +129,11 @@ class AdaptiveStepper(Stepper):
         self.stages.chosen.copy_(active)
         if self.integration.mass_flow is not None:
             self.integration.mass_flow.empty.zero_()
-        time = self.sim.engine.field("time").data
+        time = self.sim.internals.engine.field("time").data
         for stage in range(1, tableau.num_stages):
             self.displace(stage)
             time.copy_(start + tableau.c[stage] * h)
-            self.integration.forces.evaluate(ids)
+            self.integration.evaluate(ids)
             for block in blocks:
                 block.record(stage, active)
         self.displace(tableau.num_stages)
@@ -158,7 +151,7 @@ class AdaptiveStepper(Stepper):
     def _evaluate_start(self, chosen: Tensor) -> None:
         """Evaluate the first stage at the origin, in the chosen worlds."""
         ids = None if bool(chosen.all()) else chosen.nonzero().flatten()
-        self.integration.forces.evaluate(ids)
+        self.integration.evaluate(ids)
         self.evaluations += chosen
         self._record_start(chosen)
 
@@ -253,7 +246,8 @@ class AdaptiveStepper(Stepper):
             k = int(error.argmax())
             if float(error[k]) > worst:
                 worst, where = float(error[k]), self._describe(block, k)
-        return IntegrationError(
+        worlds = int_list(failed.nonzero().flatten())
+        message = (
             f"{self.scheme.name} cannot meet its tolerance in world {world} at t = "
             f"{float(time[world]):.9g} s: it would need a step of "
             f"{float(self.step_size[world]):.3g} s, because with {float(h[world]):.3g} "
@@ -261,6 +255,7 @@ class AdaptiveStepper(Stepper):
             "other jumps need fixed steps (RK4) or integrator=None; otherwise raise "
             "atol and rtol, or lower min_step. The state is as it was before the step."
         )
+        return IntegrationError(message, worlds)
 
     def _describe(self, block: StateBlock, k: int) -> str:
         field = "qvel" if block.name == "qpos" else block.name

@@ -15,12 +15,14 @@ from torch import Tensor
 
 from simstate.engine.base import model_value
 from simstate.errors import InvalidInputError
+from simstate.ids import everything
 from simstate.integrate.adaptive import AdaptiveStepper
 from simstate.integrate.qpos_state import QPosState
 from simstate.integrate.sde_stepper import StochasticStepper
 from simstate.integrate.stepper import Stepper
+from simstate.integrate.worlds import IntegratedWorlds
 from simstate.math import quaternion
-from simstate.simulation import Simulation
+from simstate.state import restore_snapshot, take_snapshot
 
 _PARAMETERS = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "opt.gravity")
 """Model parameters of a world that energy and momentum depend on."""
@@ -101,7 +103,7 @@ class ConservationReport:
 
 
 def report(
-    sim: Simulation, seconds: float, env_id: int = 0, samples: int = 200
+    sim: IntegratedWorlds, seconds: float, env_id: int = 0, samples: int = 200
 ) -> ConservationReport:
     """Run one world's state for a while and report drifts and the measured order.
 
@@ -120,8 +122,9 @@ def report(
             f"seconds must be at least one time step ({sim.timestep:g} s), got "
             f"{seconds}."
         )
-    world = sim.select_envs(env_id)
-    start = sim.snapshot()
+    world = sim.internals.select(env_id)
+    everywhere = everything(sim.num_envs)
+    start = take_snapshot(sim.internals, everywhere)
     try:
         host = _Host(sim, int(world.tensor(sim.device)[0]))
         rows = [host.measure()]
@@ -129,10 +132,10 @@ def report(
         for first in range(0, steps, every):
             sim.step(min(every, steps - first))
             rows.append(host.measure())
-        sim.restore(start)
+        restore_snapshot(sim.internals, start, everywhere)
         order = _measured_order(sim, host.env_id, steps)
     finally:
-        sim.restore(start)
+        restore_snapshot(sim.internals, start, everywhere)
     time, energy, linear, angular, lengths = (
         np.array(column) for column in zip(*rows, strict=True)
     )
@@ -144,7 +147,7 @@ def report(
 class _Host:
     """One world's state in an MjData of its own, for MuJoCo's C functions."""
 
-    def __init__(self, sim: Simulation, env_id: int) -> None:
+    def __init__(self, sim: IntegratedWorlds, env_id: int) -> None:
         self.sim = sim
         self.env_id = env_id
         self._model = copy.copy(sim.model)
@@ -154,7 +157,7 @@ class _Host:
         """Time, energy, linear and angular momentum, quaternion length at present."""
         model, data, sim = self._model, self._data, self.sim
         for name in _PARAMETERS:
-            value = sim.engine.parameter(name)
+            value = sim.internals.engine.parameter(name)
             row = value[self.env_id if value.shape[0] > 1 else 0]
             model_value(model, name)[:] = row.double().cpu().numpy()
         mujoco.mj_setConst(model, data)
@@ -188,7 +191,7 @@ def _position_state(qpos: Tensor, model: mujoco.MjModel) -> QPosState:
     return state
 
 
-def _measured_order(sim: Simulation, env_id: int, steps: int) -> dict[str, float]:
+def _measured_order(sim: IntegratedWorlds, env_id: int, steps: int) -> dict[str, float]:
     """The orders that ends after steps of h, h/2 and h/4 show."""
     stepper = None if sim.integration is None else sim.integration.stepper
     if stepper is None or isinstance(stepper, AdaptiveStepper | StochasticStepper):
@@ -204,24 +207,25 @@ def _measured_order(sim: Simulation, env_id: int, steps: int) -> dict[str, float
 
 
 def _ends(
-    sim: Simulation, env_id: int, steps: int, stepper: Stepper
+    sim: IntegratedWorlds, env_id: int, steps: int, stepper: Stepper
 ) -> list[tuple[Tensor, Tensor]]:
     """Positions and velocities after the same time, with ever smaller steps."""
-    start = sim.snapshot()
+    everywhere = everything(sim.num_envs)
+    start = take_snapshot(sim.internals, everywhere)
     ends: list[tuple[Tensor, Tensor]] = []
     try:
         for parts in (1, 2, 4):
             stepper.timestep = sim.timestep / parts
             sim.step(steps * parts)
             ends.append((sim.data.qpos[env_id].clone(), sim.data.qvel[env_id].clone()))
-            sim.restore(start)
+            restore_snapshot(sim.internals, start, everywhere)
     finally:
         stepper.timestep = sim.timestep
     return ends
 
 
 def _distances(
-    sim: Simulation, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
+    sim: IntegratedWorlds, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
 ) -> dict[str, float]:
     """How far two ends are apart: attitudes as angles [rad], the others as numbers."""
     state = _position_state(one[0][None], sim.model)
@@ -240,7 +244,7 @@ def _distances(
     return found
 
 
-def _name(sim: Simulation) -> str:
+def _name(sim: IntegratedWorlds) -> str:
     """The scheme and its attitude mode, or MuJoCo's integrator."""
     if sim.integration is None or sim.integration.scheme is None:
         kind = mujoco.mjtIntegrator(sim.model.opt.integrator).name

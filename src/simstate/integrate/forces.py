@@ -10,124 +10,111 @@ they are that again. So models add to each other with `+=` on `sim.data.xfrc_app
 A model has no memory: it must give the same loads for the same time and state. Stages
 run ahead of the step and back again, adaptive schemes throw whole steps away, so what a
 model remembered would be of states that never were. What has memory is a state: use a
-process (`sim.add_process`) and let the model read it.
+process (`sim.add_process`) and let the model read it. A model that writes anything but
+inputs is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 from torch import Tensor
 
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError
+from simstate.integrate.processes import finite_worlds
+from simstate.ledger import Backup
+from simstate.worlds import Worlds
 
-if TYPE_CHECKING:
-    from simstate.integrate.integration import Integration
-    from simstate.simulation import Simulation
-
-ForceModel = Callable[[Tensor, "Simulation"], None]
-"""`model(t, sim)`: t is the time of each world [s], shape (num_envs,)."""
-
-INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
+ForceModel = Callable[[Tensor, Any], None]
+"""`model(t, sim)`: t is the time of each world [s], shape (num_envs,); sim is the
+Simulation."""
 
 
 class Forces:
     """The force models of a simulation, and how they act in an evaluation."""
 
-    def __init__(self, integration: Integration) -> None:
-        self._integration = integration
-        self._sim = integration.sim
+    def __init__(self, sim: Worlds) -> None:
+        self._sim = sim
+        self._physics = sim.internals
         self.models: list[ForceModel] = []
-        self._applying = False
+        self.when_loaded: list[Callable[[], None]] = []
+        """Called in each evaluation, when the inputs have all loads."""
 
     def evaluate(self, env_ids: Tensor | None) -> None:
         """Evaluate the dynamics at the present time and state, with all models."""
-        engine, flow = self._sim.engine, self._integration.mass_flow
-        if not self._integration.has_readers:
-            engine.forward(env_ids, Stage.ACCELERATION)
-            return
-        self._sim.fresh.moved(env_ids)  # somebody may read quantities
-        with self.applied():
-            if flow is not None:
-                flow.total_rate.copy_(flow.rate)
-            engine.forward(env_ids, Stage.ACCELERATION)
-        self._sim.fresh.forwarded(env_ids, Stage.ACCELERATION)
 
-    @contextmanager
-    def applied(self) -> Generator[None]:
-        """The inputs with all models' loads at the present time and state."""
-        if self._applying:
+        def compute() -> None:
+            for loaded in self.when_loaded:
+                loaded()
+            self._physics.engine.forward(env_ids, Stage.ACCELERATION)
+
+        self.with_loads(compute)
+
+    def with_loads(self, compute: Callable[[], None]) -> None:
+        """Compute something while the inputs have the loads of all models."""
+        ledger = self._physics.ledger
+        if ledger.is_evaluating:
             raise InvalidInputError(
                 "A force model read an acceleration or a force. Those depend on what "
                 "the model is about to write: read positions and velocities only."
             )
         if not self.models:
-            yield
+            compute()
             return
-        inputs = self._inputs()
-        kept = {name: tensor.clone() for name, tensor in inputs.items()}
-        fresh = self._sim.fresh
-        fresh.observe()
-        mode, fresh.mode = fresh.mode, "auto"
-        self._applying = fresh.is_loading = True
-        try:
+        ledger.observe()
+        with ledger.transaction("inputs", "an evaluation of force models") as inputs:
+            assert inputs.backup is not None
+            inputs.evaluating = True
             self._call_models()
-            self._check(inputs, kept)
-            yield
-        finally:
-            self._put_back(inputs, kept)
-            fresh.mode = mode
-            self._applying = fresh.is_loading = False
-
-    @property
-    def is_applying(self) -> bool:
-        """Whether models are being called just now."""
-        return self._applying
+            ledger.observe()  # which refuses writes to anything but inputs
+            self._check(inputs.backup)
+            compute()
+            inputs.backup.put_back()
+            ledger.acknowledge()
 
     def _call_models(self) -> None:
-        time = self._sim.engine.field("time").clone()  # theirs to keep
+        time = self._physics.engine.field("time").clone()  # theirs to keep
         for model in self.models:
             model(time, self._sim)
 
     def _inputs(self) -> dict[str, Tensor]:
-        """What a model may write, as far as there is any of it."""
-        engine = self._sim.engine
-        inputs = {name: engine.field(name) for name in INPUTS}
-        flow = self._integration.mass_flow
-        if flow is not None:
-            inputs["mass_rate"] = flow.rate
-        return {name: tensor for name, tensor in inputs.items() if tensor.numel()}
+        """What a model may write, by name, as far as there is any of it."""
+        return {
+            slot.name: slot.tensor
+            for slot in self._physics.ledger.of(("sim",))
+            if slot.kind == "input" and slot.tensor.numel()
+        }
 
-    def _put_back(self, inputs: dict[str, Tensor], kept: dict[str, Tensor]) -> None:
-        for name, tensor in inputs.items():
-            tensor.data.copy_(kept[name])
-        self._sim.fresh.acknowledge(INPUTS)
-
-    def _check(self, inputs: dict[str, Tensor], kept: dict[str, Tensor]) -> None:
+    def _check(self, kept: Backup) -> None:
         """Raise if a load is not finite, and name the model that wrote it."""
+        inputs = self._inputs()
         if all(_is_finite(tensor) for tensor in inputs.values()):
             return
+        loaded = {name: _bad(tensor) for name, tensor in inputs.items()}
+        kept.put_back()
         # What the user set, or a world that has diverged, is not a model's fault: the
         # step's own check finds it.
-        sound = self._integration.finite_worlds()
-        for tensor in kept.values():
-            sound &= tensor.isfinite().flatten(1).all(dim=1)
-        if not any(bool((_bad(x) & sound).any()) for x in inputs.values()):
-            return
-        for name, tensor in inputs.items():
-            tensor.data.copy_(kept[name])
-        time = self._sim.engine.field("time").clone()
+        fine = finite_worlds(self._sim)
+        for tensor in inputs.values():
+            fine &= ~_bad(tensor)
+        if any(bool((worlds & fine).any()) for worlds in loaded.values()):
+            self._blame(inputs, fine)
+        self._call_models()
+
+    def _blame(self, inputs: dict[str, Tensor], fine: Tensor) -> None:
+        """Call one model after the other, and raise at the first bad load."""
+        time = self._physics.engine.field("time").clone()
         for model in self.models:
             model(time, self._sim)
             for name, tensor in inputs.items():
-                worlds = _bad(tensor) & sound
+                worlds = _bad(tensor) & fine
                 if bool(worlds.any()):
                     raise InvalidInputError(
-                        f"Force model {_name(model)} made {name} a value that is not "
-                        f"finite, first in world {int(worlds.nonzero()[0])} at t = "
+                        f"Force model {_name(model)} made {name.rpartition('/')[2]} a "
+                        "value that is not finite, first in world "
+                        f"{int(worlds.nonzero()[0])} at t = "
                         f"{float(time[worlds][0]):g} s."
                     )
 

@@ -19,7 +19,7 @@ from simstate.math import vector
 
 if TYPE_CHECKING:
     from simstate.entity import Entity
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 
 class MovingFrame(Process):
@@ -50,7 +50,7 @@ class MovingFrame(Process):
         super().__init__(name, torch.cat([start + rows, speed + rows], dim=-1))
         self.gravity = gravity
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Let gravity act on the bodies of a simulation from now on."""
         self.gravity.attach(sim)
         super().attach(sim)
@@ -74,13 +74,13 @@ class MovingFrame(Process):
         """Its velocity against the world, world axes [m/s]; shape (num_envs, 3)."""
         return self.velocity + entity.data.root_link_lin_vel_w.double()
 
-    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+    def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
         """Velocity and acceleration of the frame; shape (num_envs, 6)."""
         del sim
         fall = self.gravity.acceleration(t, self.position[:, None])[:, 0]
         return torch.cat([self.velocity, fall], dim=-1)
 
-    def pull(self, t: Tensor, sim: Simulation) -> None:
+    def pull(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add what gravity does to each body beyond what it does to the frame."""
         gravity = self.gravity
         offset = sim.data.xipos[:, gravity.bodies].double()[:, :, None]

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.engine import EVOLVING_FIELDS, MAX_VALUE, Stage
+from simstate.engine import MAX_VALUE, Stage
 from simstate.errors import InvalidInputError
-from simstate.ids import Index, Selection
 from simstate.integrate.forces import ForceModel, Forces
 from simstate.integrate.processes import DrivingNoise, Process
 from simstate.integrate.schemes import Adaptive, Explicit
 from simstate.integrate.stochastic import Stochastic
 from simstate.math.vector import greatest
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the first two load Warp
     from simstate.integrate.mass import MassFlow
     from simstate.integrate.stepper import Stepper
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 
 @dataclass(frozen=True)
@@ -38,23 +37,20 @@ class Statistics:
 Integrator = Explicit | Stochastic
 """What `Simulation(integrator=…)` takes."""
 
-OPTIONAL_MEMORY = ("step_size", "noise_draws", "noise_seed", "noise_row")
-"""What a snapshot may have that this simulation's integrator does not."""
-
 
 class Integration:
     """Force models, processes, mass flow, noise, and the stepper that uses them."""
 
-    def __init__(self, sim: Simulation, scheme: Integrator | None) -> None:
+    def __init__(self, sim: IntegratedWorlds, scheme: Integrator | None) -> None:
         self.sim = sim
         self.scheme = scheme
-        self.forces = Forces(self)
+        self.forces = Forces(sim)
         self.processes: list[Process] = []
         self.noises: list[DrivingNoise] = []
         self.mass_flow: MassFlow | None = None
-        self._is_stepping = False
         self.stepper = None if scheme is None else self._make_stepper(scheme)
-        sim.fresh.loads = self.forces.applied
+        sim.internals.evaluate = self.forces.evaluate
+        sim.internals.advance = self.step
 
     def _make_stepper(self, scheme: Integrator) -> Stepper:
         from simstate.integrate.adaptive import AdaptiveStepper  # these load Warp
@@ -73,6 +69,16 @@ class Integration:
             f"None, got {scheme!r}."
         )
 
+    def evaluate(self, env_ids: Tensor | None) -> None:
+        """Evaluate the dynamics at a stage, where models and processes may read."""
+        physics = self.sim.internals
+        if not self.has_readers:
+            physics.engine.forward(env_ids, Stage.ACCELERATION)
+            return
+        physics.fresh.write(Stage.POSITION, env_ids, "a stage of a step")
+        self.forces.evaluate(env_ids)
+        physics.fresh.forwarded(env_ids, Stage.ACCELERATION)
+
     @property
     def has_readers(self) -> bool:
         """Whether anything but the engine reads time and quantities at the stages."""
@@ -89,7 +95,7 @@ class Integration:
         if attach is not None:
             attach(self.sim)
         self.forces.models.append(model)
-        self.sim.fresh.mark(Stage.ACCELERATION, None, "sim.add_force()")
+        self.sim.internals.fresh.write(Stage.ACCELERATION, None, "sim.add_force()")
 
     def add_process(self, process: Process) -> None:
         """Integrate a process with the mechanics from now on."""
@@ -150,10 +156,14 @@ class Integration:
             self._not_within_a_step("The first use of sim.mass_rate")
             self._need_stepper("sim.mass_rate").forget_blocks()
             self.mass_flow = MassFlow(self.sim)
+            self.forces.when_loaded.append(self.mass_flow.evaluated)
         return self.mass_flow
 
     def _not_within_a_step(self, what: str) -> None:
-        if self._is_stepping or self.forces.is_applying:
+        ledger = self.sim.internals.ledger
+        if ledger.open:
+            ledger.recover()
+        if ledger.is_stepping or ledger.is_evaluating:
             raise InvalidInputError(
                 f"{what} adds to the state, which a force model cannot do while a step "
                 "is running: do it once before stepping."
@@ -171,70 +181,44 @@ class Integration:
         """Advance by n time steps; returns the worlds that went bad, or None."""
         if self.stepper is None:
             return self._step_with_held_loads(n, env_ids)
-        sim = self.sim
-        if "opt.timestep" in sim.engine.expanded:
+        physics = self.sim.internals
+        if "opt.timestep" in physics.engine.expanded:
             raise InvalidInputError(
                 "simstate's integrators take one time step for all worlds, but "
                 'sim.expand("opt.timestep") made it differ: use integrator=None.'
             )
-        sim.engine.remember()
-        self._before = self.own_state()
-        self.stepper.remember()
         unusable = self._bad_own()
-        if unusable is not None:  # such worlds stay, and are told of afterwards
+        if unusable is not None:  # such worlds stay, and are reported afterwards
             alive = ~unusable
             if env_ids is not None:
                 alive &= torch.zeros_like(alive).index_fill(0, env_ids, True)
             env_ids = alive.nonzero().flatten()
-        sim.fresh.observe()
-        mode, sim.fresh.mode = sim.fresh.mode, "auto"  # models read at every stage
-        self._is_stepping = True
-        try:
-            stuck = self.stepper.step(n, env_ids)
-            sim.fresh.moved(env_ids)
-            if mode != "auto":  # in auto mode the first read does it
-                sim.fresh.forward(env_ids)
-        except BaseException:
-            self._put_all_back()
-            raise
-        finally:
-            sim.fresh.mode = mode
-            self._is_stepping = False
-        sim.engine.report_warnings()
-        return _union(sim.engine.find_bad(), stuck, unusable, self._bad_own())
+        stuck = self.stepper.step(n, env_ids)
+        physics.fresh.write(Stage.POSITION, env_ids, "a step")
+        if physics.fresh.mode != "auto":  # in auto mode the first read does it
+            physics.forward(env_ids)
+        return _union(physics.engine.find_bad(), stuck, unusable, self._bad_own())
 
     def _step_with_held_loads(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """MuJoCo's own steps, with the force models' loads held over each of them."""
-        sim = self.sim
-        engine = sim.engine
-        before, bad = None, None
+        physics = self.sim.internals
+        bad = None
         for _ in range(n):
-            with self.forces.applied():
-                bad = _union(bad, engine.step(1, env_ids))
-            sim.fresh.stepped(env_ids)
-            before = engine.before.clone() if before is None else before
-        if before is not None:
-            engine.before.copy_(before)
+            self.forces.with_loads(lambda: physics.engine.advance(1, env_ids))
+            physics.fresh.stepped(env_ids)
+            bad = _union(bad, physics.engine.find_bad())
         return bad
 
     def _bad_own(self) -> Tensor | None:
         """Worlds where a control, a process or a mass is not fit to go on; or None."""
         values = [process.value for process in self.processes]
-        values.append(self.sim.engine.field("ctrl"))
+        values.append(self.sim.internals.engine.field("ctrl"))
         if self.mass_flow is not None:
             values.append(self.mass_flow.mass)
         if all(greatest(x) <= MAX_VALUE for x in values if x.numel()):
             return None
         fine = [(x.abs() <= MAX_VALUE).all(dim=1) for x in values]
         return ~torch.stack(fine).all(dim=0)
-
-    def finite_worlds(self) -> Tensor:
-        """Worlds whose state is fit to compute rates from; shape (num_envs,)."""
-        engine = self.sim.engine
-        parts = [engine.field("qpos"), engine.field("qvel")]
-        parts += [process.value for process in self.processes]
-        fine = [(x.abs() <= MAX_VALUE).all(dim=1) for x in parts if x.numel()]
-        return torch.stack(fine).all(dim=0)
 
     @property
     def statistics(self) -> Statistics:
@@ -248,73 +232,6 @@ class Integration:
         """Use these increments in the next steps; see `StochasticStepper.prescribe`."""
         stepper = self._need_stepper("Prescribed noise")
         stepper.prescribe(increments, integrals)
-
-    def _put_all_back(self) -> None:
-        """Undo a step that raised half-way."""
-        engine = self.sim.engine
-        for name in EVOLVING_FIELDS:
-            field = engine.field(name).data
-            field.copy_(engine.before[:, engine.columns[name]].view_as(field))
-        self.put_back(slice(None))
-        if self.stepper is not None:
-            self.stepper.go_back()
-        self.sim.fresh.moved(None)
-
-    def put_back(self, rows: Index) -> None:
-        """Give worlds what is not in MuJoCo's state from before the last step."""
-        if self.stepper is not None:
-            self._write_own(
-                {name: tensor[rows] for name, tensor in self._before.items()}, rows
-            )
-            if self.mass_flow is not None:
-                self.mass_flow.empty.zero_()
-
-    def own_state(self) -> dict[str, Tensor]:
-        """A copy of what MuJoCo's state does not have; each of shape (num_envs, …)."""
-        return {name: tensor.clone() for name, tensor in self._own().items()}
-
-    def _own(self) -> dict[str, Tensor]:
-        own = {f"process {process.name}": process.value for process in self.processes}
-        if self.mass_flow is not None:
-            own["mass"] = self.mass_flow.mass
-            own["inertia"] = self.mass_flow.inertia
-            own["mass_rate"] = self.mass_flow.rate
-        if self.stepper is not None:
-            own |= self.stepper.memory()
-        return own
-
-    def _write_own(self, values: dict[str, Tensor], rows: Index) -> None:
-        own = self._own()
-        for name, tensor in values.items():
-            own[name].data[rows] = tensor.to(own[name])
-        if self.mass_flow is not None:
-            self.sim.engine.set_const(None)
-
-    def restore_own(self, values: dict[str, Tensor], rows: Selection) -> None:
-        """Write what a snapshot kept of `own_state` back; the rest as at a reset."""
-        self.reset(rows)
-        own = self._own()
-        known = {name: tensor for name, tensor in values.items() if name in own}
-        self._write_own(known, rows.index)
-
-    def seed_noise(self, seed: int, rows: Selection) -> None:
-        """Start the noise of worlds anew, where the integrator is stochastic."""
-        from simstate.integrate.sde_stepper import StochasticStepper
-
-        if isinstance(self.stepper, StochasticStepper):
-            self.stepper.stream.seed(seed, rows.index)
-
-    def reset(self, rows: Selection) -> None:
-        """Bring processes, masses and step sizes of worlds back to their defaults."""
-        for process in self.processes:
-            process.value.data[rows.index] = process.initial[rows.index]
-        flow = self.mass_flow
-        if flow is not None:
-            flow.rate.data[rows.index] = 0.0
-            default = flow.default_mass[rows.index], flow.default_inertia[rows.index]
-            flow.write(*default, rows.index)
-        if self.stepper is not None:
-            self.stepper.forget_steps(rows.index)
 
 
 def _union(*masks: Tensor | None) -> Tensor | None:

@@ -17,7 +17,7 @@ from simstate.math import vector
 
 if TYPE_CHECKING:
     from simstate.integrate.frame import MovingFrame
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
 
 OfTime = Callable[[Tensor], Tensor]
 """A function of the time of each world [s], shape (num_envs,)."""
@@ -26,9 +26,9 @@ OfTime = Callable[[Tensor], Tensor]
 class SceneForce:
     """A force model that belongs to one simulation."""
 
-    _sim: Simulation | None = None
+    _sim: IntegratedWorlds | None = None
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Take a simulation; a second one, or the same again, is refused."""
         if self._sim is not None:
             raise InvalidInputError(
@@ -50,15 +50,15 @@ class UniformGravity(SceneForce):
         self.acceleration = vectors("acceleration", acceleration)
         self.entity = entity
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the bodies."""
         super().attach(sim)
         self._bodies = _bodies(sim, self.entity)
         self._acceleration = _per_world(sim, "acceleration", self.acceleration)
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the weights to the loads."""
-        mass = sim.engine.parameter("body_mass")[:, self._bodies, None]
+        mass = sim.internals.engine.parameter("body_mass")[:, self._bodies, None]
         force = mass * self._acceleration[:, None]
         sim.data.xfrc_applied[:, self._bodies, :3] += force
 
@@ -95,7 +95,7 @@ class PointMassGravity(SceneForce):
                 )
         self.entity = entity
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the bodies; refuse a scene that has gravity already."""
         super().attach(sim)
         if sim.model.opt.gravity.any():
@@ -118,14 +118,14 @@ class PointMassGravity(SceneForce):
         mu = self.mu.to(pos.device)[:, None]
         return (mu * to_mass / vector.norm(to_mass) ** 3).sum(dim=2)
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the weights to the loads."""
         pull = self.acceleration(t, sim.data.xipos[:, self._bodies])
         self.add_weights(sim, pull)
 
-    def add_weights(self, sim: Simulation, acceleration: Tensor) -> None:
+    def add_weights(self, sim: IntegratedWorlds, acceleration: Tensor) -> None:
         """Add mass times acceleration at the bodies' COMs; (num_envs, bodies, 3)."""
-        mass = sim.engine.parameter("body_mass")[:, self._bodies, None]
+        mass = sim.internals.engine.parameter("body_mass")[:, self._bodies, None]
         loads = sim.data.xfrc_applied
         loads[:, self._bodies, :3] += (mass * acceleration).to(loads.dtype)
 
@@ -167,7 +167,7 @@ class Thruster(SceneForce):
         self.mass_flow = mass_flow
         self.throttle = throttle
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the body, and let its mass flow."""
         super().attach(sim)
         self._body = _body(sim, self.entity, self.body)
@@ -175,7 +175,7 @@ class Thruster(SceneForce):
         self._position = self.position.to(sim.device, sim.dtype)
         self._mass_rate = sim.mass_rate if self.mass_flow else None
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the thrust, its moment about the body's COM, and the mass flow."""
         throttle = self.throttle(t) if callable(self.throttle) else self.throttle
         share = _by_world(sim, "throttle", throttle).to(sim.dtype)[:, None]
@@ -222,13 +222,13 @@ class Drag(SceneForce):
         self.wind = _vector("wind", wind)
         self.frame = frame
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the body."""
         super().attach(sim)
         self._body = _body(sim, self.entity, self.body)
         self._link = sim.scene[self.entity].find_bodies(self.body)[0][0]
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the drag to the loads."""
         vel = sim.scene[self.entity].data.body_com_lin_vel_w[:, self._link].double()
         pos = sim.data.xipos[:, self._body].double()
@@ -269,12 +269,12 @@ class JointTargets(SceneForce):
                 "JointTargets needs a position, a velocity or an effort to command."
             )
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Find the joints."""
         super().attach(sim)
         self._ids = sim.scene[self.entity].find_joints(self.joints)[0]
 
-    def __call__(self, t: Tensor, sim: Simulation) -> None:
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Write the targets for this time."""
         entity = sim.scene[self.entity]
         if self.position is not None:
@@ -297,7 +297,7 @@ def vectors(what: str, values: Values) -> Tensor:
     return tensor
 
 
-def _by_world(sim: Simulation, what: str, values: Tensor | float) -> Tensor:
+def _by_world(sim: IntegratedWorlds, what: str, values: Tensor | float) -> Tensor:
     """One number for each world, float64; shape (num_envs,)."""
     numbers = torch.as_tensor(values, dtype=torch.float64, device=sim.device)
     if numbers.ndim > 1 or numbers.shape not in ((), (sim.num_envs,)):
@@ -316,7 +316,7 @@ def _vector(what: str, values: Values) -> Tensor:
     return tensor
 
 
-def _per_world(sim: Simulation, what: str, values: Tensor) -> Tensor:
+def _per_world(sim: IntegratedWorlds, what: str, values: Tensor) -> Tensor:
     """A vector for each world; shape (num_envs, 3)."""
     if values.ndim > 2 or (values.ndim == 2 and values.shape[0] != sim.num_envs):
         raise ShapeError(
@@ -326,14 +326,14 @@ def _per_world(sim: Simulation, what: str, values: Tensor) -> Tensor:
     return values.to(sim.device, sim.dtype).expand(sim.num_envs, 3)
 
 
-def _bodies(sim: Simulation, entity: str | None) -> list[int]:
+def _bodies(sim: IntegratedWorlds, entity: str | None) -> list[int]:
     """Ids of an entity's bodies in the scene, or of all bodies but the world."""
     if entity is None:
         return list(range(1, sim.model.nbody))
     return list(sim.scene[entity].index.bodies.ids)
 
 
-def _body(sim: Simulation, entity: str, body: str) -> int:
+def _body(sim: IntegratedWorlds, entity: str, body: str) -> int:
     """The id in the scene of the one body of that name."""
     found, names = sim.scene[entity].find_bodies(body)
     if len(found) != 1:

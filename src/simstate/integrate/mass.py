@@ -2,58 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
 from simstate.errors import InvalidInputError
-from simstate.ids import Index
+from simstate.ids import Selection
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.stages import Stages
-
-if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+from simstate.ledger import Slot
+from simstate.worlds import Worlds
 
 
 class MassFlow:
     """The masses of all bodies as a block of the state, and how fast they change."""
 
-    def __init__(self, sim: Simulation) -> None:
+    def __init__(self, sim: Worlds) -> None:
         self.sim = sim
+        self.physics = physics = sim.internals
+        self.mass = physics.expand("body_mass")
+        self.inertia = physics.expand("body_inertia")
+        physics.set_const(None)  # now the constants are per world, too
+        for name in ("body_mass", "body_inertia"):
+            self._let_flow(physics.ledger.let_move(f"model/{name}"))
+        self.rate = physics.ledger.memory(
+            "integrator/mass_rate", (sim.model.nbody,), sim.dtype, kind="input",
+            moves=True, unit="kg/s",
+        ).tensor  # fmt: skip
+        """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
         with torch.inference_mode(False):
-            self.mass = sim.expand("body_mass")
-            self.inertia = sim.expand("body_inertia")
-            sim.set_const()  # now the constants are per world, too
-            self.default_mass = self.mass.clone()
-            self.default_inertia = self.inertia.clone()
-            self.rate = torch.zeros_like(self.mass)
-            """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
             self.total_rate = torch.zeros_like(self.mass)
             """The same with what the force models added at the last evaluation."""
             self.empty = torch.zeros_like(self.mass, dtype=torch.bool)
             """Bodies that would have run out of mass in the present step."""
 
+    def _let_flow(self, slot: Slot) -> None:
+        """Bring it back at a reset, to what the user wrote last."""
+        initial = slot.tensor.clone()
+        slot.initial, slot.reset = initial, "initial"
+
+        def keep(rows: Selection | None) -> None:
+            index = slice(None) if rows is None else rows.index
+            initial[index] = slot.tensor[index]
+
+        slot.on_write = keep
+
+    def evaluated(self) -> None:
+        """Take note of the rates that an evaluation was made with."""
+        self.total_rate.copy_(self.rate)
+
     def block(self, stages: Stages) -> MassState:
         """The block of the state, for the stages of a scheme."""
         return MassState(self, stages)
-
-    def write(self, mass: Tensor, inertia: Tensor, rows: slice | Tensor) -> None:
-        """Give worlds these masses and inertias, and MuJoCo's constants with them."""
-        self.mass.data[rows] = mass
-        self.inertia.data[rows] = inertia
-        self.sim.engine.set_const(None)
-
-    def keep_defaults(self, rows: Index) -> None:
-        """Let the present masses of worlds be those that a reset brings back."""
-        self.default_mass[rows] = self.mass[rows]
-        self.default_inertia[rows] = self.inertia[rows]
 
     def out_of_mass_error(self) -> InvalidInputError:
         """The error for a body that would run out of mass."""
         world, body = (int(i) for i in self.empty.nonzero()[0])
         mass, rate = float(self.mass[world, body]), float(self.total_rate[world, body])
-        time = float(self.sim.engine.field("time")[world])
+        time = float(self.physics.engine.field("time")[world])
         return InvalidInputError(
             f"Body {self.sim.model.body(body).name or body!r} of world {world} would "
             f"run out of mass at about t = {time:g} s: it has {mass:g} kg and loses "
@@ -103,4 +108,4 @@ class MassState(FlatState):
         # A body without mass has no inertia to scale.
         ratio = (self.value / self.origin).nan_to_num(nan=1.0, posinf=1.0)
         self._flow.inertia.data.copy_(self._inertia * ratio[..., None])
-        self._flow.sim.engine.set_const(None)
+        self._flow.physics.set_const(None)

@@ -5,18 +5,31 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
 
+from simstate.engine import MAX_VALUE, Stage
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Values
+from simstate.worlds import Worlds
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the first two load Warp
     from simstate.integrate.flat_state import FlatState
     from simstate.integrate.stages import Stages
-    from simstate.simulation import Simulation
+    from simstate.integrate.worlds import IntegratedWorlds
+
+
+def finite_worlds(sim: Worlds) -> Tensor:
+    """Worlds whose state is fit to compute rates from; shape (num_envs,)."""
+    parts = [
+        slot.tensor
+        for slot in sim.internals.ledger.of(("sim",))
+        if slot.name in ("qpos", "qvel") or slot.name.startswith("process/")
+    ]
+    fine = [(x.abs() <= MAX_VALUE).all(dim=1) for x in parts if x.numel()]
+    return torch.stack(fine).all(dim=0)
 
 
 @runtime_checkable
@@ -31,7 +44,7 @@ class DrivingNoise(Protocol):
         """The number of independent Wiener processes."""
         ...
 
-    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
         """What a unit of each source moves, by block of the state.
 
         Blocks are "qpos", "qvel" (both by dof, in qvel's axes), "act", or a process by
@@ -69,21 +82,21 @@ class Process(ABC):
         if not bool(self.initial.isfinite().all()):
             raise InvalidInputError(f"The initial value of {name!r} is not finite.")
 
-    _sim: Simulation | None = None
+    _sim: IntegratedWorlds | None = None
 
     value: Tensor
     """The present value, float64; shape (num_envs, width). There once it is added."""
 
     @abstractmethod
-    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+    def rate(self, t: Tensor, sim: Any) -> Tensor:
         """The drift at the present time and state; shape (num_envs, width)."""
 
-    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
         """What the process's own noise moves; none unless a subclass says so."""
         del t, sim
         return {}
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: IntegratedWorlds) -> None:
         """Make the value for the worlds of a simulation."""
         if self._sim is not None and self._sim is not sim:
             raise InvalidInputError(
@@ -98,9 +111,13 @@ class Process(ABC):
                 f"The initial value of process {self.name!r} has "
                 f"{self.initial.shape[0]} rows, the simulation {sim.num_envs} worlds."
             ) from None
-        with torch.inference_mode(False):
-            self.initial = initial.to(sim.device).clone()
-            self.value = self.initial.clone()
+        slot = sim.internals.ledger.memory(
+            f"process/{self.name}", (width,), torch.float64, reset=initial.clone(),
+            kind="state", stage=Stage.ACCELERATION, moves=True, optional=True,
+        )  # fmt: skip
+        assert slot.initial is not None
+        self.initial = slot.initial
+        self.value = slot.tensor
         self._sim = sim
 
     def block(self, stages: Stages) -> FlatState:
@@ -113,17 +130,15 @@ class Process(ABC):
         sim = self._sim
         if sim is None:
             raise InvalidInputError(f"Process {self.name!r} is in no simulation yet.")
-        rate = self.rate(sim.engine.field("time"), sim)
+        rate = self.rate(sim.internals.engine.field("time"), sim)
         if rate.shape != self.value.shape:
             raise ShapeError(
                 f"The rate of process {self.name!r} must have shape "
                 f"{tuple(self.value.shape)}, got {tuple(rate.shape)}."
             )
         bad = ~rate.isfinite().all(dim=1)
-        if bool(bad.any()) and sim.integration is not None:
-            bad &= (
-                sim.integration.finite_worlds()
-            )  # a diverged world is found by itself
+        if bool(bad.any()):
+            bad &= finite_worlds(sim)  # a diverged world is found by itself
             if bool(bad.any()):
                 raise InvalidInputError(
                     f"The rate of process {self.name!r} is not finite, first in world "
@@ -155,12 +170,12 @@ class OrnsteinUhlenbeck(Process):
         self.mean = _finite(f"The mean of {name!r}", mean)
         self.num_sources = self.initial.shape[-1]
 
-    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+    def rate(self, t: Tensor, sim: Any) -> Tensor:
         """The pull towards the mean; shape (num_envs, width)."""
         del t, sim
         return (self.mean - self.value) / self.time_constant
 
-    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
         """A constant for each number: the noise is additive."""
         del t, sim
         sigma = self.std * (2.0 / self.time_constant) ** 0.5
@@ -179,7 +194,7 @@ class GeometricBrownian(Process):
         self.volatility = volatility
         self.num_sources = self.initial.shape[-1]
 
-    def rate(self, t: Tensor, sim: Simulation) -> Tensor:
+    def rate(self, t: Tensor, sim: Any) -> Tensor:
         """The drift, as the scheme's calculus wants it; shape (num_envs, width)."""
         del t
         integration = sim.integration
@@ -189,7 +204,7 @@ class GeometricBrownian(Process):
             drift -= self.volatility**2 / 2  # the same process in the other calculus
         return drift * self.value
 
-    def diffusion(self, t: Tensor, sim: Simulation) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
         """Proportional to the value: the noise is multiplicative."""
         del t, sim
         return {self.name: _each_its_own(self.volatility * self.value)}

@@ -48,11 +48,20 @@ class QPosState:
     Args:
         value: qpos, displaced in place; shape (num_envs, nq).
         attitude: "manifold", "high_order" or "lie"; see `integrate.Explicit`.
+        name: what the state is called; its clones are called the same.
     """
 
-    name = "qpos"
-
-    def __init__(self, value: Tensor, attitude: AttitudeMode = "lie") -> None:
+    def __init__(
+        self, value: Tensor, attitude: AttitudeMode = "lie", *, name: str = "qpos"
+    ) -> None:
+        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                "QPosState takes the positions first, a tensor, then the attitude "
+                f"mode; the name is a keyword, name=…; got {type(value).__name__}."
+            )
+        if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(f"name must be a text of its own, got {name!r}.")
+        self.name = name
         if attitude not in ATTITUDE_MODES:
             raise unknown_name("attitude mode", str(attitude), ATTITUDE_MODES)
         if value.ndim != 2 or not value.dtype.is_floating_point:
@@ -152,7 +161,7 @@ class QPosState:
         that they may be combined with those of the state itself and of other clones.
         """
         model = self._configured()
-        other = QPosState(self.value.clone(), self.attitude)
+        other = QPosState(self.value.clone(), self.attitude, name=self.name)
         other.configure(model)
         other._is_stage = True
         other.derivative.copy_(self.derivative)

@@ -1,58 +1,62 @@
-"""Steps of stochastic dynamics: one loop for Rößler's schemes, and two others."""
+"""Steps of stochastic dynamics, with random or prescribed noise."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.ids import Index
+from simstate.engine import Stage
+from simstate.errors import InvalidInputError, ShapeError, unknown_name, warn
 from simstate.integrate.noise import NoiseStream
-from simstate.integrate.processes import DrivingNoise
+from simstate.integrate.processes import DrivingNoise, finite_worlds
 from simstate.integrate.schemes import Explicit
+from simstate.integrate.sde_loop import StochasticStep, Vector
+from simstate.integrate.sde_variables import VARIABLES
 from simstate.integrate.stepper import Stepper
-from simstate.integrate.stochastic import EulerHeun, ItoTableau, Stochastic
+from simstate.integrate.stochastic import Stochastic
 from simstate.integrate.tableaus import EULER
 
 if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
 
-Vector = list[Tensor]
-"""A displacement of the state: one tensor per block, shape (num_envs, width)."""
+_KINDS = {
+    "additive": (1, "additive noise (g depends on time alone)"),
+    "diagonal": (2, "one source, or sources that do not mix"),
+    "paired": (3, "two sources, or more that do not mix"),
+}
+"""The number of sources from which on noise may be of another kind, and its name."""
 
 
 class StochasticStepper(Stepper):
     """Steps the worlds by a stochastic scheme of fixed step.
 
-    A displacement of the state is a list of tensors, one per block; `_move` puts the
-    state to x ⊕ displacement, `_drift` and `_diffusion` give f and g there.
+    To the loop of the stages (`StochasticStep`) it is the dynamics: it puts the state
+    to x ⊕ displacement, and gives f and g there.
     """
 
     def __init__(self, integration: Integration, scheme: Stochastic) -> None:
         super().__init__(integration, Explicit(EULER, scheme.attitude))
         self.stochastic = scheme
         sim = self.sim
-        self.stream = NoiseStream(sim.seed, sim.num_envs, sim.device)
-        self._steps = torch.zeros_like(self.evaluations)
+        self.stream = NoiseStream(sim)
+        self._steps = self.counter("steps")
         self._prescribed: tuple[Tensor, Tensor] | None = None
+        """Increments and integrals of steps to come; shape (steps, num_envs, k)."""
+        self._next = sim.internals.ledger.shared(
+            "integrator/prescribed", torch.zeros(1, dtype=torch.int64), owner="sim",
+            moves=True, optional=True,
+        ).tensor  # fmt: skip
+        """How many of the prescribed steps are done."""
+        self._num_checked = 0
 
     @property
     def num_sources(self) -> int:
         """The number of Wiener processes in all."""
         return sum(noise.num_sources for noise in self.integration.noises)
-
-    def memory(self) -> dict[str, Tensor]:
-        """What a snapshot keeps: the worlds' streams of noise and how far they ran."""
-        stream = self.stream
-        return {
-            "noise_draws": stream.draws,
-            "noise_seed": stream.seeds,
-            "noise_row": stream.rows,
-        }
 
     def counts(self) -> dict[str, Tensor]:
         """Evaluations and steps so far; each of shape (num_envs,)."""
@@ -62,22 +66,21 @@ class StochasticStepper(Stepper):
             "rejected": torch.zeros_like(self._steps),
         }
 
-    def remember(self) -> None:
-        """Keep the prescribed increments for a step that raises."""
-        self._prescribed_before = self._prescribed
-
-    def go_back(self) -> None:
-        """Let the next step use the increments of the one that raised."""
-        self._prescribed = self._prescribed_before
-
     def prescribe(self, increments: Tensor, integrals: Tensor | None = None) -> None:
         """Use these increments for the next steps instead of random ones.
+
+        A scheme that follows a path takes them as they are. One with discrete variables
+        makes those of the same two numbers: with Z = √3 (2 integral/h − W), the second
+        of two independent increments, W in an outer sixth of its distribution is
+        ±√(3h), else 0, and signs are those of Z, + for Z > 0. (`PlatenWeak2` draws the
+        signs of its pairs.) StochasticDiffEq.jl calls the two dW and dZ;
+        `brownian_integrals(dW, dZ, h)` gives the integrals.
 
         Args:
             increments: W of each source over each step [√s]; shape (steps, num_envs,
                 sources).
-            integrals: the time integral of W over each step [s^1.5], likewise; drawn
-                at random if a scheme needs it and it is left out.
+            integrals: the time integral of W over each step, from 0 at its start
+                [s^1.5], likewise; drawn at random if it is left out.
         """
         wanted = (self.sim.num_envs, self.num_sources)
         given = [increments] if integrals is None else [increments, integrals]
@@ -96,187 +99,133 @@ class StochasticStepper(Stepper):
         if integrals is None:
             integrals = torch.full_like(increments, math.nan)
         self._prescribed = increments, integrals.to(increments)
+        self._next.zero_()
 
     def _step(self, env_ids: Tensor | None) -> None:
-        time = self.sim.engine.field("time").data
+        time = self.sim.internals.engine.field("time").data
         self._start, self._ids = time.clone(), env_ids
         for block in self.blocks:
             block.begin()
-        h = self.timestep
-        increments, integrals = self._increments(h, env_ids)
-        tableau = self.stochastic.tableau
-        if tableau is not None:
-            move = self._ito(tableau, h, increments, integrals)
-        elif isinstance(self.stochastic, EulerHeun):
-            move = self._stratonovich(h, increments)
-        else:
-            move = self._weak(h, increments, env_ids)
-        self._move(move)
+        h, tableau = self.timestep, self.stochastic.tableau
+        w, z = self._increments(h, env_ids)
+        variables = VARIABLES[tableau.variables](
+            w, z, h, lambda count: self.stream.draw(count, env_ids)
+        )
+        if self._num_checked != len(self.integration.noises):
+            self._check_kind(h)
+        self._move(StochasticStep(tableau, h, variables, self).displacement())
         torch.add(self._start, self.stages.steps(time.dtype), out=time)
         self._steps += 1
         self.finish(env_ids)
 
-    def _increments(self, h: float, env_ids: Index | None) -> tuple[Tensor, Tensor]:
-        """W and its time integral for each source; shapes (num_envs, sources)."""
+    def _increments(self, h: float, env_ids: Tensor | None) -> tuple[Tensor, Tensor]:
+        """W and the second increment Z of each source; shapes (num_envs, sources)."""
         sources = self.num_sources
         normal = self.stream.draw(2 * sources, env_ids) * math.sqrt(h)
-        increments, other = normal[:, :sources], normal[:, sources:]
-        if self._prescribed is not None:
-            rest, integrals = self._prescribed
-            if rest.shape[2] != sources:
+        w, z = normal[:, :sources], normal[:, sources:]
+        step = int(self._next)
+        if self._prescribed is not None and step < self._prescribed[0].shape[0]:
+            given, integrals = self._prescribed
+            if given.shape[2] != sources:
                 raise InvalidInputError(
-                    f"The prescribed noise is for {rest.shape[2]} sources, by now "
+                    f"The prescribed noise is for {given.shape[2]} sources, by now "
                     f"there are {sources}: prescribe it anew."
                 )
-            increments = rest[0]
-            more = rest.shape[0] > 1
-            self._prescribed = (rest[1:], integrals[1:]) if more else None
-            if not bool(integrals[0].isnan().any()):
-                return increments, integrals[0]
-        return increments, 0.5 * h * (increments + other / math.sqrt(3.0))
+            self._next += 1
+            w = given[step]
+            if not bool(integrals[step].isnan().any()):
+                z = math.sqrt(3.0) * (2.0 * integrals[step] / h - w)
+        return w, z
 
-    def _ito(self, tableau: ItoTableau, h: float, w: Tensor, z: Tensor) -> Vector:
-        """The displacement of one step of a scheme in Rößler's form."""
-        root, sources = math.sqrt(h), range(self.num_sources)
-        drifts: list[Vector] = []
-        noises: list[list[Vector]] = []  # by stage and source
-        for i in range(len(tableau.alpha)):
-            at = self._sum(tableau.a0[i], drifts, h)
-            for k in sources:
-                parts = [stage[k] for stage in noises]
-                _add(at, self._sum(tableau.b0[i], parts, z[:, k] / h))
-            same = i and not any(tableau.a0[i]) and not any(tableau.b0[i])
-            if same and tableau.c0[i] == tableau.c0[0]:
-                drifts.append(drifts[0])
-            else:
-                drifts.append(self._drift(at, tableau.c0[i]))
-            noises.append(self._noise_stage(tableau, i, h, drifts[:-1], noises))
-        move = self._sum(tableau.alpha, drifts, h)
-        double, triple = (w**2 - h) / (2 * root), (w**3 - 3 * h * w) / (6 * h)
-        for k in sources:
-            for i, stage in enumerate(noises):
-                weight = tableau.beta1[i] * w[:, k] + tableau.beta2[i] * double[:, k]
-                weight += tableau.beta3[i] * z[:, k] / h
-                weight += tableau.beta4[i] * triple[:, k]
-                _add(move, _scaled(stage[k], weight))
-        return move
+    def _check_kind(self, h: float) -> None:
+        """Warn, once, if the noise is not of the kind that the scheme is made for."""
+        self._num_checked = len(self.integration.noises)
+        kind = self.stochastic.noise
+        if kind == "any" or self.num_sources < _KINDS[kind][0]:
+            return
+        try:
+            found = self._find_dependence(h, kind == "additive")
+        except InvalidInputError:  # a place that the step itself may not come to
+            return
+        if found:
+            scheme = self.stochastic
+            fall = "its strong order falls to 0.5 and its weak order to 1"
+            better = "EulerMaruyama(), which is cheaper, or for expectations W2Ito1()"
+            if not scheme.strong_order:
+                fall, better = "its weak order falls to 1", "W2Ito1()"
+            warn(
+                f"{scheme.name} has its order for {_KINDS[kind][1]}, but here {found}: "
+                f"{fall}. Use {better}."
+            )
 
-    def _noise_stage(
-        self,
-        tableau: ItoTableau,
-        i: int,
-        h: float,
-        drifts: list[Vector],
-        noises: list[list[Vector]],
-    ) -> list[Vector]:
-        """g_k at stage i, for each source k at a place of its own."""
-        start = self._sum(tableau.a1[i], drifts, h)
-        if not any(tableau.b1[i]):  # the same place for all
-            return self._diffusion(start, tableau.c1[i])
-        result: list[Vector] = []
-        for k in range(self.num_sources):
-            at = _copy(start)
-            parts = [stage[k] for stage in noises]
-            _add(at, self._sum(tableau.b1[i], parts, math.sqrt(h)))
-            result.append(self._diffusion(at, tableau.c1[i])[k])
-        return result
+    def _find_dependence(self, h: float, on_all: bool) -> str:
+        """What makes the noise not additive (`on_all`) or not diagonal; else ""."""
+        start = self._given_diffusion(self.zero(), 0.0)
+        n, rounding = self.sim.num_envs, torch.finfo(self.sim.dtype).eps ** 0.5
 
-    def _stratonovich(self, h: float, w: Tensor) -> Vector:
-        """Heun's scheme over drift and noise together."""
-        start = self._increment(None, 0.0, h, w)
-        end = self._increment(start, 1.0, h, w)
-        return [(x + y) / 2 for x, y in zip(start, end, strict=True)]
+        def differ(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+            return _differ(one, other, rounding)
 
-    def _increment(self, at: Vector | None, c: float, h: float, w: Tensor) -> Vector:
-        """f h + Σ g_k W_k at a displaced state."""
-        total = _scaled(self._drift(at, c), h)
-        for k, part in enumerate(self._diffusion(at, c)):
-            _add(total, _scaled(part, w[:, k]))
-        return total
+        for k, g in enumerate(self.diffusion(self.zero(), 0.0)):
+            place = [math.sqrt(h) * part for part in g]
+            there = self._given_diffusion(place, 0.0)
+            for source in range(self.num_sources):
+                if (on_all or source != k) and differ(start[source], there[source]):
+                    return f"source {k} changes what source {source} moves"
+        if on_all:  # the drift may lead where no source does: any way but time's
+            self._move(self.zero())
+            place = [
+                block.as_rate(block.value.new_full((n, block.num_dofs), 0.01))
+                for block in self.blocks
+            ]
+            if any(map(differ, start, self._given_diffusion(place, 0.0))):
+                return "what the noise moves depends on the state"
+        return ""
 
-    def _weak(self, h: float, w: Tensor, env_ids: Tensor | None) -> Vector:
-        """Platen's scheme of weak order 2 for several sources."""
-        root, sources = math.sqrt(h), range(self.num_sources)
-        drift, noise = self._drift(None, 0.0), self._diffusion(None, 0.0)
-        euler = _scaled(drift, h)
-        at = _copy(euler)
-        for k in sources:
-            _add(at, _scaled(noise[k], w[:, k]))
-        end = self._drift(at, 1.0)
-        move = [h * (x + y) / 2 for x, y in zip(drift, end, strict=True)]
-        mixed = self._mixed_areas(h, env_ids)
-        for r in sources:
-            sides: list[list[Vector]] = []
-            for sign in (root, -root):
-                own = _scaled(noise[r], sign)
-                with_drift = _copy(euler)
-                _add(with_drift, own)
-                at_own = self._diffusion(with_drift, 1.0)[r]
-                others = self._diffusion(own, 0.0) if len(sources) > 1 else noise
-                sides.append([at_own if k == r else others[k] for k in sources])
-            for k in sources:
-                double = w[:, r] ** 2 - h if k == r else w[:, k] * w[:, r] + mixed[r, k]
-                for sign, side in zip((1.0, -1.0), sides, strict=True):
-                    weight = w[:, k] / 4 + sign * double / (4 * root)
-                    _add(move, _scaled(side[k], weight))
-                centre = w[:, k] / 2 if k == r else -w[:, k] / 2
-                _add(move, _scaled(noise[k], centre))
-        return move
-
-    def _mixed_areas(self, h: float, env_ids: Tensor | None) -> Tensor:
-        """Platen's two-point variables V, ±h and antisymmetric; (m, m, num_envs)."""
-        m = self.num_sources
-        if not m:
-            return torch.zeros(0, 0, self.sim.num_envs, device=self.sim.device)
-        signs = self.stream.draw(m * m, env_ids).sign().T.reshape(m, m, -1)
-        upper = signs * signs.new_ones(m, m).triu(1)[..., None]
-        return h * (upper - upper.transpose(0, 1))
-
-    def _sum(
-        self, weights: Sequence[float], parts: list[Vector], factor: Tensor | float
-    ) -> Vector:
-        """factor · Σ weights · parts, in all blocks."""
-        total = [torch.zeros_like(block.rates[0]) for block in self.blocks]
-        for weight, part in zip(weights, parts, strict=False):
-            if weight:
-                _add(total, _scaled(part, weight * factor))
-        return total
-
-    def _move(self, move: Vector | None, c: float = 0.0) -> None:
+    def _move(self, move: Vector, c: float = 0.0) -> None:
         """Put the state to x ⊕ move, at the time of part c of the step."""
-        time = self.sim.engine.field("time").data
+        time = self.sim.internals.engine.field("time").data
         h = self.stages.steps(time.dtype)
         torch.add(self._start, h, alpha=c, out=time)
         moving = (h != 0).to(torch.float64)
-        for n, block in enumerate(self.blocks):
-            part = torch.zeros_like(block.rates[0]) if move is None else move[n]
+        for block, part in zip(self.blocks, move, strict=True):
             block.displace_by(part, moving.to(part.dtype))
-        self.sim.fresh.moved(None)
+        self.sim.internals.fresh.write(Stage.POSITION, None, "a stage of a step")
 
-    def _drift(self, at: Vector | None, c: float) -> Vector:
+    def zero(self) -> Vector:
+        """No displacement of any block."""
+        return [torch.zeros_like(block.rates[0]) for block in self.blocks]
+
+    def drift(self, at: Vector, c: float) -> Vector:
         """f at x ⊕ at, as rates of the coordinates."""
         self._move(at, c)
-        self.integration.forces.evaluate(self._ids)
+        self.integration.evaluate(self._ids)
         self.evaluations += 1
         return [block.rate_now().clone() for block in self.blocks]
 
-    def _diffusion(self, at: Vector | None, c: float) -> list[Vector]:
+    def diffusion(self, at: Vector, c: float) -> list[Vector]:
         """g_k at x ⊕ at for each source k, as rates of the coordinates."""
+        return [
+            [
+                block.as_rate(given[block.name])
+                if block.name in given
+                else torch.zeros_like(block.rates[0])
+                for block in self.blocks
+            ]
+            for given in self._given_diffusion(at, c)
+        ]
+
+    def _given_diffusion(self, at: Vector, c: float) -> list[dict[str, Tensor]]:
+        """g_k at x ⊕ at for each source k, by block and dof as the noises give it."""
         self._move(at, c)
-        result: list[Vector] = []
-        time = self.sim.engine.field("time")
+        time = self.sim.internals.engine.field("time")
+        result: list[dict[str, Tensor]] = []
         for noise in self.integration.noises:
             given = noise.diffusion(time, self.sim)
             self._check(noise, given)
             for k in range(noise.num_sources):
-                result.append(
-                    [
-                        block.as_rate(given[block.name][:, k])
-                        if block.name in given
-                        else torch.zeros_like(block.rates[0])
-                        for block in self.blocks
-                    ]
-                )
+                # A copy: the noise may use the tensor again at its next place.
+                result.append({name: g[:, k].clone() for name, g in given.items()})
         return result
 
     def _check(self, noise: DrivingNoise, given: Mapping[str, Tensor]) -> None:
@@ -293,25 +242,22 @@ class StochasticStepper(Stepper):
                     f"(worlds, sources, width), got {tuple(values.shape)}."
                 )
             bad = ~values.isfinite().flatten(1).all(dim=1)
-            if bool(bad.any()) and bool((bad & self.integration.finite_worlds()).any()):
+            if bool(bad.any()) and bool((bad & finite_worlds(self.sim)).any()):
                 raise InvalidInputError(
                     f"The diffusion of {kind} for {name} is not finite, first in world "
                     f"{int(bad.nonzero()[0])}. The state is as it was before the step."
                 )
 
 
-def _scaled(vector: Vector, factor: Tensor | float) -> Vector:
-    """The vector times a number, or a number per world."""
-    if isinstance(factor, Tensor):
-        return [part * factor[:, None].to(part.dtype) for part in vector]
-    return [part * factor for part in vector]
-
-
-def _add(total: Vector, other: Vector) -> None:
-    """total += other, in all blocks."""
-    for x, y in zip(total, other, strict=True):
-        x += y
-
-
-def _copy(vector: Vector) -> Vector:
-    return [part.clone() for part in vector]
+def _differ(
+    one: Mapping[str, Tensor], other: Mapping[str, Tensor], rounding: float
+) -> bool:
+    """Whether two diffusions differ by more than rounding, relative to the greater."""
+    if one.keys() != other.keys():
+        return True
+    pairs = [(x.double(), other[name].double()) for name, x in one.items()]
+    return any(
+        bool((x - y).abs().amax() > rounding * x.abs().amax())
+        for x, y in pairs
+        if x.numel()
+    )

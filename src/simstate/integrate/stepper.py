@@ -10,15 +10,14 @@ from torch import Tensor
 
 from simstate.engine import OneTorchThread
 from simstate.errors import InvalidInputError, ModelError
-from simstate.ids import Index
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.qpos_state import QPosState
 from simstate.integrate.schemes import Explicit
 from simstate.integrate.stages import Stages
+from simstate.worlds import Worlds
 
 if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
-    from simstate.simulation import Simulation
 
 StateBlock = QPosState | FlatState
 
@@ -38,9 +37,7 @@ class Stepper:
         self.timestep = sim.timestep
         """The step [s]: the model's, unless somebody measures an order."""
         self.stages = Stages(scheme.tableau, sim.num_envs, sim.device)
-        self.evaluations: Tensor = torch.zeros(
-            sim.num_envs, dtype=torch.int64, device=sim.device
-        )
+        self.evaluations: Tensor = self.counter("evaluations")
         """Evaluations of the dynamics so far; shape (num_envs,)."""
         self._activation = activation_range(sim)
         self._blocks: list[StateBlock] | None = None
@@ -58,7 +55,8 @@ class Stepper:
         self._blocks = None
 
     def _make_blocks(self) -> list[StateBlock]:
-        sim, engine, stages = self.sim, self.sim.engine, self.stages
+        sim, stages = self.sim, self.stages
+        engine = sim.internals.engine
         qpos = QPosState(engine.field("qpos").data, self.scheme.attitude)
         qpos.configure(sim.model)
         qpos.plan(engine.field("qvel").data, stages)
@@ -73,9 +71,12 @@ class Stepper:
         blocks += [process.block(stages) for process in integration.processes]
         return blocks
 
-    def memory(self) -> dict[str, Tensor]:
-        """What a snapshot keeps of the stepper; each of shape (num_envs, …)."""
-        return {}
+    def counter(self, name: str) -> Tensor:
+        """A count for each world, int64, in the ledger; shape (num_envs,)."""
+        return self.sim.internals.ledger.memory(
+            f"integrator/{name}", dtype=torch.int64, reset=None, moves=True,
+            optional=True,
+        ).tensor  # fmt: skip
 
     def counts(self) -> dict[str, Tensor]:
         """Evaluations and steps so far; each of shape (num_envs,)."""
@@ -91,15 +92,6 @@ class Stepper:
             f"{self.scheme.name} is deterministic and takes no noise; use a stochastic "
             "scheme, such as integrate.SRIW1()."
         )
-
-    def remember(self) -> None:
-        """Keep what a step that raises must give back, beside `memory`."""
-
-    def go_back(self) -> None:
-        """Give it back."""
-
-    def forget_steps(self, rows: Index) -> None:
-        """Forget what was learnt about the steps of worlds that are reset."""
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that could not be, or None."""
@@ -128,7 +120,7 @@ class Stepper:
 
     def _step(self, env_ids: Tensor | None) -> None:
         blocks, tableau = self.blocks, self.scheme.tableau
-        time = self.sim.engine.field("time").data
+        time = self.sim.internals.engine.field("time").data
         start = time.clone()
         h = self.stages.steps(time.dtype)
         for block in blocks:
@@ -136,7 +128,7 @@ class Stepper:
         for stage, c in enumerate(tableau.c):
             if self.integration.has_readers:
                 torch.add(start, h, alpha=c, out=time)
-            self.integration.forces.evaluate(env_ids)
+            self.integration.evaluate(env_ids)
             for block in blocks:
                 block.advance(stage)
         torch.add(start, h, out=time)
@@ -151,12 +143,12 @@ class Stepper:
     def clamp_activations(self) -> None:
         """Keep activations in their range, as MuJoCo does after each step."""
         if self._activation is not None:
-            act = self.sim.engine.field("act").data
+            act = self.sim.internals.engine.field("act").data
             torch.clamp(act, *self._activation, out=act)
 
     def finish(self, env_ids: Tensor | None) -> None:
         """Do at a step's end what MuJoCo does: clamp activations, keep a warm start."""
-        engine = self.sim.engine
+        engine = self.sim.internals.engine
         self.clamp_activations()
         warmstart = engine.field("qacc_warmstart").data
         if env_ids is None:
@@ -165,7 +157,7 @@ class Stepper:
             warmstart[env_ids] = engine.field("qacc")[env_ids]
 
 
-def check_model(sim: Simulation) -> None:
+def check_model(sim: Worlds) -> None:
     """Raise if the model has a state that only MuJoCo's own stepper advances."""
     reasons = {
         "delayed controls or sensors (history)": sim.model.nhistory,
@@ -179,7 +171,7 @@ def check_model(sim: Simulation) -> None:
         )
 
 
-def activation_range(sim: Simulation) -> tuple[Tensor, Tensor] | None:
+def activation_range(sim: Worlds) -> tuple[Tensor, Tensor] | None:
     """The least and greatest value of each activation; None: none is limited."""
     model = sim.model
     if not model.na or not np.any(model.actuator_actlimited):
@@ -190,5 +182,5 @@ def activation_range(sim: Simulation) -> tuple[Tensor, Tensor] | None:
         if first >= 0:
             part = slice(first, first + model.actuator_actnum[actuator])
             low[part], high[part] = model.actuator_actrange[actuator]
-    like = sim.engine.field("act")
+    like = sim.internals.engine.field("act")
     return torch.as_tensor(low).to(like), torch.as_tensor(high).to(like)

@@ -27,8 +27,8 @@ from torch import Tensor
 
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg, tasks
-from simstate.env.random import check_seed
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.random import check_seed
 from simstate.sensors.view import VIEW, with_view
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -77,7 +77,9 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         if render_mode is not None:
             cfg = dataclasses.replace(cfg, scene=with_view(cfg.scene, *render_size))
         same_step = mode is AutoresetMode.SAME_STEP
-        self.env = Env(cfg, num_envs, engine, device, auto_reset=same_step)
+        self.env = Env(
+            cfg, num_envs, engine=engine, device=device, auto_reset=same_step
+        )
         self.num_envs = self.env.num_envs
         self.render_mode = render_mode
         self.metadata = {

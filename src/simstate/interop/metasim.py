@@ -104,7 +104,7 @@ class MetaSimEnv:
         )
 
     def _states(self) -> StateList:
-        return cast("StateList", self.sim.get_states())
+        return self.sim.get_states()
 
     def _as_states(self, actions: Sequence[Action]) -> list[State]:
         """The actions as states that hold targets alone."""
@@ -187,7 +187,7 @@ class MetaSimTaskEnv:
     ) -> tuple[StateList, Extra]:
         sim = self.env.sim
         told = {"observations": observations, "log": log, "time": sim.time.clone()}
-        return cast("StateList", sim.get_states()), told
+        return sim.get_states(), told
 
     def _as_action(self, actions: Sequence[Action]) -> Tensor:
         """The task's action; shape (num_envs, action_dim)."""

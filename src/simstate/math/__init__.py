@@ -1,20 +1,31 @@
 """Rotations, transforms, velocities, inertia: pure functions on [..., k] tensors."""
 
+import warnings
+from typing import Any
+
 from simstate.math import euler, inertia, quaternion, transform
 from simstate.math.spatial import (
     acceleration_from_cacc,
+    compute_velocity_from_cvel,
     move_moment,
     move_velocity,
-    velocity_from_cvel,
 )
 
 __all__ = [
     "acceleration_from_cacc",
+    "compute_velocity_from_cvel",
     "euler",
     "inertia",
     "move_moment",
     "move_velocity",
     "quaternion",
     "transform",
-    "velocity_from_cvel",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "velocity_from_cvel":  # as it was called in 0.1
+        text = "simstate.math.velocity_from_cvel is compute_velocity_from_cvel now."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return compute_velocity_from_cvel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,7 +13,9 @@ def rigid_rate(linear: Tensor, angular: Tensor, offset: Tensor) -> Tensor:
     return linear + cross(angular, offset)
 
 
-def velocity_from_cvel(pos: Tensor, subtree_com: Tensor, cvel: Tensor) -> Tensor:
+def compute_velocity_from_cvel(
+    pos: Tensor, subtree_com: Tensor, cvel: Tensor
+) -> Tensor:
     """Linear then angular velocity at `pos`, world axes [m/s, rad/s]; (..., 6).
 
     Args:
@@ -34,12 +36,12 @@ def acceleration_from_cacc(
 ) -> Tensor:
     """Linear then angular acceleration of the material point at `pos`; (..., 6).
 
-    World axes [m/s², rad/s²]: the derivative of `velocity_from_cvel` for a point
-    that is fixed in the body. `cacc` is the derivative of the spatial velocity
+    World axes [m/s², rad/s²]: the derivative of `compute_velocity_from_cvel` for a
+    point that is fixed in the body. `cacc` is the derivative of the spatial velocity
     (angular, linear), without MuJoCo's gravity offset.
     """
     ang_acc, lin_acc = cacc[..., :3], cacc[..., 3:]
-    vel = velocity_from_cvel(pos, subtree_com, cvel)
+    vel = compute_velocity_from_cvel(pos, subtree_com, cvel)
     lin_vel, ang_vel = vel[..., :3], vel[..., 3:]
     moved = rigid_rate(lin_acc, ang_acc, pos - subtree_com)
     moved = moved + cross(ang_vel, lin_vel)

@@ -13,6 +13,7 @@ import mujoco
 import torch
 
 from simstate.engine import EngineCfg, NativeCfg
+from simstate.oracles.attribution import attributed
 from simstate.oracles.laws import LAWS, Finding, Law
 from simstate.oracles.report import Check, Report, relative_error
 from simstate.oracles.states import randomize
@@ -30,17 +31,16 @@ def check(
     device: str = "cpu",
 ) -> Report:
     """Check every law on a model in random states, and return what was found."""
-    sim = Simulation(scene, num_envs, engine, device)
-    report = Report(sim.engine.name)
+    sim = _with_room(scene, engine, num_envs, seed, device)
+    report = Report(sim.engine_name)
     for law in LAWS:
         randomize(sim, seed)
         tolerance = law.tolerance(sim)
         if tolerance is not None:
             for entity, quantity, error in law.find(sim):
-                report.checks.append(
-                    Check(law.name, entity, quantity, error, tolerance)
-                )
-    if sim.engine.name == "native":
+                check = Check(law.name, entity, quantity, error, tolerance)
+                report.checks.append(check if check.passed else attributed(sim, check))
+    if sim.engine_name == "native":
         for law, other in _other_batches(scene, engine, num_envs):
             for entity, quantity, error in _same_run(
                 scene, engine, num_envs, seed, other
@@ -49,16 +49,35 @@ def check(
     return report
 
 
+def _with_room(
+    scene: SceneCfg | mujoco.MjModel,
+    engine: EngineCfg,
+    num_envs: int,
+    seed: int,
+    device: str,
+) -> Simulation:
+    """A simulation with random worlds whose engine drops no contact for want of room.
+
+    What an engine guesses is for ordinary states, and these have bodies in one another.
+    """
+    sim = Simulation(scene, num_envs, engine=engine, device=device)
+    randomize(sim, seed)
+    bare = sim.internals.engine.bare_forward()
+    if bare is None or bare.roomier is None:
+        return sim
+    return _with_room(scene, bare.roomier, num_envs, seed, device)
+
+
 def _other_batches(
     scene: SceneCfg | mujoco.MjModel, engine: EngineCfg, num_envs: int
 ) -> Iterator[tuple[str, Simulation]]:
     """Simulations whose worlds must run bit for bit as the same worlds of the first."""
-    yield "a batch of one = a batch of many", Simulation(scene, 1, engine)
+    one = Simulation(scene, 1, engine=engine, on_divergence="mask")
+    yield "a batch of one = a batch of many", one
     for threads in (1, 3):
-        yield (
-            "the number of threads changes nothing",
-            Simulation(scene, num_envs, NativeCfg(num_threads=threads)),
-        )
+        cfg = NativeCfg(num_threads=threads)
+        sim = Simulation(scene, num_envs, engine=cfg, on_divergence="mask")
+        yield "the number of threads changes nothing", sim
 
 
 def _same_run(
@@ -70,8 +89,7 @@ def _same_run(
     steps: int = 20,
 ) -> Iterator[Finding]:
     """Run the first worlds in both simulations; any difference at all is an error."""
-    sim = Simulation(scene, num_envs, engine, on_divergence="mask")
-    other.on_divergence = "mask"
+    sim = Simulation(scene, num_envs, engine=engine, on_divergence="mask")
     randomize(sim, seed)
     other.write_state(sim.state[: other.num_envs])
     for _ in range(steps):

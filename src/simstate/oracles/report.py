@@ -20,6 +20,8 @@ class Check:
     error: float
     """Greatest difference, relative to the greatest value or to 1; NaN has failed."""
     tolerance: float
+    note: str = ""
+    """What else there is to say of it: that a difference is another library's."""
 
     @property
     def passed(self) -> bool:
@@ -44,6 +46,11 @@ class Report:
         """The checks that did not pass."""
         return [check for check in self.checks if not check.passed]
 
+    @property
+    def notes(self) -> list[str]:
+        """What is said of checks that passed, each once."""
+        return list(dict.fromkeys(check.note for check in self.checks if check.note))
+
     def worst(self) -> list[Check]:
         """For each law the check that came nearest to its tolerance, or passed it."""
         worst: dict[str, Check] = {}
@@ -59,7 +66,7 @@ class Report:
         return {"engine": self.engine, "passed": self.passed, "checks": lines}
 
     def __str__(self) -> str:
-        return "\n".join(_lines(self.worst(), self.failures))
+        return "\n".join([*_lines(self.worst(), self.failures), *self.notes])
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import mujoco
 import numpy as np
 
-from simstate.errors import InvalidInputError, ModelError, unknown_name
+from simstate.errors import InvalidInputError, ModelError, warn
 from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene.ground import add_ground, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entity
 from simstate.scene.initial import Start, default_data, unit_quat, vector
-from simstate.scene.load import compile_spec, prepare_entity
+from simstate.scene.load import EntityModel, compile_spec, prepare_entity, silenced
+from simstate.scene.settings import settle
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
+_OLD_TIMESTEP = 0.005
+"""What a scene took in version 0.1 if it stated no time step [s]."""
+
+NOTHING_MOVES = (
+    "There is nothing to simulate: the model has neither a joint nor a mocap body, so "
+    "that nothing of it can move."
+)
+"""What is said of an empty model, and of one that is all scenery."""
 
 WHOLE_MODEL = "model"
 """The name of the one entity of a simulation that was given a compiled model."""
@@ -47,30 +54,36 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
         default = default_data(scene, entities, {WHOLE_MODEL: start})
         return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, default)
     _check_scene(scene)
-    specs = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
+    parts = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
     parent = mujoco.MjSpec()
     parent.modelname = "scene"
-    _set_options(parent, specs, scene)
-    userdata = max((int(spec.nuserdata) for spec in specs.values()), default=0)
-    for spec in (parent, *specs.values()):
-        spec.nuserdata = userdata
-    if scene.ground:
-        _add_ground(parent)
+    settle(parent, {name: part.spec for name, part in parts.items()}, scene)
+    ground = scene.ground
+    if ground is None:
+        ground = wants_ground(part.own for part in parts.values())
+    if ground:
+        add_ground(parent)
     starts = {
-        name: _attach(parent, name, spec, scene.entities[name])
-        for name, spec in specs.items()
+        name: _attach(parent, name, part, scene.entities[name])
+        for name, part in parts.items()
     }
     add_cameras(parent, scene.cameras)
     model = compile_spec(parent, "The scene")
     _check_model(model)
-    entities = {name: index_entity(model, name, f"{name}/") for name in specs}
+    _warn_of_new_defaults(scene, model, ground)
+    entities = {name: index_entity(model, name, f"{name}/") for name in parts}
     default = default_data(model, entities, starts)
     configs: dict[str, EntityCfg | None] = dict(scene.entities)
     return BuiltScene(model, entities, configs, dict(scene.cameras), default)
 
 
 def _check_model(model: mujoco.MjModel) -> None:
-    """Raise for what would keep a part of the state outside the state tensor."""
+    """Raise for what would keep a part of the state outside the state tensor.
+
+    A model in which nothing can move is warned of.
+    """
+    if not model.nv and not model.nmocap:
+        warn(NOTHING_MOVES, UserWarning)
     if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP.value:
         raise ModelError(
             "The model has sleeping enabled, and which trees sleep is not in MuJoCo's "
@@ -105,115 +118,52 @@ def _check_scene(scene: SceneCfg) -> None:
             )
 
 
-def _set_options(
-    parent: mujoco.MjSpec, specs: dict[str, mujoco.MjSpec], scene: SceneCfg
-) -> None:
-    """Settle each physics option: the scene's word, else the entities', else MuJoCo's.
-
-    The children get the result too, so that attaching them meets no conflict.
-    """
-    given = dict(scene.options)
-    if scene.timestep is not None:
-        given["timestep"] = scene.timestep
-    if scene.gravity is not None:
-        given["gravity"] = scene.gravity
-    defaults = mujoco.MjSpec().option
-    names = [name for name in dir(defaults) if not name.startswith("_")]
-    for name in given:
-        if name not in names:
-            raise unknown_name("physics option", name, names)
-    for name in names:
-        value: Any = given[name] if name in given else _entities_value(name, specs)
-        if value is None:
-            value = getattr(defaults, name)
-        for spec in (parent, *specs.values()):
-            _set_option(spec, name, value)
-    if not np.isfinite(parent.option.gravity).all():
-        raise InvalidInputError(f"gravity must be finite, got {parent.option.gravity}.")
-    if not parent.option.timestep > 0:
-        raise InvalidInputError(f"timestep must be > 0, got {parent.option.timestep}.")
-
-
-def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
-    try:
-        setattr(spec.option, name, value)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"Physics option {name!r} cannot be {value!r}: it must be like its "
-            f"default, {getattr(mujoco.MjSpec().option, name)!r}; for a choice give "
-            "the number of MuJoCo's enum, such as mujoco.mjtIntegrator.mjINT_RK4.value."
-        ) from error
-
-
-def _entities_value(name: str, specs: dict[str, mujoco.MjSpec]) -> Any:
-    """What the entities' models state for an option away from its default, or None."""
-    default = getattr(mujoco.MjSpec().option, name)
-    stated: dict[str, Any] = {}
-    for entity, spec in specs.items():
-        value = getattr(spec.option, name)
-        if not np.array_equal(value, default):
-            stated[entity] = copy.copy(value)
-    values = list(stated.values())
-    if any(not np.array_equal(value, values[0]) for value in values[1:]):
-        said = ", ".join(f"{entity}: {value}" for entity, value in stated.items())
-        where = name if name in ("timestep", "gravity") else f"options[{name!r}]"
-        raise ModelError(
-            f"The entities' models state different values of {name} ({said}). "
-            f"Settle it with SceneCfg.{where}."
+def _warn_of_new_defaults(scene: SceneCfg, model: mujoco.MjModel, ground: bool) -> None:
+    """Warn if a scene moves otherwise than by the defaults that version 0.1 had."""
+    changes: list[str] = []
+    own = float(model.opt.timestep)
+    if not scene.states("timestep") and own != _OLD_TIMESTEP:
+        changes.append(
+            f"it takes time steps of {own:g} s, as its models do, where 0.1 took "
+            f"{_OLD_TIMESTEP:g} s (timestep={_OLD_TIMESTEP:g} is as it was, "
+            "timestep=None says that the models' own is meant)"
         )
-    return values[0] if values else None
-
-
-def _add_ground(parent: mujoco.MjSpec) -> None:
-    """A checkered plane at z = 0 and a sun to see it by, as bright everywhere."""
-    parent.add_texture(
-        name="ground",
-        type=mujoco.mjtTexture.mjTEXTURE_2D,
-        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
-        rgb1=[0.28, 0.33, 0.38],
-        rgb2=[0.22, 0.26, 0.30],
-        width=256,
-        height=256,
-    )
-    material = parent.add_material(name="ground", texrepeat=[5, 5], texuniform=True)
-    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "ground"
-    parent.worldbody.add_geom(
-        name="ground",
-        type=mujoco.mjtGeom.mjGEOM_PLANE,
-        size=[0, 0, 0.05],
-        material="ground",
-    )
-    parent.worldbody.add_light(
-        name="sun",
-        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
-        pos=[0, 0, 4],
-        dir=[0.2, 0.1, -1],
-    )
+    if not scene.states("ground") and not ground and would_meet_ground(model):
+        changes.append(
+            "it gets no ground plane, where 0.1 added one at z = 0 (ground=True is as "
+            "it was, ground=None says that this is meant)"
+        )
+    if changes:
+        warn(
+            "SceneCfg has other defaults since simstate 0.2, which change how this "
+            f"scene moves: {'; '.join(changes)}.",
+            UserWarning,
+        )
 
 
 def _attach(
-    parent: mujoco.MjSpec, name: str, spec: mujoco.MjSpec, cfg: EntityCfg
+    parent: mujoco.MjSpec, name: str, part: EntityModel, cfg: EntityCfg
 ) -> Start:
     """Attach the entity under `name/`, so placed that its root starts as configured."""
-    pos, quat = _placement(name, spec, cfg.init_state)
-    keys = [key for key in spec.keys if key.name == cfg.init_state.keyframe]
+    pos, quat = _placement(part.own, cfg.init_state)
+    keys = [key for key in part.spec.keys if key.name == cfg.init_state.keyframe]
     states_ctrl = any(len(key.ctrl) for key in keys)
     states_act = any(len(key.act) for key in keys)
     frame = parent.worldbody.add_frame(pos=pos, quat=quat)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with silenced():
         try:
-            parent.attach(spec, prefix=f"{name}/", frame=frame)
+            parent.attach(part.spec, prefix=f"{name}/", frame=frame)
         except ValueError as error:
             raise ModelError(f"Entity {name!r} cannot be attached: {error}") from error
     return Start(cfg.init_state, pos, quat, states_ctrl, states_act)
 
 
 def _placement(
-    name: str, spec: mujoco.MjSpec, state: InitialStateCfg
+    own: mujoco.MjModel, state: InitialStateCfg
 ) -> tuple[np.ndarray, np.ndarray]:
     """Position and quaternion of the frame that carries the whole entity."""
-    own = compile_spec(spec, f"The model of entity {name!r}")
+    if state.pos is None and state.rot is None:
+        return np.zeros(3), _NO_TURN  # exactly where the model has it, to the last bit
     root_pos, root_quat = np.zeros(3), _NO_TURN
     if own.nbody > 1:
         root_pos, root_quat = own.body_pos[1].copy(), own.body_quat[1].copy()

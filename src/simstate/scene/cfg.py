@@ -12,7 +12,7 @@ import mujoco
 from simstate.scene.actuators import ActuatorCfg
 
 ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
-"""A path, an XML string, a name, an MjSpec, or what makes one.
+"""A path (MJCF or URDF), an XML string, a name, an MjSpec, or what makes one.
 
 A name is one of the models that ship or, where these packages are installed, of MuJoCo
 Menagerie ("unitree_go1") or robot_descriptions ("go1_mj_description").
@@ -48,6 +48,9 @@ class EntityCfg:
 
     model: ModelSource
     """The entity's own model; it is attached to the scene under `name/`."""
+    packages: Mapping[str, str | Path] = field(default_factory=dict[str, "str | Path"])
+    """The folders of the packages that a URDF names as `package://name/…`. One that is
+    not named here is looked for among the folders above the URDF itself."""
     init_state: InitialStateCfg = field(default_factory=InitialStateCfg)
     """Where it starts; a fixed or mocap base is placed there."""
     actuators: Sequence[ActuatorCfg] = ()
@@ -103,9 +106,10 @@ class SceneCfg:
     """The entities by name; a name has no "/" in it."""
     cameras: Mapping[str, CameraCfg] = field(default_factory=dict[str, CameraCfg])
     """Cameras by name."""
-    ground: bool = True
-    """Whether to add a ground plane at z = 0."""
-    timestep: float | None = 0.005
+    ground: bool | None = None
+    """Whether to add a ground plane at z = 0; None: if some body floats freely and no
+    model brings a plane or a heightfield."""
+    timestep: float | None = None
     """Physics time step [s]; None: the one that the entities' models state."""
     gravity: Sequence[float] | None = None
     """Gravity, world axes [m/s²]; None: the entities' models', else (0, 0, −9.81)."""
@@ -115,3 +119,17 @@ class SceneCfg:
     What is not named here comes from the entities' models; where two of them state
     different values, building the scene fails and says which to settle here.
     """
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Attributes of MJCF's <size> (memory, nuserdata, nuser_geom, …) by name; what is
+    not named comes from the entities' models, as with options."""
+
+    def __new__(cls, **given: Any) -> SceneCfg:
+        """Remember what was given: None may be meant, or left unsaid."""
+        scene = super().__new__(cls)
+        object.__setattr__(scene, "_given", frozenset(given))
+        return scene
+
+    def states(self, name: str) -> bool:
+        """Whether a field was given, be it None, and not left to its default."""
+        given: frozenset[str] = self.__dict__["_given"]
+        return name in given

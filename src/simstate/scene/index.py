@@ -11,6 +11,9 @@ import numpy as np
 
 from simstate.scene.load import unused_name
 
+TargetKind = Literal["position", "velocity", "effort"]
+"""What a target is for: a joint's position, its velocity or its effort."""
+
 Base = Literal["free", "mocap", "fixed", "none"]
 """How the root link is held: free joint, mocap, anything else, or no body at all."""
 
@@ -86,6 +89,14 @@ class EntityIndex:
     position_inputs: TargetInputs
     velocity_inputs: TargetInputs
     effort_inputs: TargetInputs
+
+    def target_inputs(self, kind: TargetKind) -> TargetInputs:
+        """The controls that take one kind of target."""
+        return {
+            "position": self.position_inputs,
+            "velocity": self.velocity_inputs,
+            "effort": self.effort_inputs,
+        }[kind]
 
     @property
     def root_body_id(self) -> int:

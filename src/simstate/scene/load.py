@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 
 from simstate import models
-from simstate.errors import ModelError, suggestion, unknown_name
+from simstate.errors import ModelError, suggestion, unknown_name, warn
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
 from simstate.scene.libraries import install_hint, library_names, library_spec
+from simstate.scene.urdf import find_meshes, is_urdf
 
 NAMED_KINDS = {
     "body": "bodies",
@@ -35,22 +36,53 @@ NAMED_KINDS = {
 """Kinds of elements that get a name if they have none, and their lists in MjSpec."""
 
 
-def load_spec(source: ModelSource) -> mujoco.MjSpec:
-    """A specification of its own, which the caller may change, from any source."""
+_READABLE = (".xml", ".urdf")
+_REMEDIES = {
+    ".mjb": "A compiled model goes to Simulation itself: "
+    "Simulation(mujoco.MjModel.from_binary_path(path)).",
+    ".xacro": "Make a URDF of it first, with ROS's xacro.",
+    **dict.fromkeys(
+        (".usd", ".usda", ".usdc", ".usdz", ".sdf"),
+        "Convert it to MJCF or URDF first.",
+    ),
+}
+"""What to do with other kinds of files."""
+
+
+def load_spec(
+    source: ModelSource, packages: Mapping[str, str | Path] | None = None
+) -> mujoco.MjSpec:
+    """A specification of its own, which the caller may change, from any source.
+
+    `packages` are the folders of packages that a URDF names.
+    """
+    spec, text, folder = _read(source)
+    if is_urdf(text):
+        find_meshes(spec, text, folder, packages or {})
+    elif packages:
+        raise ModelError(
+            "`packages` says where the meshes of a URDF are, and this model is not a "
+            "URDF file or string."
+        )
+    return spec
+
+
+def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
+    """The specification, its XML if that was given, and the folder that it is in."""
     if isinstance(source, mujoco.MjSpec):
-        return source.copy()
+        return source.copy(), "", Path()
     if callable(source):
         made = source()
         if not isinstance(made, mujoco.MjSpec):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ModelError(
                 f"The model function must return an MjSpec, got {type(made).__name__}."
             )
-        return made.copy()
+        return made.copy(), "", Path()
     if isinstance(source, str) and source.lstrip().startswith("<"):
         with _explained("The XML string"):
-            return mujoco.MjSpec.from_string(source)
+            return mujoco.MjSpec.from_string(source), source, Path()
     if isinstance(source, str) and source in models.NAMES:
-        return models.spec(source)
+        return models.spec(source), "", Path()
     if not isinstance(source, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
             "A model is a path, an XML string, a known name, an MjSpec or a function "
@@ -58,8 +90,7 @@ def load_spec(source: ModelSource) -> mujoco.MjSpec:
         )
     path = Path(source)
     if _is_file(path):
-        with _explained(str(path)):
-            return mujoco.MjSpec.from_file(str(path))
+        return _from_file(path), path.read_text(errors="replace"), path.parent
     found = library_spec(str(source))
     if found is None:
         known = suggestion(str(source), [*models.NAMES, *library_names()])
@@ -67,7 +98,19 @@ def load_spec(source: ModelSource) -> mujoco.MjSpec:
             f"There is no model {str(source)[:200]!r}: it is not a file, nor an XML "
             f"string, nor a known model.{known}{install_hint()}"
         )
-    return found
+    return found, "", Path()
+
+
+def _from_file(path: Path) -> mujoco.MjSpec:
+    if path.suffix not in _READABLE:
+        ending = path.suffix or "a file without an ending"
+        remedy = _REMEDIES.get(path.suffix.lower(), "")
+        raise ModelError(
+            f"{str(path)!r} cannot be read: a model file is MJCF (.xml) or URDF "
+            f"(.urdf), not {ending}. {remedy}".rstrip()
+        )
+    with _explained(str(path)):
+        return mujoco.MjSpec.from_file(str(path))
 
 
 def _is_file(path: Path) -> bool:
@@ -86,28 +129,78 @@ def compile_spec(spec: mujoco.MjSpec, what: str) -> mujoco.MjModel:
 
 @contextmanager
 def _explained(what: str) -> Generator[None]:
-    """Turn what MuJoCo says of a model that it refuses into a ModelError."""
+    """Turn what MuJoCo says of a model that it refuses into a ModelError.
+
+    Of its warnings, one remains: that entities do not fit together.
+    """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", UserWarning)
             yield
     except (ValueError, mujoco.FatalError) as error:
         reason = " ".join(str(error).split())
         raise ModelError(f"{what} is not a valid MuJoCo model: {reason}") from error
+    for text in dict.fromkeys(str(warning.message) for warning in said):
+        if text.startswith("Attach conflict"):
+            warn(f"{what}: {text}", UserWarning)
 
 
-def prepare_entity(name: str, cfg: EntityCfg) -> mujoco.MjSpec:
-    """The entity's specification with every element named and actuators added."""
-    spec = load_spec(cfg.model)
+@contextmanager
+def silenced() -> Generator[None]:
+    """Keep MuJoCo from printing what it says when the scene is compiled, too."""
+    handler = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(_ignore)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(handler)
+
+
+def _ignore(message: str) -> None:
+    del message
+
+
+class EntityModel(NamedTuple):
+    """An entity's model, as it is to be attached and as it is by itself."""
+
+    spec: mujoco.MjSpec
+    """Every element named, actuators added."""
+    own: mujoco.MjModel
+    """The model compiled by itself, as it was given."""
+
+
+def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
+    """The entity's model, read and made ready to be attached."""
+    spec = load_spec(cfg.model, cfg.packages)
     own = compile_spec(spec, f"The model of entity {name!r}")
     name_elements(spec)
+    _keep_total_mass(spec, own)
     if not cfg.keep_model_actuators:
         for actuator in list(spec.actuators):
             spec.delete(actuator)
         for key in spec.keys:
             key.ctrl, key.act = [], []
     _add_actuators(name, spec, own, cfg)
-    return spec
+    if cfg.actuators or not cfg.keep_model_actuators:
+        compile_spec(spec, f"The model of entity {name!r}")  # counts the controls anew
+    return EntityModel(spec, own)
+
+
+def _keep_total_mass(spec: mujoco.MjSpec, own: Any) -> None:
+    """Write masses that were scaled to a total into the bodies.
+
+    MuJoCo scales all bodies of what it compiles, which would be the scene's.
+    """
+    if spec.compiler.settotalmass <= 0:
+        return
+    for body in spec.bodies:
+        if body.id:
+            body.mass = own.body_mass[body.id]
+            body.inertia = own.body_inertia[body.id]
+            body.ipos, body.iquat = own.body_ipos[body.id], own.body_iquat[body.id]
+            body.explicitinertial = True
+    spec.compiler.settotalmass = -1
+    spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
 
 
 def name_elements(spec: mujoco.MjSpec) -> None:

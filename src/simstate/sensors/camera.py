@@ -12,8 +12,8 @@ from simstate.engine import Stage
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import Index
 from simstate.scene import CameraCfg
-from simstate.simulation import Simulation
 from simstate.state.tensors import CameraTensors
+from simstate.worlds import Worlds
 
 if TYPE_CHECKING:
     from simstate.sensors.render import Renderer
@@ -34,7 +34,7 @@ class Camera:
     the image. The optical axes are OpenCV's: x right, y down, z forward.
     """
 
-    def __init__(self, sim: Simulation, name: str, cfg: CameraCfg) -> None:
+    def __init__(self, sim: Worlds, name: str, cfg: CameraCfg) -> None:
         self.name = name
         self.width, self.height = cfg.width, cfg.height
         self._sim = sim
@@ -106,7 +106,7 @@ class Camera:
         """Focal lengths and principal point [px], as MuJoCo's frustum has them."""
         sensor = self._sim.model.cam_sensorsize[self._camera]
         width, height = float(sensor[0]), float(sensor[1])
-        parameter = self._sim.engine.parameter
+        parameter = self._sim.internals.engine.parameter
         if height == 0.0:
             fovy = torch.deg2rad(parameter("cam_fovy")[:, self._camera])
             focal = 0.5 * self.height / torch.tan(0.5 * fovy)
@@ -127,7 +127,9 @@ class Camera:
         )
 
     def _render(self) -> Images:
-        token = self._sim.fresh.ensure(Stage.POSITION, f"camera {self.name!r}")
+        token = self._sim.internals.fresh.ensure(
+            Stage.POSITION, f"camera {self.name!r}"
+        )
         if self._images is not None and any(t._version for t in self._images[1]):
             self._images = None
             raise InvalidInputError(
@@ -142,14 +144,17 @@ class Camera:
                 self._renderer = Renderer(self._sim, self._camera, resolution)
             with torch.inference_mode(False):  # such tensors would count no writes
                 images = Images(*self._renderer.render())
-            self._images = (self._sim.fresh.ensure(Stage.POSITION, self.name), images)
+            self._images = (
+                self._sim.internals.fresh.ensure(Stage.POSITION, self.name),
+                images,
+            )
         return self._images[1]
 
 
 class SceneCameras(Mapping[str, Camera]):
     """The cameras of a scene by name; an unknown name raises with suggestions."""
 
-    def __init__(self, sim: Simulation, cfgs: Mapping[str, CameraCfg]) -> None:
+    def __init__(self, sim: Worlds, cfgs: Mapping[str, CameraCfg]) -> None:
         self._cameras = {name: Camera(sim, name, cfg) for name, cfg in cfgs.items()}
 
     def __getitem__(self, name: str) -> Camera:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from simstate.engine.warp import WarpEngine, mjw
 from simstate.engine.warp_start import initialise
-from simstate.simulation import Simulation
+from simstate.worlds import Worlds
 
 _SHOWN = (
     "geom_xpos",
@@ -34,14 +34,12 @@ class Renderer:
     copied to a model of MuJoCo Warp that is there for drawing alone.
     """
 
-    def __init__(
-        self, sim: Simulation, camera: int, resolution: tuple[int, int]
-    ) -> None:
+    def __init__(self, sim: Worlds, camera: int, resolution: tuple[int, int]) -> None:
         self._sim = sim
         self._width, self._height = resolution
         initialise(sim.device)
         self._device = wp.device_from_torch(sim.device)
-        engine = sim.engine
+        engine = sim.internals.engine
         with wp.ScopedDevice(self._device):
             if isinstance(engine, WarpEngine):
                 self._model, self._data = engine.warp_model, engine.warp_data
@@ -82,20 +80,21 @@ class Renderer:
 
     def _copy_positions(self) -> None:
         """Bring the drawing model's positions and looks up to date."""
+        physics = self._sim.internals
+        is_own = isinstance(physics.engine, WarpEngine)
         for name in _SHOWN:
-            values = self._sim.read_field(name)
-            if not isinstance(self._sim.engine, WarpEngine) and values.numel():
+            values = physics.read_field(name)
+            if not is_own and values.numel():
                 target = wp.to_torch(getattr(self._data, name))
                 target.copy_(values.reshape(target.shape))
-        if isinstance(self._sim.engine, WarpEngine):
+        if is_own:
             return
-        for name, values in self._sim.engine.expanded.items():
+        for name, values in physics.engine.expanded.items():
             shared = getattr(self._model, name, None)
-            if isinstance(shared, wp.array) and shared.shape[:1] in (
-                (1,),
-                values.shape[:1],
-            ):
-                rows = values.to(torch.float32).contiguous()
-                if rows.numel() and values.dtype.is_floating_point:
-                    array = wp.from_torch(rows, dtype=shared.dtype)
-                    setattr(self._model, name, array)
+            if isinstance(shared, wp.array) and values.numel():
+                looks = wp.to_torch(shared)
+                if looks[:1].numel() != values[:1].numel():
+                    continue  # what the drawing model does not keep in that form
+                rows = values.to(looks.dtype).reshape(values.shape[0], *looks.shape[1:])
+                array = wp.from_torch(rows.contiguous(), dtype=shared.dtype)
+                setattr(self._model, name, array)

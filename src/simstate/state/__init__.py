@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Protocol
+
 from simstate.engine import OneTorchThread
-from simstate.ids import Selection
-from simstate.simulation import Simulation
+from simstate.ids import Index, Selection
 from simstate.state.apply import write_states
 from simstate.state.dicts import StateList
 from simstate.state.diff import Diff, Difference, diff
@@ -22,6 +24,7 @@ from simstate.state.types import (
     RobotState,
     State,
 )
+from simstate.worlds import Worlds
 
 __all__ = [
     "BodyState",
@@ -30,6 +33,7 @@ __all__ = [
     "Diff",
     "Difference",
     "EntityTensors",
+    "ImageSource",
     "ObjectState",
     "RobotState",
     "Snapshot",
@@ -44,7 +48,17 @@ __all__ = [
 ]
 
 
-def read_states(sim: Simulation, rows: Selection, cameras: bool) -> TensorState:
+class ImageSource(Protocol):
+    """A camera: what gives images and geometry of some worlds."""
+
+    def tensors(self, index: Index) -> CameraTensors:
+        """Images and geometry of some worlds, copies."""
+        ...
+
+
+def read_states(
+    sim: Worlds, rows: Selection, cameras: Mapping[str, ImageSource]
+) -> TensorState:
     """A copy of the unified state of the selected worlds."""
     with OneTorchThread():
         parts = {
@@ -53,13 +67,9 @@ def read_states(sim: Simulation, rows: Selection, cameras: bool) -> TensorState:
             if entity.num_bodies
         }
     robots = {name for name in parts if sim.scene[name].is_robot}
-    images = {
-        name: camera.tensors(rows.index)
-        for name, camera in (sim.cameras.items() if cameras else ())
-    }
     return TensorState(
         rows.count,
         {name: part for name, part in parts.items() if name not in robots},
         {name: part for name, part in parts.items() if name in robots},
-        images,
+        {name: camera.tensors(rows.index) for name, camera in cameras.items()},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,7 +16,6 @@ from simstate.errors import (
 )
 from simstate.ids import Selection, check_finite
 from simstate.math import quaternion
-from simstate.simulation import Simulation
 from simstate.state.parse import EntityUpdate, parse_states
 from simstate.state.tensors import (
     EntityTensors,
@@ -24,32 +23,35 @@ from simstate.state.tensors import (
     joint_order,
     tensor_shapes,
 )
+from simstate.worlds import Worlds
+
+States: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | TensorState"
+"""A dictionary, a list of them, or what `get_states` returns."""
 
 _ROOT = ("pos", "rot", "vel", "ang_vel")
 _MOVED = 1e-4
 """How far [m or rad] the pose of what cannot move may be off."""
 
 
-def write_states(
-    sim: Simulation, states: Sequence[Any] | TensorState, rows: Selection
-) -> None:
+def write_states(sim: Worlds, states: States, rows: Selection) -> None:
     """Write states, a list of dictionaries or tensors, into the selected worlds."""
     plans = check_states(sim, states, rows)
     for plan in plans:  # before the first write: the rest stays as it is now
         plan.read()
-    for plan in plans:
-        plan.write()
+    with sim.internals.ledger.transaction("sim", "sim.set_states()"):
+        for plan in plans:
+            plan.write()
 
 
-def check_states(
-    sim: Simulation, states: Sequence[Any] | TensorState, rows: Selection
-) -> list[Plan]:
+def check_states(sim: Worlds, states: States, rows: Selection) -> list[Plan]:
     """The writes that states amount to; raises if one of them cannot be made."""
+    if isinstance(states, Mapping):
+        states = [states]
     kinds = (Sequence, TensorState)
     fits = isinstance(states, kinds)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if not fits or isinstance(states, str | Mapping):
+    if not fits or isinstance(states, str):
         raise InvalidInputError(
-            "states must be a list of dictionaries, or what get_states returns, got "
+            "states must be dictionaries, or what get_states returns, got "
             f"{type(states).__name__}. Nothing was written."
         )
     count = states.num_envs if isinstance(states, TensorState) else len(states)
@@ -87,20 +89,6 @@ class Plan:
 
     def check(self) -> None:
         """Raise if something cannot be written."""
-        index = self.entity.index
-        for key, kind in (
-            ("dof_pos_target", "position"),
-            ("dof_vel_target", "velocity"),
-        ):
-            if key in self.update.joints:
-                inputs = getattr(index, f"{kind}_inputs").joints
-                for joint in self.update.joints[key][0]:
-                    if joint not in inputs:
-                        name = self.entity.joint_names[joint]
-                        raise InvalidInputError(
-                            f"{self.update.path}.{key}.{name}: no actuator takes a "
-                            f"{kind} target for this joint. Nothing was written."
-                        )
         self._check_bodies()
         if "rot" in self.update.root:
             _check_quats(self.update.root["rot"], f"{self.update.path}.rot")
@@ -157,7 +145,7 @@ class Plan:
     def _follows_joints(self, key: str) -> bool:
         """Whether joints move the root link, and the update says where they are."""
         entity = self.entity
-        if not entity.sim.model.body_dofnum[entity.index.root_body_id]:
+        if not entity.internals.model.body_dofnum[entity.index.root_body_id]:
             return False
         dof = "dof_pos" if key in ("pos", "rot") else "dof_vel"
         return dof in self.update.joints or dof in self.update.balls
@@ -227,7 +215,7 @@ class Plan:
 
 
 def _update_of(
-    sim: Simulation, group: str, name: str, tensors: EntityTensors, count: int
+    sim: Worlds, group: str, name: str, tensors: EntityTensors, count: int
 ) -> EntityUpdate:
     """The update that a state of tensors asks for; joints are matched by name."""
     known = [n for n, e in sim.scene.items() if e.is_robot == (group == "robots")]
@@ -250,23 +238,13 @@ def _update_of(
                 f"{path}.{key} must have shape {want}, got {got}. Nothing was written."
             )
         values[key] = tensor.to(device=sim.device, dtype=sim.dtype)
-        if not key.endswith("_target"):
-            check_finite(values[key], f"{path}.{key}")
+        check_finite(values[key], f"{path}.{key}")
     update = EntityUpdate(entity, list(range(count)), path)
     update.root = {key: values[key] for key in _ROOT}
     if joints:
         ids = list(range(len(joints)))
-        for key in ("dof_pos", "dof_vel"):
+        for key in ("dof_pos", "dof_vel", "dof_pos_target", "dof_vel_target"):
             update.joints[key] = (ids, values[key][:, joints])
-        for key, kind in (
-            ("dof_pos_target", "position"),
-            ("dof_vel_target", "velocity"),
-        ):
-            taken = list(getattr(entity.index, f"{kind}_inputs").joints)
-            if taken:
-                targets = values[key][:, [joints[k] for k in taken]]
-                check_finite(targets, f"{path}.{key}")
-                update.joints[key] = (taken, targets)
     if entity.num_ball_joints:
         balls = joint_order(tensors.ball_joint_names, entity.ball_joint_names)
         ids = list(range(len(balls)))

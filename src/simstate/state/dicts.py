@@ -130,8 +130,12 @@ def build_object(tensors: EntityTensors, i: int) -> ObjectState:
 def build_robot(tensors: EntityTensors, i: int) -> RobotState:
     """The dictionary of one robot: an object's, and the targets of its actuators."""
     state = cast("RobotState", build_object(tensors, i))
-    state["dof_pos_target"] = _targets(tensors.joint_names, tensors.dof_pos_target[i])
-    state["dof_vel_target"] = _targets(tensors.joint_names, tensors.dof_vel_target[i])
+    for key, values in (
+        ("dof_pos_target", tensors.dof_pos_target),
+        ("dof_vel_target", tensors.dof_vel_target),
+    ):
+        numbers = cast("list[float]", values[i].tolist())  # pyright: ignore[reportUnknownMemberType]
+        state[key] = dict(zip(tensors.joint_names, numbers, strict=True))
     return state
 
 
@@ -156,16 +160,6 @@ def _by_joint(
     if tensors.ball_joint_names:
         found.update(zip(tensors.ball_joint_names, balls.unbind(0), strict=True))
     return found
-
-
-def _targets(names: tuple[str, ...], targets: Tensor) -> dict[str, float]:
-    """The targets of the joints that have one."""
-    numbers = cast("list[float]", targets.tolist())  # pyright: ignore[reportUnknownMemberType]
-    return {
-        name: number
-        for name, number in zip(names, numbers, strict=True)
-        if number == number
-    }
 
 
 def same(left: object, right: object) -> bool:

@@ -13,6 +13,7 @@ from rich.table import Table
 from torch import Tensor
 
 from simstate.errors import InvalidInputError
+from simstate.ids import int_list
 from simstate.math import quaternion
 from simstate.state.dicts import StateList
 from simstate.state.snapshot import Snapshot
@@ -246,45 +247,48 @@ def _angle(left: Tensor, right: Tensor) -> float:
 
 
 def _snapshot_differences(left: Snapshot, right: Snapshot) -> Iterator[Difference]:
-    """The differences of two snapshots of one model, element by element."""
+    """The differences of two snapshots, slot by slot."""
     count = min(left.num_envs, right.num_envs)
     for world in range(count, max(left.num_envs, right.num_envs)):
         side = "left" if world >= left.num_envs else "right"
         yield Difference(world, "", "", "", math.inf, "", f"missing on the {side}")
-    if left.state.shape[1] != right.state.shape[1]:
-        what = f"{left.state.shape[1]} and {right.state.shape[1]} columns"
-        yield Difference(0, "state", "", "", math.inf, "", what)
+    contracts = {**right.header["slots"], **left.header["slots"]}
+    for name, contract in contracts.items():
+        one, two = left.slots.get(name), right.slots.get(name)
+        if one is None or two is None:
+            side = "left" if one is None else "right"
+            what = f"missing on the {side}"
+            yield Difference(0, *_place(name), "", math.inf, "", what)
+        elif contract.get("shared", False):
+            yield from _slot_differences(name, contract, one[None], two[None])
+        else:
+            yield from _slot_differences(name, contract, one[:count], two[:count])
+
+
+def _slot_differences(
+    name: str, contract: Mapping[str, Any], one: Tensor, two: Tensor
+) -> Iterator[Difference]:
+    """The elements of one slot that differ; shape (n, …) both."""
+    if one.shape[1:] != two.shape[1:]:
+        what = f"shapes {tuple(one.shape[1:])} and {tuple(two.shape[1:])}"
+        yield Difference(0, *_place(name), "", math.inf, "", what)
         return
-    for field, place in left.header["fields"].items():
-        columns = slice(place["start"], place["start"] + place["count"])
-        one = left.state[:count, columns].to(torch.float64)
-        two = right.state[:count, columns].to(torch.float64)
-        gap = (one - two).abs()
-        gap[~(torch.isfinite(one) & torch.isfinite(two))] = math.inf
-        for row, column in gap.nonzero():
-            error = float(gap[row, column])
-            what = "" if math.isfinite(error) else "not finite"
-            labels = left.header["labels"].get(field)
-            label = f" ({labels[int(column)]})" if labels else ""
-            element = f"[{int(column)}]{label}"
-            yield Difference(
-                int(row), "state", field, element, error, place["unit"], what
-            )
-    groups = [
-        ("parameters", left.parameters, right.parameters),
-        ("integration", left.integration, right.integration),
-    ]
-    for entity in sorted({*left.entities, *right.entities}):
-        kept = left.entities.get(entity, {}), right.entities.get(entity, {})
-        groups.append((f"entities.{entity}", *kept))
-    groups.append(("", {"diverged": left.diverged}, {"diverged": right.diverged}))
-    for group, ours, theirs in groups:
-        for name in sorted({*ours, *theirs}):
-            for world in range(count):
-                one = ours[name][world] if name in ours else None
-                two = theirs[name][world] if name in theirs else None
-                error, what = _compare(one, two, name)
-                if error != 0.0:
-                    yield Difference(world, group, name, "", error, "", what)
-    if not torch.equal(left.rng, right.rng):
-        yield Difference(0, "", "rng", "", math.inf, "", "another state")
+    one, two = (x.reshape(x.shape[0], -1).to(torch.float64) for x in (one, two))
+    gap = (one - two).abs()
+    gap[one == two] = 0.0  # infinite in both, as a memory may be
+    gap[one.isnan() & two.isnan()] = 0.0
+    gap[gap.isnan()] = math.inf
+    labels = contract.get("elements")
+    for row, column in map(int_list, gap.nonzero()):
+        error = float(gap[row, column])
+        what = "" if math.isfinite(error) else "not finite"
+        label = f" ({labels[column]})" if labels else ""
+        element = f"[{column}]{label}" if gap.shape[1] > 1 or label else ""
+        unit = contract.get("unit", "")
+        yield Difference(row, *_place(name), element, error, unit, what)
+
+
+def _place(name: str) -> tuple[str, str]:
+    """What a slot belongs to, and what it is called there."""
+    group, _, rest = name.rpartition("/")
+    return group or "state", rest

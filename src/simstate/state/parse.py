@@ -22,7 +22,7 @@ from simstate.errors import (
     suggestion,
 )
 from simstate.ids import int_list
-from simstate.simulation import Simulation
+from simstate.worlds import Worlds
 
 Dict = Mapping[str, Any]
 
@@ -64,7 +64,7 @@ class EntityUpdate:
     """Per link: pos, rot, vel and ang_vel as far as given; shape (n, k)."""
 
 
-def parse_states(sim: Simulation, states: Sequence[Any]) -> list[EntityUpdate]:
+def parse_states(sim: Worlds, states: Sequence[Any]) -> list[EntityUpdate]:
     """The updates that a list of states asks for, every one of them checked."""
     found: dict[tuple[str, Any], tuple[EntityUpdate, list[Dict]]] = {}
     known = _Known(sim)
@@ -85,12 +85,12 @@ def parse_states(sim: Simulation, states: Sequence[Any]) -> list[EntityUpdate]:
 class _Known:
     """The names that a simulation has, as dictionaries for `_check_keys`."""
 
-    def __init__(self, sim: Simulation) -> None:
+    def __init__(self, sim: Worlds) -> None:
         entities = sim.scene.items()
         self.groups = {
             "objects": dict.fromkeys(n for n, e in entities if not e.is_robot),
             "robots": dict.fromkeys(n for n, e in entities if e.is_robot),
-            "cameras": dict.fromkeys(sim.cameras),
+            "cameras": dict.fromkeys(sim.camera_names),
         }
         self.joints = {n: dict.fromkeys(e.joint_names) for n, e in entities}
         self.dofs = {
@@ -139,7 +139,7 @@ def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> A
     return tuple(names)
 
 
-def _fill(sim: Simulation, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
+def _fill(sim: Worlds, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
     """Stack the numbers of worlds that name the same things, and check them."""
     first = parts[0]
     entity, path, worlds = update.entity, update.path, update.worlds
@@ -182,7 +182,7 @@ def _fill(sim: Simulation, update: EntityUpdate, parts: list[Dict]) -> EntityUpd
 
 
 def _stack(
-    sim: Simulation, values: list[Any], size: int | None, worlds: list[int], path: str
+    sim: Worlds, values: list[Any], size: int | None, worlds: list[int], path: str
 ) -> Tensor:
     """Vectors of the worlds as one finite tensor, engine's dtype; (n, size)."""
     tensor = None
@@ -235,7 +235,7 @@ def _vector(value: Any, size: int | None, path: str) -> Tensor:
 
 
 def _numbers(
-    sim: Simulation, dofs: list[Dict], names: list[str], worlds: list[int], path: str
+    sim: Worlds, dofs: list[Dict], names: list[str], worlds: list[int], path: str
 ) -> Tensor:
     """The numbers of 1-DoF joints in all worlds; shape (n, joints)."""
     rows = [[dof[name] for name in names] for dof in dofs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,246 +11,153 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.archive import read_archive, write_archive
 from simstate.divergence import DESCRIBED_FIELDS, describe_element
-from simstate.engine.base import COMMON_CONSTANTS, model_value
-from simstate.engine.native import NATIVE_CONSTANTS
-from simstate.errors import ShapeError, SnapshotError
+from simstate.engine import STATE_FIELDS
+from simstate.errors import ShapeError, SimStateError, SnapshotError, listed, warn
 from simstate.ids import Selection
-from simstate.integrate.integration import OPTIONAL_MEMORY
-from simstate.simulation import Simulation
+from simstate.ledger import Owner
+from simstate.physics import Physics
 from simstate.state.fingerprint import differences, fingerprint
-from simstate.state.snapshot_file import read_file, write_file
+from simstate.state.format_1 import FORMAT_1, slots_of_format_1
 
-FORMAT = "simstate snapshot 1"
+FORMAT = "simstate snapshot 2"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The full state of n worlds, on the host, with a header that says what it is."""
+    """The slots of n worlds, on the host, with a header that says what they are."""
 
     header: dict[str, Any]
-    """Format, engine, versions, time step, fields of the state with units, the model's
+    """Format, engine, versions, time step, the contract of each slot, the model's
     fingerprint."""
-    state: Tensor
-    """Rows of `sim.state`; shape (n, nstate)."""
-    parameters: dict[str, Tensor]
-    """Model parameters that were expanded, by name; shape (n, …)."""
-    entities: dict[str, dict[str, Tensor]]
-    """Per entity what it keeps itself: encoder bias, defaults; shape (n, …)."""
-    diverged: Tensor
-    """Which worlds had diverged; shape (n,)."""
-    rng: Tensor
-    """State of the simulation's random generator, uint8."""
-    integration: dict[str, Tensor]
-    """What an integrator keeps: processes, mass rates, step sizes; shape (n, …)."""
+    slots: dict[str, Tensor]
+    """The values of each slot by name; shape (n, …), or that of a shared one."""
 
     @property
     def num_envs(self) -> int:
         """The number of worlds."""
-        return self.state.shape[0]
+        return self.slots["qpos"].shape[0]
 
     @property
     def time(self) -> Tensor:
         """Simulation time of each world [s]; shape (n,)."""
-        return self.state[:, 0]
+        return self.slots["time"]
+
+    @property
+    def state(self) -> Tensor:
+        """What physics needs, as rows of `sim.state`, a copy; shape (n, nstate)."""
+        parts = [self.slots[name] for name in STATE_FIELDS]
+        return torch.cat([part.reshape(self.num_envs, -1) for part in parts], dim=1)
 
     def save(self, path: str | Path) -> None:
         """Write one file, as a whole or not at all: a crash leaves the old one."""
-        arrays = {"state": self.state, "diverged": self.diverged, "rng": self.rng}
-        for name, tensor in self.parameters.items():
-            arrays[f"parameters/{name}"] = tensor
-        for entity, kept in self.entities.items():
-            for name, tensor in kept.items():
-                arrays[f"entities/{entity}/{name}"] = tensor
-        for name, tensor in self.integration.items():
-            arrays[f"integration/{name}"] = tensor
-        write_file(Path(path), self.header, arrays)
+        write_archive(Path(path), self.header, self.slots)
 
     @staticmethod
     def load(path: str | Path) -> Snapshot:
         """Read a file that `save` wrote; one that is cut or altered is refused."""
-        header, arrays = read_file(Path(path), FORMAT)
-        parameters: dict[str, Tensor] = {}
-        integration: dict[str, Tensor] = {}
-        entities: dict[str, dict[str, Tensor]] = {
-            name: {} for name in header["entities"]
-        }
-        for key, tensor in arrays.items():
-            part, _, rest = key.partition("/")
-            if part == "parameters":
-                parameters[rest] = tensor
-            elif part == "integration":
-                integration[rest] = tensor
-            elif part == "entities":
-                entity, _, name = rest.rpartition("/")
-                entities[entity][name] = tensor
-        return Snapshot(
-            header,
-            arrays["state"],
-            parameters,
-            entities,
-            arrays["diverged"],
-            arrays["rng"],
-            integration,
-        )
+        header, slots = read_archive(Path(path), (FORMAT, FORMAT_1))
+        if header["format"] == FORMAT_1:
+            return Snapshot(*slots_of_format_1(header, slots))
+        return Snapshot(header, slots)
 
 
-def take_snapshot(sim: Simulation, rows: Selection) -> Snapshot:
-    """A snapshot of the selected worlds."""
-    index = rows.index
-    return Snapshot(
-        header={
-            "format": FORMAT,
-            "engine": sim.engine.name,
-            "dtype": str(sim.dtype).removeprefix("torch."),
-            "mujoco": mujoco.__version__,
-            "timestep": sim.timestep,
-            "fields": describe_fields(sim),
-            "velocity": "linear velocities: link origin, world axes [m/s]; qvel of a "
-            "free joint: linear world axes, angular body axes [rad/s]",
-            "labels": _labels(sim),
-            "entities": list(sim.scene),
-            "model": fingerprint(sim.model),
-        },
-        state=sim.state[index].clone().cpu(),
-        parameters={
-            name: tensor[index].clone().cpu()
-            for name, tensor in sim.engine.expanded.items()
-        },
-        entities={
-            name: {
-                key: tensor[index].clone().cpu()
-                for key, tensor in entity.data.stored.items()
-            }
-            for name, entity in sim.scene.items()
-        },
-        diverged=sim.diverged[index].clone().cpu(),
-        rng=sim.rng.get_state(),
-        integration={
-            name: tensor[index].cpu() for name, tensor in _integration(sim).items()
-        },
-    )
+def take_snapshot(
+    physics: Physics, rows: Selection, owners: Sequence[Owner] = ("sim",)
+) -> Snapshot:
+    """A snapshot of the selected worlds: of the slots of some owners."""
+    slots = physics.ledger.copy(rows, owners)
+    contracts = {name: physics.ledger[name].describe() for name in slots}
+    for name, columns in physics.engine.columns.items():
+        if name in DESCRIBED_FIELDS:
+            contracts[name]["elements"] = [
+                describe_element(physics.model, name, i)
+                for i in range(columns.stop - columns.start)
+            ]
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "engine": physics.engine.name,
+        "dtype": str(physics.dtype).removeprefix("torch."),
+        "mujoco": mujoco.__version__,
+        "timestep": float(physics.model.opt.timestep),
+        "slots": contracts,
+        "model": fingerprint(physics.model),
+    }
+    return Snapshot(header, slots)
 
 
-def _integration(sim: Simulation) -> dict[str, Tensor]:
-    """A copy of what the simulation's integrator keeps; empty if it has none."""
-    return {} if sim.integration is None else sim.integration.own_state()
-
-
-def restore_snapshot(sim: Simulation, snapshot: Snapshot, rows: Selection) -> None:
+def restore_snapshot(
+    physics: Physics,
+    snapshot: Snapshot,
+    rows: Selection,
+    owners: Sequence[Owner] = ("sim",),
+) -> None:
     """Bring the selected worlds to the state of a snapshot of the same model."""
-    _check(sim, snapshot, rows)
-    # Constants that the other engine computes for itself alone are left to it.
-    computed = {*COMMON_CONSTANTS, *NATIVE_CONSTANTS} - {
-        *sim.engine.derived_constants()
-    }
-    parameters = {
-        name: tensor
-        for name, tensor in snapshot.parameters.items()
-        if name not in computed
-    }
-    for name in parameters:
-        sim.expand(name)
-    for name, tensor in parameters.items():
-        sim.expand(name)[rows.index] = tensor.to(sim.engine.expand(name))
-    for name, tensor in sim.engine.expanded.items():
-        if name not in snapshot.parameters:
-            shared = torch.as_tensor(model_value(sim.model, name))
-            # bvh_aabb holds the bodies' boxes alone, the first of the model's.
-            shared = shared[: tensor.shape[1]] if tensor.ndim > 1 else shared
-            tensor[rows.index] = shared.to(tensor)
-    foreign = snapshot.header["engine"] != sim.engine.name
-    if foreign and not parameters.keys().isdisjoint(COMMON_CONSTANTS):
-        sim.set_const(rows.index)  # for the constants that the other engine has not
-    state = snapshot.state.to(device=sim.device, dtype=sim.dtype)
-    sim.write_rows(state, rows)
-    for name, kept in snapshot.entities.items():
-        for key, tensor in kept.items():
-            stored = sim.scene[name].data.stored[key]
-            stored[rows.index] = tensor.to(stored)
-    if sim.integration is not None:
-        sim.integration.restore_own(snapshot.integration, rows)
-    sim.mark_diverged(snapshot.diverged.to(sim.device), rows)
-    if (
-        rows.count == sim.num_envs
-        and snapshot.rng.numel() == sim.rng.get_state().numel()
-    ):
-        sim.rng.set_state(snapshot.rng)
-
-
-def _check(sim: Simulation, snapshot: Snapshot, rows: Selection) -> None:
-    """Raise unless the snapshot is one of this model, for as many worlds."""
-    different = differences(fingerprint(sim.model), snapshot.header["model"])
-    if different:
-        raise SnapshotError(
-            "The snapshot is of another model. What differs: "
-            + "; ".join(different)
-            + ". Nothing was written."
-        )
-    missing = [
-        name
-        for name in snapshot.integration
-        if name not in _integration(sim) and name not in OPTIONAL_MEMORY
-    ]
-    if missing:
-        raise SnapshotError(
-            f"The snapshot has {', '.join(missing)}, which this simulation has not: "
-            "use the same integrator, and add the same processes and mass flow first. "
-            "Nothing was written."
-        )
-    own = _integration(sim)
-    for name, tensor in snapshot.integration.items():
-        if name in own and tensor.shape[1:] != own[name].shape[1:]:
-            raise SnapshotError(
-                f"The snapshot's {name} has {tuple(tensor.shape[1:])} numbers a world, "
-                f"here it has {tuple(own[name].shape[1:])}. Nothing was written."
-            )
+    ledger = physics.ledger
+    values = _values_of(snapshot, owners)
+    _check_model(physics, snapshot)
     if snapshot.num_envs not in (rows.count, 1):
         raise ShapeError(
             f"The snapshot has {snapshot.num_envs} worlds, {rows.count} are selected: "
             "select as many, or restore a snapshot of one world into all of them. "
             "Nothing was written."
         )
+    _expand_parameters(physics, values)
+    ledger.check(values, owners, snapshot.num_envs)
+    with ledger.transaction("env" if "env" in owners else "sim", "a restore"):
+        ledger.put(values, rows, owners, shared=rows.count == physics.num_envs)
+
+
+def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]:
+    """The slots of some owners; all that belongs to a simulation must be there."""
+    contracts: Mapping[str, Any] = snapshot.header["slots"]
+    unnamed = sorted(snapshot.slots.keys() ^ contracts.keys())
+    missing = [name for name in STATE_FIELDS if name not in snapshot.slots]
+    if unnamed or missing:
+        raise SnapshotError(
+            "The snapshot is not whole: its header and its contents disagree about "
+            f"{listed(unnamed or missing)}. Nothing was written."
+        )
+    return {
+        name: value
+        for name, value in snapshot.slots.items()
+        if contracts[name]["owner"] in owners
+    }
+
+
+def _check_model(physics: Physics, snapshot: Snapshot) -> None:
+    """Raise unless the snapshot is one of this model."""
+    different = differences(fingerprint(physics.model), snapshot.header["model"])
+    if different:
+        raise SnapshotError(
+            "The snapshot is of another model. What differs: "
+            + "; ".join(different)
+            + ". Nothing was written."
+        )
     if snapshot.header["mujoco"] != mujoco.__version__:
-        warnings.warn(
+        warn(
             f"The snapshot was taken with MuJoCo {snapshot.header['mujoco']}, this is "
-            f"{mujoco.__version__}: what follows may differ in the last bits.",
-            RuntimeWarning,
-            stacklevel=4,
+            f"{mujoco.__version__}: what follows may differ in the last bits."
         )
 
 
-_UNITS = {
-    "time": "s",
-    "qpos": "m, rad or quaternion wxyz",
-    "qvel": "m/s or rad/s",
-    "qacc_warmstart": "m/s² or rad/s²",
-    "qfrc_applied": "N or N·m",
-    "xfrc_applied": "N, N·m at the COM, world axes",
-    "mocap_pos": "m, world axes",
-    "mocap_quat": "quaternion wxyz",
-}
+def _expand_parameters(physics: Physics, values: dict[str, Tensor]) -> None:
+    """Let parameters differ by world that do so in the snapshot; values stay.
 
-
-def _labels(sim: Simulation) -> dict[str, list[str]]:
-    """What each column of the state belongs to, by the names of the model."""
-    return {
-        name: [
-            describe_element(sim.model, name, i)
-            for i in range(columns.stop - columns.start)
-        ]
-        for name, columns in sim.engine.columns.items()
-        if name in DESCRIBED_FIELDS
-    }
-
-
-def describe_fields(sim: Simulation) -> dict[str, dict[str, Any]]:
-    """First column, number of columns and unit of each field of the state."""
-    return {
-        name: {
-            "start": columns.start,
-            "count": columns.stop - columns.start,
-            "unit": _UNITS.get(name, "its own"),
-        }
-        for name, columns in sim.engine.columns.items()
-    }
+    Constants of another engine, which this one does not have, are left to it.
+    """
+    for name in [name for name in values if name not in physics.ledger]:
+        group, _, rest = name.partition("/")
+        if group not in ("model", "by_hand"):
+            continue
+        try:
+            physics.expand(rest)
+        except SimStateError as error:
+            if rest not in physics.engine.all_constants:
+                raise SnapshotError(
+                    f"The snapshot has {rest!r} by world, which this engine cannot: "
+                    f"{error} Nothing was written."
+                ) from error
+        if name not in physics.ledger:
+            del values[name]

@@ -35,9 +35,9 @@ class EntityTensors:
     dof_vel: Tensor
     """Joint velocities [rad/s or m/s]; shape (n, joints)."""
     dof_pos_target: Tensor
-    """Position targets, NaN where a joint has none [rad or m]; shape (n, joints)."""
+    """Position targets [rad or m]; shape (n, joints)."""
     dof_vel_target: Tensor
-    """Velocity targets, NaN where a joint has none; shape (n, joints)."""
+    """Velocity targets [rad/s or m/s]; shape (n, joints)."""
     ball_quat: Tensor
     """Orientations of the ball joints to their parents, wxyz; shape (n, balls, 4)."""
     ball_ang_vel: Tensor

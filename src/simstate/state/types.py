@@ -48,9 +48,9 @@ class RobotState(ObjectState):
     """State of a robot: that of an object, and what its actuators aim at."""
 
     dof_pos_target: NotRequired[dict[str, float]]
-    """Position targets by joint name [rad or m], of joints that have one."""
+    """Position targets by joint name [rad or m]."""
     dof_vel_target: NotRequired[dict[str, float]]
-    """Velocity targets by joint name [rad/s or m/s], of joints that have one."""
+    """Velocity targets by joint name [rad/s or m/s]."""
 
 
 class CameraState(TypedDict, total=False):

@@ -2,50 +2,50 @@
 
 from __future__ import annotations
 
-import io
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
+from torch import Tensor
 
+from simstate.archive import read_archive, write_archive
 from simstate.errors import SnapshotError
-from simstate.files import write_atomically
 
-FORMAT = "simstate training 1"
+FORMAT = "simstate training 2"
+_OLD_FORMAT = "simstate training 1"
 
 Content = dict[str, Any]
 
 
 def checkpoint_path(run_dir: Path, iteration: int) -> Path:
     """The file for a number of updates that are done."""
-    return run_dir / f"model_{iteration}.pt"
+    return run_dir / f"model_{iteration}.npz"
 
 
 def write_checkpoint(path: Path, content: Content) -> None:
     """Write one file, as a whole or not at all: a crash leaves those from before."""
-    buffer = io.BytesIO()
-    torch.save({"format": FORMAT, **content}, buffer)
-    write_atomically(path, buffer.getbuffer())
+    tensors: dict[str, Tensor] = {}
+    plain = _packed(content, tensors)
+    write_archive(path, {"format": FORMAT, "content": plain}, tensors)
 
 
 def read_checkpoint(path: Path) -> Content:
-    """Read a file that `write_checkpoint` wrote; no code in it is run."""
+    """Read a file that `write_checkpoint` wrote; one that is altered is refused.
+
+    One of the first version has the networks alone.
+    """
     if not path.is_file():
         raise SnapshotError(f"There is no checkpoint {str(path)!r}.")
+    if path.suffix == ".pt":
+        return _read_old(path)
+    header, tensors = read_archive(path, (FORMAT,))
     try:
-        content: Content = torch.load(path, map_location="cpu", weights_only=True)
-        form: object = content["format"]
-    except Exception as error:  # what a damaged file raises is without limits
+        return _unpacked(header["content"], tensors)
+    except (KeyError, IndexError, TypeError) as error:
         raise SnapshotError(
-            f"{str(path)!r} is not a checkpoint of simstate: it may be cut off, "
-            f"damaged or of another kind ({type(error).__name__})."
+            f"{str(path)!r} is not a checkpoint of simstate: {error!r}."
         ) from error
-    if form != FORMAT:
-        raise SnapshotError(
-            f"{str(path)!r} has the format {form!r}, this version reads {FORMAT!r}."
-        )
-    return content
 
 
 def find_checkpoint(path: Path) -> Path:
@@ -55,11 +55,57 @@ def find_checkpoint(path: Path) -> Path:
     found = {
         int(match[1]): file
         for file in path.iterdir()
-        if (match := re.fullmatch(r"model_(\d+)\.pt", file.name))
+        if (match := re.fullmatch(r"model_(\d+)\.(npz|pt)", file.name))
     }
     if not found:
         raise SnapshotError(
-            f"There is no checkpoint model_….pt in {str(path)!r}: one is written after "
-            "the first update."
+            f"There is no checkpoint model_….npz in {str(path)!r}: one is written "
+            "after the first update."
         )
     return found[max(found)]
+
+
+def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """What JSON can hold; tensors go beside it, by number."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value
+        return {"tensor": name}
+    if isinstance(value, dict):
+        items = cast("dict[Any, Any]", value).items()
+        return {"items": [[key, _packed(item, tensors)] for key, item in items]}
+    if isinstance(value, list | tuple):
+        items = [_packed(item, tensors) for item in cast("list[Any]", value)]
+        return {"tuple" if isinstance(value, tuple) else "list": items}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"a checkpoint cannot hold {type(value).__name__}")
+
+
+def _unpacked(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    ((kind, inner),) = cast("dict[str, Any]", value).items()
+    if kind == "tensor":
+        return tensors[inner]
+    if kind == "items":
+        return {key: _unpacked(item, tensors) for key, item in inner}
+    items = [_unpacked(item, tensors) for item in inner]
+    return tuple(items) if kind == "tuple" else items
+
+
+def _read_old(path: Path) -> Content:
+    """The networks of a checkpoint of the first version; no code in it is run."""
+    try:
+        content: Content = torch.load(path, map_location="cpu", weights_only=True)
+        form: object = content["format"]
+    except Exception as error:  # what a damaged file raises is without limits
+        raise SnapshotError(
+            f"{str(path)!r} is not a checkpoint of simstate: it may be cut off, "
+            f"damaged or of another kind ({type(error).__name__})."
+        ) from error
+    if form != _OLD_FORMAT:
+        raise SnapshotError(
+            f"{str(path)!r} has the format {form!r}, this version reads {FORMAT!r}."
+        )
+    return {key: content[key] for key in ("run", "iteration", "algorithm")}

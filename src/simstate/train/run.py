@@ -20,7 +20,9 @@ from rsl_rl.runners import OnPolicyRunner
 
 from simstate.engine import OneTorchThread
 from simstate.env import Env, tasks
+from simstate.errors import SnapshotError
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
+from simstate.state import Snapshot
 from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
@@ -28,7 +30,6 @@ from simstate.train.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
-from simstate.train.memory import recall, remember
 from simstate.train.run_cfg import RunCfg
 
 
@@ -64,7 +65,11 @@ class TrainingRun:
         env_cfg = tasks.make_cfg(cfg.task)
         env_cfg.divergence_dump_dir = run_dir / "diverged"
         self.env = Env(
-            env_cfg, cfg.train.num_envs, cfg.engine, cfg.device, seed=cfg.seed
+            env_cfg,
+            cfg.train.num_envs,
+            engine=cfg.engine,
+            device=cfg.device,
+            seed=cfg.seed,
         )
         self.runner = make_runner(self.env, cfg, run_dir)
         self._attach()
@@ -76,7 +81,13 @@ class TrainingRun:
     @staticmethod
     def resume(run_dir: Path) -> TrainingRun:
         """The run of a folder, where its latest checkpoint left it."""
-        content = read_checkpoint(find_checkpoint(run_dir))
+        path = find_checkpoint(run_dir)
+        content = read_checkpoint(path)
+        if "env" not in content:
+            raise SnapshotError(
+                f"{str(path)!r} is of the first version: it can be played and "
+                "exported, but its worlds cannot be restored. Train anew to go on."
+            )
         return TrainingRun(RunCfg.of(content), run_dir, content)
 
     def learn(self, iterations: int, report: Report) -> None:
@@ -145,7 +156,7 @@ class TrainingRun:
             "iteration": self.iteration,
             "algorithm": self.runner.alg.save(),
             "rng": torch.get_rng_state(),
-            "env": remember(self.env),
+            "env": vars(self.env.snapshot()),
             "logger": {name: _plain(getattr(logger, name)) for name in _LOGGED},
         }
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
@@ -156,7 +167,7 @@ class TrainingRun:
         self.runner.alg.load(content["algorithm"], None, strict=True)
         # What a killed run logged after its checkpoint is logged again.
         self.runner.cfg["logger"]["purge_step"] = self.iteration
-        recall(self.env, content["env"])
+        self.env.restore(Snapshot(**content["env"]))
         for name, value in content["logger"].items():
             present = getattr(self.runner.logger, name)
             if isinstance(value, list):

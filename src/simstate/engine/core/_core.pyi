@@ -39,17 +39,9 @@ class Batch:
     ) -> int: ...
     def forward(self, ids: Array | None, stage: int, /) -> int: ...
     def set_const(self, ids: Array | None, /) -> int: ...
-    def remember(self, before: Array, counts: Array, /) -> None: ...
+    def count_warnings(self, counts: Array, /) -> None: ...
     def find_bad(
-        self,
-        counts: Array,
-        bad: Array,
-        risen: Array,
-        limit: float,
-        stop: int,
-        second: int,
-        second_stop: int,
-        /,
+        self, columns: Array, counts: Array, bad: Array, risen: Array, limit: float, /
     ) -> tuple[int, int]: ...
     def jac(
         self, ids: Array | None, body: Array, point: Array, jacp: Array, jacr: Array, /

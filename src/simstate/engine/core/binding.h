@@ -78,8 +78,8 @@ int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
 
 /* --------------------------------------------------------------- binding_points.c */
 
-/* Methods of Batch: what a step changes, and what went wrong in it (binding_watch.c). */
-PyObject* core_remember(batch_object* self, PyObject* args);
+/* Methods of Batch: what went wrong in a step (binding_watch.c). */
+PyObject* core_count_warnings(batch_object* self, PyObject* array);
 PyObject* core_find_bad(batch_object* self, PyObject* args);
 
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */

@@ -251,7 +251,7 @@ static PyMethodDef methods[] = {
     {"fused_step", (PyCFunction)(void (*)(void))fused_step, METH_FASTCALL, NULL},
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
     {"set_const", (PyCFunction)set_const, METH_O, NULL},
-    {"remember", (PyCFunction)core_remember, METH_VARARGS, NULL},
+    {"count_warnings", (PyCFunction)core_count_warnings, METH_O, NULL},
     {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},
     {"jac", (PyCFunction)core_jac, METH_VARARGS, NULL},
     {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},

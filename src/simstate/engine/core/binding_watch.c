@@ -1,89 +1,79 @@
-/* Methods of Batch that keep what a step changes, and find what went wrong in it. */
+/* Methods of Batch that find what went wrong in a step. */
 #include <math.h>
-#include <string.h>
 
 #include "binding.h"
 
-/* Copies the first columns of all rows, and the numbers of warnings. */
-PyObject* core_remember(batch_object* self, PyObject* args) {
-  PyObject *before, *counts;
-  if (!PyArg_ParseTuple(args, "OO", &before, &counts)) return NULL;
-  Py_buffer to, numbers;
-  int n = self->num_worlds, nstate = lib.mjb_nstate(self->batch);
-  if (!core_view(before, &to, 'd', -1, 1, "before")) return NULL;
-  if (!core_view(counts, &numbers, 'i', (Py_ssize_t)n * mjNWARNING, 1, "counts")) {
-    PyBuffer_Release(&to);
-    return NULL;
-  }
-  Py_ssize_t columns = to.len / (Py_ssize_t)sizeof(double) / n;
-  int fine = columns <= nstate && columns * n * (Py_ssize_t)sizeof(double) == to.len;
-  const mjtNum* state = lib.mjb_state(self->batch);
-  for (int i = 0; fine && i < n; i++) {
-    memcpy((double*)to.buf + i * columns, state + (size_t)i * nstate,
-           sizeof(double) * (size_t)columns);
-  }
+/* Keeps the numbers of warnings. */
+PyObject* core_count_warnings(batch_object* self, PyObject* array) {
+  Py_buffer counts;
+  int n = self->num_worlds * mjNWARNING;
+  if (!core_view(array, &counts, 'i', n, 1, "counts")) return NULL;
   const mjWarningStat* warning = lib.mjb_warning(self->batch);
-  for (int i = 0; i < n * mjNWARNING; i++) ((int*)numbers.buf)[i] = warning[i].number;
-  PyBuffer_Release(&to);
-  PyBuffer_Release(&numbers);
-  if (fine) Py_RETURN_NONE;
-  PyErr_Format(PyExc_ValueError, "before must have shape (%d, k), k at most %d.", n,
-               nstate);
-  return NULL;
+  for (int i = 0; i < n; i++) ((int*)counts.buf)[i] = warning[i].number;
+  PyBuffer_Release(&counts);
+  Py_RETURN_NONE;
 }
 
-static int is_bad(const mjtNum* x, int first, int stop, double limit) {
-  for (int k = first; k < stop; k++) {
-    if (!(fabs(x[k]) <= limit)) return 1;
+static int is_bad(const mjtNum* row, const int* range, int num_ranges, double limit) {
+  for (int i = 0; i < num_ranges; i++) {
+    for (int k = range[2 * i]; k < range[2 * i + 1]; k++) {
+      if (!(fabs(row[k]) <= limit)) return 1;
+    }
   }
   return 0;
 }
 
-/* Marks worlds whose numbers are beyond a limit in two ranges of columns, or that have
- * more warnings of bad states than `counts`, and warnings of any kind in `risen`.
- * Returns whether there are such worlds, and such warnings. */
-PyObject* core_find_bad(batch_object* self, PyObject* args) {
-  PyObject *counts, *bad, *risen;
-  int stop, second, second_stop;
-  double limit;
-  if (!PyArg_ParseTuple(args, "OOOdiii", &counts, &bad, &risen, &limit, &stop, &second,
-                        &second_stop)) {
-    return NULL;
-  }
-  int n = self->num_worlds, nstate = lib.mjb_nstate(self->batch), found = 0, rose = 0;
-  if (stop < 0 || stop > nstate || second < 0 || second_stop > nstate) {
-    PyErr_Format(PyExc_ValueError, "Columns must be from 0 to %d.", nstate);
-    return NULL;
-  }
-  Py_buffer before, mask, kinds;
-  if (!core_view(counts, &before, 'i', (Py_ssize_t)n * mjNWARNING, 0, "counts")) {
-    return NULL;
-  }
-  if (!core_view(bad, &mask, 'B', n, 1, "bad")) {
-    PyBuffer_Release(&before);
-    return NULL;
-  }
-  if (!core_view(risen, &kinds, 'B', (Py_ssize_t)n * mjNWARNING, 1, "risen")) {
-    PyBuffer_Release(&before);
-    PyBuffer_Release(&mask);
-    return NULL;
-  }
+/* What `find_bad` works on; all but the first two are written. */
+typedef struct {
+  const int *range, *before;
+  uint8_t *bad, *risen;
+  int num_ranges;
+} arrays;
+
+static PyObject* look(const batch_object* self, const arrays* a, double limit) {
+  int nstate = lib.mjb_nstate(self->batch), found = 0, rose = 0;
   const mjWarningStat* warning = lib.mjb_warning(self->batch);
   const mjtNum* row = lib.mjb_state(self->batch);
-  for (int i = 0; i < n; i++, row += nstate) {
-    int world = is_bad(row, 0, stop, limit) || is_bad(row, second, second_stop, limit);
+  for (int i = 0; i < 2 * a->num_ranges; i++) {
+    if (a->range[i] < 0 || a->range[i] > nstate) {
+      PyErr_Format(PyExc_ValueError, "Columns must be from 0 to %d.", nstate);
+      return NULL;
+    }
+  }
+  for (int i = 0; i < self->num_worlds; i++, row += nstate) {
+    int world = is_bad(row, a->range, a->num_ranges, limit);
     for (int k = 0; k < mjNWARNING; k++) {
-      int at = i * mjNWARNING + k;
-      int more = warning[at].number != ((const int*)before.buf)[at];
-      ((uint8_t*)kinds.buf)[at] = (uint8_t)more;
+      int at = i * mjNWARNING + k, more = warning[at].number != a->before[at];
+      a->risen[at] = (uint8_t)more;
       rose |= more;
       world |= more && k >= mjWARN_BADQPOS;
     }
-    ((uint8_t*)mask.buf)[i] = (uint8_t)world;
+    a->bad[i] = (uint8_t)world;
     found |= world;
   }
-  PyBuffer_Release(&before);
-  PyBuffer_Release(&mask);
-  PyBuffer_Release(&kinds);
   return Py_BuildValue("ii", found, rose);
+}
+
+/* Marks worlds whose numbers are beyond a limit in ranges of columns, or that have more
+ * warnings of bad states than `counts`, and warnings of any kind in `risen`. Returns
+ * whether there are such worlds, and such warnings. */
+PyObject* core_find_bad(batch_object* self, PyObject* args) {
+  PyObject *ranges, *counts, *bad, *risen, *found = NULL;
+  double limit;
+  if (!PyArg_ParseTuple(args, "OOOOd", &ranges, &counts, &bad, &risen, &limit)) {
+    return NULL;
+  }
+  Py_buffer view[4];
+  int held = 0, n = self->num_worlds;
+  if (core_view(ranges, view, 'i', -1, 0, "columns") && ++held &&
+      core_view(counts, view + 1, 'i', (Py_ssize_t)n * mjNWARNING, 0, "counts") &&
+      ++held && core_view(bad, view + 2, 'B', n, 1, "bad") && ++held &&
+      core_view(risen, view + 3, 'B', (Py_ssize_t)n * mjNWARNING, 1, "risen") &&
+      ++held) {
+    arrays a = {view[0].buf, view[1].buf, view[2].buf, view[3].buf,
+                (int)(view[0].len / 8)};
+    found = look(self, &a, limit);
+  }
+  while (held) PyBuffer_Release(view + --held);
+  return found;
 }

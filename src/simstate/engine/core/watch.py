@@ -1,52 +1,47 @@
-"""What a step changes and what goes wrong in it, looked at in C: for few worlds."""
+"""What goes wrong in a step, looked at in C: for few worlds."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
 
 from simstate.engine.core.batch import CoreBatch
 
-Array = NDArray[Any]
-
 
 class Watch:
-    """The state before a step, and the worlds that are bad after it.
+    """The worlds that are bad after a step, by their numbers or MuJoCo's warnings.
 
     NumPy takes ten calls for the same, and with one world each costs a microsecond.
 
     Args:
         batch: the worlds.
-        before: takes the first columns of the state, float64; (num_worlds, k).
-        others: the further columns of the state that must be finite.
-        limit: what no number of the state may exceed.
+        columns: the columns of the state that are looked at.
+        limit: what no number there may exceed.
     """
 
     def __init__(
-        self, batch: CoreBatch, before: Array, others: slice, limit: float
+        self, batch: CoreBatch, columns: Sequence[slice], limit: float
     ) -> None:
         kinds = int(mujoco.mjtWarning.mjNWARNING)
         self._batch = batch
-        self._before = before
-        self._others: tuple[int, int] = (others.start, others.stop)
         self._limit = limit
-        self._counts = np.zeros((batch.nsim, kinds), np.int32)
+        self._columns = np.array([(x.start, x.stop) for x in columns], np.int32)
+        self.counts = np.zeros((batch.nsim, kinds), np.int32)
+        """Numbers of warnings when the step began; (num_worlds, mjNWARNING)."""
         self.bad = np.zeros(batch.nsim, bool)
         """Worlds whose state is bad, or that MuJoCo found bad on its way."""
         self.risen = np.zeros((batch.nsim, kinds), bool)
-        """Which warnings were given since `remember`; (num_worlds, mjNWARNING)."""
+        """Which warnings were given since `begin`; (num_worlds, mjNWARNING)."""
 
-    def remember(self) -> None:
-        """Keep the state and the numbers of warnings; writes `before`."""
-        self._batch.core.remember(self._before, self._counts)
+    def begin(self) -> None:
+        """Take note of the warnings that were there before; writes `counts`."""
+        self._batch.core.count_warnings(self.counts)
 
     def look(self) -> tuple[bool, bool]:
         """Whether a world is bad, and whether MuJoCo warned; writes `bad`, `risen`."""
         bad, warned = self._batch.core.find_bad(
-            *(self._counts, self.bad, self.risen, self._limit),
-            *(self._before.shape[1], *self._others),
+            self._columns, self.counts, self.bad, self.risen, self._limit
         )
         return bool(bad), bool(warned)

@@ -32,7 +32,7 @@ def env_cfg() -> EnvCfg:
     arm = EntityCfg(model="arm", init_state=InitialStateCfg(keyframe="home"))
     point = {"command_name": "point"}
     return EnvCfg(
-        scene=SceneCfg(entities={"robot": arm}, timestep=0.005),
+        scene=SceneCfg(entities={"robot": arm}, ground=True, timestep=0.005),
         decimation=8,
         episode_length_s=8.0,
         commands={

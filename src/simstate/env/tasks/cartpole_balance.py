@@ -30,7 +30,11 @@ POLE = SceneEntityCfg("robot", joint_names="pole")
 def env_cfg() -> EnvCfg:
     """The task."""
     return EnvCfg(
-        scene=SceneCfg(entities={"robot": EntityCfg(model="cartpole")}, timestep=0.005),
+        scene=SceneCfg(
+            entities={"robot": EntityCfg(model="cartpole")},
+            ground=True,
+            timestep=0.005,
+        ),
         decimation=4,
         episode_length_s=10.0,
         observations={

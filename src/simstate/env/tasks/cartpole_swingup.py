@@ -34,7 +34,7 @@ def env_cfg() -> EnvCfg:
     hanging = InitialStateCfg(joint_pos={"pole": math.pi})
     robot = EntityCfg(model="cartpole", init_state=hanging)
     return EnvCfg(
-        scene=SceneCfg(entities={"robot": robot}, timestep=0.005),
+        scene=SceneCfg(entities={"robot": robot}, ground=True, timestep=0.005),
         decimation=4,
         episode_length_s=10.0,
         observations={

@@ -45,6 +45,7 @@ def env_cfg() -> EnvCfg:
     return EnvCfg(
         scene=SceneCfg(
             entities={"robot": EntityCfg(model=in_air, init_state=start)},
+            ground=True,
             timestep=0.01,
             options={
                 "density": 1.2,  # kg/m³

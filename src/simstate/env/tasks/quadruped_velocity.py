@@ -41,6 +41,7 @@ def env_cfg() -> EnvCfg:
                     model="quadruped", init_state=InitialStateCfg(keyframe="home")
                 )
             },
+            ground=True,
             timestep=0.005,
         ),
         decimation=4,

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
 import torch
 
 from simstate.env import Env, tasks
 from simstate.env.cfg import CurriculumTermCfg
 from simstate.errors import SimStateError
-from simstate.train.memory import recall, remember
+from simstate.state import Snapshot
 
 
 def run(env: Env, steps: int, seed: int):
@@ -38,35 +36,43 @@ def task(name: str):
 
 
 @pytest.mark.parametrize("name", tasks.NAMES)
-def test_another_environment_goes_on_bit_for_bit(name):
+def test_another_environment_goes_on_bit_for_bit(name, tmp_path):
     first, second = (Env(task(name), num_envs=4, seed=k) for k in (1, 2))
     run(first, 35, seed=0)
-    buffer = io.BytesIO()
-    torch.save(remember(first), buffer)
-    buffer.seek(0)
+    first.snapshot().save(tmp_path / "it.npz")
     expected = run(first, 30, seed=1)
-    recall(second, torch.load(buffer, weights_only=True))
+    second.restore(Snapshot.load(tmp_path / "it.npz"))
     for one, other in zip(expected, run(second, 30, seed=1), strict=True):
         for a, b in zip(one, other, strict=True):
             assert torch.equal(a, b)
     assert torch.equal(first.sim.state, second.sim.state)
 
 
-def test_what_is_remembered_does_not_change_afterwards():
+def test_a_snapshot_does_not_change_afterwards():
     env = Env(task("Cartpole-Balance"), num_envs=4)
-    memory = remember(env)
-    kept = {
-        k: v.clone() for k, v in memory["environment"].items() if torch.is_tensor(v)
-    }
+    snapshot = env.snapshot()
+    kept = {name: value.clone() for name, value in snapshot.slots.items()}
     run(env, 5, seed=0)
     for name, value in kept.items():
-        assert torch.equal(memory["environment"][name], value), name
+        assert torch.equal(snapshot.slots[name], value), name
 
 
 def test_another_task_or_size_is_refused():
     env = Env(tasks.make_cfg("Cartpole-Balance"), num_envs=4)
-    memory = remember(env)
-    with pytest.raises(SimStateError, match="4 worlds, the environment has 3"):
-        recall(Env(tasks.make_cfg("Cartpole-Balance"), num_envs=3), memory)
-    with pytest.raises(SimStateError, match="another task"):
-        recall(Env(tasks.make_cfg("Arm-Reach"), num_envs=4), memory)
+    snapshot = env.snapshot()
+    with pytest.raises(SimStateError, match="4 worlds, 3 are selected"):
+        Env(tasks.make_cfg("Cartpole-Balance"), num_envs=3).restore(snapshot)
+    with pytest.raises(SimStateError, match="another model"):
+        Env(tasks.make_cfg("Arm-Reach"), num_envs=4).restore(snapshot)
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.rewards["more"] = cfg.rewards["alive"]
+    other = Env(cfg, num_envs=4, seed=3)
+    run(other, 3, seed=2)
+    before = other.snapshot()
+    with pytest.raises(SimStateError, match="env/reward/"):
+        other.restore(snapshot)
+    for name, value in other.snapshot().slots.items():
+        assert torch.equal(value, before.slots[name]), name
+    with pytest.raises(SimStateError, match="env/"):
+        env.restore(env.sim.snapshot())
+    env.sim.restore(snapshot)  # the simulation's part of it

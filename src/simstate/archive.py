@@ -1,4 +1,4 @@
-"""One file for a snapshot: an npz archive, written atomically, read without pickle."""
+"""One file for named tensors: an npz archive, written whole, read without pickle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from simstate.errors import SnapshotError
 from simstate.files import write_atomically
 
 
-def write_file(
+def write_archive(
     path: Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
     """Write header and tensors beside the target, then put them in its place."""
-    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays["digest"] = np.frombuffer(_digest(arrays), dtype=np.uint8)
     buffer = io.BytesIO()
@@ -30,14 +30,16 @@ def write_file(
     write_atomically(path, buffer.getbuffer())
 
 
-def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Header and tensors of a file, if it is whole and unaltered."""
+def read_archive(
+    path: Path, formats: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors of a file of one of these formats, whole and unaltered."""
     if not path.is_file():
         raise SnapshotError(f"There is no file {str(path)!r}.")
     if not zipfile.is_zipfile(path):
         raise SnapshotError(
-            f"{str(path)!r} is not a whole snapshot: it is no .npz archive. It may be "
-            "cut off, damaged or of another kind."
+            f"{str(path)!r} is not a whole file of simstate: it is no .npz archive. It "
+            "may be cut off, damaged or of another kind."
         )
     try:
         archive: Any = np.load(path, allow_pickle=False)
@@ -48,14 +50,15 @@ def read_file(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]
         header: dict[str, Any] = json.loads(arrays.pop("header").tobytes())
     except Exception as error:  # what a damaged archive raises is without limits
         raise SnapshotError(
-            f"{str(path)!r} is not a whole snapshot: {error}. It may be cut off, "
-            "damaged or of another kind."
+            f"{str(path)!r} is not a whole file of simstate: {error}. It may be cut "
+            "off, damaged or of another kind."
         ) from error
     if not whole:
         raise SnapshotError(f"{str(path)!r} was altered: its checksum does not fit.")
-    if header.get("format") != kind:
+    if header.get("format") not in formats:
         raise SnapshotError(
-            f"{str(path)!r} has the format {header.get('format')!r}, not {kind!r}."
+            f"{str(path)!r} has the format {header.get('format')!r}; this version "
+            f"reads {' and '.join(map(repr, formats))}."
         )
     tensors = {name: torch.as_tensor(array.copy()) for name, array in arrays.items()}
     return header, tensors

@@ -7,30 +7,56 @@ import pytest
 import torch
 from scipy import stats
 
-from simstate.env.random import WorldRandom
 from simstate.errors import InvalidInputError
+from simstate.ledger import Ledger
+from simstate.random import WorldRandom
 
-CPU = torch.device("cpu")
 ALL = slice(None)
+WORD = 2**64
+GAMMA = 0x9E3779B97F4A7C15
+
+
+def streams(num_envs: int, seed: int, first_world: int = 0) -> WorldRandom:
+    return WorldRandom(Ledger(num_envs, torch.device("cpu")), seed, first_world)
+
+
+def mix(z: int) -> int:
+    """SplitMix64's finaliser, as its authors publish it, on Python's integers."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
+    return z ^ (z >> 31)
+
+
+def splitmix(start: int, count: int) -> list[int]:
+    return [mix((start + k * GAMMA) % WORD) for k in range(1, count + 1)]
 
 
 def test_a_stream_is_splitmix64():
-    """The first numbers of the reference implementation from the state 1234567."""
-    rng = WorldRandom(1, 0, CPU)
-    rng._start[0] = 1234567
-    rng._drawn[0] = 0
-    bits = rng.bits(ALL, 5)[0].numpy().view(np.uint64).tolist()
-    assert bits == [
+    """Keyed by seed, global id and count; the generator from the state 1234567."""
+    assert splitmix(1234567, 5) == [
         6457827717110365317,
         3203168211198807973,
         9817491932198370423,
         4593380528125082431,
         16408922859458223821,
     ]
+    for seed in (0, 5, 2**63 + 11):
+        rng = streams(3, seed, first_world=40)
+        rng.bits(torch.tensor([2, 0]), 2)
+        got = rng.bits(ALL, 3).numpy().view(np.uint64)
+        for row, (world, drawn) in enumerate(((40, 2), (41, 0), (42, 2))):
+            start = mix((mix(seed % WORD) + (world + 1) * GAMMA) % WORD)
+            assert got[row].tolist() == splitmix(start, drawn + 3)[drawn:]
+
+
+def test_a_world_draws_the_same_in_any_batch():
+    whole = streams(6, 9).uniform(ALL, 4)
+    parts = [streams(2, 9, first).uniform(ALL, 4) for first in (0, 2, 4)]
+    assert torch.equal(whole, torch.cat(parts))
 
 
 def test_a_draw_depends_on_the_worlds_own_draws_alone():
-    one, two = WorldRandom(4, 5, CPU), WorldRandom(6, 5, CPU)
+    one, two = streams(4, 5), streams(6, 5)
     first = one.uniform(ALL, 3)
     assert torch.equal(first, two.uniform(ALL, 3)[:4])
     two.uniform(torch.tensor([1, 5]), 7)
@@ -38,19 +64,19 @@ def test_a_draw_depends_on_the_worlds_own_draws_alone():
     assert torch.equal(left[[0, 2, 3]], right[[0, 2, 3]])
     assert not torch.equal(left[1], right[1])
     # Two draws of one number are one draw of two.
-    three = WorldRandom(4, 5, CPU)
+    three = streams(4, 5)
     split = [three.uniform(ALL, 1), three.uniform(ALL, 2)]
     assert torch.equal(first, torch.cat(split, dim=1))
 
 
 def test_worlds_and_seeds_differ():
-    numbers = [WorldRandom(64, seed, CPU).uniform(ALL, 4) for seed in range(20)]
+    numbers = [streams(64, seed).uniform(ALL, 4) for seed in range(20)]
     flat = torch.stack(numbers).flatten()
     assert flat.unique().numel() == flat.numel()
 
 
 def test_seeding_some_worlds_leaves_the_others():
-    rng, twin = WorldRandom(3, 5, CPU), WorldRandom(3, 5, CPU)
+    rng, twin = streams(3, 5), streams(3, 5)
     first = rng.uniform(ALL, 2)
     twin.uniform(ALL, 2)
     rng.seed(5, torch.tensor([1]))
@@ -60,7 +86,7 @@ def test_seeding_some_worlds_leaves_the_others():
 
 
 def test_distributions_are_what_they_say():
-    rng = WorldRandom(200, 1, CPU)
+    rng = streams(200, 1)
     uniform = rng.uniform(ALL, 500, -2.0, 3.0)
     assert float(uniform.min()) >= -2.0
     assert float(uniform.max()) < 3.0
@@ -76,4 +102,4 @@ def test_distributions_are_what_they_say():
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
 def test_bad_seeds_are_refused(seed):
     with pytest.raises(InvalidInputError, match="whole number ≥ 0"):
-        WorldRandom(2, seed, CPU)
+        streams(2, seed)

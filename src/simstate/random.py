@@ -23,6 +23,7 @@ from torch import Tensor
 
 from simstate.errors import InvalidInputError
 from simstate.ids import Index
+from simstate.ledger import Ledger
 
 
 def _signed(number: int) -> int:
@@ -37,32 +38,50 @@ _SECOND = _signed(0x94D049BB133111EB)
 
 
 class WorldRandom:
-    """One stream of random numbers for each world."""
+    """One stream of random numbers for each world, kept in the ledger.
 
-    def __init__(self, num_envs: int, seed: int, device: torch.device) -> None:
-        self._worlds = torch.arange(1, num_envs + 1, device=device)
-        self._start = torch.zeros_like(self._worlds)
-        self._drawn = torch.zeros_like(self._worlds)
-        """How many numbers each world has drawn since it was seeded."""
-        self._on_host = device.type == "cpu"
-        self.seed(seed)
+    The k-th number of a world is a function of the seed, the world's global id and k:
+    world 7 draws the same in any batch, process or machine. `rows` selects the worlds
+    that draw, as a slice or as int64 ids; the streams of the others stay as they are.
+
+    Args:
+        ledger: where the streams are kept.
+        seed: a whole number ≥ 0, the same for all worlds.
+        first_world: the global id of the first world.
+    """
+
+    def __init__(self, ledger: Ledger, seed: int, first_world: int = 0) -> None:
+        worlds = torch.arange(first_world, first_world + ledger.num_envs)
+        number = torch.int64
+        self._seed = ledger.memory(
+            "random/seed", dtype=number, reset=None, initial=_signed(check_seed(seed)),
+            optional=True,
+        ).tensor  # fmt: skip
+        self._world = ledger.memory(
+            "random/world", dtype=number, reset=None, initial=worlds, optional=True
+        ).tensor
+        self._count = ledger.memory(
+            "random/count", dtype=number, reset=None, moves=True, optional=True
+        ).tensor
+        self._own_world = worlds.to(ledger.device)
+        self._on_host = ledger.device.type == "cpu"
 
     def seed(self, seed: int, rows: Index = slice(None)) -> None:
-        """Start the streams of these worlds anew."""
-        key = torch.tensor(_signed(check_seed(seed)), device=self._worlds.device)
-        self._start[rows] = _mix(_mix(key) + self._worlds[rows] * _GAMMA)
-        self._drawn[rows] = 0
+        """Start the streams of these worlds anew, each that of its own global id."""
+        self._seed[rows] = _signed(check_seed(seed))
+        self._world[rows] = self._own_world[rows]
+        self._count[rows] = 0
 
     def bits(self, rows: Index, columns: int) -> Tensor:
         """64 random bits each, as signed integers; shape (n, columns)."""
         if not self._on_host:
-            steps = torch.arange(1, columns + 1, device=self._start.device)
-            return _drawn_bits(self._start, self._drawn, rows, columns, steps)
+            steps = torch.arange(1, columns + 1, device=self._count.device)
+            return _draw(self._seed, self._world, self._count, rows, columns, steps)
         # NumPy's calls cost less than torch's, and there are many for few numbers.
         index = rows.numpy() if isinstance(rows, Tensor) else rows
-        start, drawn = self._start.numpy(), self._drawn.numpy()
-        steps = np.arange(1, columns + 1)
-        return torch.from_numpy(_drawn_bits(start, drawn, index, columns, steps))
+        slots = (self._seed.numpy(), self._world.numpy(), self._count.numpy())
+        drawn = _draw(*slots, index, columns, np.arange(1, columns + 1))
+        return torch.from_numpy(drawn)
 
     def uniform(
         self,
@@ -93,10 +112,13 @@ def check_seed(seed: object) -> int:
     return number
 
 
-def _drawn_bits(start: Any, drawn: Any, rows: Any, columns: int, steps: Any) -> Any:
+def _draw(
+    seed: Any, world: Any, count: Any, rows: Any, columns: int, steps: Any
+) -> Any:
     """The next numbers of some streams, which advance; arrays or tensors alike."""
-    first = start[rows] + drawn[rows] * _GAMMA
-    drawn[rows] += columns
+    start = _mix(_mix(seed[rows]) + (world[rows] + 1) * _GAMMA)
+    first = start + count[rows] * _GAMMA
+    count[rows] += columns
     return _mix(first[:, None] + steps * _GAMMA)
 
 

@@ -1,0 +1,31 @@
+"""What to do about a model that MuJoCo Warp does not take."""
+
+from __future__ import annotations
+
+from simstate.errors import ModelError
+
+_OPTIONS = {
+    "mjSOL_": "'solver': mujoco.mjtSolver.mjSOL_NEWTON.value",
+    "mjINT_": "'integrator': mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value",
+    "mjCONE_": "'cone': mujoco.mjtCone.mjCONE_PYRAMIDAL.value",
+    "mjDSBL_": "'disableflags': …",
+    "mjENBL_": "'enableflags': …",
+    "Dense ": "'jacobian': mujoco.mjtJacobian.mjJAC_SPARSE.value",
+    "noslip ": "'noslip_iterations': 0",
+}
+"""How its messages on physics options begin, and what to put into SceneCfg.options."""
+
+
+def refusal(error: Exception) -> ModelError:
+    """The error for a model that MuJoCo Warp refuses, with the way round."""
+    text = str(error).rstrip(".")
+    remedy = "use engine='native', which takes all of MuJoCo"
+    for start, option in _OPTIONS.items():
+        if text.startswith(start):
+            remedy = (
+                f"say otherwise in the scene, SceneCfg(options={{{option}}}), or use "
+                "engine='native'"
+            )
+    return ModelError(
+        f"MuJoCo Warp does not take this model: {text}. Remedy: {remedy}."
+    )

@@ -1,0 +1,19 @@
+"""The ledger: all that a world is, in named slots, and calls that are transactions."""
+
+from simstate.ledger.ledger import Ledger
+from simstate.ledger.memory import Backup, Chunk, Scope
+from simstate.ledger.slot import Kind, Owner, Reset, Slot, Write
+from simstate.ledger.transaction import Transaction
+
+__all__ = [
+    "Backup",
+    "Chunk",
+    "Kind",
+    "Ledger",
+    "Owner",
+    "Reset",
+    "Scope",
+    "Slot",
+    "Transaction",
+    "Write",
+]

@@ -1,0 +1,294 @@
+"""Physics: an engine, the ledger of its worlds, and what is fresh of them.
+
+What entities, integrators, sensors and states are built on. A user meets it as
+`sim.internals`; everything that he needs of it is on Simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.engine import (
+    CONSTANT_INPUTS,
+    FIELDS,
+    STATE_FIELDS,
+    Engine,
+    Stage,
+)
+from simstate.engine.base import moving_columns
+from simstate.freshness import Freshness, Mode
+from simstate.ids import (
+    Ids,
+    Selection,
+    Values,
+    as_values,
+    check_finite,
+    everything,
+    select,
+)
+from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
+from simstate.random import WorldRandom
+from simstate.state_rows import StateRows
+
+Advance = Callable[[int, Tensor | None], Tensor | None]
+"""`advance(n, env_ids)` moves worlds on by n time steps, None: all, leaves freshness as
+it is then, and returns the mask of worlds that went bad, or None."""
+
+AfterStep = Callable[[Tensor | None, int], None]
+"""`after_step(env_ids, n)`: what happens at the end of a step; None: in all worlds."""
+
+
+class Physics:
+    """All worlds on an engine: fields that are fresh, parameters that count.
+
+    Args:
+        engine: what steps the worlds.
+        initial: the state at reset of one world, by field, without leading dimension.
+        freshness: what a read of a stale value does.
+        seed: seeds the worlds' random numbers.
+        first_world: the global id of the first world.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        initial: Mapping[str, Tensor],
+        freshness: Mode,
+        seed: int,
+        first_world: int,
+    ) -> None:
+        self.engine = engine
+        self.model: mujoco.MjModel = engine.model
+        self.num_envs = engine.num_envs
+        self.device = engine.device
+        self.dtype = engine.dtype
+        self.ledger = Ledger(engine.num_envs, engine.device)
+        self.fresh = Freshness(engine, self.ledger, freshness)
+        self.fresh.update = self.compute
+        self.evaluate: Callable[[Tensor | None], None] = self._evaluate
+        """Evaluates the dynamics at the present state; an integrator adds its loads."""
+        self.advance: Advance = self._advance
+        """Moves worlds on; an integrator puts its own in place."""
+        self.settle: Callable[[], None] | None = None
+        """Puts bad worlds back within a step, in place of `find_bad` after it."""
+        self.after_step: list[AfterStep] = []
+        """Called at the end of every step, before it is done."""
+        self._add_fields(initial)
+        self.rng = WorldRandom(self.ledger, seed, first_world)
+        self.everywhere = everything(engine.num_envs)
+        """The selection of all worlds."""
+        self._last_ids: tuple[Tensor, Selection] | None = None
+        self._rows = StateRows(engine, self.ledger)
+
+    @property
+    def steps_plainly(self) -> bool:
+        """Whether the engine's own step moves the worlds, and no integrator."""
+        return self.advance == self._advance
+
+    @property
+    def state(self) -> Tensor:
+        """The state of all worlds, writable; shape (num_envs, nstate)."""
+        return self._rows.read()
+
+    def _add_fields(self, initial: Mapping[str, Tensor]) -> None:
+        """Register the engine's state; on native its rows are one piece of memory."""
+        for names, memory in self.engine.state_memory():
+            whole = len(names) > 1
+            field = FIELDS[names[0]]
+            is_input = not field.moves and field.stage == Stage.ACCELERATION
+            chunk = Chunk(
+                memory,
+                "sim",
+                moving_columns(self.engine) if whole else _all_if(field.moves),
+                self._input_columns() if whole else _all_if(is_input),
+                stage=Stage.POSITION if whole else field.stage,
+            )
+            for name in names:
+                field = FIELDS[name]
+                slot = Slot(
+                    name=name,
+                    kind="state" if field.moves else "input",
+                    tensor=self.engine.field(name),
+                    stage=field.stage,
+                    moves=field.moves,
+                    initial=initial[name][None],
+                    reset="initial",
+                    unit=field.unit,
+                    axes=field.axes,
+                )
+                self.ledger.add(slot, chunk)
+
+    def _input_columns(self) -> slice:
+        columns = self.engine.columns
+        return slice(columns["ctrl"].start, columns["xfrc_applied"].stop)
+
+    # Reads.
+
+    def read_field(self, name: str) -> Tensor:
+        """The live tensor of a raw field, as fresh as `freshness` says."""
+        tensor = self.live_field(name)
+        field = FIELDS[name]
+        stage = Stage.STATE if field.is_state else field.stage
+        self.fresh.ensure(stage, f"sim.data.{name}")
+        return tensor
+
+    def live_field(self, name: str) -> Tensor:
+        """The live tensor of a raw field, computed if it was not so far."""
+        if not self.engine.is_bound(name):
+            self.engine.compute_late(name)
+        self.fresh.watch_derived(name)
+        return self.engine.field(name)
+
+    def acceleration_now(self) -> Tensor:
+        """Qacc at the present state, in qvel's axes; shape (num_envs, nv).
+
+        After a step qacc is that of the state before it. Where the present one is
+        asked for, it is computed and put aside, and the fields keep their values, so
+        that reading one quantity never changes another.
+        """
+        if self.fresh.mode == "off" or self.fresh.evaluated_now:
+            return self.engine.field("qacc").clone()
+        self.fresh.refresh_constants()
+        kept = self.engine.keep_accelerations(slice(None))
+        try:
+            self.evaluate(None)
+            return self.engine.field("qacc").clone()
+        finally:
+            self.engine.put_back(kept, slice(None))
+
+    # Computations.
+
+    def compute(self, env_ids: Tensor | None, stage: Stage) -> None:
+        """Compute what is derived up to a stage, in some worlds; None: all."""
+        if stage == Stage.CONSTANT:
+            self.set_const(env_ids)
+        elif stage == Stage.ACCELERATION:
+            self.evaluate(env_ids)
+        else:
+            self.engine.forward(env_ids, stage)
+
+    def _advance(self, n: int, env_ids: Tensor | None) -> Tensor | None:
+        self.engine.advance(n, env_ids, self.settle)
+        self.fresh.stepped(env_ids)
+        return self.engine.find_bad() if self.settle is None else None
+
+    def _evaluate(self, env_ids: Tensor | None) -> None:
+        self.engine.forward(env_ids, Stage.ACCELERATION)
+
+    def forward(self, env_ids: Tensor | None) -> None:
+        """Evaluate the dynamics at the present state, whatever was behind."""
+        fresh = self.fresh
+        self.ledger.observe()
+        fresh.write(Stage.POSITION, env_ids, "sim.forward()")  # should it not end
+        fresh.refresh_constants()
+        self.evaluate(env_ids)
+        fresh.forwarded(env_ids, Stage.ACCELERATION)
+
+    def state_before(self, saved: Backup) -> dict[str, Tensor]:
+        """The state that a step began with, by field; shape (num_envs, …) each."""
+        fields = {name: self.engine.field(name) for name in STATE_FIELDS}
+        for (name, *others), memory in self.engine.state_memory():
+            if others:
+                moving = moving_columns(self.engine)
+                whole = torch.cat(
+                    [saved.kept_rows(memory), memory[:, moving.stop :]], dim=1
+                )
+                return self.engine.split(whole)
+            if FIELDS[name].moves and memory.numel():
+                fields[name] = saved.kept_rows(memory)
+        return fields
+
+    # Parameters.
+
+    def expand(self, name: str) -> Tensor:
+        """Live per-world values of a model parameter; shape (num_envs, …)."""
+        slot_name = f"model/{name}"
+        if slot_name in self.ledger:
+            return self.ledger[slot_name].tensor
+        tensor = self.engine.expand(name)
+        slot = Slot(
+            name=slot_name,
+            kind="parameter",
+            tensor=tensor,
+            stage=Stage.CONSTANT if name in CONSTANT_INPUTS else Stage.POSITION,
+            initial=self.engine.model_parameter(name)[:, : tensor.shape[1]]
+            if tensor.ndim > 1
+            else self.engine.model_parameter(name),
+            optional=True,
+        )
+        if name in self.engine.constants:
+            by_hand = self.ledger.memory(
+                f"by_hand/{name}", dtype=torch.bool, reset=None, optional=True
+            )
+            slot.on_write = _marks(by_hand.tensor)
+        return self.ledger.add(slot).tensor
+
+    def write_parameter(
+        self, name: str, values: Values, element_ids: Ids, env_ids: Ids
+    ) -> None:
+        """Write a parameter of some elements in some worlds, checked; (n, E, …)."""
+        tensor = self.expand(name)
+        rows = self.select(env_ids)
+        elements = select(element_ids, tensor.shape[1], f"{name} element", self.device)
+        shape = (elements.count, *tensor.shape[2:])
+        checked = as_values(values, name, rows.count, shape, tensor)
+        check_finite(checked, name)
+        self.ledger.write(Write(f"model/{name}", rows, elements.index, checked))
+
+    def set_const(self, env_ids: Tensor | None) -> None:
+        """Recompute the constants that follow from parameters; the state is kept.
+
+        Those that were written by hand keep what was written.
+        """
+        rows = slice(None) if env_ids is None else env_ids
+        kept: dict[str, tuple[Tensor, Tensor]] = {}
+        for name in self.engine.constants:
+            by_hand = self.ledger.slots.get(f"by_hand/{name}")
+            if by_hand is not None and bool(by_hand.tensor[rows].any()):
+                kept[name] = (by_hand.tensor.clone(), self.engine.expand(name).clone())
+        self.engine.set_const(env_ids)
+        for name, (by_hand, values) in kept.items():
+            self.engine.expand(name).data[by_hand] = values[by_hand]
+
+    # Selections.
+
+    def select(self, env_ids: Ids) -> Selection:
+        """The validated selection of worlds that `env_ids` makes."""
+        if env_ids is None:
+            return self.everywhere
+        if not isinstance(env_ids, Tensor) or env_ids.dtype != torch.int64:
+            return select(env_ids, self.num_envs, "env", self.device)
+        # The writes of a reset are all for the same worlds. They are compared by
+        # value: NumPy may have changed the tensor past torch's counter.
+        if self._last_ids is not None:
+            known, selection = self._last_ids
+            if known.shape == env_ids.shape and torch.equal(known, env_ids):
+                return selection
+        selection = select(env_ids.clone(), self.num_envs, "env", self.device)
+        if isinstance(selection.index, Tensor):
+            self._last_ids = (selection.index, selection)
+        return selection
+
+    def write_rows(self, state: Tensor, rows: Selection) -> None:
+        """Write rows of the state, unchecked, into its fields; (n or 1, nstate)."""
+        fields = self.engine.split(state)
+        self.ledger.write(
+            *(Write(name, rows, None, fields[name]) for name in STATE_FIELDS)
+        )
+
+
+def _all_if(condition: bool) -> slice | None:
+    return slice(None) if condition else None
+
+
+def _marks(by_hand: Tensor) -> Callable[[Selection | None], None]:
+    """What notes that a constant was written by hand in some worlds."""
+
+    def mark(rows: Selection | None) -> None:
+        by_hand.data[slice(None) if rows is None else rows.index] = True
+
+    return mark

@@ -1,0 +1,58 @@
+"""The ground: whether a scene wants one, and how it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import mujoco
+import numpy as np
+
+_FLOORS = (mujoco.mjtGeom.mjGEOM_PLANE.value, mujoco.mjtGeom.mjGEOM_HFIELD.value)
+_FREE = mujoco.mjtJoint.mjJNT_FREE.value
+
+
+def wants_ground(models: Iterable[Any]) -> bool:
+    """Whether some body floats freely, and no entity's own model brings a floor."""
+    models = list(models)
+    floats = any(np.any(model.jnt_type == _FREE) for model in models)
+    return floats and not any(has_floor(model) for model in models)
+
+
+def has_floor(model: Any) -> bool:
+    """Whether a compiled model has a plane or a heightfield."""
+    return bool(np.isin(model.geom_type, _FLOORS).any())
+
+
+def would_meet_ground(model: Any) -> bool:
+    """Whether something of a compiled scene moves and could touch a ground plane."""
+    moves = np.asarray(model.body_weldid)[model.geom_bodyid] != 0
+    touches = (np.asarray(model.geom_contype) | np.asarray(model.geom_conaffinity)) & 1
+    return bool((moves & (touches != 0)).any() or model.nflex)
+
+
+def add_ground(parent: mujoco.MjSpec) -> None:
+    """Add a checkered plane at z = 0 and a sun to see it by, as bright everywhere."""
+    parent.add_texture(
+        name="ground",
+        type=mujoco.mjtTexture.mjTEXTURE_2D,
+        builtin=mujoco.mjtBuiltin.mjBUILTIN_CHECKER,
+        rgb1=[0.28, 0.33, 0.38],
+        rgb2=[0.22, 0.26, 0.30],
+        width=256,
+        height=256,
+    )
+    material = parent.add_material(name="ground", texrepeat=[5, 5], texuniform=True)
+    material.textures[mujoco.mjtTextureRole.mjTEXROLE_RGB] = "ground"
+    parent.worldbody.add_geom(
+        name="ground",
+        type=mujoco.mjtGeom.mjGEOM_PLANE,
+        size=[0, 0, 0.05],
+        material="ground",
+    )
+    parent.worldbody.add_light(
+        name="sun",
+        type=mujoco.mjtLightType.mjLIGHT_DIRECTIONAL,
+        pos=[0, 0, 4],
+        dir=[0.2, 0.1, -1],
+    )

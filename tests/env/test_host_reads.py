@@ -1,0 +1,72 @@
+"""What of a step makes the host wait for the device: one read, and no other."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.env import Env, tasks
+
+WAITS = ("_local_scalar_dense", "nonzero", "is_nonzero", "aten.equal", "unique",
+         "masked_select", "aten.item")  # fmt: skip
+
+
+class HostReads(TorchDispatchMode):
+    """Notes the operations whose result the host needs before it can go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(name in str(func) for name in WAITS):
+            frames = [f for f in traceback.extract_stack() if "simstate" in f.filename]
+            where = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "here"
+            self.found.append(f"{func} in {where}")
+        return func(*args, **(kwargs or {}))
+
+
+def test_the_counter_counts():
+    with HostReads() as reads:
+        x = torch.ones(3)
+        bool(x.any())
+        float(x.sum())
+        x.nonzero()
+    assert len(reads.found) == 3
+
+
+@pytest.mark.parametrize("name", tasks.NAMES)
+def test_a_step_of_an_environment_reads_nothing_one_by_one(name):
+    """The one read is a copy to the host, which on the CPU is no operation at all."""
+    env = Env(tasks.make_cfg(name), num_envs=5, seed=1)
+    action = torch.zeros(5, env.action_dim)
+    for _ in range(3):
+        env.step(action)
+    with HostReads() as reads:
+        env.step(action)
+    assert reads.found == []
+
+
+def test_a_step_on_warp_reads_nothing_one_by_one():
+    env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=3, engine="warp")
+    action = torch.zeros(3, env.action_dim)
+    env.step(action)
+    with HostReads() as reads:
+        env.step(action)
+    assert reads.found == []
+
+
+@pytest.mark.parametrize("on_divergence", ["raise", "mask"])
+def test_a_step_of_a_simulation(engine, on_divergence):
+    scene = SceneCfg(entities={"robot": EntityCfg(model="quadruped")})
+    sim = Simulation(scene, 3, engine=engine, on_divergence=on_divergence)
+    sim.step(2)
+    with HostReads() as reads:
+        sim.step(2)
+    # An error can only be raised by a host that has looked.
+    allowed = 1 if engine == "warp" and on_divergence == "raise" else 0
+    assert len(reads.found) == allowed, reads.found

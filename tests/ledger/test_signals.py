@@ -1,0 +1,110 @@
+"""Signals at any moment, also within MuJoCo's C code: real ones, by a timer."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+
+import pytest
+import torch
+
+from simstate import Simulation, integrate
+from simstate.env import Env, tasks
+from tests.env.stateful import stateful_env
+from tests.ledger.test_transactions import make
+from tests.soak import SOAK
+
+
+@pytest.fixture
+def alarm():
+    """Lets a SIGALRM raise KeyboardInterrupt, as Ctrl-C does, after some seconds."""
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    outer = signal.signal(signal.SIGALRM, interrupt)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0.0)
+    signal.signal(signal.SIGALRM, outer)
+
+
+@pytest.mark.parametrize("integrator", [None, integrate.RK4(), integrate.SRIW1()])
+def test_steps_of_a_simulation(alarm, integrator):
+    """Wherever it was hit, the simulation is at one of the states of a quiet run."""
+    sim, quiet = make(integrator=integrator), make(integrator=integrator)
+    expected = [quiet.snapshot().slots]
+    draw = random.Random(1)
+    hits = 0
+    for _ in range(100 * SOAK):
+        try:
+            alarm(draw.uniform(1e-5, 6e-3))
+            while True:
+                sim.step(3)
+        except KeyboardInterrupt:
+            hits += 1
+        finally:
+            alarm(0.0)
+        now = sim.snapshot().slots
+        steps = round((float(now["time"][0]) - 0.012) / 0.012)
+        while len(expected) <= steps:
+            quiet.step(3)
+            expected.append(quiet.snapshot().slots)
+        for name, values in now.items():
+            assert torch.equal(values, expected[steps][name]), (name, steps)
+    assert hits > 50 * SOAK
+
+
+@pytest.mark.parametrize("which", ["shipped", "stateful"])
+def test_steps_of_an_environment(alarm, which):
+    def env() -> Env:
+        if which == "stateful":
+            return stateful_env(3, seed=2)
+        return Env(tasks.make_cfg("Cartpole-Balance"), num_envs=3, seed=2)
+
+    one, quiet = env(), env()
+    action = torch.linspace(-1, 1, 3 * one.action_dim).reshape(3, -1)
+    expected = [quiet.snapshot().slots]
+    draw = random.Random(2)
+    began = time.perf_counter()
+    quiet.step(action)
+    expected.append(quiet.snapshot().slots)
+    some_steps = 3 * (time.perf_counter() - began)
+    for _ in range(60 * SOAK):
+        try:
+            alarm(draw.uniform(1e-4, some_steps))
+            while True:
+                one.step(action)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            alarm(0.0)
+        now = one.snapshot().slots
+        steps = int(now["env/step_count"])
+        while len(expected) <= steps:
+            quiet.step(action)
+            expected.append(quiet.snapshot().slots)
+        for name, values in now.items():
+            assert torch.equal(values, expected[steps][name]), (name, steps)
+    assert steps > 5
+
+
+def test_resets_and_restores(alarm):
+    sim: Simulation = make()
+    start = sim.snapshot()
+    sim.step(4)
+    other = sim.snapshot()
+    known = [start.slots, other.slots]
+    draw = random.Random(3)
+    for _ in range(150 * SOAK):
+        try:
+            alarm(draw.uniform(1e-5, 3e-3))
+            while True:
+                sim.restore(start)
+                sim.restore(other)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            alarm(0.0)
+        now = sim.snapshot().slots
+        assert any(all(torch.equal(now[n], one[n]) for n in now) for one in known)
