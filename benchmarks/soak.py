@@ -2,8 +2,9 @@
 
     python benchmarks/soak.py --world-steps 1e8
 
-Worlds are stepped, reset, written, snapshotted, restored and made to diverge; resident memory and the
-number of threads are compared after a fifth of the run and at its end (Linux).
+Worlds are stepped, reset, written, snapshotted, restored and made to diverge;
+resident memory and the number of threads are compared after a fifth of the run and at
+its end (Linux).
 """
 
 from __future__ import annotations

@@ -245,14 +245,20 @@ class Physics:
         Those that were written by hand keep what was written.
         """
         rows = slice(None) if env_ids is None else env_ids
-        kept: dict[str, tuple[Tensor, Tensor]] = {}
-        for name in self.engine.constants:
-            by_hand = self.ledger.slots.get(f"by_hand/{name}")
-            if by_hand is not None and bool(by_hand.tensor[rows].any()):
-                kept[name] = (by_hand.tensor.clone(), self.engine.expand(name).clone())
-        self.engine.set_const(env_ids)
-        for name, (by_hand, values) in kept.items():
-            self.engine.expand(name).data[by_hand] = values[by_hand]
+        written = [
+            slot.name.removeprefix("by_hand/")
+            for slot in self.ledger.of(("sim",))
+            if slot.name.startswith("by_hand/") and bool(slot.tensor[rows].any())
+        ]
+        if not written:
+            self.engine.set_const(env_ids)
+            return
+        with self.ledger.saved([f"model/{name}" for name in written], "set_const"):
+            kept = {name: self.engine.expand(name).clone() for name in written}
+            self.engine.set_const(env_ids)
+            for name, values in kept.items():
+                by_hand = self.ledger[f"by_hand/{name}"].tensor
+                self.engine.expand(name).data[by_hand] = values[by_hand]
 
     # Selections.
 

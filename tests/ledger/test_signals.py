@@ -8,12 +8,12 @@ import time
 
 import pytest
 import torch
-
-from simstate import Simulation, integrate
-from simstate.env import Env, tasks
 from tests.env.stateful import stateful_env
 from tests.ledger.test_transactions import make
 from tests.soak import SOAK
+
+from simstate import Simulation, integrate
+from simstate.env import Env, tasks
 
 
 @pytest.fixture

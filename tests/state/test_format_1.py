@@ -11,7 +11,6 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
-import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation, SnapshotError, integrate
 from simstate.state import Snapshot

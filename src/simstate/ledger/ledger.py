@@ -245,9 +245,7 @@ class Ledger:
         if alone or self.open:
             self._write(writes)
             return
-        chunks = [_chunk_for(slot, slot.tensor.data) for slot in slots]
-        backup = Backup((chunk, chunk.memory) for chunk in chunks)
-        with Transaction(self, backup, "a write", "write"):
+        with self.saved([slot.name for slot in slots], "a write"):
             self._write(writes)
 
     def _write(self, writes: Iterable[Write]) -> None:
@@ -280,9 +278,9 @@ class Ledger:
                 self._found(watched)
 
     def _found(self, watched: _Watched) -> None:
-        """Take note of a write that was found."""
+        """Take note of a write that was found: the count last, should it not end."""
         tensor = watched.tensor
-        watched.version = tensor._version
+        version = tensor._version
         if tensor.requires_grad:
             tensor.detach_()  # a slot holds numbers: a graph would grow with each step
         if tensor.data_ptr() != watched.address:
@@ -293,6 +291,7 @@ class Ledger:
         if self.is_evaluating:
             for slot in watched.slots:
                 self._refuse_while_evaluating(slot)
+            watched.version = version
             return
         if watched.on_write is not None:
             watched.on_write()
@@ -300,6 +299,7 @@ class Ledger:
         for slot in watched.slots:
             if slot.on_write is not None:
                 slot.on_write(None)
+        watched.version = version
 
     def acknowledge(self) -> None:
         """Take note that writes so far were taken back: nothing has changed."""
@@ -436,6 +436,13 @@ class Ledger:
             self.recover()
         backup = None if self.open and scope == "sim" else self.backup(scope)
         return Transaction(self, backup, what, scope)
+
+    def saved(self, names: Iterable[str], what: str) -> Transaction:
+        """A context in which these slots change wholly or not at all."""
+        slots = [self[name] for name in names]
+        chunks = [_chunk_for(slot, slot.tensor.data) for slot in slots]
+        backup = Backup((chunk, chunk.memory) for chunk in chunks)
+        return Transaction(self, backup, what, "write")
 
     def backup(self, scope: Scope) -> Backup:
         """The memory that is saved for a scope, with room for a copy of it."""
