@@ -6,6 +6,10 @@ READY := $(VENV)/.ready
 PTERA := build/ptera
 CORE := setup.py $(wildcard src/simstate/engine/core/*.c src/simstate/engine/core/*.h)
 PINS := build/pins
+# What also runs without the compiled core.
+BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
+	tests/engine/test_parameters.py tests/parity/test_native.py tests/ledger/test_transactions.py \
+	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
 .PHONY: demo train-demo test test-ptera soak check check-pins bench bench-peers docs format clean
@@ -22,13 +26,15 @@ train-demo: $(READY)-train
 
 test: $(READY)-test
 	$(BIN)/pytest -q
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' $(BOTH_PATHS)
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
-# at every line, 10⁸ world-steps with flat memory. Hours.
+# at every line, the laws without the compiled core, 10⁸ world-steps with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -m soak
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
