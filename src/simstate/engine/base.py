@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine.bare import BareForward
+from simstate.engine.core import CoreBatch
 from simstate.engine.fields import (
     EVALUATED_FIELDS,
     EVOLVING_FIELDS,
@@ -48,6 +49,8 @@ class Engine(ABC):
     """The model parameters that `set_const` computes."""
     all_constants: frozenset[str] = frozenset(mujoco.MjModel._setconst_outputs)  # pyright: ignore
     """Those that MuJoCo's own computes, on any engine."""
+    compiled: CoreBatch | None = None
+    """The worlds as the compiled core has them; None: it is not in use."""
     uses_sameframe: bool = False
     """Whether it takes the orientation of the body, or of its inertial frame, for
     elements that the model's `…_sameframe` flags mark."""

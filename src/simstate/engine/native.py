@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
-from types import TracebackType
 
 import mujoco
 import numpy as np
@@ -20,9 +19,10 @@ from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.core import CoreBatch, Watch, is_available
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
+from simstate.engine.quiet import CoreErrors, Quiet
 from simstate.engine.stage import Stage
 from simstate.engine.threads import threads_by_work
-from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
+from simstate.errors import InvalidInputError, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
@@ -52,8 +52,12 @@ class NativeEngine(Engine):
             raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
         model = _neutral_settings(model)
         threads = cfg.num_threads or threads_by_work(model, num_envs)
-        make = CoreBatch if is_available() else batch.Batch
-        self.batch = make(model, num_envs, threads)
+        if is_available():
+            self.batch = self.compiled = CoreBatch(model, num_envs, threads)
+            self._quiet = CoreErrors()
+        else:
+            self.batch = batch.Batch(model, num_envs, threads)
+            self._quiet = Quiet()
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
@@ -68,9 +72,9 @@ class NativeEngine(Engine):
         self._sizes = np.zeros_like(self._moving)
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
         self._watch: Watch | None = None
-        if isinstance(self.batch, CoreBatch):
+        if self.compiled is not None:
             looked_at = (moving, self.columns["ctrl"], mocap)
-            self._watch = Watch(self.batch, looked_at, MAX_VALUE)
+            self._watch = Watch(self.compiled, looked_at, MAX_VALUE)
             self._counts_before = self._watch.counts
         self._inputs = [
             part
@@ -116,7 +120,7 @@ class NativeEngine(Engine):
     ) -> None:
         """Run n × mj_step, then the velocity stage at the new state."""
         del settle
-        with _QUIET:
+        with self._quiet:
             self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
 
     def find_bad(self) -> Tensor | None:
@@ -147,7 +151,7 @@ class NativeEngine(Engine):
         A pass that stops before the accelerations leaves those of another world in
         their place; a world whose positions are behind has them behind as well.
         """
-        with _QUIET:
+        with self._quiet:
             self.batch.forward(_ids(env_ids), _STAGES[stage])
 
     def cause(self, world: int) -> tuple[str, int] | None:
@@ -164,7 +168,7 @@ class NativeEngine(Engine):
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Run mj_setConst in these worlds; the state is not touched."""
-        with _QUIET:
+        with self._quiet:
             self.batch.set_const(_ids(env_ids))
         self._constants_differ = True
 
@@ -199,30 +203,3 @@ def _ids(env_ids: Tensor | None) -> np.ndarray | None:
     if env_ids is None:
         return None
     return np.sort(env_ids.numpy())
-
-
-class _Quiet:
-    """Keeps MuJoCo from printing what its counters say anyway; its errors are ours."""
-
-    def __enter__(self) -> None:
-        self._handler = mujoco.get_mju_user_warning()
-        mujoco.set_mju_user_warning(_ignore)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        mujoco.set_mju_user_warning(self._handler)
-        if isinstance(error, batch.SimulationError):
-            enough = "memory" not in str(error)
-            hint = "" if enough else ' Give the model more: <size memory="…"/>.'
-            raise ModelError(f"{str(error).rstrip('.')}.{hint}") from error
-
-
-def _ignore(message: str) -> None:
-    del message
-
-
-_QUIET = _Quiet()

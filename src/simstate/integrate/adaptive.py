@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,8 +11,10 @@ from torch import Tensor
 
 from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
+from simstate.engine.core import Failure
 from simstate.errors import IntegrationError, SimStateError, unknown_name
 from simstate.ids import int_list
+from simstate.integrate.compiled import CompiledAdaptiveSteps
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.schemes import BLOCKS, Adaptive
 from simstate.integrate.stepper import StateBlock, Stepper
@@ -55,10 +58,29 @@ class AdaptiveStepper(Stepper):
             "rejected": self.rejected,
         }
 
+    @cached_property
+    def compiled(self) -> CompiledAdaptiveSteps:
+        """The scheme in the compiled core."""
+        worlds = self.sim.internals.engine.compiled
+        assert worlds is not None
+        self._check_tolerances(BLOCKS)
+        return CompiledAdaptiveSteps(self, worlds)
+
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
+        if self.is_compiled:
+            return self._step_compiled(n, env_ids)
         with OneTorchThread():
             return self._integrate(n * self.timestep, env_ids)
+
+    def _step_compiled(self, n: int, env_ids: Tensor | None) -> Tensor | None:
+        """The same by the compiled core."""
+        stuck = self.compiled.step(n, env_ids)
+        if stuck is not None and self.sim.on_divergence == "raise":
+            raise self._tolerance_error(
+                stuck, self.compiled.failure(int(stuck.nonzero()[0]))
+            )
+        return stuck
 
     def _activation_rate(self) -> Tensor:
         """act_dot, but none that would push an activation out of its range."""
@@ -77,14 +99,17 @@ class AdaptiveStepper(Stepper):
             else block
             for block in super()._make_blocks()
         ]
-        known = {*BLOCKS, *(block.name for block in blocks)}
+        self._check_tolerances((*BLOCKS, *(block.name for block in blocks)))
+        return blocks
+
+    def _check_tolerances(self, known: Sequence[str]) -> None:
+        """Raise if a tolerance is for a block that the state does not have."""
         for given in (self.control.atol, self.control.rtol):
             for name in given if isinstance(given, Mapping) else ():
                 if name not in known:
                     raise unknown_name(
-                        "block of the state with a tolerance", name, known
+                        "block of the state with a tolerance", name, set(known)
                     )
-        return blocks
 
     def _integrate(self, span: float, env_ids: Tensor | None) -> Tensor | None:
         active = torch.ones_like(self.stages.chosen)
@@ -110,7 +135,7 @@ class AdaptiveStepper(Stepper):
             least = fine.clamp(min=self.control.min_step)
             failed = active & ~done & (self.step_size < least)
             if bool(failed.any()) and self.sim.on_divergence == "raise":
-                raise self._tolerance_error(failed, start + elapsed, h)
+                raise self._step_error(failed, start + elapsed, h)
             stuck |= failed
             active = active & ~done & ~failed
             time.copy_(start + elapsed)
@@ -233,37 +258,42 @@ class AdaptiveStepper(Stepper):
         proposed = torch.where(good, longer, shorter)
         self.step_size.copy_(torch.where(active, proposed, self.step_size))
 
-    def _tolerance_error(
-        self, failed: Tensor, time: Tensor, h: Tensor
-    ) -> SimStateError:
+    def _step_error(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
+        """The error for worlds that cannot go on, as the first of them is described."""
         world = int(failed.nonzero()[0])
         flow = self.integration.mass_flow
         if flow is not None and bool(flow.empty[world].any()):
             return flow.out_of_mass_error()
-        worst, where = -1.0, ""
+        worst, name, element = -1.0, "", 0
         for block in self.blocks:
             error = self._block_error(block, h)[world].nan_to_num(nan=torch.inf)
             k = int(error.argmax())
             if float(error[k]) > worst:
-                worst, where = float(error[k]), self._describe(block, k)
+                worst, name, element = float(error[k]), block.name, k
+        failure = Failure(float(time[world]), float(h[world]), worst, name, element)
+        return self._tolerance_error(failed, failure)
+
+    def _tolerance_error(self, failed: Tensor, first: Failure) -> IntegrationError:
         worlds = int_list(failed.nonzero().flatten())
+        where = self._describe(first.block, first.element)
         message = (
-            f"{self.scheme.name} cannot meet its tolerance in world {world} at t = "
-            f"{float(time[world]):.9g} s: it would need a step of "
-            f"{float(self.step_size[world]):.3g} s, because with {float(h[world]):.3g} "
-            f"s the error of {where} was {worst:.3g} times its tolerance. Contacts and "
-            "other jumps need fixed steps (RK4) or integrator=None; otherwise raise "
-            "atol and rtol, or lower min_step. The state is as it was before the step."
+            f"{self.scheme.name} cannot meet its tolerance in world {worlds[0]} at t = "
+            f"{first.time:.9g} s: it would need a step of "
+            f"{float(self.step_size[worlds[0]]):.3g} s, because with {first.step:.3g} "
+            f"s the error of {where} was {first.error:.3g} times its tolerance. "
+            "Contacts and other jumps need fixed steps (RK4) or integrator=None; "
+            "otherwise raise atol and rtol, or lower min_step. The state is as it was "
+            "before the step."
         )
         return IntegrationError(message, worlds)
 
-    def _describe(self, block: StateBlock, k: int) -> str:
-        field = "qvel" if block.name == "qpos" else block.name
+    def _describe(self, block: str, k: int) -> str:
+        field = "qvel" if block == "qpos" else block
         if field == "mass":
             return f"the mass of body {self.sim.model.body(k).name or k!r}"
         if field in ("qvel", "act"):
-            return f"{block.name} of {describe_element(self.sim.model, field, k)}"
-        return f"{block.name}[{k}]"
+            return f"{block} of {describe_element(self.sim.model, field, k)}"
+        return f"{block}[{k}]"
 
 
 def _greatest(values: Tensor) -> Tensor:

@@ -195,6 +195,8 @@ class Integration:
             env_ids = alive.nonzero().flatten()
         stuck = self.stepper.step(n, env_ids)
         physics.fresh.write(Stage.POSITION, env_ids, "a step")
+        if self.stepper.is_compiled:
+            physics.fresh.forwarded(env_ids, Stage.VELOCITY)
         if physics.fresh.mode != "auto":  # in auto mode the first read does it
             physics.forward(env_ids)
         return _union(physics.engine.find_bad(), stuck, unusable, self._bad_own())

@@ -54,6 +54,11 @@ class StochasticStepper(Stepper):
         self._num_checked = 0
 
     @property
+    def is_compiled(self) -> bool:
+        """Never: the compiled core has no noise."""
+        return False
+
+    @property
     def num_sources(self) -> int:
         """The number of Wiener processes in all."""
         return sum(noise.num_sources for noise in self.integration.noises)

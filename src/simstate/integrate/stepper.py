@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from simstate.engine import OneTorchThread
 from simstate.errors import InvalidInputError, ModelError
+from simstate.integrate.compiled import CompiledAdaptiveSteps, CompiledSteps
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.qpos_state import QPosState
 from simstate.integrate.schemes import Explicit
@@ -93,8 +95,25 @@ class Stepper:
             "scheme, such as integrate.SRIW1()."
         )
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether the compiled core takes the steps; it refreshes what is read then."""
+        engine = self.sim.internals.engine
+        return engine.compiled is not None and not self.integration.has_readers
+
+    @cached_property
+    def compiled(self) -> CompiledSteps | CompiledAdaptiveSteps:
+        """The scheme in the compiled core."""
+        worlds = self.sim.internals.engine.compiled
+        assert worlds is not None
+        return CompiledSteps(self, worlds)
+
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that could not be, or None."""
+        if self.is_compiled:
+            self.compiled.step(n, env_ids)
+            self._count(n * self.scheme.tableau.num_stages, env_ids)
+            return None
         with OneTorchThread():
             self._set_steps(env_ids)
             for _ in range(n):
@@ -132,8 +151,15 @@ class Stepper:
             for block in blocks:
                 block.advance(stage)
         torch.add(start, h, out=time)
-        self.evaluations += tableau.num_stages
+        self._count(tableau.num_stages, env_ids)
         self.finish(env_ids)
+
+    def _count(self, evaluations: int, env_ids: Tensor | None) -> None:
+        """Take note of evaluations in these worlds; None: all."""
+        if env_ids is None:
+            self.evaluations += evaluations
+        else:
+            self.evaluations[env_ids] += evaluations
 
     def displace(self, stage: int) -> None:
         """Move all blocks to a stage, or to the end of the step."""

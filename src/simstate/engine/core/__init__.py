@@ -26,6 +26,7 @@ from simstate.engine.core.loads import (
     thruster,
     uniform_gravity,
 )
+from simstate.engine.core.scheme import TableauLike
 from simstate.engine.core.watch import Watch
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Load",
     "MassArrays",
     "Maxima",
+    "TableauLike",
     "Watch",
     "description",
     "drag",

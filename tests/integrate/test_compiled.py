@@ -1,0 +1,143 @@
+"""Integrators in the compiled core, seen from a simulation: as without it."""
+
+from __future__ import annotations
+
+import re
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from tests.engine.core_models import load, random_states
+
+from simstate import Simulation, integrate
+from simstate.engine import core
+from simstate.errors import IntegrationError
+
+pytestmark = pytest.mark.skipif(
+    not core.is_available(), reason="the compiled core is not there"
+)
+
+NUM = 5
+SCHEMES = [integrate.RK4("lie"), integrate.DOP853(atol=1e-8, rtol=1e-8)]
+
+
+@pytest.fixture
+def both(monkeypatch):
+    """Makes a simulation with the core, and the same one without."""
+
+    def make(model, scheme, **options):
+        rows = torch.tensor(random_states(model, NUM, 3))
+        sims = []
+        for value in ("1", "0"):
+            monkeypatch.setenv("SIMSTATE_CORE", value)
+            sims.append(Simulation(model, NUM, integrator=scheme, **options))
+            sims[-1].write_state(rows)
+        return sims
+
+    return make
+
+
+def smooth(name):
+    model = load(name)
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT.value
+    return model
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_simulation_steps_as_without_the_core(both, scheme):
+    ours, plain = sims = both(smooth("small"), scheme)
+    assert [sim.integration.stepper.is_compiled for sim in sims] == [True, False]
+    for sim in sims:
+        sim.step(4)
+        sim.step(2, env_ids=[4, 1])
+    torch.testing.assert_close(ours.state, plain.state, rtol=1e-9, atol=1e-9)
+    for name in ("evaluations", "accepted", "rejected"):
+        counts = [getattr(sim.integration.statistics, name) for sim in sims]
+        assert torch.equal(*counts), name
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_is_read_after_a_step_is_of_the_new_state(both, scheme, load_row):
+    model = smooth("small")
+    sim, _ = both(model, scheme)
+    sim.step(3)
+    sim.step(1, env_ids=[3, 0])
+    for world in range(NUM):
+        data = load_row(model, sim.state[world])
+        mujoco.mj_forward(model, data)
+        for field in ("xpos", "cvel", "site_xpos", "sensordata", "qacc", "act_dot"):
+            got = getattr(sim.data, field)[world].numpy()
+            np.testing.assert_array_equal(got, getattr(data, field), err_msg=field)
+
+
+def test_a_position_that_is_read_costs_no_evaluation(both, monkeypatch):
+    sim, _ = both(smooth("small"), SCHEMES[0])
+    sim.data.xpos  # noqa: B018
+    sim.step()
+    calls = []
+    monkeypatch.setattr(sim.internals.engine, "forward", lambda *x: calls.append(x))
+    sim.data.xpos  # noqa: B018
+    assert not calls
+    sim.data.qacc  # noqa: B018
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_snapshot_goes_on_as_it_did(both, scheme):
+    sim, _ = both(smooth("small"), scheme)
+    sim.step(3)
+    kept = sim.snapshot()
+    sim.step(4)
+    want, counts = sim.state.clone(), sim.integration.statistics.evaluations.clone()
+    sim.restore(kept)
+    sim.step(4)
+    assert torch.equal(sim.state, want)
+    assert torch.equal(sim.integration.statistics.evaluations, counts)
+
+
+def test_a_force_model_is_called_from_the_next_step_on(both):
+    ours, plain = sims = both(smooth("small"), SCHEMES[0])
+
+    def push(t, sim):
+        sim.data.xfrc_applied[:, 2, 0] += 3.0 + t
+
+    for sim in sims:
+        sim.step(2)
+        sim.add_force(push)
+        sim.step(2)
+        assert not sim.integration.stepper.is_compiled
+    torch.testing.assert_close(ours.state, plain.state, rtol=1e-9, atol=1e-9)
+
+
+def test_a_world_that_is_stuck_is_described_alike(both):
+    scheme = integrate.DP54(atol=1e-12, rtol=1e-12, min_step=0.001)
+    sims = both(smooth("small"), scheme)
+    messages = []
+    for sim in sims:
+        sim.data.qvel[0] = 0.0
+        sim.data.qfrc_applied[0] = 0.0
+        before = sim.state.clone()
+        with pytest.raises(IntegrationError, match="DP54 cannot meet") as error:
+            sim.step(3)
+        assert torch.equal(sim.state, before)
+        messages.append(str(error.value))
+        assert len(error.value.env_ids) >= 3
+    words = [re.sub(r"\d[-+.e\d]*", "#", message) for message in messages]
+    assert words[0] == words[1]
+    assert "with # s the error of qvel of" in words[0]
+
+
+def test_a_world_that_goes_bad_is_put_back_with_its_step(both):
+    sim, _ = both(smooth("small"), SCHEMES[1], on_divergence="mask")
+    sim.step()
+    sim.data.qvel[2, 3] = torch.inf
+    slot = sim.internals.ledger["integrator/step_size"].tensor
+    before, size = sim.state[2].clone(), slot[2].clone()
+    others = slot.clone()
+    sim.step(5)
+    assert sim.diverged.tolist() == [False, False, True, False, False]
+    assert torch.equal(sim.state[2], before)
+    assert slot[2] == size
+    assert bool((slot[[0, 1, 3, 4]] > 0).all())
+    assert bool((others > 0).all())
