@@ -10,9 +10,12 @@ PINS := build/pins
 BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/engine/test_parameters.py tests/parity/test_native.py tests/ledger/test_transactions.py \
 	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py
+SIMULATORS := build/simulators
+NAMES := drake mjx newton newton-featherstone
+JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-ptera test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -40,6 +43,15 @@ soak: $(READY)-test
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
 	$(PTERA)/bin/python tests/interop/ptera_glider.py
+
+# Drake, MJX and Newton in an environment of their own. MJX compiles for long the first
+# time; what it compiled is kept in build/.
+test-simulators: $(SIMULATORS)/.ready
+	$(JAX) SIMSTATE_SIMULATORS="$(NAMES)" $(SIMULATORS)/bin/python -m pytest -q tests/simulators
+
+# How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
+align: $(SIMULATORS)/.ready
+	$(JAX) $(SIMULATORS)/bin/python docs/alignment.py --with warp $(NAMES)
 
 check: $(READY)-dev
 	$(BIN)/ruff format --check .
@@ -73,7 +85,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PINS)
+	rm -rf $(VENV) $(PTERA) $(PINS) $(SIMULATORS)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -90,6 +102,11 @@ $(READY): $(READY)-dev
 $(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
 	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
+	touch $@
+
+$(SIMULATORS)/.ready: pyproject.toml constraints.txt
+	test -x $(SIMULATORS)/bin/python || $(PYTHON) -m venv $(SIMULATORS)
+	$(SIMULATORS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[drake,mjx,newton,gym,plot]' onnx onnxruntime pytest
 	touch $@
 
 $(PINS)/.ready: constraints.txt

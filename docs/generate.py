@@ -4,8 +4,9 @@
     python docs/generate.py --oracles    # also runs the oracle suite on all models
 
 `quantities.md` and `fields.md` come from the declarations, the table of
-`performance.md` from benchmarks/last.json, that of `verification.md` from the oracles,
-that of `noise.md` from the stochastic schemes.
+`performance.md` from benchmarks/last.json, those of `other-simulators.md` from
+docs/alignment.json, that of `verification.md` from the oracles, that of `noise.md` from
+the stochastic schemes.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 from simstate import EntityData, Quantity, models, oracles
 from simstate.engine import FIELDS, Stage
 from simstate.entity import Entity
 from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
 from simstate.scene import EntityCfg, SceneCfg
+from simstate.simulators import SIMULATORS
 
 DOCS = Path(__file__).parent
 LAST_BENCH = DOCS.parent / "benchmarks" / "last.json"
+ALIGNMENT = DOCS / "alignment.json"
 ENGINES = ("native", "warp")
 GROUPS = {
     "Root": ("root_", "projected_gravity", "heading", "default_root"),
@@ -201,6 +205,77 @@ def bench_table() -> str:
     return text + table(("what", "simstate", "other", "ratio", "spread"), rows)
 
 
+def alignment_tables() -> str:
+    """How far each simulator agrees with MuJoCo, from what `make align` measured."""
+    kept = json.loads(ALIGNMENT.read_text())
+    parts: list[str] = []
+    for name, entry in SIMULATORS.items():
+        order = sorted(kept["models"], key=lambda model: model not in models.NAMES)
+        rows = [
+            _alignment_row(model, kept["models"][model][name])
+            for model in order
+            if name in kept["models"][model]
+        ]
+        if rows:
+            of = next(f[name] for f in kept["models"].values() if name in f)
+            versions = ", ".join(f"{p} {v}" for p, v in of["packages"].items())
+            headers = ("model", "kinematics", "size", "step", "remains", "causes")
+            headers += ("off by 1 cm",)
+            text = f"### {entry.title}\n\nMuJoCo {of['mujoco']}, {versions}.\n\n"
+            parts.append(text + table(headers, rows))
+    if "policy" in kept:
+        parts.append(_policy_table(kept["policy"]))
+    return "\n".join(parts)
+
+
+_CONTACTS = "step with contacts"
+
+
+def _alignment_row(model: str, found: dict[str, Any]) -> tuple[str, ...]:
+    if "skipped" in found:
+        return (model, "", "", "", "", f"not taken: {found['skipped']}", "")
+    rows = found["rows"]
+    steps = [r for q, r in rows.items() if q.startswith("step") and q != _CONTACTS]
+    remains = max((r["remainder"] for r in rows.values()), default=0.0)
+    lost = [q for q, r in rows.items() if r["verdict"] == "unexplained"]
+    causes = "; ".join(found["causes"]) or "none needed"
+    at = found["run"]["horizons"]["0.01"]
+    off = "never" if at is None else f"after {at:.2g} s"
+    if found["run"]["ended"]:
+        off += f"; diverged after {found['run']['seconds']:.2g} s"
+    return (
+        model,
+        f"{found['kinematics']:.0e}",
+        f"{max((r['size'] for r in steps), default=0.0):.0e}",
+        f"{max((r['difference'] for r in steps), default=0.0):.0e}",
+        f"{remains:.0e}",
+        causes + (f"; UNEXPLAINED: {', '.join(lost)}" if lost else ""),
+        off,
+    )
+
+
+def _policy_table(figures: dict[str, Any]) -> str:
+    """A policy trained on native, in every simulator that it was played in."""
+    first = next(iter(figures.values()))
+    rows = [
+        (
+            SIMULATORS[name].title,
+            str(f["falls"]),
+            str(f["diverged"]),
+            *(f"{error:.3f}" for error in f["errors"].values()),
+        )
+        for name, f in ((n, figures[n]) for n in SIMULATORS if n in figures)
+    ]
+    headers = ("simulator", "worlds that fell", "diverged")
+    headers += tuple(f"mean error of {name} [m/s]" for name in first["errors"])
+    text = (
+        f"### A policy in each\n\n`{first['task']}`, trained on native for 100 updates "
+        f"(a third of what it takes to walk well), {first['num_envs']} worlds, "
+        f"{first['seconds']:g} s.\n\n"
+    )
+    return text + table(headers, rows)
+
+
 def put(page: str, marker: str, text: str) -> str:
     """A page with what stands between two comments replaced."""
     begin, end = f"<!-- {marker} -->\n", f"<!-- end of {marker} -->"
@@ -255,6 +330,12 @@ def performance_page() -> str:
     return put((DOCS / "performance.md").read_text(), "bench", bench_table())
 
 
+def other_simulators_page() -> str:
+    """other-simulators.md with the present tables."""
+    old = (DOCS / "other-simulators.md").read_text()
+    return put(old, "alignment", alignment_tables())
+
+
 def throughput(model: str) -> dict[int, float]:
     """World-steps per second by number of worlds, of the last benchmark."""
     figures = json.loads(LAST_BENCH.read_text())["figures"]
@@ -276,6 +357,7 @@ def main() -> None:
         "quantities.md": quantities_page(),
         "fields.md": fields_page(),
         "performance.md": performance_page(),
+        "other-simulators.md": other_simulators_page(),
         "noise.md": noise_page(),
     }
     if args.oracles:

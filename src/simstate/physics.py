@@ -20,6 +20,7 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.base import moving_columns
+from simstate.engine.shortcuts import Shortcuts
 from simstate.freshness import Freshness, Mode
 from simstate.ids import (
     Ids,
@@ -77,6 +78,7 @@ class Physics:
         """Puts bad worlds back within a step, in place of `find_bad` after it."""
         self.after_step: list[AfterStep] = []
         """Called at the end of every step, before it is done."""
+        self._shortcuts = Shortcuts(self.model, self.device)
         self._add_fields(initial)
         self.rng = WorldRandom(self.ledger, seed, first_world)
         self.everywhere = everything(engine.num_envs)
@@ -237,6 +239,7 @@ class Physics:
         shape = (elements.count, *tensor.shape[2:])
         checked = as_values(values, name, rows.count, shape, tensor)
         check_finite(checked, name)
+        self._shortcuts.check(name, checked, elements.index, "Nothing was written.")
         self.ledger.write(Write(f"model/{name}", rows, elements.index, checked))
 
     def set_const(self, env_ids: Tensor | None) -> None:
@@ -245,6 +248,9 @@ class Physics:
         Those that were written by hand keep what was written.
         """
         rows = slice(None) if env_ids is None else env_ids
+        for name in self._shortcuts.parameters & self.engine.expanded.keys():
+            then = f'To go on, put the model\'s own values back: sim.expand("{name}").'
+            self._shortcuts.check(name, self.engine.expand(name)[rows], None, then)
         written = [
             slot.name.removeprefix("by_hand/")
             for slot in self.ledger.of(("sim",))

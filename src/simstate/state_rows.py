@@ -23,7 +23,7 @@ class StateRows:
         self._known: Tensor | None = None
         """What the gathered rows held when they were handed out."""
         if engine.state_is_live:
-            ledger.watch("sim.state", engine.state, Stage.POSITION)
+            ledger.watch.add("sim.state", engine.state, Stage.POSITION)
 
     def read(self) -> Tensor:
         """The state of all worlds; shape (num_envs, nstate)."""
@@ -35,7 +35,7 @@ class StateRows:
             if self._gathered is None:
                 self._gathered = self._known.clone()
                 label, stage = "sim.state", Stage.POSITION
-                self._ledger.watch(label, self._gathered, stage, self._scatter)
+                self._ledger.watch.add(label, self._gathered, stage, self._scatter)
             else:
                 self._gathered.data.copy_(self._known)
         return self._gathered

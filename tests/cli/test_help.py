@@ -15,8 +15,8 @@ COMMANDS = {
     get_args(member)[1].name: get_args(member)[0] for member in get_args(cli.Command)
 }
 RUN_HERE = (
-    "run", "inspect", "explain", "quantities", "check", "diff", "integrate", "tasks",
-    "bench",
+    "run", "inspect", "explain", "quantities", "check", "diff", "integrate", "align",
+    "tasks", "bench",
 )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ import json
 import re
 
 from docs import generate
-from simstate import EntityData, oracles
+from simstate import EntityData, models, oracles
 from simstate.engine import FIELDS
 from simstate.integrate import STOCHASTIC_SCHEMES
 
@@ -34,6 +34,25 @@ def test_the_table_of_the_last_benchmark_is_current():
     assert page == generate.performance_page(), DO
     machine = json.loads(generate.LAST_BENCH.read_text())["machine"]
     assert machine["processor"] in page
+
+
+def test_the_tables_of_other_simulators_are_current():
+    page = (generate.DOCS / "other-simulators.md").read_text()
+    assert page == generate.other_simulators_page(), DO
+
+
+def test_every_difference_of_other_simulators_has_a_proven_cause():
+    kept = json.loads(generate.ALIGNMENT.read_text())["models"]
+    assert set(models.NAMES) <= set(kept)
+    for model, found in kept.items():
+        assert {"warp", "drake", "newton", "newton-featherstone"} <= set(found)
+        for name, entry in found.items():
+            for quantity, row in entry.get("rows", {}).items():
+                place = f"{model}, {name}, {quantity}"
+                assert row["verdict"] in ("agrees", "explained"), place
+                assert row["remainder"] <= max(row["allowed"], 1e-9 * row["size"]), (
+                    place
+                )
 
 
 def test_the_table_of_stochastic_schemes_is_current():

@@ -120,9 +120,9 @@ def test_the_names_are_the_models_own(sim):
     assert set(box["body"]) == {"box_body", "box_lid"}
     assert list(franka["dof_pos"]) == list(franka["dof_vel"]) == ARM_JOINTS
     assert list(franka["body"]) == ARM_LINKS
-    # The right finger follows the left one by an equality: it has no target.
-    assert list(franka["dof_pos_target"]) == ARM_JOINTS[:-1]
-    assert franka["dof_vel_target"] == {}
+    # The right finger has one too, though an equality moves it and no actuator.
+    assert list(franka["dof_pos_target"]) == ARM_JOINTS
+    assert list(franka["dof_vel_target"]) == ARM_JOINTS
 
 
 def test_the_types_are_the_documents(sim):
@@ -173,7 +173,9 @@ def test_values_are_mujocos(sim, engine):
                 adr = sim.model.joint(f"{name}/{joint}").dofadr[0]
                 assert value == data.qvel[adr]
         targets = state["robots"]["franka"]["dof_pos_target"]
-        assert list(targets.values()) == pytest.approx(list(data.ctrl), abs=1e-7)
+        values = list(targets.values())
+        assert values[:-1] == pytest.approx(list(data.ctrl), abs=1e-7)
+        assert values[-1] == 0.0  # no actuator takes it, and none was set
 
 
 def test_a_link_turned_by_its_body_moves_with_it(sim, engine):
@@ -542,9 +544,8 @@ def test_tensors_have_names_and_shapes(sim):
         "body_ang_vel": (4, 10, 3),
     }  # fmt: skip
     assert {key: tuple(getattr(franka, key).shape) for key in shapes} == shapes
-    assert franka.dof_pos_target[:, -1].isnan().all()
-    assert franka.dof_pos_target[:, :-1].isfinite().all()
-    assert franka.dof_vel_target.isnan().all()
+    assert not franka.dof_pos_target.isnan().any()
+    assert not franka.dof_vel_target.isnan().any()
     camera = tensors.cameras["camera0"]
     assert tuple(camera.rgb.shape) == (4, 12, 16, 3)
     assert tuple(camera.depth.shape) == (4, 12, 16)
@@ -868,8 +869,8 @@ def test_two_robots_have_their_own_targets(engine):
     sim.set_states([{"robots": targets}])
     state = sim.get_states()[1]["robots"]
     for name, want in targets.items():
-        assert state[name]["dof_pos_target"] == want["dof_pos_target"]
-        assert state[name]["dof_vel_target"] == want["dof_vel_target"]
+        assert state[name]["dof_pos_target"] == {**want["dof_pos_target"], "spin": 0.0}
+        assert state[name]["dof_vel_target"] == {"swing": 0.0, **want["dof_vel_target"]}
         entity = sim.scene[name]
         spin = [entity.joint_names.index(joint) for joint in ("swing", "spin")]
         assert (

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import tyro
 
+from simstate.cli.align import Align
 from simstate.cli.bench import Bench
 from simstate.cli.check import Check
 from simstate.cli.console import plain_warnings, report_error
@@ -30,6 +31,7 @@ Command = (
     | Annotated[Check, tyro.conf.subcommand("check")]
     | Annotated[Diff, tyro.conf.subcommand("diff")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
+    | Annotated[Align, tyro.conf.subcommand("align")]
     | Annotated[Tasks, tyro.conf.subcommand("tasks")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Play, tyro.conf.subcommand("play")]

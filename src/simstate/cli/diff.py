@@ -1,4 +1,4 @@
-"""`simstate diff`: what differs between two snapshots."""
+"""`simstate diff`: what differs between two snapshots, or two simulators' states."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import tyro
 from simstate.cli.console import console
 from simstate.cli.options import Debug, Json
 from simstate.errors import InvalidInputError, SnapshotError
+from simstate.simulators.state_file import holds_states, load_states
 from simstate.state import Snapshot, diff
 from simstate.state.diff import Diff as Differences
 from simstate.state.fingerprint import differences
@@ -22,13 +23,16 @@ File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 
 @dataclass
 class Diff:
-    """Compare two snapshots of one model; exit code 1 if they differ.
+    """Compare two snapshots of one model, or the unified states of two simulators.
+
+    Exit code 1 if they differ.
 
     Example: simstate run cube --envs 2 --save a.npz && simstate diff a.npz a.npz
     """
 
     left: File
-    """A snapshot: what `simstate run --save` or Snapshot.save wrote."""
+    """A snapshot: what `simstate run --save` or Snapshot.save wrote; or states, what
+    simulators.save_states wrote."""
     right: File
     """The other one."""
     tolerance: float = 0.0
@@ -46,15 +50,26 @@ class Diff:
             )
         if self.rows < 0:
             raise InvalidInputError(f"--rows must be ≥ 0, got {self.rows}.")
-        left, right = Snapshot.load(self.left), Snapshot.load(self.right)
-        models = self._models(left, right)
-        notes = [*models, *_headers(left, right)]
-        found = diff(left, right, self.tolerance)
+        if holds_states(self.left) and holds_states(self.right):
+            found, notes = self._states()
+        else:
+            left, right = Snapshot.load(self.left), Snapshot.load(self.right)
+            models = self._models(left, right)
+            notes = [*models, *_headers(left, right)]
+            found = diff(left, right, self.tolerance)
         if self.json:
             print(json.dumps(self._to_dict(found, notes), indent=2, ensure_ascii=False))
         else:
             self._print(found, notes)
         return 1 if len(found) else 0
+
+    def _states(self) -> tuple[Differences, list[str]]:
+        """What differs between two files of unified states, of any two simulators."""
+        (left, one), (right, two) = load_states(self.left), load_states(self.right)
+        notes = [
+            f"From {one or 'unknown'} on the left, {two or 'unknown'} on the right."
+        ]
+        return diff(left, right, self.tolerance), notes
 
     def _models(self, left: Snapshot, right: Snapshot) -> list[str]:
         """What differs in the models' values; of unlike models, an error."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.table import Table
@@ -19,7 +20,7 @@ from simstate.errors import InvalidInputError
 if TYPE_CHECKING:
     from simstate.env import Env, EnvCfg
     from simstate.train.checkpoint import Content
-    from simstate.train.evaluate import Evaluation
+    from simstate.train.evaluate import Act, Evaluation
 
 
 @dataclass
@@ -32,7 +33,8 @@ class Play:
     task: tyro.conf.Positional[str]
     """The name of a task, as `simstate tasks` lists them."""
     checkpoint: tyro.conf.Positional[Path]
-    """A checkpoint model_….npz, or the folder of a run, for its latest one."""
+    """A checkpoint model_….npz, the folder of a run for its latest one, or a policy
+    .onnx."""
     output: Path | None = None
     """A .gif or .mp4 file to write; it shows the first world."""
     seconds: float | None = None
@@ -48,6 +50,14 @@ class Play:
     """Pictures per second of the video."""
     seed: int = 1
     """Seed of all that is random."""
+    physics: Annotated[
+        str | None,
+        tyro.conf.arg(
+            name="in",
+            help="Another simulator to play it in: drake, mjx, newton or "
+            "newton-featherstone.",
+        ),
+    ] = None
     engine: Engine = "native"
     device: Device = "cpu"
     json: Json = False
@@ -55,23 +65,18 @@ class Play:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        with needs("train"):
-            from simstate.train.checkpoint import find_checkpoint, read_checkpoint
-            from simstate.train.evaluate import evaluate
-            from simstate.train.policy import Policy
-            from simstate.train.video import check_video
+        from simstate.train.evaluate import evaluate
+
         cfg = self._cfg()
         if self.output is not None:
+            with needs("train"):
+                from simstate.train.video import check_video
             check_video(self.output, self.fps)
-        content = read_checkpoint(find_checkpoint(self.checkpoint))
-        if content["run"]["task"] != self.task:
-            raise InvalidInputError(
-                f"The checkpoint was trained for {content['run']['task']!r}, not for "
-                f"{self.task!r}."
-            )
+        content = self._content()
         seconds = cfg.episode_length_s if self.seconds is None else self.seconds
         env = self._env(cfg, self.num_envs)
-        found = evaluate(env, Policy(env, content), seconds)
+        with self._borrowed(env):
+            found = evaluate(env, self._policy(env, content), seconds)
         if self.output is not None:
             self._film(cfg, content, seconds, self.output)
         if self.json:
@@ -81,6 +86,42 @@ class Play:
             if self.output is not None:
                 console().print(f"Video: {self.output}", markup=False)
         return 0
+
+    def _content(self) -> Content | None:
+        """The checkpoint, if it is of the task; None for an ONNX file that is."""
+        if self.checkpoint.suffix == ".onnx":
+            from simstate.simulators.policy import task_of
+
+            content, trained_for = None, task_of(self.checkpoint)
+        else:
+            with needs("train"):
+                from simstate.train.checkpoint import find_checkpoint, read_checkpoint
+            content = read_checkpoint(find_checkpoint(self.checkpoint))
+            trained_for = content["run"]["task"]
+        if trained_for != self.task:
+            raise InvalidInputError(
+                f"The checkpoint was trained for {trained_for!r}, not for "
+                f"{self.task!r}."
+            )
+        return content
+
+    def _policy(self, env: Env, content: Content | None) -> Act:
+        """What acts: the network of the checkpoint or of the ONNX file."""
+        if content is None:
+            from simstate.simulators.policy import OnnxPolicy
+
+            return OnnxPolicy(self.checkpoint, env)
+        with needs("train"):
+            from simstate.train.policy import Policy
+        return Policy(env, content)
+
+    def _borrowed(self, env: Env) -> AbstractContextManager[Any]:
+        """While it is entered, the worlds step in the simulator that was asked for."""
+        if self.physics is None:
+            return nullcontext()
+        from simstate.simulators.physics import borrowed_physics
+
+        return borrowed_physics(env, self.physics)
 
     def _cfg(self) -> EnvCfg:
         """The task, with the command that was asked for."""
@@ -123,17 +164,18 @@ class Play:
         )
 
     def _film(
-        self, cfg: EnvCfg, content: Content, seconds: float, output: Path
+        self, cfg: EnvCfg, content: Content | None, seconds: float, output: Path
     ) -> None:
         """Write a video of the first world, alone: what it does is the same."""
         from simstate.sensors.view import with_view
-        from simstate.train.policy import Policy
         from simstate.train.video import film, write_video
 
         with needs("train"):
             scene = with_view(cfg.scene, *self.size)
             env = self._env(dataclasses.replace(cfg, scene=scene), 1)
-            frames = film(env, Policy(env, content), seconds, self.fps)
+            with self._borrowed(env):
+                act = self._policy(env, content)
+                frames = film(env, act, seconds, self.fps)
             write_video(output, frames, self.fps)
 
 

@@ -33,6 +33,7 @@ from simstate.env.commands import (
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.noise import GaussianNoise, UniformNoise
+from simstate.env.scene_needs import moves_com
 from simstate.env.train_cfg import TrainCfg
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "commands",
     "curricula",
     "events",
+    "moves_com",
     "observations",
     "rewards",
     "terminations",

@@ -27,6 +27,7 @@ from simstate.env.host_read import HostRead
 from simstate.env.observation_groups import Computed, ObservationGroup
 from simstate.env.parts import Parts
 from simstate.env.reward_sum import RewardSum
+from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
 from simstate.ids import Ids, Index
@@ -89,7 +90,7 @@ class Env:
         self.cfg = cfg
         self.auto_reset = auto_reset
         self.sim = Simulation(
-            cfg.scene,
+            scene_for_events(cfg, events),
             num_envs,
             engine=engine,
             device=device,

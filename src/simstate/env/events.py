@@ -17,6 +17,7 @@ from simstate.engine.base import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
+from simstate.env.scene_needs import moves_com
 from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.math import quaternion
 
@@ -145,6 +146,7 @@ def randomize_mass(
     env.sim.write_parameter("body_inertia", inertia, bodies, env_ids)
 
 
+@moves_com
 @resolves_entities
 def randomize_com(
     env: Env,

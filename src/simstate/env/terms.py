@@ -51,7 +51,7 @@ class Term:
         self.label = f"{kind} term {name!r}"
         self.scope = f"{kind}/{name}"
         """What the names of its memory begin with."""
-        self.function = _function(kind, name, cfg.func, shipped)
+        self.function = term_function(kind, name, cfg.func, shipped)
         self.instance: object | None = None
         """What a class term has made."""
         if not isinstance(self.function, type):
@@ -159,7 +159,7 @@ def not_finite_error(label: str, values: Tensor, worlds: Tensor) -> InvalidInput
     )
 
 
-def _function(
+def term_function(
     kind: str, name: str, func: object, shipped: ModuleType
 ) -> Callable[..., Any]:
     """The function itself, or the shipped one of that name."""

@@ -1,6 +1,7 @@
 """MetaSim's environment calls: lists of states in and out.
 
-    env = MetaSimEnv(sim)  # or MetaSimTaskEnv(Env(tasks.make_cfg("Arm-Reach"), …))
+    env = MetaSimEnv(sim)  # a Simulation, or any other of simstate.simulators
+    env = MetaSimTaskEnv(Env(tasks.make_cfg("Arm-Reach"), …))  # or a task
     states, extra = env.reset()
     states, rewards, success, time_out, extra = env.step(actions)
 
@@ -22,6 +23,7 @@ from simstate.env.actions import JointAction
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Ids
 from simstate.simulation import Simulation
+from simstate.simulators.protocol import Simulator
 from simstate.state import State, StateList
 
 Action: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, float]]]"
@@ -35,15 +37,15 @@ _TARGET_OF = {"position": "dof_pos_target", "velocity": "dof_vel_target"}
 
 Extra: TypeAlias = "dict[str, Any]"
 
-PerWorld: TypeAlias = "Callable[[Simulation], Tensor]"
-"""A number or a truth of each world, computed from the simulation; (num_envs,)."""
+PerWorld: TypeAlias = "Callable[[Any], Tensor]"
+"""A number or a truth of each world, computed from the simulator; (num_envs,)."""
 
 
 class MetaSimEnv:
-    """A simulation behind MetaSim's calls.
+    """A simulator behind MetaSim's calls.
 
     Args:
-        sim: the simulation, whose reset state is the environment's.
+        sim: a Simulation or another simulator; its reset state is the environment's.
         decimation: physics steps for each action.
         reward: the reward of each world; None: zero.
         success: which worlds have succeeded; None: none.
@@ -52,7 +54,7 @@ class MetaSimEnv:
 
     def __init__(
         self,
-        sim: Simulation,
+        sim: Simulator,
         decimation: int = 4,
         reward: PerWorld | None = None,
         success: PerWorld | None = None,
@@ -76,13 +78,13 @@ class MetaSimEnv:
         self, init_states: Sequence[State] | None = None
     ) -> tuple[StateList, Extra]:
         """Reset all worlds, then put them into `init_states`, whole or in part."""
-        kept = self.sim.snapshot()
+        undo = _undoing(self.sim)
         self.sim.reset()
         if init_states is not None:
             try:
                 self.sim.set_states(init_states)
             except Exception:
-                self.sim.restore(kept)
+                undo()
                 raise
         self._steps = 0
         return self._states(), {"time": self.sim.time.clone()}
@@ -236,7 +238,21 @@ def _finite(value: float, world: int, joint: str) -> float:
     return value
 
 
-def _of_worlds(sim: Simulation, function: PerWorld | None, what: str) -> Tensor:
+def _undoing(sim: Simulator) -> Callable[[], None]:
+    """What brings a simulator back to where it is now: exactly, or by its state."""
+    if isinstance(sim, Simulation):
+        kept = sim.snapshot()
+        return lambda: sim.restore(kept)
+    states, time = sim.get_states(mode="tensor"), sim.time.clone()
+
+    def undo() -> None:
+        sim.set_states(states)
+        sim.time.copy_(time)
+
+    return undo
+
+
+def _of_worlds(sim: Simulator, function: PerWorld | None, what: str) -> Tensor:
     """One value for each world, checked."""
     if function is None:
         return torch.zeros(sim.num_envs)

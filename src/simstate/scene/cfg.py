@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -59,6 +60,10 @@ class EntityCfg:
     """False removes the model's own actuators, to declare all of them here."""
     soft_joint_pos_limit_factor: float = 1.0
     """Soft limits span this fraction of each joint's range, about its middle."""
+    com_varies: bool = False
+    """Whether the centres of mass of its links may move or differ from world to world.
+    Only then can `body_ipos` be written where MuJoCo would take a shortcut for a body
+    whose COM is at its origin. An event that moves COMs sets it by itself."""
     kind: Literal["robot", "object"] | None = None
     """What it counts as in unified states; None: a robot if it has joints and
     actuators."""
@@ -128,6 +133,15 @@ class SceneCfg:
         scene = super().__new__(cls)
         object.__setattr__(scene, "_given", frozenset(given))
         return scene
+
+    def changed(self, **changes: Any) -> SceneCfg:
+        """A copy with other values of some fields.
+
+        As `dataclasses.replace`, which would state the fields that were left unsaid.
+        """
+        fields = dataclasses.fields(self)
+        stated = {f.name: getattr(self, f.name) for f in fields if self.states(f.name)}
+        return SceneCfg(**(stated | changes))
 
     def states(self, name: str) -> bool:
         """Whether a field was given, be it None, and not left to its default."""

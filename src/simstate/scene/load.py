@@ -175,6 +175,9 @@ def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
     own = compile_spec(spec, f"The model of entity {name!r}")
     name_elements(spec)
     _keep_total_mass(spec, own)
+    if cfg.com_varies:
+        for body in spec.bodies[1:]:
+            body.simple = 0
     if not cfg.keep_model_actuators:
         for actuator in list(spec.actuators):
             spec.delete(actuator)

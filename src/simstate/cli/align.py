@@ -1,0 +1,80 @@
+"""`simstate align`: how far other simulators agree with MuJoCo on a model, and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from simstate.cli.console import console
+from simstate.cli.model import scene_of
+from simstate.cli.options import Debug, Json, Model, check_plot
+from simstate.errors import InvalidInputError
+
+
+@dataclass
+class Align:
+    """Compare simulators with MuJoCo; exit code 1 if a difference has no known cause.
+
+    Example: simstate align cartpole --with native --seconds 0.2
+    """
+
+    model: Model
+    simulators: Annotated[
+        tuple[str, ...],
+        tyro.conf.arg(
+            name="with",
+            help="native, warp, drake, mjx, newton, newton-featherstone; one or more.",
+        ),
+    ] = ("native", "warp")
+    theirs: Path | None = None
+    """Another version of the model for the simulators, with the same joints and bodies:
+    what was changed in it is found and named."""
+    states: int = 3
+    """How many random states are compared."""
+    seconds: float = 1.0
+    """How long the runs are that are compared; 0: none."""
+    seed: int = 0
+    """Seed of the states."""
+    plot: Path | None = None
+    """Draw how the runs part into this image file."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        from simstate.simulators import align
+        from simstate.simulators.align.plot import draw
+        from simstate.simulators.align.tables import as_tables
+        from simstate.simulators.randomisation import suggestions
+
+        check_plot("--plot", self.plot)
+        if self.plot is not None and not self.seconds:
+            raise InvalidInputError("--plot draws the runs, so --seconds must be > 0.")
+        theirs = None if self.theirs is None else scene_of(str(self.theirs))
+        found = align(
+            scene_of(self.model),
+            *self.simulators,
+            theirs=theirs,
+            model=self.model,
+            states=self.states,
+            seconds=self.seconds,
+            seed=self.seed,
+        )
+        if self.plot is not None:
+            draw(found, self.plot)
+        if self.json:
+            print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+            return 0 if found.explained and not found.skipped else 1
+        out = console()
+        out.print(as_tables(found), highlight=False)
+        for simulator in found.simulators:
+            for line in suggestions(simulator):
+                text = f"To train for {simulator.title}: {line}"
+                out.print(text, markup=False, highlight=False)
+        if self.plot is not None:
+            out.print(f"Plot: {self.plot}", markup=False)
+        return 0 if found.explained and not found.skipped else 1

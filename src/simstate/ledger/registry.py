@@ -1,0 +1,185 @@
+"""Registry: the slots of a ledger by name, and the memory that they lie in.
+
+Slots that a step changes lie side by side in memory, so that saving them is one copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from simstate.engine import Stage
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.ledger.memory import ARENA_COLUMNS, Arena, Backup, Chunk, Scope
+from simstate.ledger.slot import Kind, Owner, Reset, Slot, rows_for
+from simstate.ledger.transaction import Transaction
+from simstate.ledger.watch import Watch
+
+
+class Registry:
+    """Slots by name; owners add theirs, and a user's memory is made here."""
+
+    def __init__(self, num_envs: int, device: torch.device) -> None:
+        self.num_envs = num_envs
+        self.device = device
+        self.slots: dict[str, Slot] = {}
+        self.open: list[Transaction] = []
+        """Transactions that have begun and not ended, the innermost last."""
+        self.scope = ""
+        """What the names of a user's memory begin with: the term that is running."""
+        self.watch = Watch()
+        self._chunks: list[Chunk] = []
+        self._chunk_of: dict[str, Chunk] = {}
+        self._arenas: dict[tuple[object, ...], Arena] = {}
+        self._backups: dict[Scope, Backup] = {}
+
+    @contextmanager
+    def naming(self, scope: str) -> Generator[None]:
+        """While it is entered, a user's memory belongs to the term `scope`."""
+        outer, self.scope = self.scope, scope
+        try:
+            yield
+        finally:
+            self.scope = outer
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether a step is running."""
+        return any(transaction.scope == "step" for transaction in self.open)
+
+    def add(self, slot: Slot, chunk: Chunk | None = None) -> Slot:
+        """Register a slot; `chunk` is the memory that it shares with others."""
+        if slot.name in self.slots:
+            raise InvalidInputError(
+                f"There is a slot {slot.name!r} already: names must differ."
+            )
+        if self.is_stepping:
+            raise InvalidInputError(
+                f"{slot.label} would add to what a world is, which cannot be done "
+                "while a step is running: do it once before stepping."
+            )
+        if chunk is None:
+            chunk = chunk_for(slot, slot.tensor.data)
+        if chunk not in self._chunks:
+            self._chunks.append(chunk)
+            self._backups.clear()
+        self.slots[slot.name] = slot
+        self._chunk_of[slot.name] = chunk
+        if slot.stage is not None and slot.tensor.numel():
+            self.watch.add_slot(slot, slot.stage)
+        for transaction in self.open:
+            transaction.added.append(slot.name)
+        return slot
+
+    def memory(
+        self,
+        name: str,
+        shape: tuple[int, ...] = (),
+        dtype: torch.dtype = torch.float64,
+        reset: Reset = 0.0,
+        *,
+        initial: float | Tensor = 0.0,
+        owner: Owner = "sim",
+        kind: Kind = "memory",
+        stage: Stage | None = None,
+        moves: bool = False,
+        optional: bool = False,
+        unit: str = "",
+        axes: str = "",
+    ) -> Slot:
+        """Make a slot with memory of the ledger's own; shape (num_envs, *shape).
+
+        It starts with what a reset writes; where that is None or a function, with
+        `initial`.
+        """
+        start = initial if reset is None or callable(reset) else reset
+        with torch.inference_mode(False):
+            like = torch.zeros((), dtype=dtype, device=self.device)
+            slot = Slot(
+                name=name, kind=kind, tensor=like, owner=owner, stage=stage,
+                moves=moves, optional=optional, unit=unit, axes=axes,
+            )  # fmt: skip
+            if callable(reset):
+                slot.reset = reset
+            elif reset is not None:
+                slot.reset = "initial"
+            width = math.prod(shape)
+            arena = self._arena(slot, width, like)
+            slot.tensor = arena.take(width).view(self.num_envs, *shape)
+            slot.initial = rows_for(name, start, self.num_envs, slot)
+            slot.tensor.data.copy_(slot.initial)
+        return self.add(slot, arena.chunk)
+
+    def shared(
+        self,
+        name: str,
+        value: Tensor,
+        *,
+        owner: Owner = "env",
+        moves: bool = False,
+        optional: bool = False,
+        unit: str = "",
+    ) -> Slot:
+        """Make a slot that all worlds have in common; it lies on the host."""
+        with torch.inference_mode(False):
+            initial = value.detach().cpu().clone()
+            slot = Slot(
+                name=name, kind="memory", tensor=initial.clone(), owner=owner,
+                shared=True, moves=moves, initial=initial, optional=optional, unit=unit,
+            )  # fmt: skip
+        return self.add(slot)
+
+    def let_move(self, name: str) -> Slot:
+        """Say of a slot with memory of its own that a step changes it from now on."""
+        slot = self[name]
+        slot.moves = True
+        self._chunk_of[name].moving = slice(None)
+        self._backups.clear()
+        return slot
+
+    def _arena(self, slot: Slot, width: int, like: Tensor) -> Arena:
+        """Memory for a slot, with others of its kind."""
+        is_input = slot.kind == "input"
+        key = (slot.owner, like.dtype, slot.stage, slot.moves, is_input)
+        arena = self._arenas.get(key)
+        if arena is None or not arena.has_room(width):
+            columns = ARENA_COLUMNS if arena is None else 2 * arena.tensor.shape[1]
+            chunk = chunk_for(slot, like)
+            arena = Arena(self.num_envs, max(width, columns), like, chunk)
+            self._arenas[key] = arena
+        return arena
+
+    def __getitem__(self, name: str) -> Slot:
+        slot = self.slots.get(name)
+        if slot is None:
+            raise unknown_name("slot", name, self.slots)
+        return slot
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.slots
+
+    def of(self, owners: Iterable[Owner]) -> Iterator[Slot]:
+        """The slots of some owners, in the order in which they were added."""
+        return (slot for slot in self.slots.values() if slot.owner in owners)
+
+    def backup(self, scope: Scope) -> Backup:
+        """The memory that is saved for a scope, with room for a copy of it."""
+        if scope not in self._backups:
+            self._backups[scope] = Backup.of_scope(self._chunks, scope)
+        return self._backups[scope]
+
+
+def chunk_for(slot: Slot, memory: Tensor) -> Chunk:
+    """Memory that belongs to such slots alone."""
+    return Chunk(
+        memory,
+        slot.owner,
+        slice(None) if slot.moves else None,
+        slice(None) if slot.kind == "input" else None,
+        slot.shared,
+        slot.stage,
+    )

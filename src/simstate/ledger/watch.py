@@ -1,0 +1,62 @@
+"""Watch: writes that nobody announced, found by torch's count of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from simstate.engine import Stage
+from simstate.ledger.slot import Slot
+
+
+@dataclass(eq=False)
+class Watched:
+    """A tensor whose writes are looked for, and the slots that lie in it."""
+
+    label: str
+    tensor: Tensor
+    stage: Stage
+    version: int
+    address: int
+    on_write: Callable[[], None] | None = None
+    slots: list[Slot] = field(default_factory=list[Slot])
+
+
+class Watch:
+    """The tensors in which slots lie that derived values depend on."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Watched] = []
+
+    def add(
+        self,
+        label: str,
+        tensor: Tensor,
+        stage: Stage,
+        on_write: Callable[[], None] | None = None,
+    ) -> None:
+        """See writes to a tensor from now on."""
+        if tensor.numel():
+            version, address = tensor._version, tensor.data_ptr()
+            watched = Watched(label, tensor, stage, version, address, on_write)
+            self.tensors.append(watched)
+
+    def add_slot(self, slot: Slot, stage: Stage) -> None:
+        """See writes to a slot, or to the memory that it shares with others."""
+        tensor = slot.tensor
+        base = tensor._base if tensor._is_view() else tensor
+        found = next((w for w in self.tensors if w.tensor is base), None)
+        if found is None:
+            assert base is not None
+            self.add(slot.label, base, stage)
+            found = self.tensors[-1]
+        elif found.slots:
+            found.label = f"{found.label} or {slot.label}"
+        found.slots.append(slot)
+
+    def acknowledge(self) -> None:
+        """Take note that writes so far were taken back: nothing has changed."""
+        for watched in self.tensors:
+            watched.version = watched.tensor._version

@@ -1,0 +1,123 @@
+"""Why a simulator differs: parameters are matched until it does not, then unmatched.
+
+A cause is only named if it is needed: with all causes matched the difference is within
+what the numbers' width can do, and with all but this one it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import mujoco
+
+from simstate.errors import ModelError
+from simstate.simulators.align.report import Cause
+from simstate.simulators.mechanics import MujocoMechanics
+from simstate.simulators.parameters import ParameterDifference, overwritten
+from simstate.simulators.parameters.scene import IMPLICIT_SERVOS
+
+Difference = Callable[[MujocoMechanics], float]
+"""How far a simulator's answers are from those of a MuJoCo model."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The causes that were found, and what is left with them matched."""
+
+    causes: tuple[Cause, ...]
+    remainder: float
+
+
+class Matcher:
+    """MuJoCo's model with some of the parameters of another simulator."""
+
+    def __init__(
+        self, model: mujoco.MjModel, differences: Sequence[ParameterDifference]
+    ) -> None:
+        self.model = model
+        self._by_kind: dict[str, list[ParameterDifference]] = {}
+        for difference in differences:
+            self._by_kind.setdefault(difference.kind, []).append(difference)
+        self._made: dict[frozenset[str], MujocoMechanics | None] = {}
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of parameters that differ."""
+        return list(self._by_kind)
+
+    def matched(self, kinds: frozenset[str]) -> MujocoMechanics | None:
+        """MuJoCo with these kinds matched; None if it does not take them together."""
+        if kinds not in self._made:
+            chosen = [
+                difference
+                for kind, differing in self._by_kind.items()
+                if kind in kinds
+                for difference in differing
+            ]
+            try:
+                model = overwritten(self.model, chosen) if chosen else self.model
+                servos = any(
+                    d.kind == "integrator" and d.theirs == (IMPLICIT_SERVOS,)
+                    for d in chosen
+                )
+                self._made[kinds] = MujocoMechanics(model, implicit_servos=servos)
+            except ModelError:
+                self._made[kinds] = None
+        return self._made[kinds]
+
+    def explain(self, difference: Difference, allowed: float) -> Explanation:
+        """The least set of kinds with which the difference is within `allowed`.
+
+        If not even all of them do it, there are no causes, and the remainder says so.
+        """
+        needed = self._enough(difference, allowed)
+        remainder = self._left(difference, needed)
+        if not remainder <= allowed:
+            return Explanation((), remainder)
+        for kind in [kind for kind in self.kinds if kind in needed]:
+            left = self._left(difference, needed - {kind})
+            if left <= allowed:
+                needed.remove(kind)
+                remainder = left
+        causes = [
+            self._cause(kind, self._left(difference, needed - {kind}))
+            for kind in self.kinds
+            if kind in needed
+        ]
+        return Explanation(tuple(causes), remainder)
+
+    def _enough(self, difference: Difference, allowed: float) -> set[str]:
+        """Kinds with which the difference is within `allowed`, or as small as can be.
+
+        All of them, unless that does not do: then one after the other, each time the
+        one that helps most.
+        """
+        everything = set(self.kinds)
+        if self._left(difference, everything) <= allowed:
+            return everything
+        chosen: set[str] = set()
+        left = self._left(difference, chosen)
+        while not left <= allowed and len(chosen) < len(everything):
+            tried = {
+                kind: self._left(difference, chosen | {kind})
+                for kind in self.kinds
+                if kind not in chosen
+            }
+            best = min(tried, key=lambda kind: tried[kind])
+            if not tried[best] < left:
+                break
+            chosen.add(best)
+            left = tried[best]
+        return chosen
+
+    def _left(self, difference: Difference, kinds: set[str]) -> float:
+        mechanics = self.matched(frozenset(kinds))
+        return float("inf") if mechanics is None else difference(mechanics)
+
+    def _cause(self, kind: str, left: float) -> Cause:
+        differing = self._by_kind[kind]
+        first = str(differing[0])
+        more = len(differing) - 1
+        text = first if not more else f"{first}; and {more} more"
+        return Cause(kind, tuple(d.element for d in differing), text, left)

@@ -1,0 +1,144 @@
+"""An alignment as tables for a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+from simstate.simulators.align.report import (
+    Alignment,
+    Comparison,
+    SimulatorAlignment,
+    Trajectory,
+)
+
+BOUNDS = (1e-3, 1e-2, 1e-1)
+"""Distances [m] whose horizons reports give."""
+
+
+def as_text(alignment: Alignment, width: int = 120) -> str:
+    """The whole report as plain text."""
+    console = Console(width=width)
+    with console.capture() as captured:
+        console.print(as_tables(alignment), highlight=False)
+    return captured.get().rstrip()
+
+
+def as_tables(alignment: Alignment) -> RenderableType:
+    """The whole report: for each simulator what it lacks, differs in, and why."""
+    parts: list[RenderableType] = []
+    for simulator in alignment.simulators:
+        parts += [_heading(alignment.model, simulator), *_simulator(simulator), ""]
+    for name, reason in alignment.skipped.items():
+        parts.append(_plain(f"{name}: not compared. {reason}"))
+    return Group(*parts)
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def _heading(model: str, simulator: SimulatorAlignment) -> str:
+    return _plain(f"{model}: MuJoCo and {simulator.title}")
+
+
+def _simulator(simulator: SimulatorAlignment) -> list[RenderableType]:
+    parts: list[RenderableType] = []
+    if simulator.missing:
+        lines = [
+            f"  {feature} ({_some(missing.elements)}): {missing.why}"
+            for feature, missing in simulator.missing.items()
+        ]
+        parts.append(_plain("Declared: it does not do\n" + "\n".join(lines)))
+    if simulator.parameters:
+        parts.append(_parameter_table(simulator))
+    parts.append(_comparison_table(simulator))
+    for cause in simulator.causes.values():
+        parts.append(_plain(f"  cause: {cause.text}"))
+    for comparison in simulator.unexplained:
+        parts.append(
+            _plain(
+                f"  UNEXPLAINED: {comparison.quantity} differs by "
+                f"{comparison.difference:.2g} {comparison.unit}"
+            )
+        )
+    if simulator.trajectory is not None:
+        parts.append(_trajectory_lines(simulator))
+    if simulator.notes:
+        more = len(simulator.notes) - 1
+        tail = f" … and {more} more, in --json" if more else ""
+        parts.append(_plain(f"It said of the model: {simulator.notes[0]}{tail}"))
+    return parts
+
+
+def _some(names: tuple[str, ...], most: int = 3) -> str:
+    more = f", … {len(names)} in all" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _parameter_table(simulator: SimulatorAlignment, most: int = 20) -> Table:
+    table = Table(title="Parameters that differ", title_justify="left")
+    for header in ("parameter", "element", "MuJoCo", simulator.title, "unit"):
+        table.add_column(header)
+    for difference in simulator.parameters[:most]:
+        table.add_row(
+            difference.kind, difference.element, *difference.texts, difference.unit
+        )
+    more = len(simulator.parameters) - most
+    if more > 0:
+        table.add_row(f"… and {more} more", "", "", "", "")
+    return table
+
+
+def _comparison_table(simulator: SimulatorAlignment) -> Table:
+    table = Table(title="The same states in both", title_justify="left")
+    table.add_column("quantity")
+    for header in ("size", "difference", "remainder", "allowed"):
+        table.add_column(header, justify="right")
+    table.add_column("verdict")
+    for comparison in simulator.comparisons:
+        table.add_row(comparison.quantity, *_figures(comparison), _verdict(comparison))
+    return table
+
+
+def _figures(comparison: Comparison) -> tuple[str, str, str, str]:
+    if comparison.verdict in ("not told", "nothing to see"):
+        return ("", "", "", "")
+    return (
+        f"{comparison.scale:.2g}",
+        f"{comparison.difference:.1e}",
+        f"{comparison.remainder:.1e}",
+        f"{comparison.allowed:.0e}",
+    )
+
+
+def _verdict(comparison: Comparison) -> str:
+    if comparison.verdict == "explained":
+        return "explained: " + ", ".join(cause.what for cause in comparison.causes)
+    return comparison.verdict
+
+
+def _trajectory_lines(simulator: SimulatorAlignment) -> str:
+    lines: list[str] = []
+    for label, run in (
+        ("as it is", simulator.trajectory),
+        ("matched", simulator.matched),
+    ):
+        if run is not None:
+            lines.append(f"  {label:8s} {trajectory_line(run)}")
+    return _plain("A run from the initial state\n" + "\n".join(lines))
+
+
+def trajectory_line(run: Trajectory) -> str:
+    """One line: how far apart at the end, and when a body was off by each bound."""
+    horizons = ", ".join(
+        f"{bound:g} m " + (f"after {at:.3g} s" if at is not None else "never")
+        for bound, at in ((bound, run.horizon(bound)) for bound in BOUNDS)
+    )
+    end = (
+        f"after {run.time[-1]:.3g} s bodies {run.bodies[-1]:.1e} m, joints "
+        f"{run.joints[-1]:.1e}, energy {run.energy[-1]:.4g} and "
+        f"{run.their_energy[-1]:.4g} J"
+    )
+    stopped = f"; it ended: {run.ended}" if run.ended else ""
+    return f"{end}; a body off by {horizons}{stopped}"

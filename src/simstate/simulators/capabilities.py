@@ -1,0 +1,235 @@
+"""What a simulator can and cannot do, declared; and which of it a model needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import mujoco
+import numpy as np
+
+from simstate.simulators.mjcf_parts import Names, actuator_kind
+
+Feature: TypeAlias = Literal[
+    "free joints",
+    "ball joints",
+    "mocap bodies",
+    "joint limits",
+    "limits of ball joints",
+    "springs of 1-DoF joints",
+    "springs of ball joints",
+    "damping of free joints",
+    "dry friction in joints",
+    "armature of joints without an actuator",
+    "gravity compensation",
+    "fluid forces",
+    "position servos",
+    "velocity servos",
+    "motors",
+    "actuators on ball joints",
+    "actuators on tendons",
+    "actuators with a state of their own",
+    "force limits",
+    "unequal force limits",
+    "tendons",
+    "linear couplings",
+    "couplings other than linear",
+    "connects and welds",
+    "contacts",
+    "meshes",
+]
+"""Something that a model may have and a simulator may lack."""
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """What a simulator does, before one is made."""
+
+    dtype: Literal["float64", "float32"]
+    """The width of its numbers."""
+    batching: Literal["vectorised", "threads", "loop"]
+    """How it runs many worlds."""
+    lacks: Mapping[Feature, str] = field(default_factory=dict["Feature", str])
+    """What it does not do, and what becomes of it, in words."""
+
+    def missing(self, model: mujoco.MjModel) -> dict[Feature, Missing]:
+        """What of a model the simulator does not do, by feature."""
+        used = features(model)
+        return {
+            feature: Missing(used[feature], why)
+            for feature, why in self.lacks.items()
+            if used.get(feature)
+        }
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A feature of a model that a simulator lacks."""
+
+    elements: tuple[str, ...]
+    """The elements of the model that have it."""
+    why: str
+    """What becomes of them."""
+
+
+def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:
+    """The elements of a model that have each feature, of those that some have."""
+    names = Names(model)
+    found: dict[Feature, tuple[str, ...]] = {}
+    for feature, find in _FINDERS.items():
+        elements = find(model, names)
+        if elements:
+            found[feature] = tuple(elements)
+    return found
+
+
+_FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
+_EQ, _TRN = mujoco.mjtEq, mujoco.mjtTrn
+_JOINT_TRANSMISSIONS = (_TRN.mjTRN_JOINT.value, _TRN.mjTRN_JOINTINPARENT.value)
+
+
+def _joints(model: mujoco.MjModel, names: Names, keep: np.ndarray) -> list[str]:
+    return [names.joint[j] for j in np.flatnonzero(keep)]
+
+
+def _dof_joints(model: mujoco.MjModel, names: Names, values: np.ndarray) -> list[str]:
+    """The joints with a dof whose value is not zero."""
+    joints = sorted({int(model.dof_jntid[dof]) for dof in np.flatnonzero(values)})
+    return [names.joint[j] for j in joints]
+
+
+def _of_type(kind: int) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    return lambda model, names: _joints(model, names, model.jnt_type == kind)
+
+
+def _limits(ball: bool) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    return lambda model, names: _joints(
+        model, names, (model.jnt_limited > 0) & ((model.jnt_type == _BALL) == ball)
+    )
+
+
+def _springs(ball: bool) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    return lambda model, names: _joints(
+        model, names, (model.jnt_stiffness != 0) & ((model.jnt_type == _BALL) == ball)
+    )
+
+
+def driven_joints(model: mujoco.MjModel) -> set[int]:
+    """The 1-DoF joints that a servo or motor drives directly."""
+    return {
+        int(model.actuator_trnid[a, 0])
+        for a in range(model.nactuator)
+        if model.actuator_trntype[a] in _JOINT_TRANSMISSIONS
+        and actuator_kind(model, a) is not None
+        and model.jnt_type[model.actuator_trnid[a, 0]] not in (_FREE, _BALL)
+    }
+
+
+def _idle_armature(model: mujoco.MjModel, names: Names) -> list[str]:
+    driven = driven_joints(model)
+    idle = np.array([int(j) not in driven for j in model.dof_jntid], dtype=bool)
+    return _dof_joints(model, names, model.dof_armature * idle)
+
+
+def _free_damping(model: mujoco.MjModel, names: Names) -> list[str]:
+    free = model.jnt_type[model.dof_jntid] == _FREE
+    return _dof_joints(model, names, model.dof_damping * free)
+
+
+def _actuators(
+    keep: Callable[[mujoco.MjModel, int], bool],
+) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    return lambda model, names: [
+        names.actuator[a] for a in range(model.nactuator) if keep(model, a)
+    ]
+
+
+def _on_ball(model: mujoco.MjModel, actuator: int) -> bool:
+    on_joint = model.actuator_trntype[actuator] in _JOINT_TRANSMISSIONS
+    kind = model.jnt_type[model.actuator_trnid[actuator, 0]] if on_joint else -1
+    return kind in (_FREE, _BALL)
+
+
+def _has_limit(model: mujoco.MjModel, actuator: int) -> bool:
+    return bool(model.actuator_forcelimited[model.actuator_outadr[actuator]])
+
+
+def _unequal_limits(model: mujoco.MjModel, actuator: int) -> bool:
+    output = model.actuator_outadr[actuator]
+    low, high = model.actuator_forcerange[output]
+    return bool(model.actuator_forcelimited[output]) and low != -high
+
+
+_COUPLINGS = (_EQ.mjEQ_JOINT.value, _EQ.mjEQ_TENDON.value)
+
+
+def is_linear_coupling(model: mujoco.MjModel, equality: int) -> bool:
+    """Whether an equality ties one joint to another without squares or cubes."""
+    two = model.eq_obj2id[equality] >= 0
+    joints = model.eq_type[equality] == _EQ.mjEQ_JOINT.value
+    return bool(two and joints and not np.any(model.eq_data[equality, 2:5]))
+
+
+def _equalities(
+    keep: Callable[[mujoco.MjModel, int], bool],
+) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    return lambda model, names: [
+        names.equality[e] for e in range(model.neq) if keep(model, e)
+    ]
+
+
+def _fluid(model: mujoco.MjModel, names: Names) -> list[str]:
+    return [
+        name for name in ("density", "viscosity") if getattr(model.opt, name) != 0.0
+    ]
+
+
+def _colliding(model: mujoco.MjModel, names: Names) -> list[str]:
+    touching = (model.geom_contype | model.geom_conaffinity) != 0
+    return [names.geom[g] for g in np.flatnonzero(touching)]
+
+
+_FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
+    "free joints": _of_type(_FREE),
+    "ball joints": _of_type(_BALL),
+    "mocap bodies": lambda model, names: [
+        names.body[b] for b in np.flatnonzero(model.body_mocapid >= 0)
+    ],
+    "joint limits": _limits(ball=False),
+    "limits of ball joints": _limits(ball=True),
+    "springs of 1-DoF joints": _springs(ball=False),
+    "springs of ball joints": _springs(ball=True),
+    "damping of free joints": _free_damping,
+    "dry friction in joints": lambda m, n: _dof_joints(m, n, m.dof_frictionloss),
+    "armature of joints without an actuator": _idle_armature,
+    "gravity compensation": lambda model, names: [
+        names.body[b] for b in np.flatnonzero(model.body_gravcomp)
+    ],
+    "fluid forces": _fluid,
+    "position servos": _actuators(lambda m, a: actuator_kind(m, a) == "position"),
+    "velocity servos": _actuators(lambda m, a: actuator_kind(m, a) == "velocity"),
+    "motors": _actuators(lambda m, a: actuator_kind(m, a) == "motor"),
+    "actuators on ball joints": _actuators(_on_ball),
+    "actuators on tendons": _actuators(
+        lambda m, a: m.actuator_trntype[a] == _TRN.mjTRN_TENDON.value
+    ),
+    "actuators with a state of their own": _actuators(
+        lambda m, a: actuator_kind(m, a) is None
+    ),
+    "force limits": _actuators(_has_limit),
+    "unequal force limits": _actuators(_unequal_limits),
+    "tendons": lambda model, names: list(names.tendon),
+    "linear couplings": _equalities(is_linear_coupling),
+    "couplings other than linear": _equalities(
+        lambda m, e: m.eq_type[e] in _COUPLINGS and not is_linear_coupling(m, e)
+    ),
+    "connects and welds": _equalities(
+        lambda m, e: m.eq_type[e] in (_EQ.mjEQ_CONNECT.value, _EQ.mjEQ_WELD.value)
+    ),
+    "contacts": _colliding,
+    "meshes": lambda model, names: [
+        names.geom[g]
+        for g in np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_MESH.value)
+    ],
+}

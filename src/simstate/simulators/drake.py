@@ -1,0 +1,91 @@
+"""Drake's MultibodyPlant: a discrete plant in a diagram of its own for each world.
+
+Importing this module loads pydrake; `simstate.simulators.make("drake", …)` does so.
+"""
+
+# pydrake comes without the type information that strict checking needs.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingImports=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from simstate.simulators.base import AdaptedSimulator, Array, Motion
+from simstate.simulators.declared import info
+from simstate.simulators.drake_coordinates import DrakeCoordinates
+from simstate.simulators.drake_model import DrakeModel
+from simstate.simulators.drives import drive_inputs
+
+
+class DrakeSimulator(AdaptedSimulator):
+    """Worlds in Drake, stepped one after the other by its discrete updates."""
+
+    name = "drake"
+    capabilities = info("drake").capabilities
+
+    def build(self) -> None:
+        """Make the worlds."""
+        self.drake = DrakeModel(self.model, self.timestep, self.terms)
+        self._coordinates = DrakeCoordinates(self.drake)
+        worlds = [self.drake.diagram.CreateDefaultContext() for _ in self._all]
+        self._roots: list[Any] = worlds
+        plant = self.drake.plant
+        self.contexts: list[Any] = [
+            plant.GetMyMutableContextFromRoot(root) for root in worlds
+        ]
+        """The plant's context in each world."""
+
+    @property
+    def _all(self) -> range:
+        return range(self.num_envs)
+
+    def read(self, ids: list[int]) -> Motion:
+        """Where some worlds are."""
+        return self._coordinates.read([self.contexts[i] for i in ids])
+
+    def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
+        """Put some worlds there."""
+        for row, i in enumerate(ids):
+            self._coordinates.write(self.contexts[i], qpos[row], qvel[row])
+
+    def check(self, qpos: Array) -> None:
+        """Raise for a ball joint that is turned to where Drake's angles end."""
+        for row in qpos:
+            self._coordinates.positions(row)
+
+    def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
+        """Advance some worlds."""
+        drake = self.drake
+        failed: dict[int, str] = {}
+        for i in ids:
+            set_inputs(drake, self.contexts[i], ctrl[i])
+            try:
+                for _ in range(n):
+                    step(drake, self._roots[i])
+            except RuntimeError as error:  # Drake's solver gave up
+                failed[i] = " ".join(str(error).split())[:200]
+        return failed
+
+
+def set_inputs(drake: DrakeModel, context: Any, ctrl: Array) -> None:
+    """Give a plant its targets and efforts for MuJoCo's controls."""
+    if not drake.drives:
+        return
+    position, rate, effort = drive_inputs(drake.model, drake.drives, ctrl)
+    plant = drake.plant
+    if "actuators" not in drake.terms:
+        effort = np.zeros_like(effort)
+    else:
+        desired = np.concatenate([position, rate])
+        plant.get_desired_state_input_port(drake.instance).FixValue(context, desired)
+    plant.get_actuation_input_port(drake.instance).FixValue(context, effort)
+
+
+def step(drake: DrakeModel, root: Any) -> None:
+    """One discrete step of the plant in a diagram's context."""
+    values = drake.diagram.EvalUniquePeriodicDiscreteUpdate(root)
+    root.get_mutable_discrete_state().SetFrom(values)

@@ -1,0 +1,139 @@
+"""MuJoCo's qpos and qvel ↔ Drake's positions and velocities, and back.
+
+Drake orders joints by its own tree, has the angular before the linear velocity of a
+free body (both along world axes), and a ball joint as roll, pitch and yaw with its
+angular velocity along the parent's axes.
+"""
+
+# pydrake comes without the type information that strict checking needs.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingImports=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from pydrake.common.eigen_geometry import Quaternion
+from pydrake.math import RollPitchYaw, RotationMatrix
+
+from simstate.errors import InvalidInputError
+from simstate.simulators.base import Array, Motion
+from simstate.simulators.drake_model import DrakeModel
+
+_FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
+_SINGULAR = 1e-6
+"""How near to ± 90° [rad] a pitch may come: Drake's rates end there."""
+
+
+class DrakeCoordinates:
+    """Reads and writes one context of a plant in MuJoCo's coordinates."""
+
+    def __init__(self, drake: DrakeModel) -> None:
+        self.drake = drake
+        model, plant = drake.model, drake.plant
+        self._nq, self._nv = plant.num_positions(), plant.num_velocities()
+        self._joints = [
+            (
+                int(model.jnt_type[j]),
+                int(model.jnt_qposadr[j]),
+                int(model.jnt_dofadr[j]),
+                joint.position_start(),
+                joint.velocity_start(),
+            )
+            for j, joint in enumerate(drake.joints)
+        ]
+
+    def write(self, context: Any, qpos: Array, qvel: Array) -> None:
+        """Bring a context to MuJoCo's qpos (nq,) and qvel (nv,)."""
+        plant = self.drake.plant
+        plant.SetPositions(context, self.positions(qpos))
+        plant.SetVelocities(context, self.velocity_map(qpos) @ qvel)
+
+    def positions(self, qpos: Array) -> Array:
+        """Drake's positions for MuJoCo's qpos; those that have none raise."""
+        positions = np.zeros(self._nq)
+        for j, (kind, adr, _, start, _) in enumerate(self._joints):
+            if kind == _FREE:
+                positions[start : start + 4] = _unit(qpos[adr + 3 : adr + 7])
+                positions[start + 4 : start + 7] = qpos[adr : adr + 3]
+            elif kind == _BALL:
+                positions[start : start + 3] = self._angles(j, qpos[adr : adr + 4])
+            else:
+                positions[start] = qpos[adr]
+        return positions
+
+    def _angles(self, joint: int, quat: Array) -> Array:
+        """Roll, pitch and yaw of a ball joint; refuses where they are singular."""
+        angles = RollPitchYaw(RotationMatrix(Quaternion(_unit(quat)))).vector()
+        if abs(abs(angles[1]) - np.pi / 2) < _SINGULAR:
+            raise InvalidInputError(
+                f"Drake has the ball joint {self.drake.names.joint[joint]!r} as roll, "
+                "pitch and yaw, which are singular at a pitch of 90°, as here. "
+                "Nothing was written."
+            )
+        return angles
+
+    def velocity_map(self, qpos: Array) -> Array:
+        """The matrix T(qpos) with Drake's velocities = T qvel; shape (nv, nv)."""
+        turn = np.zeros((self._nv, self.drake.model.nv))
+        for kind, adr, dof, _, start in self._joints:
+            if kind == _FREE:
+                rot = RotationMatrix(Quaternion(_unit(qpos[adr + 3 : adr + 7])))
+                turn[start : start + 3, dof + 3 : dof + 6] = rot.matrix()
+                turn[start + 3 : start + 6, dof : dof + 3] = np.eye(3)
+            elif kind == _BALL:
+                rot = RotationMatrix(Quaternion(_unit(qpos[adr : adr + 4])))
+                turn[start : start + 3, dof : dof + 3] = rot.matrix()
+            else:
+                turn[start, dof] = 1.0
+        return turn
+
+    def qpos(self, context: Any) -> Array:
+        """MuJoCo's qpos; shape (nq,)."""
+        positions = self.drake.plant.GetPositions(context)
+        qpos = np.zeros(self.drake.model.nq)
+        for kind, adr, _, start, _ in self._joints:
+            if kind == _FREE:
+                qpos[adr + 3 : adr + 7] = positions[start : start + 4]
+                qpos[adr : adr + 3] = positions[start + 4 : start + 7]
+            elif kind == _BALL:
+                angles = RollPitchYaw(positions[start : start + 3])
+                qpos[adr : adr + 4] = angles.ToQuaternion().wxyz()
+            else:
+                qpos[adr] = positions[start]
+        return qpos
+
+    def qvel(self, context: Any, qpos: Array) -> Array:
+        """MuJoCo's qvel; shape (nv,). The map of velocities is orthogonal."""
+        return self.velocity_map(qpos).T @ self.drake.plant.GetVelocities(context)
+
+    def read(self, contexts: Sequence[Any]) -> Motion:
+        """Where some worlds are, bodies by Drake's own kinematics."""
+        model, drake, count = self.drake.model, self.drake, len(contexts)
+        motion = Motion(
+            qpos=np.zeros((count, model.nq)),
+            qvel=np.zeros((count, model.nv)),
+            body_pos=np.zeros((count, model.nbody, 3)),
+            body_quat=np.zeros((count, model.nbody, 4)),
+            body_vel=np.zeros((count, model.nbody, 3)),
+            body_ang_vel=np.zeros((count, model.nbody, 3)),
+        )
+        for row, context in enumerate(contexts):
+            motion.qpos[row] = self.qpos(context)
+            motion.qvel[row] = self.qvel(context, motion.qpos[row])
+            for b, body in enumerate(drake.bodies):
+                pose = drake.plant.EvalBodyPoseInWorld(context, body)
+                vel = drake.plant.EvalBodySpatialVelocityInWorld(context, body)
+                motion.body_pos[row, b] = pose.translation()
+                motion.body_quat[row, b] = pose.rotation().ToQuaternion().wxyz()
+                motion.body_vel[row, b] = vel.translational()
+                motion.body_ang_vel[row, b] = vel.rotational()
+        return motion
+
+
+def _unit(quat: Array) -> Array:
+    return quat / np.linalg.norm(quat)

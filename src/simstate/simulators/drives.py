@@ -1,0 +1,124 @@
+"""What MuJoCo's actuators on a joint amount to at the joint, for other simulators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeAlias
+
+import mujoco
+import numpy as np
+
+from simstate.simulators.base import Array
+from simstate.simulators.capabilities import driven_joints
+from simstate.simulators.mjcf_parts import actuator_kind
+
+InputKind: TypeAlias = Literal["position", "velocity", "effort"]
+
+
+class DriveInput(NamedTuple):
+    """A control that acts on a joint."""
+
+    column: int
+    """The column of ctrl."""
+    kind: InputKind
+    factor: float
+    """Force at the joint for a control of one [N or N·m]."""
+
+
+@dataclass
+class Drive:
+    """The servos and motors of one 1-DoF joint, as one law.
+
+    force = stiffness (target − q) + damping (target rate − q̇) + effort, in which
+    stiffness × target, damping × target rate and effort are sums over the inputs.
+    """
+
+    joint: int
+    """The joint's id in MuJoCo."""
+    stiffness: float = 0.0
+    """[N/m or N·m/rad] at the joint."""
+    damping: float = 0.0
+    """[N·s/m or N·m·s/rad] at the joint."""
+    limit: float = np.inf
+    """Greatest force or torque at the joint, either way; of one actuator alone."""
+    inputs: list[DriveInput] = field(default_factory=list[DriveInput])
+
+
+def drives(model: mujoco.MjModel) -> list[Drive]:
+    """What the actuators of each driven 1-DoF joint amount to, by joint."""
+    found: dict[int, Drive] = {}
+    driven = driven_joints(model)
+    for actuator in range(model.nactuator):
+        joint = int(model.actuator_trnid[actuator, 0])
+        kind = actuator_kind(model, actuator)
+        on_joint = model.actuator_trntype[actuator] in (
+            mujoco.mjtTrn.mjTRN_JOINT.value,
+            mujoco.mjtTrn.mjTRN_JOINTINPARENT.value,
+        )
+        if not on_joint or joint not in driven or kind is None:
+            continue
+        alone = joint not in found
+        drive = found.setdefault(joint, Drive(joint))
+        output = int(model.actuator_outadr[actuator])
+        column = int(model.actuator_ctrladr[actuator])
+        gear = float(model.actuator_gear[output, 0])
+        bias = model.actuator_biasprm[actuator]
+        if kind == "position":
+            drive.inputs.append(DriveInput(column, "position", -bias[1] * gear))
+            drive.stiffness -= bias[1] * gear**2
+            drive.damping -= bias[2] * gear**2
+        elif kind == "velocity":
+            drive.inputs.append(DriveInput(column, "velocity", -bias[2] * gear))
+            drive.damping -= bias[2] * gear**2
+        else:
+            drive.inputs.append(DriveInput(column, "effort", gear))
+        drive.limit = _limit(model, joint, output, gear) if alone else np.inf
+    return list(found.values())
+
+
+def _limit(model: mujoco.MjModel, joint: int, output: int, gear: float) -> float:
+    """The greatest force at a joint that one actuator may give, either way."""
+    limit = np.inf
+    if model.actuator_forcelimited[output]:
+        limit = float(np.abs(model.actuator_forcerange[output]).max() * abs(gear))
+    if model.jnt_actfrclimited[joint]:
+        limit = min(limit, float(np.abs(model.jnt_actfrcrange[joint]).max()))
+    return limit
+
+
+class DriveInputs(NamedTuple):
+    """What the drives of one world are told; shape (drives,) each."""
+
+    position: Array
+    """Target positions [rad or m]."""
+    rate: Array
+    """Target rates [rad/s or m/s]."""
+    effort: Array
+    """Forces or torques on top [N or N·m]."""
+
+
+def drive_inputs(model: mujoco.MjModel, found: list[Drive], ctrl: Array) -> DriveInputs:
+    """What the drives are told by one world's controls, brought into their ranges."""
+    limited = model.actuator_ctrllimited.astype(bool)
+    low, high = model.actuator_ctrlrange.T
+    ctrl = np.where(limited, np.clip(ctrl, low, high), ctrl)
+    forces: dict[InputKind, Array] = {}
+    for kind in ("position", "velocity", "effort"):
+        forces[kind] = np.array(
+            [
+                sum(i.factor * ctrl[i.column] for i in drive.inputs if i.kind == kind)
+                for drive in found
+            ],
+            dtype=np.float64,
+        )
+    return DriveInputs(
+        _divided(forces["position"], [drive.stiffness for drive in found]),
+        _divided(forces["velocity"], [drive.damping for drive in found]),
+        forces["effort"],
+    )
+
+
+def _divided(forces: Array, gains: list[float]) -> Array:
+    """Forces by gains; 0 where there is no gain."""
+    by = np.array(gains, dtype=np.float64)
+    return np.divide(forces, by, out=np.zeros_like(forces), where=by != 0)

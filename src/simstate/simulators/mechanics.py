@@ -1,0 +1,217 @@
+"""Mechanics: what a simulator computes of one state, in MuJoCo's coordinates.
+
+Comparisons ask two of these the same questions. Forces and accelerations are along
+MuJoCo's qvel, whatever velocities the simulator itself has.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from simstate.simulators.base import AdaptedSimulator, Array, Motion
+from simstate.simulators.capabilities import Capabilities
+from simstate.simulators.parameters import Parameters, parameters_of
+from simstate.simulators.parameters.scene import take_servos_implicitly
+from simstate.simulators.terms import Terms, switch_off
+
+
+@dataclass(frozen=True)
+class MechanicalState:
+    """One state of a scene: what the mechanics are asked at."""
+
+    qpos: Array
+    """MuJoCo's generalised positions; shape (nq,)."""
+    qvel: Array
+    """MuJoCo's generalised velocities; shape (nv,)."""
+    ctrl: Array
+    """MuJoCo's controls; shape (nu,)."""
+
+
+class Mechanics(ABC):
+    """What a simulator computes of a state; None where it cannot tell."""
+
+    name: str
+    """What reports call the simulator."""
+    single: bool = False
+    """Whether it computes in float32."""
+
+    @abstractmethod
+    def parameters(self) -> Parameters:
+        """The parameters that the simulator holds, as far as it can tell them."""
+
+    @abstractmethod
+    def motion(self, state: MechanicalState) -> Motion:
+        """Poses and velocities of the bodies, of one world."""
+
+    def notes(self) -> tuple[str, ...]:
+        """What the simulator said when it read the model, each once."""
+        return ()
+
+    def com(self, state: MechanicalState) -> Array | None:
+        """Centres of mass of the bodies, world axes [m]; shape (nbody, 3).
+
+        Zero for a body without mass.
+        """
+        return None
+
+    def jacobian(self, state: MechanicalState) -> Array | None:
+        """Velocity (linear, angular) of each body's origin by qvel; (nbody, 6, nv)."""
+        return None
+
+    def mass_matrix(self, state: MechanicalState) -> Array | None:
+        """The inertia of the system along qvel; shape (nv, nv)."""
+        return None
+
+    def bias(self, state: MechanicalState) -> Array | None:
+        """Coriolis, centrifugal and gravity forces along qvel; shape (nv,)."""
+        return None
+
+    def passive(self, state: MechanicalState) -> Array | None:
+        """Forces of springs, dampers, compensation and fluid; shape (nv,)."""
+        return None
+
+    def acceleration(self, state: MechanicalState) -> Array | None:
+        """d qvel/dt without actuators, constraints and contacts; shape (nv,)."""
+        return None
+
+    @abstractmethod
+    def step(self, state: MechanicalState, terms: Terms) -> Array | None:
+        """(qvel⁺ − qvel) / time step of one step with these terms; shape (nv,)."""
+
+
+def of_masses(model: mujoco.MjModel, com: Array) -> Array:
+    """Centres of mass of the bodies that have mass, zero for the others."""
+    return np.where(model.body_mass[:, None] > 0, com, 0.0)
+
+
+class MujocoMechanics(Mechanics):
+    """MuJoCo's C functions, one call after the other: what others are held against.
+
+    Args:
+        model: the compiled model.
+        implicit_servos: whether steps take servos implicitly, as Drake does.
+    """
+
+    name = "mujoco"
+
+    def __init__(self, model: mujoco.MjModel, implicit_servos: bool = False) -> None:
+        self.model = model
+        self._implicit_servos = implicit_servos
+
+    def stepping_model(self, terms: Terms) -> mujoco.MjModel:
+        """A copy of the model that steps with these terms."""
+        model = copy.copy(self.model)
+        switch_off(model, terms)
+        if self._implicit_servos:
+            take_servos_implicitly(model)
+        return model
+
+    def _data(self, state: MechanicalState, terms: Terms) -> mujoco.MjData:
+        """The state evaluated with these terms."""
+        model = copy.copy(self.model)
+        switch_off(model, terms)
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = state.qpos, state.qvel, state.ctrl
+        mujoco.mj_forward(model, data)
+        return data
+
+    def parameters(self) -> Parameters:
+        """Those of the model."""
+        return parameters_of(self.model)
+
+    def motion(self, state: MechanicalState) -> Motion:
+        """By mj_kinematics and mj_objectVelocity."""
+        model, data = self.model, self._data(state, frozenset())
+        vel = np.zeros((model.nbody, 6))
+        kind = mujoco.mjtObj.mjOBJ_XBODY.value
+        for body in range(model.nbody):
+            mujoco.mj_objectVelocity(model, data, kind, body, vel[body], 0)
+        return Motion(
+            qpos=state.qpos[None],
+            qvel=state.qvel[None],
+            body_pos=data.xpos[None].copy(),
+            body_quat=data.xquat[None].copy(),
+            body_vel=vel[None, :, 3:],
+            body_ang_vel=vel[None, :, :3],
+        )
+
+    def com(self, state: MechanicalState) -> Array:
+        """xipos."""
+        return of_masses(self.model, self._data(state, frozenset()).xipos)
+
+    def jacobian(self, state: MechanicalState) -> Array:
+        """By mj_jacBody."""
+        model, data = self.model, self._data(state, frozenset())
+        found = np.zeros((model.nbody, 6, model.nv))
+        for body in range(model.nbody):
+            lin, ang = np.zeros((3, model.nv)), np.zeros((3, model.nv))
+            mujoco.mj_jacBody(model, data, lin, ang, body)
+            found[body, :3], found[body, 3:] = lin, ang
+        return found
+
+    def mass_matrix(self, state: MechanicalState) -> Array:
+        """By mj_fullM."""
+        data, nv = self._data(state, frozenset()), self.model.nv
+        full = np.zeros((nv, nv))
+        mujoco.mj_fullM(self.model, data, full)
+        return full
+
+    def bias(self, state: MechanicalState) -> Array:
+        """qfrc_bias."""
+        return self._data(state, frozenset()).qfrc_bias.copy()
+
+    def passive(self, state: MechanicalState) -> Array:
+        """qfrc_passive."""
+        return self._data(state, frozenset()).qfrc_passive.copy()
+
+    def acceleration(self, state: MechanicalState) -> Array:
+        """qacc_smooth without actuators."""
+        return self._data(state, frozenset()).qacc_smooth.copy()
+
+    def step(self, state: MechanicalState, terms: Terms) -> Array:
+        """By mj_step."""
+        model = self.stepping_model(terms)
+        data = mujoco.MjData(model)
+        data.qpos[:], data.qvel[:], data.ctrl[:] = state.qpos, state.qvel, state.ctrl
+        mujoco.mj_step(model, data)
+        return (data.qvel - state.qvel) / model.opt.timestep
+
+
+MakeSimulator = Callable[[Terms], AdaptedSimulator]
+
+
+class AdaptedMechanics(Mechanics):
+    """What adapters share: steps and motions by simulators with some of the terms."""
+
+    capabilities: Capabilities
+
+    def __init__(self, make: MakeSimulator) -> None:
+        self._make = make
+        self._made: dict[Terms, AdaptedSimulator] = {}
+
+    def simulator(self, terms: Terms) -> AdaptedSimulator:
+        """The simulator of one world with these terms, made once."""
+        if terms not in self._made:
+            self._made[terms] = self._make(terms)
+        return self._made[terms]
+
+    def motion(self, state: MechanicalState) -> Motion:
+        """By the simulator's own kinematics."""
+        simulator = self.simulator(frozenset())
+        simulator.write(state.qpos[None], state.qvel[None], [0])
+        return simulator.read([0])
+
+    def step(self, state: MechanicalState, terms: Terms) -> Array | None:
+        """By one step of the simulator."""
+        simulator = self.simulator(terms)
+        simulator.write(state.qpos[None], state.qvel[None], [0])
+        if simulator.advance(1, state.ctrl[None], [0]):
+            return None
+        after = simulator.read([0]).qvel[0]
+        return (after - state.qvel) / simulator.timestep

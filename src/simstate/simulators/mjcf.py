@@ -1,0 +1,353 @@
+"""A compiled model written as MJCF that any parser reads alike: every number explicit.
+
+MuJoCo's own writer keeps six digits and relies on classes of defaults, which other
+simulators' parsers know in part. Here a body has its inertia, a joint its axis and
+range, nothing is inherited, and a number is written with all its digits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+import mujoco
+import numpy as np
+
+from simstate.simulators.mjcf_parts import (
+    Names,
+    add_actuators,
+    add_equalities,
+    add_tendons,
+    numbers,
+    set_differing,
+)
+
+Element = ElementTree.Element
+
+_JOINTS = {0: "free", 1: "ball", 2: "slide", 3: "hinge"}
+_GEOMS = {
+    0: "plane",
+    2: "sphere",
+    3: "capsule",
+    4: "ellipsoid",
+    5: "cylinder",
+    6: "box",
+    7: "mesh",
+}
+_SIZES = {
+    "plane": 3,
+    "sphere": 1,
+    "capsule": 2,
+    "ellipsoid": 3,
+    "cylinder": 2,
+    "box": 3,
+}
+_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+"""MuJoCo's default impedance of constraints."""
+_INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
+
+
+@dataclass(frozen=True)
+class PlainMjcf:
+    """What `plain_mjcf` made of a model."""
+
+    text: str
+    """The document."""
+    left_out: tuple[str, ...]
+    """What of the model the document does not have, in words."""
+
+
+def plain_mjcf(
+    model: mujoco.MjModel,
+    mesh_dir: Path | None = None,
+    skip: Collection[str] = (),
+    split: Collection[int] = (),
+) -> PlainMjcf:
+    """A compiled model as MJCF without defaults, all digits; see the module.
+
+    Args:
+        model: the compiled model. Elements without a name get one, `<kind>_<id>`.
+        mesh_dir: where to put its meshes as OBJ files; None: geoms that are meshes are
+            left out, which `left_out` says.
+        skip: sections to leave out: "actuator", "tendon", "equality", "contact".
+        split: bodies to write as a chain, one for each joint, of which the last is the
+            body itself and the others, `<name>#<number>`, have no mass. For parsers
+            that put several joints together wrongly; MuJoCo refuses massless bodies.
+    """
+    return _Writer(model, mesh_dir, skip, split).write()
+
+
+def link_name(body: str, number: int) -> str:
+    """What the massless links of a body that was split are called."""
+    return f"{body}#{number}"
+
+
+class _Writer:
+    """The document while it is written."""
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        mesh_dir: Path | None,
+        skip: Collection[str],
+        split: Collection[int],
+    ) -> None:
+        self.left_out: list[str] = []
+        self.names = Names(model)
+        self._model = model
+        self._mesh_dir = mesh_dir
+        self._skip = skip
+        self._split = split
+        self._root = ElementTree.Element("mujoco", model="scene")
+        self._bodies: list[Element] = []
+
+    def write(self) -> PlainMjcf:
+        """Write everything, once."""
+        model, root, names = self._model, self._root, self.names
+        # auto: a body's inertia is its own element's, and what has none is massless.
+        compiler = {"angle": "radian", "autolimits": "false", "inertiafromgeom": "auto"}
+        ElementTree.SubElement(root, "compiler", compiler)
+        self._add_options()
+        assets = ElementTree.SubElement(root, "asset")
+        self._add_meshes(assets)
+        self._bodies = [ElementTree.SubElement(root, "worldbody")]
+        for body in range(1, model.nbody):
+            self._bodies.append(self._body(body))
+        for geom in range(model.ngeom):
+            self._add_geom(geom)
+        for site in range(model.nsite):
+            self._add_site(site)
+        if "contact" not in self._skip:
+            self._add_contacts()
+        for section, add in (
+            ("tendon", add_tendons),
+            ("equality", add_equalities),
+            ("actuator", add_actuators),
+        ):
+            if section not in self._skip:
+                self.left_out += add(root, model, names)
+        self._note_what_is_left_out()
+        ElementTree.indent(root)
+        text = ElementTree.tostring(root, encoding="unicode")
+        return PlainMjcf(text, tuple(self.left_out))
+
+    def _add_options(self) -> None:
+        """The physics options that other parsers may know."""
+        opt, defaults = self._model.opt, mujoco.MjSpec().option
+        option = ElementTree.SubElement(
+            self._root,
+            "option",
+            timestep=numbers(opt.timestep),
+            gravity=numbers(opt.gravity),
+            integrator=_INTEGRATORS[int(opt.integrator)],
+            cone=("pyramidal", "elliptic")[int(opt.cone)],
+            solver=("PGS", "CG", "Newton")[int(opt.solver)],
+        )
+        for name in (
+            *("density", "viscosity", "wind", "impratio", "tolerance", "iterations"),
+            *("ls_iterations", "ls_tolerance", "noslip_iterations"),
+        ):
+            set_differing(option, name, getattr(opt, name), getattr(defaults, name))
+        flags = {
+            name.removeprefix("mjDSBL_").lower(): "disable"
+            for name, bit in mujoco.mjtDisableBit.__members__.items()
+            if opt.disableflags & bit.value and bit.value
+        }
+        flags |= {
+            name.removeprefix("mjENBL_").lower(): "enable"
+            for name, bit in mujoco.mjtEnableBit.__members__.items()
+            if opt.enableflags & bit.value and bit.value
+        }
+        if flags:
+            ElementTree.SubElement(option, "flag", flags)
+
+    def _body(self, body: int) -> Element:
+        """A body with its inertia and its joints, below its parent."""
+        model = self._model
+        name = self.names.body[body]
+        parent = self._bodies[int(model.body_parentid[body])]
+        pose = {
+            "pos": numbers(model.body_pos[body]),
+            "quat": numbers(model.body_quat[body]),
+        }
+        first = model.body_jntadr[body]
+        joints = list(range(first, first + model.body_jntnum[body]))
+        while body in self._split and len(joints) > 1:
+            link = link_name(name, model.body_jntnum[body] - len(joints))
+            parent = ElementTree.SubElement(parent, "body", {"name": link, **pose})
+            self._add_joint(parent, joints.pop(0))
+            pose = {}
+        attributes = {"name": name, **pose}
+        if model.body_gravcomp[body]:
+            attributes["gravcomp"] = numbers(model.body_gravcomp[body])
+        if model.body_mocapid[body] >= 0:
+            attributes["mocap"] = "true"
+        element = ElementTree.SubElement(parent, "body", attributes)
+        if model.body_mass[body] > 0:
+            ElementTree.SubElement(
+                element,
+                "inertial",
+                pos=numbers(model.body_ipos[body]),
+                quat=numbers(model.body_iquat[body]),
+                mass=numbers(model.body_mass[body]),
+                diaginertia=numbers(model.body_inertia[body]),
+            )
+        for joint in joints:
+            self._add_joint(element, joint)
+        return element
+
+    def _add_joint(self, body: Element, joint: int) -> None:
+        model = self._model
+        kind = _JOINTS[int(model.jnt_type[joint])]
+        dof, adr = model.jnt_dofadr[joint], model.jnt_qposadr[joint]
+        element = ElementTree.SubElement(
+            body, "joint", name=self.names.joint[joint], type=kind
+        )
+        for name, array in (
+            ("damping", model.dof_damping),
+            ("armature", model.dof_armature),
+            ("frictionloss", model.dof_frictionloss),
+        ):
+            set_differing(element, name, array[dof], 0.0)
+        if model.jnt_stiffness[joint]:
+            element.set("stiffness", numbers(model.jnt_stiffness[joint]))
+        if np.any(model.dof_dampingpoly[dof]) or np.any(model.jnt_stiffnesspoly[joint]):
+            self.left_out.append(f"higher powers of joint {element.get('name')!r}")
+        if kind == "free":
+            return
+        element.set("pos", numbers(model.jnt_pos[joint]))
+        if model.jnt_limited[joint]:
+            element.set("limited", "true")
+            element.set("range", numbers(model.jnt_range[joint]))
+        set_differing(element, "margin", model.jnt_margin[joint], 0.0)
+        set_differing(element, "solreflimit", model.jnt_solref[joint], (0.02, 1.0))
+        set_differing(element, "solimplimit", model.jnt_solimp[joint], _SOLIMP)
+        set_differing(element, "solreffriction", model.dof_solref[dof], (0.02, 1.0))
+        set_differing(element, "solimpfriction", model.dof_solimp[dof], _SOLIMP)
+        if model.jnt_actfrclimited[joint]:
+            element.set("actuatorfrclimited", "true")
+            element.set("actuatorfrcrange", numbers(model.jnt_actfrcrange[joint]))
+        if model.jnt_actgravcomp[joint]:
+            element.set("actuatorgravcomp", "true")
+        if kind == "ball":
+            return
+        element.set("axis", numbers(model.jnt_axis[joint]))
+        set_differing(element, "ref", model.qpos0[adr], 0.0)
+        set_differing(element, "springref", model.qpos_spring[adr], 0.0)
+
+    def _add_geom(self, geom: int) -> None:
+        model = self._model
+        kind = _GEOMS.get(int(model.geom_type[geom]))
+        name = self.names.geom[geom]
+        attributes: dict[str, str] = {}
+        if kind == "mesh":
+            if self._mesh_dir is None:
+                kind = None
+            else:
+                attributes["mesh"] = f"mesh_{model.geom_dataid[geom]}"
+        elif kind is not None:
+            attributes["size"] = numbers(model.geom_size[geom, : _SIZES[kind]])
+        if kind is None:
+            self.left_out.append(f"geom {name!r}, a mesh or height field")
+            return
+        element = ElementTree.SubElement(
+            self._bodies[int(model.geom_bodyid[geom])],
+            "geom",
+            {
+                "name": name,
+                "type": kind,
+                "pos": numbers(model.geom_pos[geom]),
+                "quat": numbers(model.geom_quat[geom]),
+                "mass": "0",
+                "friction": numbers(model.geom_friction[geom]),
+                **attributes,
+            },
+        )
+        for attribute, value, default in (
+            ("contype", model.geom_contype[geom], 1),
+            ("conaffinity", model.geom_conaffinity[geom], 1),
+            ("condim", model.geom_condim[geom], 3),
+            ("group", model.geom_group[geom], 0),
+            ("priority", model.geom_priority[geom], 0),
+            ("solmix", model.geom_solmix[geom], 1.0),
+            ("solref", model.geom_solref[geom], (0.02, 1.0)),
+            ("solimp", model.geom_solimp[geom], _SOLIMP),
+            ("margin", model.geom_margin[geom], 0.0),
+            ("gap", model.geom_gap[geom], 0.0),
+        ):
+            set_differing(element, attribute, value, default)
+        if model.geom_fluid[geom, 0]:
+            element.set("fluidshape", "ellipsoid")
+            element.set("fluidcoef", numbers(model.geom_fluid[geom, 1:6]))
+
+    def _add_site(self, site: int) -> None:
+        model = self._model
+        ElementTree.SubElement(
+            self._bodies[int(model.site_bodyid[site])],
+            "site",
+            name=self.names.site[site],
+            pos=numbers(model.site_pos[site]),
+            quat=numbers(model.site_quat[site]),
+            size="0.01",
+        )
+
+    def _add_meshes(self, assets: Element) -> None:
+        """The meshes of geoms that collide, each as an OBJ file."""
+        model = self._model
+        if self._mesh_dir is None:
+            return
+        used = {
+            int(model.geom_dataid[geom])
+            for geom in range(model.ngeom)
+            if _GEOMS.get(int(model.geom_type[geom])) == "mesh"
+        }
+        for mesh in sorted(used):
+            path = self._mesh_dir / f"mesh_{mesh}.obj"
+            _write_obj(path, *_mesh_arrays(model, mesh))
+            ElementTree.SubElement(assets, "mesh", name=f"mesh_{mesh}", file=str(path))
+
+    def _add_contacts(self) -> None:
+        """The pairs of bodies that never touch."""
+        model = self._model
+        if model.nexclude:
+            contact = ElementTree.SubElement(self._root, "contact")
+            for signature in model.exclude_signature:
+                one, two = int(signature) >> 16, int(signature) & 0xFFFF
+                ElementTree.SubElement(
+                    contact,
+                    "exclude",
+                    body1=self.names.body[one],
+                    body2=self.names.body[two],
+                )
+        if model.npair:
+            self.left_out.append(f"{model.npair} explicit contact pairs")
+
+    def _note_what_is_left_out(self) -> None:
+        model = self._model
+        counts = {
+            "sensors": model.nsensor,
+            "keyframes": model.nkey,
+            "cameras": model.ncam,
+            "lights": model.nlight,
+            "flexible bodies": model.nflex,
+            "plugins": model.nplugin,
+        }
+        self.left_out += [f"{count} {what}" for what, count in counts.items() if count]
+
+
+def _mesh_arrays(model: mujoco.MjModel, mesh: int) -> tuple[np.ndarray, np.ndarray]:
+    """Vertices (n, 3) [m] and faces (m, 3) of a mesh, in the geom's own frame."""
+    first, count = model.mesh_vertadr[mesh], model.mesh_vertnum[mesh]
+    start, faces = model.mesh_faceadr[mesh], model.mesh_facenum[mesh]
+    return (
+        model.mesh_vert[first : first + count],
+        model.mesh_face[start : start + faces],
+    )
+
+
+def _write_obj(path: Path, vertices: np.ndarray, faces: np.ndarray) -> None:
+    lines = [f"v {numbers(vertex)}" for vertex in vertices]
+    lines += ["f " + " ".join(str(int(i) + 1) for i in face) for face in faces]
+    path.write_text("\n".join(lines) + "\n")

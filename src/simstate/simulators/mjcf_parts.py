@@ -1,0 +1,252 @@
+"""The parts of plain MJCF beside the tree of bodies: tendons, equalities, actuators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from xml.etree import ElementTree
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike
+
+from simstate.scene.load import unused_name
+
+Element = ElementTree.Element
+
+_TRANSMISSIONS = {
+    mujoco.mjtTrn.mjTRN_JOINT.value: "joint",
+    mujoco.mjtTrn.mjTRN_JOINTINPARENT.value: "jointinparent",
+    mujoco.mjtTrn.mjTRN_TENDON.value: "tendon",
+    mujoco.mjtTrn.mjTRN_SITE.value: "site",
+}
+_SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
+
+
+class Names:
+    """A name for every element of a compiled model; those without get `<kind>_<id>`."""
+
+    def __init__(self, model: mujoco.MjModel) -> None:
+        obj = mujoco.mjtObj
+        self.body = _names(model, obj.mjOBJ_BODY, model.nbody, "body")
+        self.joint = _names(model, obj.mjOBJ_JOINT, model.njnt, "joint")
+        self.geom = _names(model, obj.mjOBJ_GEOM, model.ngeom, "geom")
+        self.site = _names(model, obj.mjOBJ_SITE, model.nsite, "site")
+        self.tendon = _names(model, obj.mjOBJ_TENDON, model.ntendon, "tendon")
+        self.actuator = _names(model, obj.mjOBJ_ACTUATOR, model.nactuator, "actuator")
+        self.equality = _names(model, obj.mjOBJ_EQUALITY, model.neq, "equality")
+
+
+def _names(
+    model: mujoco.MjModel, kind: mujoco.mjtObj, count: int, word: str
+) -> list[str]:
+    raw = [mujoco.mj_id2name(model, kind.value, i) or "" for i in range(count)]
+    taken = set(raw)
+    for i, name in enumerate(raw):
+        if not name:
+            raw[i] = unused_name(f"{word}_{i}", taken)
+            taken.add(raw[i])
+    return raw
+
+
+def numbers(values: ArrayLike) -> str:
+    """Numbers with all their digits, as MJCF writes them."""
+    return " ".join(repr(float(x)) for x in np.atleast_1d(np.asarray(values)))
+
+
+def set_differing(
+    element: Element, name: str, value: ArrayLike, default: ArrayLike
+) -> None:
+    """Set an attribute, unless it is what MuJoCo takes without it."""
+    if np.array_equal(np.asarray(value), np.asarray(default)):
+        return
+    whole = np.asarray(value).dtype.kind in "iu"
+    element.set(name, str(int(np.asarray(value))) if whole else numbers(value))
+
+
+def add_tendons(root: Element, model: mujoco.MjModel, names: Names) -> list[str]:
+    """Add the tendons; what cannot be written is returned in words."""
+    if not model.ntendon:
+        return []
+    section = ElementTree.SubElement(root, "tendon")
+    left_out: list[str] = []
+    for tendon in range(model.ntendon):
+        wraps = range(
+            model.tendon_adr[tendon],
+            model.tendon_adr[tendon] + model.tendon_num[tendon],
+        )
+        fixed = model.wrap_type[wraps[0]] == mujoco.mjtWrap.mjWRAP_JOINT.value
+        element = ElementTree.SubElement(
+            section, "fixed" if fixed else "spatial", name=names.tendon[tendon]
+        )
+        _set_tendon(element, model, tendon)
+        for wrap in wraps:
+            _add_wrap(element, model, names, wrap)
+        if np.any(model.tendon_dampingpoly[tendon]) or np.any(
+            model.tendon_stiffnesspoly[tendon]
+        ):
+            left_out.append(f"higher powers of tendon {names.tendon[tendon]!r}")
+    return left_out
+
+
+def _set_tendon(element: Element, model: mujoco.MjModel, tendon: int) -> None:
+    for name in ("stiffness", "damping", "frictionloss", "armature", "margin"):
+        set_differing(element, name, getattr(model, f"tendon_{name}")[tendon], 0.0)
+    element.set("springlength", numbers(model.tendon_lengthspring[tendon]))
+    if model.tendon_limited[tendon]:
+        element.set("limited", "true")
+        element.set("range", numbers(model.tendon_range[tendon]))
+    if model.tendon_actfrclimited[tendon]:
+        element.set("actuatorfrclimited", "true")
+        element.set("actuatorfrcrange", numbers(model.tendon_actfrcrange[tendon]))
+    for attribute, array, default in (
+        ("solreflimit", model.tendon_solref_lim, (0.02, 1.0)),
+        ("solimplimit", model.tendon_solimp_lim, _SOLIMP),
+        ("solreffriction", model.tendon_solref_fri, (0.02, 1.0)),
+        ("solimpfriction", model.tendon_solimp_fri, _SOLIMP),
+    ):
+        set_differing(element, attribute, array[tendon], default)
+
+
+def _add_wrap(element: Element, model: mujoco.MjModel, names: Names, wrap: int) -> None:
+    """One thing that a tendon runs through, or is a sum of."""
+    kind, thing = int(model.wrap_type[wrap]), int(model.wrap_objid[wrap])
+    prm = float(model.wrap_prm[wrap])
+    wraps = mujoco.mjtWrap
+    if kind == wraps.mjWRAP_JOINT.value:
+        ElementTree.SubElement(
+            element, "joint", joint=names.joint[thing], coef=numbers(prm)
+        )
+    elif kind == wraps.mjWRAP_PULLEY.value:
+        ElementTree.SubElement(element, "pulley", divisor=numbers(prm))
+    elif kind == wraps.mjWRAP_SITE.value:
+        ElementTree.SubElement(element, "site", site=names.site[thing])
+    else:
+        around = ElementTree.SubElement(element, "geom", geom=names.geom[thing])
+        if prm >= 0:
+            around.set("sidesite", names.site[int(prm)])
+
+
+def add_equalities(root: Element, model: mujoco.MjModel, names: Names) -> list[str]:
+    """Add the equality constraints; what cannot be written is returned in words."""
+    if not model.neq:
+        return []
+    section = ElementTree.SubElement(root, "equality")
+    writers: dict[int, Callable[[mujoco.MjModel, Names, int], dict[str, str]]] = {
+        mujoco.mjtEq.mjEQ_CONNECT.value: _connect,
+        mujoco.mjtEq.mjEQ_WELD.value: _weld,
+        mujoco.mjtEq.mjEQ_JOINT.value: _coupling,
+        mujoco.mjtEq.mjEQ_TENDON.value: _coupling,
+    }
+    left_out: list[str] = []
+    for equality in range(model.neq):
+        kind = int(model.eq_type[equality])
+        if kind not in writers:
+            left_out.append(f"equality {names.equality[equality]!r}")
+            continue
+        tag = mujoco.mjtEq(kind).name.removeprefix("mjEQ_").lower()
+        element = ElementTree.SubElement(
+            section, tag, writers[kind](model, names, equality)
+        )
+        element.set("name", names.equality[equality])
+        if not model.eq_active0[equality]:
+            element.set("active", "false")
+        set_differing(element, "solref", model.eq_solref[equality], (0.02, 1.0))
+        set_differing(element, "solimp", model.eq_solimp[equality], _SOLIMP)
+    return left_out
+
+
+def _ends(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+    """The two bodies or sites of a connect or weld."""
+    sites = model.eq_objtype[equality] == mujoco.mjtObj.mjOBJ_SITE.value
+    word, table = ("site", names.site) if sites else ("body", names.body)
+    return {
+        f"{word}1": table[model.eq_obj1id[equality]],
+        f"{word}2": table[model.eq_obj2id[equality]],
+    }
+
+
+def _connect(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+    ends = _ends(model, names, equality)
+    if "body1" in ends:
+        ends["anchor"] = numbers(model.eq_data[equality, :3])
+    return ends
+
+
+def _weld(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+    ends = _ends(model, names, equality)
+    data = model.eq_data[equality]
+    if "body1" in ends:
+        ends["anchor"] = numbers(data[:3])
+        ends["relpose"] = numbers(data[3:10])
+    ends["torquescale"] = numbers(data[10])
+    return ends
+
+
+def _coupling(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+    joints = model.eq_type[equality] == mujoco.mjtEq.mjEQ_JOINT.value
+    word, table = ("joint", names.joint) if joints else ("tendon", names.tendon)
+    ends: dict[str, str] = {f"{word}1": table[model.eq_obj1id[equality]]}
+    if model.eq_obj2id[equality] >= 0:
+        ends[f"{word}2"] = table[model.eq_obj2id[equality]]
+    ends["polycoef"] = numbers(model.eq_data[equality, :5])
+    return ends
+
+
+def add_actuators(root: Element, model: mujoco.MjModel, names: Names) -> list[str]:
+    """Add the actuators; what cannot be written is returned in words."""
+    if not model.nactuator:
+        return []
+    section = ElementTree.SubElement(root, "actuator")
+    left_out: list[str] = []
+    for actuator in range(model.nactuator):
+        name = names.actuator[actuator]
+        kind = actuator_kind(model, actuator)
+        transmission = _TRANSMISSIONS.get(int(model.actuator_trntype[actuator]))
+        if kind is None or transmission is None or transmission == "site":
+            left_out.append(f"actuator {name!r}, neither servo nor motor")
+            continue
+        table = names.tendon if transmission == "tendon" else names.joint
+        output = int(model.actuator_outadr[actuator])
+        column = int(model.actuator_ctrladr[actuator])
+        element = ElementTree.SubElement(
+            section,
+            kind,
+            {
+                "name": name,
+                transmission: table[int(model.actuator_trnid[actuator, 0])],
+                "gear": numbers(model.actuator_gear[output]),
+            },
+        )
+        bias = model.actuator_biasprm[actuator]
+        if kind == "position":
+            element.set("kp", numbers(-bias[1]))
+            element.set("kv", numbers(-bias[2]))
+        elif kind == "velocity":
+            element.set("kv", numbers(-bias[2]))
+        if model.actuator_ctrllimited[column]:
+            element.set("ctrllimited", "true")
+            element.set("ctrlrange", numbers(model.actuator_ctrlrange[column]))
+        if model.actuator_forcelimited[output]:
+            element.set("forcelimited", "true")
+            element.set("forcerange", numbers(model.actuator_forcerange[output]))
+    return left_out
+
+
+def actuator_kind(model: mujoco.MjModel, actuator: int) -> str | None:
+    """One of "motor", "position" and "velocity"; None for any other actuator."""
+    single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
+    static = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
+    fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
+    if not (single and static and fixed):
+        return None
+    gain = float(model.actuator_gainprm[actuator, 0])
+    bias = model.actuator_biasprm[actuator]
+    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value:
+        return "motor" if gain == 1.0 else None
+    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
+        return None
+    if bias[0] == 0.0 and bias[1] == -gain:
+        return "position"
+    if bias[0] == bias[1] == 0.0 and bias[2] == -gain:
+        return "velocity"
+    return None

@@ -1,0 +1,177 @@
+"""What Newton computes of a state, with either of its two solvers."""
+
+# Newton and Warp come without the type information that strict checking needs.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingImports=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from simstate.errors import ModelError
+from simstate.scene import SceneCfg
+from simstate.simulators.base import Array
+from simstate.simulators.mechanics import (
+    AdaptedMechanics,
+    MechanicalState,
+    MujocoMechanics,
+    of_masses,
+)
+from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.newton import NewtonFeatherstoneSimulator, NewtonSimulator
+from simstate.simulators.newton_model import newton, rotation
+from simstate.simulators.newton_parameters import UNLIMITED, read_parameters
+from simstate.simulators.parameters import Parameters, parameters_of
+from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
+
+
+class NewtonMechanics(AdaptedMechanics):
+    """Newton with its MuJoCo solver.
+
+    Motions are by Newton's kinematics and steps by its solver; matrices and forces are
+    those of the MuJoCo model that the solver has made of Newton's.
+    """
+
+    name = "newton"
+    single = True
+
+    def __init__(self, scene: SceneCfg | mujoco.MjModel) -> None:
+        super().__init__(lambda terms: NewtonSimulator(scene, terms=terms))
+        simulator = self.simulator(ALL_TERMS)
+        assert isinstance(simulator, NewtonSimulator)
+        self._model, own = simulator.model, simulator.solver.mj_model
+        if not np.array_equal(own.jnt_type, self._model.jnt_type):
+            raise ModelError("Newton's solver has the joints in another order.")
+        self._own = MujocoMechanics(own)
+
+    def notes(self) -> tuple[str, ...]:
+        """What Newton's parser printed."""
+        simulator = self.simulator(ALL_TERMS)
+        assert isinstance(simulator, NewtonSimulator)
+        return tuple(dict.fromkeys(simulator.newton.messages))
+
+    def com(self, state: MechanicalState) -> Array:
+        """xipos of the solver's model."""
+        return self._own.com(state)
+
+    def jacobian(self, state: MechanicalState) -> Array:
+        """By mj_jacBody on the solver's model."""
+        return self._own.jacobian(state)
+
+    def mass_matrix(self, state: MechanicalState) -> Array:
+        """By mj_fullM on the solver's model: Newton's own has no armature."""
+        return self._own.mass_matrix(state)
+
+    def bias(self, state: MechanicalState) -> Array:
+        """qfrc_bias of the solver's model."""
+        return self._own.bias(state)
+
+    def passive(self, state: MechanicalState) -> Array:
+        """qfrc_passive of the solver's model."""
+        return self._own.passive(state)
+
+    def acceleration(self, state: MechanicalState) -> Array:
+        """qacc_smooth of the solver's model, without actuators."""
+        return self._own.acceleration(state)
+
+    def step(self, state: MechanicalState, terms: Terms) -> Array | None:
+        """By one step of the solver; the velocities are its MuJoCo data's."""
+        if super().step(state, terms) is None:
+            return None
+        simulator = self.simulator(terms)
+        assert isinstance(simulator, NewtonSimulator)
+        after = simulator.solver.mj_data.qvel
+        return (after - state.qvel) / simulator.timestep
+
+    def parameters(self) -> Parameters:
+        """Those of the solver's model, under the scene's names."""
+        own, names = self._own.model, Names(self._model)
+        theirs = Names(own)
+        theirs.body, theirs.joint = names.body, names.joint
+        theirs.tendon, theirs.actuator = names.tendon, names.actuator
+        theirs.geom = [_geom_name(label, names.geom) for label in theirs.geom]
+        found = parameters_of(own, theirs)
+        simulator = self.simulator(ALL_TERMS)
+        found["time step"] = {"timestep": np.array([simulator.timestep])}
+        found["force limit"] = {
+            name: np.where(limit >= UNLIMITED, np.inf, limit)
+            for name, limit in found["force limit"].items()
+        }
+        return found
+
+
+def _geom_name(label: str, names: list[str]) -> str:
+    """The scene's name of a geom that Newton labels by its path and a number."""
+    path = label.rsplit("_", 1)[0]
+    found = [name for name in names if path.endswith(f"/{name}")]
+    return max(found, key=len) if found else label
+
+
+class FeatherstoneMechanics(AdaptedMechanics):
+    """Newton with its Featherstone solver."""
+
+    name = "newton-featherstone"
+    single = True
+
+    def __init__(self, scene: SceneCfg | mujoco.MjModel) -> None:
+        super().__init__(lambda terms: NewtonFeatherstoneSimulator(scene, terms=terms))
+
+    def _newton(self, terms: Terms) -> NewtonSimulator:
+        simulator = self.simulator(terms)
+        assert isinstance(simulator, NewtonSimulator)
+        return simulator
+
+    def _at(self, state: MechanicalState, terms: Terms) -> tuple[NewtonSimulator, Any]:
+        """A simulator at a state, and its Newton state."""
+        simulator = self._newton(terms)
+        simulator.write(state.qpos[None], state.qvel[None], [0])
+        return simulator, simulator.states[0]
+
+    def notes(self) -> tuple[str, ...]:
+        """What Newton's parser printed."""
+        simulator = self.simulator(ALL_TERMS)
+        assert isinstance(simulator, NewtonSimulator)
+        return tuple(dict.fromkeys(simulator.newton.messages))
+
+    def com(self, state: MechanicalState) -> Array:
+        """By body_com at Newton's own poses."""
+        simulator, newton_state = self._at(state, NO_TERMS)
+        pose, com = simulator.newton.poses(newton_state), simulator.newton.com
+        found = np.zeros((simulator.model.nbody, 3))
+        for b in range(1, simulator.model.nbody):
+            found[b] = pose[b, :3] + rotation(pose[b, 3:]) @ com[b]
+        return of_masses(simulator.model, found)
+
+    def mass_matrix(self, state: MechanicalState) -> Array:
+        """By eval_mass_matrix, which has no armature; the solver adds it."""
+        simulator, newton_state = self._at(state, NO_TERMS)
+        model = simulator.newton.newton_model
+        blocks = newton.eval_mass_matrix(model, newton_state).numpy()
+        starts = model.joint_qd_start.numpy()
+        first, last = model.articulation_start.numpy(), model.articulation_end.numpy()
+        full = np.diag(model.joint_armature.numpy().astype(np.float64))
+        for block, one, end in zip(blocks, first, last, strict=False):
+            dofs = slice(int(starts[one]), int(starts[end]))
+            count = dofs.stop - dofs.start
+            full[dofs, dofs] += block[:count, :count]
+        turn = simulator.newton.velocity_map(state.qpos)
+        return turn.T @ full @ turn
+
+    def step(self, state: MechanicalState, terms: Terms) -> Array | None:
+        """By one step of the solver, as the acceleration that it integrated."""
+        simulator, newton_state = self._at(state, terms)
+        before = newton_state.joint_qd.numpy().astype(np.float64)
+        if simulator.advance(1, state.ctrl[None], [0]):
+            return None
+        after = simulator.states[0].joint_qd.numpy().astype(np.float64)
+        rates = (after - before) / simulator.timestep
+        return simulator.newton.velocity_rates(state.qpos, state.qvel, rates)
+
+    def parameters(self) -> Parameters:
+        """What Newton's model holds."""
+        simulator = self._newton(ALL_TERMS)
+        return read_parameters(simulator.newton, simulator.timestep)

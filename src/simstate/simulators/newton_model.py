@@ -1,0 +1,343 @@
+"""A compiled model in Newton, and MuJoCo's coordinates in Newton's.
+
+Newton has quaternions as xyzw, the velocity of a free body at its COM, and all joints
+between two bodies as one joint: first its slides, then its hinges, about one anchor.
+"""
+
+# Newton and Warp come without the type information that strict checking needs.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportMissingImports=false, reportMissingModuleSource=false
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+
+from simstate.engine.warp_start import initialise  # before newton: no banner
+from simstate.errors import ModelError
+from simstate.simulators.base import Array, Motion
+from simstate.simulators.contacts import may_touch
+from simstate.simulators.drives import drives
+from simstate.simulators.mjcf import link_name, plain_mjcf
+from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.terms import ALL_TERMS, Terms
+
+initialise(torch.device("cpu"))
+
+import newton  # noqa: E402
+
+_FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
+_SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
+_FAR = 1e10
+"""A position that no joint comes to."""
+
+
+class NewtonModel:
+    """A finalised Newton model of one world, and where MuJoCo's joints are in it.
+
+    Args:
+        model: the compiled model.
+        ctrl_direct: whether actuators take MuJoCo's controls (SolverMuJoCo alone can),
+            and not targets of joints.
+        terms: what acts beside the smooth dynamics, where the model decides that.
+    """
+
+    def __init__(
+        self, model: mujoco.MjModel, ctrl_direct: bool, terms: Terms = ALL_TERMS
+    ) -> None:
+        self.model, self.names, self.terms = model, Names(model), terms
+        self.messages: list[str] = []
+        """What Newton's parser printed."""
+        _check_joints(model, self.names)
+        builder = newton.ModelBuilder()
+        newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
+        self._parse(builder, ctrl_direct)
+        if not ctrl_direct:
+            self._filter_collisions(builder)
+        self.newton_model: Any = builder.finalize(device="cpu")
+        # The parser leaves gravity as it is by default.
+        self.newton_model.set_gravity(tuple(float(g) for g in model.opt.gravity))
+        self._index_bodies()
+        self._index_joints()
+        self.drives = drives(model)
+        """The servos and motors of 1-DoF joints."""
+        if not ctrl_direct:
+            self._set_drives()
+        com = self.newton_model.body_com.numpy().astype(np.float64)
+        self.com = com[self.body_of]
+        """Newton's COM of each of MuJoCo's bodies, body axes [m]; (nbody, 3)."""
+
+    def _parse(self, builder: Any, ctrl_direct: bool) -> None:
+        model = copy.copy(self.model)
+        # The Featherstone solver turns about where the anchor was before the slides.
+        split = () if ctrl_direct else _bodies_that_slide_and_turn(model)
+        model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value  # there is no PGS
+        _share_anchors(model)
+        with TemporaryDirectory() as folder:
+            text = plain_mjcf(model, Path(folder), skip=("equality",), split=split).text
+            output = io.StringIO()
+            try:
+                with contextlib.redirect_stdout(output):
+                    builder.add_mjcf(text, ctrl_direct=ctrl_direct)
+            except (ValueError, RuntimeError, KeyError) as error:
+                raise ModelError(f"Newton does not take this model: {error}") from error
+        self.messages += output.getvalue().splitlines()
+
+    def _index_bodies(self) -> None:
+        """Which of Newton's bodies each of MuJoCo's is; the rest are massless links."""
+        labels = list(self.newton_model.body_label)
+        self.body_of = np.zeros(self.model.nbody, dtype=np.int64)
+        """Newton's body for each of MuJoCo's; the world's entry means nothing."""
+        self._links: dict[int, tuple[int, int]] = {}
+        after = 0
+        for body in range(1, self.model.nbody):
+            name, links = self.names.body[body], 0
+            while after < len(labels) and not labels[after].endswith(f"/{name}"):
+                if not labels[after].endswith(f"/{link_name(name, links)}"):
+                    raise ModelError(f"Newton made other bodies of it: {labels}.")
+                self._links[after] = (body, links)
+                links, after = links + 1, after + 1
+            if after == len(labels):
+                raise ModelError(f"Newton made other bodies of it: {labels}.")
+            self._links[after] = (body, links)
+            self.body_of[body] = after
+            after += 1
+
+    def _index_joints(self) -> None:
+        """Where each of MuJoCo's joints is in Newton's coordinates and velocities."""
+        mj, model = self.model, self.newton_model
+        coords, dofs = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
+        self.coord_of = np.zeros(mj.njnt, dtype=np.int64)
+        self.dof_of = np.zeros(mj.njnt, dtype=np.int64)
+        self.joint_of = np.zeros(mj.njnt, dtype=np.int64)
+        """Newton's joint for each of MuJoCo's."""
+        for joint, child in enumerate(model.joint_child.numpy()):
+            body, link = self._links[int(child)]
+            first, count = mj.body_jntadr[body], mj.body_jntnum[body]
+            own = list(range(first, first + count))
+            if self._links.get(int(child) + 1, (0, 0))[0] == body or link:
+                own = own[link : link + 1]  # of a body that was split
+            for k, j in enumerate(own):
+                self.coord_of[j] = coords[joint] + k
+                self.dof_of[j] = dofs[joint] + k
+                self.joint_of[j] = joint
+
+    def _set_drives(self) -> None:
+        """Give the joints the gains of MuJoCo's servos; none if they are off."""
+        model, count = self.newton_model, self.newton_model.joint_dof_count
+        stiffness, damping = np.zeros(count, np.float32), np.zeros(count, np.float32)
+        if "actuators" in self.terms:
+            for drive in self.drives:
+                stiffness[self.dof_of[drive.joint]] = drive.stiffness
+                damping[self.dof_of[drive.joint]] = drive.damping
+        model.joint_target_ke.assign(stiffness)
+        model.joint_target_kd.assign(damping)
+        if "joint limits" not in self.terms:
+            # Not by their stiffness: beyond a limit Newton's servos let go.
+            model.joint_limit_lower.fill_(-_FAR)
+            model.joint_limit_upper.fill_(_FAR)
+
+    def _filter_collisions(self, builder: Any) -> None:
+        """Let those pairs of geoms touch that may in MuJoCo, and no others."""
+        by_name = {name: geom for geom, name in enumerate(self.names.geom)}
+        shapes = {}
+        for shape, label in enumerate(builder.shape_label):
+            found = [name for name in by_name if label.endswith(f"/{name}")]
+            if found:
+                shapes[shape] = by_name[max(found, key=len)]
+        for one in shapes:
+            for two in shapes:
+                if one < two and not may_touch(self.model, shapes[one], shapes[two]):
+                    builder.add_shape_collision_filter_pair(one, two)
+
+    def write(self, state: Any, qpos: Array, qvel: Array) -> None:
+        """Bring a state to MuJoCo's qpos (nq,) and qvel (nv,)."""
+        coords = np.zeros(self.newton_model.joint_coord_count)
+        mj = self.model
+        for j in range(mj.njnt):
+            at, adr = self.coord_of[j], mj.jnt_qposadr[j]
+            if mj.jnt_type[j] == _FREE:
+                coords[at : at + 3] = qpos[adr : adr + 3]
+                coords[at + 3 : at + 7] = _unit(qpos[adr + 3 : adr + 7])[[1, 2, 3, 0]]
+            elif mj.jnt_type[j] == _BALL:
+                coords[at : at + 4] = _unit(qpos[adr : adr + 4])[[1, 2, 3, 0]]
+            else:
+                coords[at] = qpos[adr] - mj.qpos0[adr]
+        state.joint_q.assign(coords.astype(np.float32))
+        velocities = self.velocity_map(qpos) @ qvel
+        state.joint_qd.assign(velocities.astype(np.float32))
+        self._refresh(state)
+
+    def _refresh(self, state: Any) -> None:
+        newton.eval_fk(self.newton_model, state.joint_q, state.joint_qd, state)
+
+    def velocity_map(self, qpos: Array) -> Array:
+        """The matrix T(qpos) with Newton's velocities = T qvel; shape (dofs, nv)."""
+        mj = self.model
+        turn = np.zeros((self.newton_model.joint_dof_count, mj.nv))
+        for j in range(mj.njnt):
+            at, dof, adr = self.dof_of[j], mj.jnt_dofadr[j], mj.jnt_qposadr[j]
+            if mj.jnt_type[j] == _FREE:
+                rot = rotation(qpos[adr + 3 : adr + 7])
+                com = rot @ self.com[mj.jnt_bodyid[j]]
+                turn[at : at + 3, dof : dof + 3] = np.eye(3)
+                turn[at : at + 3, dof + 3 : dof + 6] = -cross_matrix(com) @ rot
+                turn[at + 3 : at + 6, dof + 3 : dof + 6] = rot
+            elif mj.jnt_type[j] == _BALL:
+                turn[at : at + 3, dof : dof + 3] = rotation(qpos[adr : adr + 4])
+            else:
+                turn[at, dof] = 1.0
+        return turn
+
+    def velocity_rates(self, qpos: Array, qvel: Array, rates: Array) -> Array:
+        """MuJoCo's d qvel/dt for a rate of Newton's velocities; shape (nv,)."""
+        mj, rates = self.model, rates.copy()
+        for j in np.flatnonzero(mj.jnt_type == _FREE):
+            at, dof, adr = self.dof_of[j], mj.jnt_dofadr[j], mj.jnt_qposadr[j]
+            rot = rotation(qpos[adr + 3 : adr + 7])
+            ang_vel = rot @ qvel[dof + 3 : dof + 6]
+            arm = rot @ self.com[mj.jnt_bodyid[j]]
+            # What turning alone gives the COM, which the origin does not have.
+            rates[at : at + 3] -= np.cross(ang_vel, np.cross(ang_vel, arm))
+        return np.linalg.solve(self.velocity_map(qpos), rates)
+
+    def qpos(self, state: Any) -> Array:
+        """MuJoCo's qpos; shape (nq,)."""
+        mj, coords = self.model, state.joint_q.numpy().astype(np.float64)
+        qpos = np.zeros(mj.nq)
+        for j in range(mj.njnt):
+            at, adr = self.coord_of[j], mj.jnt_qposadr[j]
+            if mj.jnt_type[j] == _FREE:
+                qpos[adr : adr + 3] = coords[at : at + 3]
+                qpos[adr + 3 : adr + 7] = coords[at + np.array([6, 3, 4, 5])]
+            elif mj.jnt_type[j] == _BALL:
+                qpos[adr : adr + 4] = coords[at + np.array([3, 0, 1, 2])]
+            else:
+                qpos[adr] = coords[at] + mj.qpos0[adr]
+        return qpos
+
+    def qvel(self, state: Any, qpos: Array) -> Array:
+        """MuJoCo's qvel; shape (nv,)."""
+        velocities = state.joint_qd.numpy().astype(np.float64)
+        return np.linalg.solve(self.velocity_map(qpos), velocities)
+
+    def read(self, states: Sequence[Any]) -> Motion:
+        """Where some worlds are, bodies by Newton's own kinematics."""
+        mj, count = self.model, len(states)
+        motion = Motion(
+            qpos=np.zeros((count, mj.nq)),
+            qvel=np.zeros((count, mj.nv)),
+            body_pos=np.zeros((count, mj.nbody, 3)),
+            body_quat=np.zeros((count, mj.nbody, 4)),
+            body_vel=np.zeros((count, mj.nbody, 3)),
+            body_ang_vel=np.zeros((count, mj.nbody, 3)),
+        )
+        motion.body_quat[:, 0, 0] = 1.0
+        for row, state in enumerate(states):
+            self._refresh(state)
+            motion.qpos[row] = self.qpos(state)
+            motion.qvel[row] = self.qvel(state, motion.qpos[row])
+            pose, twist = self.poses(state), self._twists(state)
+            motion.body_pos[row, 1:] = pose[1:, :3]
+            motion.body_quat[row, 1:] = pose[1:, 3:]
+            motion.body_ang_vel[row, 1:] = twist[1:, 3:]
+            for b in range(1, mj.nbody):
+                com = rotation(pose[b, 3:]) @ self.com[b]
+                moved = np.cross(twist[b, 3:], com)
+                motion.body_vel[row, b] = twist[b, :3] - moved
+        return motion
+
+    def poses(self, state: Any) -> Array:
+        """Position and quaternion wxyz of MuJoCo's bodies; shape (nbody, 7)."""
+        pose = state.body_q.numpy().astype(np.float64)[self.body_of]
+        pose = pose[:, [0, 1, 2, 6, 3, 4, 5]]
+        pose[0] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+        return pose
+
+    def _twists(self, state: Any) -> Array:
+        """Velocity of the COM and angular velocity of MuJoCo's bodies; (nbody, 6)."""
+        return state.body_qd.numpy().astype(np.float64)[self.body_of]
+
+    def set_targets(
+        self, control: Any, position: Array, rate: Array, effort: Array
+    ) -> None:
+        """Tell the joints' drives their targets, by MuJoCo's joints' dofs."""
+        mj, model = self.model, self.newton_model
+        targets = control.joint_target_q.numpy()
+        by_coord = len(targets) == model.joint_coord_count
+        for j in range(mj.njnt):
+            if mj.jnt_type[j] not in (_FREE, _BALL):
+                at = self.coord_of[j] if by_coord else self.dof_of[j]
+                rest = mj.qpos0[mj.jnt_qposadr[j]]
+                targets[at] = position[self.dof_of[j]] - rest
+        control.joint_target_q.assign(targets)
+        control.joint_target_qd.assign(rate)
+        control.joint_f.assign(effort)
+
+
+def rotation(quat: Array) -> Array:
+    """The rotation matrix of a quaternion wxyz: vec_w = R @ vec_b."""
+    matrix = np.zeros(9)
+    mujoco.mju_quat2Mat(matrix, _unit(quat))
+    return matrix.reshape(3, 3)
+
+
+def cross_matrix(vec: Array) -> Array:
+    """The matrix with `cross_matrix(a) @ b == a × b`."""
+    x, y, z = vec
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+
+
+def _unit(quat: Array) -> Array:
+    return quat / np.linalg.norm(quat)
+
+
+def _share_anchors(model: mujoco.MjModel) -> None:
+    """Put the anchors of slides, which mean nothing, where their body's hinges are."""
+    for body in range(1, model.nbody):
+        first, count = model.body_jntadr[body], model.body_jntnum[body]
+        own = range(first, first + count)
+        hinges = [j for j in own if model.jnt_type[j] != _SLIDE]
+        if hinges:
+            for j in own:
+                model.jnt_pos[j] = model.jnt_pos[hinges[0]]
+
+
+def _bodies_that_slide_and_turn(model: mujoco.MjModel) -> list[int]:
+    """The bodies that have both slides and hinges."""
+    found: list[int] = []
+    for body in range(1, model.nbody):
+        first, count = model.body_jntadr[body], model.body_jntnum[body]
+        kinds = {bool(k == _SLIDE) for k in model.jnt_type[first : first + count]}
+        if len(kinds) == 2:
+            found.append(body)
+    return found
+
+
+def _check_joints(model: mujoco.MjModel, names: Names) -> None:
+    """Raise for bodies whose joints Newton would put together otherwise."""
+    for body in range(1, model.nbody):
+        first, count = model.body_jntadr[body], model.body_jntnum[body]
+        own = list(range(first, first + count))
+        slides = [model.jnt_type[j] == _SLIDE for j in own]
+        hinges = [j for j, slide in zip(own, slides, strict=True) if not slide]
+        apart = any(
+            np.any(model.jnt_pos[j] != model.jnt_pos[hinges[0]]) for j in hinges
+        )
+        mixed = count > 1 and any(model.jnt_type[j] == _BALL for j in own)
+        if apart or mixed or slides != sorted(slides, reverse=True):
+            raise ModelError(
+                f"Newton joins the joints of body {names.body[body]!r} into one: first "
+                "slides, then hinges about a common anchor. These are of another order "
+                "or kind, and would move otherwise: give each a body of its own."
+            )

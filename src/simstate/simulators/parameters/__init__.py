@@ -1,0 +1,125 @@
+"""The parameters of a model by name, in MuJoCo's frames: read, compared, overwritten.
+
+Every kind of parameter says how it is read off a compiled model and how another
+simulator's value is written into a copy, so that a difference can be tried out.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeAlias
+
+import mujoco
+import numpy as np
+
+from simstate.errors import ModelError
+from simstate.simulators.base import Array
+from simstate.simulators.mjcf import plain_mjcf
+from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.parameters.kinds import KINDS, ParameterKind
+
+Parameters: TypeAlias = "Mapping[str, Mapping[str, Array]]"
+"""Values by kind and element, as the keys of `KINDS` say; a kind that a simulator
+cannot tell is left out, one that it lacks has the kind's value for nothing."""
+
+
+@dataclass(frozen=True)
+class ParameterDifference:
+    """A parameter that two simulators have differently."""
+
+    kind: str
+    element: str
+    ours: tuple[float, ...]
+    """MuJoCo's value, in the kind's unit."""
+    theirs: tuple[float, ...]
+    """The other simulator's."""
+    unit: str
+    dropped: bool
+    """Whether the other one does not have it at all."""
+
+    @property
+    def error(self) -> float:
+        """The greatest difference; infinite if one of the two is."""
+        one, two = np.array(self.ours), np.array(self.theirs)
+        return float(np.max(np.abs(np.where(one == two, 0.0, one - two))))
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The two values for a reader, without the unit."""
+        kind = KINDS[self.kind]
+        theirs = "none" if self.dropped else kind.text(self.theirs)
+        return kind.text(self.ours), theirs
+
+    def __str__(self) -> str:
+        ours, theirs = self.texts
+        unit = f" {self.unit}" if self.unit and not self.dropped else ""
+        return f"{self.kind} of {self.element}: {ours} in MuJoCo, {theirs}{unit} there"
+
+
+def parameters_of(
+    model: mujoco.MjModel, names: Names | None = None
+) -> dict[str, dict[str, Array]]:
+    """All parameters of a compiled model, by its own names or by those given."""
+    names = Names(model) if names is None else names
+    return {name: kind.read(model, names) for name, kind in KINDS.items()}
+
+
+def compare_parameters(
+    ours: Parameters, theirs: Parameters, tolerance: float
+) -> list[ParameterDifference]:
+    """What differs by more than `tolerance` × its size, by kind and element."""
+    found: list[ParameterDifference] = []
+    for name, values in ours.items():
+        if name not in theirs:
+            continue
+        kind = KINDS[name]
+        for element, value in values.items():
+            other = theirs[name].get(element)
+            dropped = other is None
+            other = kind.nothing(value) if other is None else other
+            same = np.where(value == other, True, _near(value, other, tolerance))
+            if not np.all(same):
+                gone = dropped or bool(np.array_equal(other, kind.nothing(value)))
+                found.append(
+                    ParameterDifference(
+                        name, element, tuple(value), tuple(other), kind.unit, gone
+                    )
+                )
+    return found
+
+
+def _near(one: Array, two: Array, tolerance: float) -> Array:
+    with np.errstate(invalid="ignore"):
+        size = np.maximum(np.max(np.abs(one[np.isfinite(one)]), initial=0.0), 1e-12)
+        return np.abs(one - two) <= tolerance * size
+
+
+def overwritten(
+    model: mujoco.MjModel, differences: Sequence[ParameterDifference]
+) -> mujoco.MjModel:
+    """A new model in which the differing parameters have the other's values.
+
+    It is compiled anew, as MuJoCo's shortcuts hold for the values that were compiled.
+    """
+    edited = copy.copy(model)
+    names = Names(edited)
+    for difference in differences:
+        kind: ParameterKind = KINDS[difference.kind]
+        kind.write(edited, names, difference.element, np.array(difference.theirs))
+    return recompiled(edited)
+
+
+def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
+    """The model compiled anew from its present values; exotic actuators are lost."""
+    with TemporaryDirectory() as folder:
+        text = plain_mjcf(model, Path(folder)).text
+        try:
+            return mujoco.MjModel.from_xml_string(text)
+        except ValueError as error:
+            raise ModelError(
+                f"MuJoCo does not take the other simulator's values: {error}"
+            ) from error

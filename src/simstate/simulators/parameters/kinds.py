@@ -1,0 +1,153 @@
+"""Each kind of parameter: its unit, how it is read and how it is overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from simstate.simulators.base import Array
+from simstate.simulators.parameters.actuators import (
+    of_drives,
+    read_equalities,
+    read_other_actuators,
+    read_tendons,
+    to_drive,
+    write_equality,
+    write_other_actuator,
+    write_tendon,
+)
+from simstate.simulators.parameters.bodies import (
+    of_bodies,
+    read_com,
+    read_inertia,
+    read_quat,
+    to_body,
+    write_inertia,
+)
+from simstate.simulators.parameters.common import BALL, FREE, SLIDE, Read, Write
+from simstate.simulators.parameters.joints import (
+    of_dofs,
+    of_joints,
+    read_range,
+    read_rest,
+    to_dofs,
+    to_joint,
+    write_range,
+    write_rest,
+)
+from simstate.simulators.parameters.scene import (
+    EXPLICIT_EULER,
+    IMPLICIT_SERVOS,
+    of_options,
+    read_friction,
+    read_integrator,
+    read_sizes,
+    to_option,
+    write_friction,
+    write_integrator,
+    write_size,
+)
+
+
+@dataclass(frozen=True)
+class ParameterKind:
+    """One kind of parameter."""
+
+    unit: str
+    read: Read
+    """The values of a model by element."""
+    write: Write
+    """Gives an element of a model another value."""
+    absent: float | None = 0.0
+    """What stands for a simulator that lacks it; None: it is left as it is."""
+    labels: Mapping[float, str] = field(default_factory=dict[float, str])
+    """Words for numbers that stand for something else."""
+
+    def text(self, values: Sequence[float]) -> str:
+        """A value for a reader."""
+        words = [self.labels.get(value, f"{value:.6g}") for value in values]
+        return words[0] if len(words) == 1 else f"({', '.join(words)})"
+
+    def nothing(self, like: Array) -> Array:
+        """The value of a simulator that does not have the parameter."""
+        if self.absent is None:
+            return like
+        filled = np.full_like(like, self.absent)
+        if self.absent == np.inf and len(like) == 2:  # a range
+            filled[0] = -np.inf
+        return filled
+
+
+KINDS: dict[str, ParameterKind] = {
+    "mass": ParameterKind("kg", of_bodies("body_mass"), to_body("body_mass")),
+    "centre of mass": ParameterKind("m", read_com, to_body("body_ipos"), absent=None),
+    "inertia": ParameterKind("kg·m²", read_inertia, write_inertia),
+    "position in parent": ParameterKind(
+        "m", of_bodies("body_pos", moving=True), to_body("body_pos"), absent=None
+    ),
+    "orientation in parent": ParameterKind(
+        "", read_quat, to_body("body_quat"), absent=None
+    ),
+    "gravity compensation": ParameterKind(
+        "", of_bodies("body_gravcomp"), to_body("body_gravcomp")
+    ),
+    "joint axis": ParameterKind(
+        "", of_joints("jnt_axis", FREE, BALL), to_joint("jnt_axis"), absent=None
+    ),
+    "joint anchor": ParameterKind(
+        "m", of_joints("jnt_pos", FREE, SLIDE), to_joint("jnt_pos"), absent=None
+    ),
+    "joint range": ParameterKind("rad or m", read_range, write_range, absent=np.inf),
+    "armature": ParameterKind(
+        "kg·m² or kg", of_dofs("dof_armature"), to_dofs("dof_armature")
+    ),
+    "damping": ParameterKind(
+        "N·m·s/rad or N·s/m", of_dofs("dof_damping"), to_dofs("dof_damping")
+    ),
+    "dry friction": ParameterKind(
+        "N·m or N", of_dofs("dof_frictionloss"), to_dofs("dof_frictionloss")
+    ),
+    "spring stiffness": ParameterKind(
+        "N·m/rad or N/m", of_joints("jnt_stiffness"), to_joint("jnt_stiffness")
+    ),
+    "spring rest position": ParameterKind(
+        "rad or m", read_rest, write_rest, absent=None
+    ),
+    "servo stiffness": ParameterKind(
+        "N·m/rad or N/m", of_drives("stiffness"), to_drive("stiffness")
+    ),
+    "servo damping": ParameterKind(
+        "N·m·s/rad or N·s/m", of_drives("damping"), to_drive("damping")
+    ),
+    "force per control": ParameterKind(
+        "N·m or N", of_drives("effort"), to_drive("effort")
+    ),
+    "force limit": ParameterKind(
+        "N·m or N", of_drives("limit"), to_drive("limit"), absent=np.inf
+    ),
+    "other actuator": ParameterKind("", read_other_actuators, write_other_actuator),
+    "tendon": ParameterKind("", read_tendons, write_tendon),
+    "equality": ParameterKind("", read_equalities, write_equality),
+    "gravity": ParameterKind("m/s²", of_options("gravity"), to_option),
+    "fluid": ParameterKind("", of_options("density", "viscosity"), to_option),
+    "time step": ParameterKind("s", of_options("timestep"), to_option, absent=None),
+    "integrator": ParameterKind(
+        "",
+        read_integrator,
+        write_integrator,
+        absent=None,
+        labels={
+            0.0: "Euler",
+            1.0: "RK4",
+            2.0: "implicit",
+            3.0: "implicitfast",
+            EXPLICIT_EULER: "Euler with explicit dampers",
+            IMPLICIT_SERVOS: "implicit dampers and servos",
+        },
+    ),
+    "geom size": ParameterKind("m", read_sizes, write_size, absent=None),
+    "sliding friction": ParameterKind("", read_friction, write_friction, absent=None),
+}
+"""Every kind of parameter, by what reports call it."""

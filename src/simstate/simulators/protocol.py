@@ -1,0 +1,109 @@
+"""Simulator: the little that unified states need of a simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol, overload, runtime_checkable
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.ids import Ids
+from simstate.state import State, StateList, TensorState
+
+
+class EntityNames(Protocol):
+    """The names of an entity, those of its own model; an `Entity` has them too."""
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """Names of the links, root first."""
+        ...
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the 1-DoF joints."""
+        ...
+
+    @property
+    def ball_joint_names(self) -> tuple[str, ...]:
+        """Names of the ball joints."""
+        ...
+
+    @property
+    def is_robot(self) -> bool:
+        """Whether unified states have it among the robots."""
+        ...
+
+
+@runtime_checkable
+class Simulator(Protocol):
+    """What steps worlds and speaks unified states.
+
+    The contract of a state is simstate's, whatever simulates: poses and velocities of
+    link origins along world axes, quaternions wxyz, SI units, joints by name. Targets
+    are a part of the state, so that an action is a state that holds targets alone:
+    `sim.set_states([{"robots": {"arm": {"dof_pos_target": {…}}}}]); sim.step(4)`.
+
+    `simstate.Simulation` is one; those of `simstate.simulators.make` are others.
+    """
+
+    num_envs: int
+    """The number of worlds."""
+    dtype: torch.dtype
+    """In what width the simulator keeps its state."""
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """The compiled scene, whose names and order of joints count."""
+        ...
+
+    @property
+    def scene(self) -> Mapping[str, EntityNames]:
+        """The entities by name."""
+        ...
+
+    @property
+    def timestep(self) -> float:
+        """The physics time step [s]."""
+        ...
+
+    @property
+    def time(self) -> Tensor:
+        """Simulation time of each world [s]; shape (num_envs,)."""
+        ...
+
+    @overload
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict"] = "dict",
+        cameras: bool = True,
+    ) -> StateList: ...
+    @overload
+    def get_states(
+        self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
+    ) -> TensorState: ...
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict", "tensor"] = "dict",
+        cameras: bool = True,
+    ) -> StateList | TensorState:
+        """A copy of the unified state, as a list of dictionaries or as tensors."""
+        ...
+
+    def set_states(
+        self, states: Sequence[State] | TensorState, env_ids: Ids = None
+    ) -> None:
+        """Write unified states, whole or in part; all is checked before a write."""
+        ...
+
+    def reset(self, env_ids: Ids = None) -> None:
+        """Bring worlds back to the scene's initial state."""
+        ...
+
+    def step(self, n: int = 1, env_ids: Ids = None) -> None:
+        """Advance worlds by n time steps, with the targets that they have."""
+        ...

@@ -1,0 +1,76 @@
+"""What to randomise in training, so that a simulator's differences are covered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from simstate.simulators.align.report import SimulatorAlignment
+
+_FIELDS = {
+    "mass": "body_mass",
+    "centre of mass": "body_ipos",
+    "inertia": "body_inertia",
+    "gravity compensation": "body_gravcomp",
+    "armature": "dof_armature",
+    "damping": "dof_damping",
+    "dry friction": "dof_frictionloss",
+    "spring stiffness": "jnt_stiffness",
+    "servo stiffness": "actuator_gainprm and actuator_biasprm",
+    "servo damping": "actuator_biasprm",
+    "force limit": "actuator_forcerange",
+    "sliding friction": "geom_friction",
+    "gravity": "opt.gravity",
+}
+"""The field of MuJoCo's model that `sim.expand` varies, by kind of parameter."""
+
+_TERMS = {
+    "how contacts are found and solved": "friction and softness of contacts: "
+    "geom_friction and geom_solref",
+    "how joint limits are solved": "softness of joint limits: jnt_solref",
+    "how equalities are solved": "softness of equalities: eq_solref",
+    "how dry friction is solved": "dry friction: dof_frictionloss",
+    "how force limits act on servos": "force limits: actuator_forcerange",
+}
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """Something to randomise in training."""
+
+    what: str
+    """The cause that it covers."""
+    elements: tuple[str, ...]
+    low: float | None
+    """Least of MuJoCo's and the other's values; None: no range follows."""
+    high: float | None
+    """The greatest."""
+    how: str
+    """What to vary, in words."""
+
+    def __str__(self) -> str:
+        span = "" if self.low is None else f" over [{self.low:.4g}, {self.high:.4g}]"
+        where = f" of {', '.join(self.elements[:3])}" if self.elements else ""
+        more = f", … {len(self.elements)} in all" if len(self.elements) > 3 else ""
+        return f"{self.what}{where}{more}: vary {self.how}{span}"
+
+
+def suggestions(alignment: SimulatorAlignment) -> list[Suggestion]:
+    """What to randomise, for each proven cause, the one with most effect first."""
+    found: list[Suggestion] = []
+    causes = sorted(alignment.causes.values(), key=lambda cause: -cause.left)
+    for cause in causes:
+        if cause.what in _TERMS:
+            how = _TERMS[cause.what]
+            found.append(Suggestion(cause.what, (), None, None, how))
+        elif cause.what in _FIELDS:
+            values = [
+                value
+                for difference in alignment.parameters
+                if difference.kind == cause.what
+                for value in (*difference.ours, *difference.theirs)
+                if abs(value) != float("inf")
+            ]
+            low, high = (min(values), max(values)) if values else (None, None)
+            how = _FIELDS[cause.what]
+            found.append(Suggestion(cause.what, cause.elements, low, high, how))
+    return found

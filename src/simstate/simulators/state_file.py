@@ -1,0 +1,88 @@
+"""Unified states in a file: what one simulator writes, any other reads.
+
+The file is an npz archive of tensors with their names beside them, with a checksum and
+without pickle, so that simulators which cannot be installed together can exchange
+states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from simstate.archive import read_archive, write_archive
+from simstate.errors import InvalidInputError, SnapshotError
+from simstate.state import EntityTensors, TensorState
+
+FORMAT = "simstate states 1"
+"""What the header of such a file calls itself."""
+
+_GROUPS = ("objects", "robots")
+
+
+def save_states(state: TensorState, path: str | Path, simulator: str = "") -> None:
+    """Write the unified state of some worlds, without cameras.
+
+    Args:
+        state: what `get_states(mode="tensor")` returns.
+        path: the file; one that is there is replaced as a whole.
+        simulator: where the state comes from, for whoever reads it.
+    """
+    if not isinstance(state, TensorState):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            'save_states takes what get_states(mode="tensor") returns, got '
+            f"{type(state).__name__}."
+        )
+    entities: dict[str, Any] = {}
+    tensors: dict[str, Tensor] = {}
+    for group in _GROUPS:
+        for name, part in getattr(state, group).items():
+            names: dict[str, Any] = {}
+            for entry in dataclasses.fields(part):
+                value: Any = getattr(part, entry.name)
+                if isinstance(value, Tensor):
+                    tensors[f"{name}/{entry.name}"] = value
+                else:
+                    names[entry.name] = list(value)
+            entities[name] = {"group": group, "names": names}
+    header = {
+        "format": FORMAT,
+        "simulator": simulator,
+        "num_envs": state.num_envs,
+        "entities": entities,
+    }
+    write_archive(Path(path), header, tensors)
+
+
+def holds_states(path: str | Path) -> bool:
+    """Whether a file is one of unified states; any other, or none, is not."""
+    try:
+        read_archive(Path(path), (FORMAT,))
+    except SnapshotError:
+        return False
+    return True
+
+
+def load_states(path: str | Path) -> tuple[TensorState, str]:
+    """The unified state that a file holds, and which simulator it comes from."""
+    header, tensors = read_archive(Path(path), (FORMAT,))
+    groups: dict[str, dict[str, EntityTensors]] = {group: {} for group in _GROUPS}
+    try:
+        for name, entry in header["entities"].items():
+            prefix = f"{name}/"
+            parts: dict[str, Any] = {
+                key.removeprefix(prefix): value
+                for key, value in tensors.items()
+                if key.startswith(prefix) and "/" not in key.removeprefix(prefix)
+            }
+            parts |= {key: tuple(names) for key, names in entry["names"].items()}
+            groups[entry["group"]][name] = EntityTensors(**parts)
+    except (KeyError, TypeError) as error:
+        raise SnapshotError(
+            f"{str(path)!r} was written by another version of simstate: {error}."
+        ) from error
+    state = TensorState(int(header["num_envs"]), groups["objects"], groups["robots"])
+    return state, str(header["simulator"])

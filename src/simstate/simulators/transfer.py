@@ -1,0 +1,191 @@
+"""States and recordings taken from one simulator to another.
+
+    carry(sim.get_states(mode="tensor"), drake)
+    for state in replay(recording, newton): …
+
+Poses, velocities and frames need no conversion, as a unified state has them one way for
+all. Joints are matched by name; where the other side has them under other names, about
+opposite axes, in degrees or from another zero, a `JointMap` says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from torch import Tensor
+
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.simulators.align.report import SimulatorAlignment
+from simstate.simulators.protocol import Simulator
+from simstate.state import EntityTensors, TensorState
+
+_POSITIONS = ("dof_pos", "dof_pos_target")
+_VELOCITIES = ("dof_vel", "dof_vel_target")
+
+
+@dataclass(frozen=True)
+class JointMap:
+    """How the other side has the 1-DoF joints of one entity.
+
+    their position = scale × our position + offset, and their velocity = scale × ours.
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Our name → theirs, of joints that are called otherwise."""
+    scale: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Our name → factor: −1 for an opposite axis, 180/π for degrees."""
+    offset: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Our name → their position where ours is zero, in their unit."""
+
+    def to_theirs(self, state: EntityTensors) -> EntityTensors:
+        """Our state of the entity as the other side has it."""
+        scale, offset = self._numbers(state.joint_names, state.dof_pos)
+        names = tuple(self.names.get(name, name) for name in state.joint_names)
+        return _converted(state, names, lambda q: q * scale + offset, scale)
+
+    def to_ours(self, state: EntityTensors) -> EntityTensors:
+        """The other side's state of the entity as we have it."""
+        back = {theirs: ours for ours, theirs in self.names.items()}
+        names = tuple(back.get(name, name) for name in state.joint_names)
+        scale, offset = self._numbers(names, state.dof_pos)
+        return _converted(state, names, lambda q: (q - offset) / scale, 1.0 / scale)
+
+    def _numbers(self, names: tuple[str, ...], like: Tensor) -> tuple[Tensor, Tensor]:
+        """Scale and offset of the joints in this order; shape (joints,)."""
+        for table in (self.names, self.scale, self.offset):
+            for name in table:
+                if name not in names:
+                    raise unknown_name("joint of a JointMap", name, names)
+        for name, factor in self.scale.items():
+            if factor == 0.0:
+                raise InvalidInputError(f"The scale of joint {name!r} must not be 0.")
+        return (
+            like.new_tensor([self.scale.get(name, 1.0) for name in names]),
+            like.new_tensor([self.offset.get(name, 0.0) for name in names]),
+        )
+
+
+def _converted(
+    state: EntityTensors,
+    names: tuple[str, ...],
+    position: Callable[[Tensor], Tensor],
+    factor: Tensor,
+) -> EntityTensors:
+    """A state with its joints renamed and rescaled."""
+    changed = {key: position(getattr(state, key)) for key in _POSITIONS}
+    changed |= {key: getattr(state, key) * factor for key in _VELOCITIES}
+    return dataclasses.replace(state, joint_names=names, **changed)
+
+
+def mapped(
+    state: TensorState, maps: Mapping[str, JointMap] | None, back: bool = False
+) -> TensorState:
+    """A state with the joints of some entities as the other side has them.
+
+    Args:
+        state: of any number of worlds.
+        maps: how the other side has the joints, by entity; None: as we have them.
+        back: whether to go from the other side's joints to ours.
+    """
+    if not maps:
+        return state
+    for name in maps:
+        if name not in state.entities:
+            raise unknown_name("entity of a JointMap", name, state.entities)
+
+    def convert(name: str, part: EntityTensors) -> EntityTensors:
+        if name not in maps:
+            return part
+        return maps[name].to_ours(part) if back else maps[name].to_theirs(part)
+
+    return dataclasses.replace(
+        state,
+        objects={name: convert(name, part) for name, part in state.objects.items()},
+        robots={name: convert(name, part) for name, part in state.robots.items()},
+    )
+
+
+def carry(
+    state: TensorState, to: Simulator, maps: Mapping[str, JointMap] | None = None
+) -> None:
+    """Bring a simulator to a state of another one."""
+    to.set_states(mapped(state, maps))
+
+
+def replay(
+    recording: Iterable[TensorState],
+    to: Simulator,
+    maps: Mapping[str, JointMap] | None = None,
+) -> Iterator[TensorState]:
+    """Show a simulator the states of a recording; what it makes of each.
+
+    The joints of what it makes are ours again, so that `diff` can compare the two.
+    """
+    for state in recording:
+        carry(state, to, maps)
+        seen = to.get_states(mode="tensor", cameras=False)
+        yield mapped(seen, maps, back=True)
+
+
+def follow(
+    recording: Iterable[TensorState],
+    to: Simulator,
+    steps: int = 1,
+    maps: Mapping[str, JointMap] | None = None,
+) -> Iterator[TensorState]:
+    """Let a simulator run on the targets of a recording; where it gets.
+
+    It starts at the first state. The targets of a state act for `steps` steps, the time
+    to the next one, of which again only the targets count.
+    """
+    started = False
+    for state in recording:
+        told = mapped(state, maps)
+        if started:
+            to.step(steps)
+            present = to.get_states(mode="tensor", cameras=False)
+            told = _with_targets(present, told)
+        to.set_states(told)
+        started = True
+        seen = to.get_states(mode="tensor", cameras=False)
+        yield mapped(seen, maps, back=True)
+
+
+def _with_targets(present: TensorState, told: TensorState) -> TensorState:
+    """A state as it is, with the targets of another."""
+
+    def aim(name: str, part: EntityTensors) -> EntityTensors:
+        source = told.entities[name].reorder(part.joint_names)
+        return dataclasses.replace(
+            part,
+            dof_pos_target=source.dof_pos_target,
+            dof_vel_target=source.dof_vel_target,
+        )
+
+    return dataclasses.replace(
+        present,
+        objects={name: aim(name, part) for name, part in present.objects.items()},
+        robots={name: aim(name, part) for name, part in present.robots.items()},
+    )
+
+
+def joint_maps(alignment: SimulatorAlignment) -> dict[str, JointMap]:
+    """The joints that a simulator has about opposite axes, as an alignment found them.
+
+    An axis that is neither the same nor the opposite one has no map, and raises.
+    """
+    scales: dict[str, dict[str, float]] = {}
+    for difference in alignment.parameters:
+        if difference.kind != "joint axis":
+            continue
+        if not np.allclose(difference.ours, -np.array(difference.theirs), atol=1e-5):
+            raise InvalidInputError(
+                f"{difference}: neither the same nor the opposite axis, so that its "
+                "position there does not follow from its position here."
+            )
+        entity, _, joint = difference.element.rpartition("/")
+        scales.setdefault(entity, {})[joint] = -1.0
+    return {entity: JointMap(scale=scale) for entity, scale in scales.items()}

@@ -1,0 +1,182 @@
+"""States, recordings and targets taken from one simulator to another."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+
+import pytest
+import torch
+from tests.simulators.scenes import ALL, place, random_motion, scene_of
+from tests.simulators.test_align import scene as robot_scene
+
+from simstate import EntityCfg, SceneCfg, Simulation, cli
+from simstate.errors import InvalidInputError, SnapshotError, UnknownNameError
+from simstate.simulators import (
+    JointMap,
+    align,
+    carry,
+    follow,
+    joint_maps,
+    load_states,
+    make,
+    replay,
+    save_states,
+)
+from simstate.state import diff
+
+
+def filled(scene: SceneCfg, num_envs: int, seed: int) -> Simulation:
+    sim = Simulation(scene, num_envs=num_envs)
+    place(sim, *random_motion(sim.model, num_envs, seed))
+    return sim
+
+
+@pytest.fixture
+def flipped():
+    """The robot with one joint about the opposite axis."""
+    return robot_scene(axis="0 -1 -0.4")
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_a_joint_about_the_opposite_axis_is_carried(key, flipped):
+    """The same pose needs the opposite angle there; bodies are the witnesses."""
+    sim = filled(robot_scene(), 3, seed=2)
+    found = align(robot_scene(), key, theirs=flipped, states=1, seconds=0.0)[key]
+    maps = joint_maps(found)
+    assert maps == {"robot": JointMap(scale={"shoulder": -1.0})}
+    other = make(key, flipped, num_envs=3)
+    state = sim.get_states(mode="tensor")
+    carry(state, other, maps)
+    there = other.get_states(mode="tensor").robots["robot"]
+    here = state.robots["robot"]
+    width = 1e-12 if other.dtype == torch.float64 else 2e-6
+    assert torch.allclose(there.body_pos.double(), here.body_pos, atol=width)
+    assert torch.allclose(there.body_vel.double(), here.body_vel, atol=10 * width)
+    assert torch.allclose(there.dof_pos[:, 0].double(), -here.dof_pos[:, 0], atol=width)
+    (back,) = replay([state], other, maps)
+    assert not len(diff(back, state, 10 * width))
+
+
+def test_names_units_and_zeros_are_mapped_both_ways():
+    state = filled(robot_scene(), 2, seed=7).get_states(mode="tensor").robots["robot"]
+    degrees = 180 / math.pi
+    mapped = JointMap(
+        names={"shoulder": "j1"}, scale={"shoulder": -degrees}, offset={"elbow": 0.5}
+    )
+    theirs = mapped.to_theirs(state)
+    assert theirs.joint_names == ("j1", "elbow")
+    assert torch.allclose(theirs.dof_pos[:, 0], -degrees * state.dof_pos[:, 0])
+    assert torch.allclose(theirs.dof_vel[:, 0], -degrees * state.dof_vel[:, 0])
+    assert torch.allclose(theirs.dof_pos[:, 1], state.dof_pos[:, 1] + 0.5)
+    assert torch.equal(theirs.dof_vel[:, 1], state.dof_vel[:, 1])
+    assert torch.equal(theirs.body_pos, state.body_pos)
+    # In the other side's order, and back.
+    ours = mapped.to_ours(theirs.reorder(("elbow", "j1"))).reorder(state.joint_names)
+    assert torch.allclose(ours.dof_pos, state.dof_pos, atol=1e-15)
+    assert torch.allclose(ours.dof_vel, state.dof_vel, atol=1e-15)
+
+
+def test_a_map_that_fits_nothing_is_told():
+    state = filled(robot_scene(), 1, seed=1).get_states(mode="tensor")
+    other = Simulation(robot_scene())
+    with pytest.raises(UnknownNameError, match="Did you mean 'elbow'"):
+        carry(state, other, {"robot": JointMap(scale={"elbov": 2.0})})
+    with pytest.raises(UnknownNameError, match="robo"):
+        carry(state, other, {"robo": JointMap()})
+    with pytest.raises(InvalidInputError, match="must not be 0"):
+        carry(state, other, {"robot": JointMap(scale={"elbow": 0.0})})
+
+
+def test_an_axis_of_another_direction_has_no_map():
+    turned = robot_scene(axis="1 0 0.4")
+    found = align(robot_scene(), "native", theirs=turned, seconds=0.0)["native"]
+    with pytest.raises(InvalidInputError, match="neither the same nor the opposite"):
+        joint_maps(found)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_a_recording_is_shown_and_its_targets_are_followed(key):
+    scene = scene_of("document")
+    sim = Simulation(scene, num_envs=3)
+    recording = []
+    for k in range(5):
+        aims = [
+            {"robots": {"franka": {"dof_pos_target": {"joint2": 0.05 * k * (1 + w)}}}}
+            for w in range(3)
+        ]
+        sim.set_states(aims)
+        recording.append(copy.deepcopy(sim.get_states(mode="tensor", cameras=False)))
+        sim.step(10)
+    other = make(key, scene, num_envs=3)
+    width = 1e-13 if other.dtype == torch.float64 else 1e-5
+    for wanted, shown in zip(recording, replay(recording, other), strict=True):
+        assert not len(diff(shown, wanted, width))
+    followed = list(follow(recording, other, steps=10))
+    if key == "native":
+        for wanted, got in zip(recording, followed, strict=True):
+            assert not len(diff(got, wanted, 1e-10))
+    last = followed[-1].robots["franka"]
+    aim = last.dof_pos_target[:, 1].tolist()
+    assert aim == pytest.approx([0.2, 0.4, 0.6], abs=1e-6)
+    # Each simulator's servos are its own, but they go the same way.
+    gone = last.dof_pos[:, 1] - recording[0].robots["franka"].dof_pos[:, 1]
+    assert gone[1] > 1.2 * gone[0] > 0
+
+
+def test_states_in_a_file_are_the_states(tmp_path):
+    sim = filled(scene_of("humanoid"), 3, seed=4)
+    state = sim.get_states([2, 0], mode="tensor")
+    path = tmp_path / "states.npz"
+    save_states(state, path, "native")
+    again, source = load_states(path)
+    assert source == "native"
+    assert again.num_envs == 2
+    assert again.robots["robot"].joint_names == state.robots["robot"].joint_names
+    for field in dataclasses.fields(again.robots["robot"]):
+        ours, theirs = (getattr(s.robots["robot"], field.name) for s in (state, again))
+        if isinstance(ours, torch.Tensor):
+            assert torch.equal(ours.nan_to_num(9.0), theirs.nan_to_num(9.0)), field.name
+    other = Simulation(scene_of("humanoid"), num_envs=2)
+    other.set_states(again)
+    assert not len(diff(other.get_states(mode="tensor"), state, 1e-12))
+
+
+def test_a_damaged_file_is_told(tmp_path):
+    path = tmp_path / "states.npz"
+    with pytest.raises(SnapshotError, match="There is no file"):
+        load_states(path)
+    save_states(filled(scene_of("cube"), 1, 0).get_states(mode="tensor"), path)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(SnapshotError, match="not a whole file"):
+        load_states(path)
+    with pytest.raises(InvalidInputError, match="tensor"):
+        save_states([{}], path)
+
+
+@pytest.mark.parametrize("key", ALL)
+def test_the_command_compares_states_of_two_simulators(key, tmp_path, capsys):
+    scene = scene_of("document")
+    sim = filled(scene, 3, seed=6)
+    other = make(key, scene, num_envs=3)
+    other.set_states(sim.get_states(mode="tensor", cameras=False))
+    files = [str(tmp_path / name) for name in ("here.npz", "there.npz")]
+    save_states(sim.get_states(mode="tensor", cameras=False), files[0], "native")
+    save_states(other.get_states(mode="tensor", cameras=False), files[1], key)
+    assert cli.main(["diff", *files, "--tolerance", "1e-5"]) == 0
+    assert f"{key} on the right" in capsys.readouterr().out
+    other.step(3)
+    save_states(other.get_states(mode="tensor", cameras=False), files[1], key)
+    assert cli.main(["diff", *files, "--tolerance", "1e-5", "--rows", "0"]) == 1
+    assert "objects.cube" in capsys.readouterr().out
+
+
+def test_a_snapshot_and_states_are_not_confused(tmp_path, capsys):
+    sim = Simulation(SceneCfg(entities={"cube": EntityCfg(model="cube")}))
+    snapshot, states = tmp_path / "a.npz", tmp_path / "b.npz"
+    sim.snapshot().save(snapshot)
+    save_states(sim.get_states(mode="tensor"), states)
+    assert cli.main(["diff", str(snapshot), str(states)]) == 1
+    assert "error" in capsys.readouterr().err
+    assert cli.main(["diff", str(snapshot), str(snapshot)]) == 0
