@@ -23,7 +23,9 @@ from simstate import EntityData, Quantity, models, oracles
 from simstate.engine import FIELDS, Stage
 from simstate.entity import Entity
 from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
+from simstate.reading import Readings
 from simstate.scene import EntityCfg, SceneCfg
+from simstate.sensors import ContactSensor
 from simstate.simulators import SIMULATORS
 
 DOCS = Path(__file__).parent
@@ -39,6 +41,15 @@ GROUPS = {
     "Actuators, forces and constraints": ("",),
 }
 """Headings of the quantity reference, with how the names below them begin."""
+
+READINGS: dict[str, tuple[type[Readings], str]] = {
+    "Contact sensors": (
+        ContactSensor,
+        "`sim.contacts[name]`, declared by `SceneCfg(contacts={name: ContactCfg(…)})`. "
+        "Forces are **on** the named element. See [Contacts](contacts.md).",
+    ),
+}
+"""What has readings: the heading of its table, its class, and a line on it."""
 
 STAGES = {
     Stage.STATE: "always current",
@@ -112,17 +123,32 @@ def quantities_page() -> str:
         rows = [_quantity_row(left.pop(name)) for name in names]
         headers = ("name", "shape", "point", "axes", "unit", "what", "writer")
         parts.append(f"## {title}\n\n{table(headers, rows)}")
-    return "\n".join([*parts, _writers()])
+    return "\n".join([*parts, _writers(), *map(_readings, READINGS.items())])
+
+
+def _readings(section: tuple[str, tuple[type[Readings], str]]) -> str:
+    """The table of a sensor's readings, from their declarations."""
+    title, (owner, text) = section
+    rows = [
+        (f"`{name}`", f"`{r.shape_text}`", r.point, r.axes, r.unit, _plain(r.doc))
+        for name, r in owner.readings.items()
+    ]
+    headers = ("name", "shape", "point", "axes", "unit", "what")
+    return f"## {title}\n\n{text}\n\n{table(headers, rows)}"
 
 
 def _quantity_row(q: Quantity) -> tuple[str, ...]:
-    text = re.sub(r"\s+", " ", q.doc)
-    # The shape and the unit have columns of their own.
-    text = re.sub(r"\s*[;,]?\s*\(num_envs[^)]*\)", "", text)
-    text = re.sub(r"\s*\[[^\]]*\]", "", text).strip()
+    text = _plain(q.doc)
     writer = f"`{q.writer}`" if q.writer else "–"
     shape = f"`{q.shape_text}`"
     return f"`{q.name}`", shape, q.point_text, q.axes_text, q.unit, text, writer
+
+
+def _plain(doc: str) -> str:
+    """A docstring without shape and unit, which have columns of their own."""
+    text = re.sub(r"\s+", " ", doc)
+    text = re.sub(r"\s*[;,]?\s*\(num_envs[^)]*\)", "", text)
+    return re.sub(r"\s*\[[^\]]*\]", "", text).strip()
 
 
 def _writers() -> str:

@@ -30,6 +30,7 @@ from simstate.errors import (
 from simstate.explanation import explain
 from simstate.scene import (
     CameraCfg,
+    ContactCfg,
     EntityCfg,
     InitialStateCfg,
     MotorActuatorCfg,
@@ -43,6 +44,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "CameraCfg",
+    "ContactCfg",
     "ConventionError",
     "DivergenceError",
     "Entity",

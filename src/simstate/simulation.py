@@ -14,7 +14,7 @@ from simstate.ids import Ids
 from simstate.integrate.integration import Integrator
 from simstate.integrate.worlds import IntegratedWorlds
 from simstate.scene import SceneCfg
-from simstate.sensors import SceneCameras
+from simstate.sensors import SceneCameras, SceneContacts
 from simstate.state import (
     Snapshot,
     StateList,
@@ -77,6 +77,8 @@ class Simulation(IntegratedWorlds):
         )  # fmt: skip
         self.cameras = SceneCameras(self, self._built.cameras)
         """The scene's cameras by name, rendered when they are read."""
+        self.contacts = SceneContacts(self.internals, self._built.contacts)
+        """The scene's contact sensors by name."""
 
     @overload
     def get_states(

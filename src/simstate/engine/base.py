@@ -21,6 +21,7 @@ from simstate.engine.fields import (
     STATE_FIELDS,
 )
 from simstate.engine.layout import field_shape, state_columns
+from simstate.engine.observer import StepObserver
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError
 
@@ -69,6 +70,8 @@ class Engine(ABC):
         """Parameters that all worlds have in common."""
         self._constants_differ = False
         """Whether constants of the model differ from world to world."""
+        self.observers: list[StepObserver] = []
+        """What looks at the sensors in every time step."""
 
     def field(self, name: str) -> Tensor:
         """The live tensor of a raw field; shape (num_envs, …)."""
@@ -121,9 +124,25 @@ class Engine(ABC):
                  fields[name][:, None] for name in STATE_FIELDS]  # fmt: skip
         return torch.cat([part.to(self.dtype) for part in parts], dim=1)
 
-    @abstractmethod
     def begin_step(self) -> None:
         """Take note of where the warnings stand, for `find_bad` and `cause`."""
+        for observer in self.observers:
+            observer.begin_step()
+
+    def note_evaluation(self) -> None:
+        """Let the observers see the sensors of an evaluation of the dynamics."""
+        for observer in self.observers:
+            observer.evaluated()
+
+    def note_steps(self, n: int, env_ids: Tensor | None) -> None:
+        """Tell the observers that n time steps of these worlds are done; None: all."""
+        for observer in self.observers:
+            observer.stepped(n, env_ids)
+
+    @property
+    def _looks_at_every_step(self) -> bool:
+        """Whether an observer wants to see the sensors between the n steps."""
+        return any(observer.every_step for observer in self.observers)
 
     @abstractmethod
     def advance(

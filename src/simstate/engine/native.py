@@ -29,6 +29,7 @@ _STAGES = {
     Stage.VELOCITY: mujoco.mjtStage.mjSTAGE_VEL.value,
     Stage.ACCELERATION: mujoco.mjtStage.mjSTAGE_ACC.value,
 }
+_NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 
@@ -106,6 +107,7 @@ class NativeEngine(Engine):
 
     def begin_step(self) -> None:
         """Take note of MuJoCo's counts of warnings."""
+        super().begin_step()
         self._risen = None
         if self._watch is not None:
             self._watch.begin()
@@ -118,10 +120,25 @@ class NativeEngine(Engine):
         env_ids: Tensor | None,
         settle: Callable[[], None] | None = None,
     ) -> None:
-        """Run n × mj_step, then the velocity stage at the new state."""
+        """Run n × mj_step, then the velocity stage at the new state.
+
+        Where an observer wants to see each step, it is a call of its own, with the
+        same bits.
+        """
         del settle
+        ids = _ids(env_ids)
         with self._quiet:
-            self.batch.step(_ids(env_ids), n, _STAGES[Stage.VELOCITY])
+            if self._looks_at_every_step:
+                for _ in range(n - 1):
+                    self.batch.step(ids, 1, _NO_STAGE)
+                    self._observe(1, env_ids)
+                n = 1
+            self.batch.step(ids, n, _STAGES[Stage.VELOCITY])
+        self._observe(n, env_ids)
+
+    def _observe(self, n: int, env_ids: Tensor | None) -> None:
+        self.note_evaluation()
+        self.note_steps(n, env_ids)
 
     def find_bad(self) -> Tensor | None:
         """Worlds whose state or input is bad, or that MuJoCo found bad on its way."""
@@ -153,6 +170,8 @@ class NativeEngine(Engine):
         """
         with self._quiet:
             self.batch.forward(_ids(env_ids), _STAGES[stage])
+        if stage == Stage.ACCELERATION:
+            self.note_evaluation()
 
     def cause(self, world: int) -> tuple[str, int] | None:
         """The field and index that MuJoCo's own warning names in this world."""

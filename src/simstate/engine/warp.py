@@ -115,9 +115,6 @@ class WarpEngine(Engine):
         self._switches = tensor  # Warp's own are booleans; see _set_switches
         return tensor.to(self.dtype)
 
-    def begin_step(self) -> None:
-        """Warp keeps no counts of bad states: they are found in the state itself."""
-
     def advance(
         self,
         n: int,
@@ -134,6 +131,8 @@ class WarpEngine(Engine):
         self._set_switches()
         for _ in range(n):
             self._run("step", self._compute_step)
+            self.note_evaluation()
+            self.note_steps(1, env_ids)
         if others is not None:
             for name, values in before.items():
                 self._alias(name)[others] = values
@@ -161,6 +160,7 @@ class WarpEngine(Engine):
         self._run("forward", self._compute_forward)
         if others is not None:
             self.put_back(kept, others)
+        self.note_evaluation()
 
     def _others(self, env_ids: Tensor | None) -> Tensor | None:
         """The mask of the worlds that are not in `env_ids`; None: there are none."""

@@ -113,6 +113,35 @@ def contacts(env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0) -> Ten
     return (sensors(env, asset_cfg) > threshold).to(torch.float32)
 
 
+def _contact_columns(
+    env: Env, sensor_name: str, ends: tuple[str, ...] = ("",)
+) -> list[str]:
+    names = env.sim.contacts[sensor_name].element_names
+    return [name + end for name in names for end in ends]
+
+
+def _contact_components(env: Env, sensor_name: str) -> list[str]:
+    return _contact_columns(env, sensor_name, XYZ)
+
+
+@columns(_contact_columns)
+def contact_found(env: Env, sensor_name: str) -> Tensor:
+    """1 where an element of a contact sensor touches, else 0; (num_envs, elements)."""
+    return env.sim.contacts[sensor_name].found.to(torch.float32)
+
+
+@columns(_contact_columns)
+def contact_air_time(env: Env, sensor_name: str) -> Tensor:
+    """How long each element of a contact sensor has been off [s]; (num_envs, E)."""
+    return env.sim.contacts[sensor_name].air_time
+
+
+@columns(_contact_components)
+def contact_force(env: Env, sensor_name: str) -> Tensor:
+    """Net force on each element of a contact sensor, world axes [N]; (num_envs, 3E)."""
+    return env.sim.contacts[sensor_name].force_w.flatten(1)
+
+
 def _action_columns(env: Env) -> list[str]:
     return env.action_names
 

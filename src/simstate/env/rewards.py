@@ -13,6 +13,8 @@ from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT, sensors
+from simstate.errors import InvalidInputError, listed
+from simstate.math.vector import norm
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -170,3 +172,69 @@ def gait(
     at_rest = (env.commands[command_name].command == 0.0).all(-1)
     standing = standing | at_rest[:, None]
     return (touching == standing).to(torch.float32).mean(-1)
+
+
+def feet_air_time(
+    env: Env, sensor_name: str, threshold: float, command_name: str | None = None
+) -> Tensor:
+    """Time in the air beyond `threshold` of feet that touch down now [s]; (num_envs,).
+
+    Divided by the step's duration, so that a step adds weight × seconds. With a command
+    it is zero where the command is to stand. `sensor_name` is a contact sensor's.
+    """
+    feet = env.sim.contacts[sensor_name]
+    beyond = (feet.last_air_time - threshold) * feet.first_contact(env.step_dt)
+    reward = beyond.sum(-1) / env.step_dt
+    if command_name is None:
+        return reward
+    return reward * (env.commands[command_name].command != 0.0).any(-1)
+
+
+@resolves_entities
+def feet_slide(env: Env, sensor_name: str, asset_cfg: SceneEntityCfg) -> Tensor:
+    """Horizontal speed of feet that touch, summed [m/s]; (num_envs,).
+
+    The bodies of `asset_cfg` are the elements of the contact sensor, in its order.
+    """
+    velocity = _of_elements(env, sensor_name, asset_cfg, "body_link_lin_vel_w")
+    touches = env.sim.contacts[sensor_name].found
+    return (norm(velocity[..., :2])[..., 0] * touches).sum(-1)
+
+
+@resolves_entities
+def feet_clearance(
+    env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, height: float
+) -> Tensor:
+    """How far feet in the air are from a height, world z [m], squared; (num_envs,).
+
+    Times their horizontal speed [m/s], summed: a foot that stands still costs nothing.
+    The bodies of `asset_cfg` are the elements of the contact sensor, in its order.
+    """
+    position = _of_elements(env, sensor_name, asset_cfg, "body_link_pos_w")
+    velocity = _of_elements(env, sensor_name, asset_cfg, "body_link_lin_vel_w")
+    off = ~env.sim.contacts[sensor_name].found
+    error = (position[..., 2] - height).square()
+    return (error * norm(velocity[..., :2])[..., 0] * off).sum(-1)
+
+
+def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
+    """How many elements were hit by more than `threshold` [N]; (num_envs,).
+
+    In any time step of the environment's, not the last alone.
+    """
+    hit = env.sim.contacts[sensor_name].greatest_force > threshold
+    return hit.sum(-1).to(torch.float32)
+
+
+def _of_elements(
+    env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, quantity: str
+) -> Tensor:
+    """A quantity of the bodies that a contact sensor is about; (num_envs, E, …)."""
+    names = [f"{asset_cfg.name}/{name}" for name in asset_cfg.names_of("body")]
+    elements = list(env.sim.contacts[sensor_name].element_names)
+    if names != elements:
+        raise InvalidInputError(
+            f"The bodies of asset_cfg are {listed(names)}, those of the contact sensor "
+            f"{sensor_name!r} {listed(elements)}: choose the same, in the same order."
+        )
+    return env.scene[asset_cfg.name].data.read(quantity)[:, asset_cfg.body_ids]

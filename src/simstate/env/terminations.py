@@ -50,3 +50,11 @@ def illegal_contact(
 ) -> Tensor:
     """A touch sensor feels more than `threshold` [N]; (num_envs,)."""
     return (sensors(env, asset_cfg) > threshold).any(-1)
+
+
+def undesired_contact(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
+    """An element of a contact sensor was hit by more than `threshold` [N]; (num_envs,).
+
+    In any time step of the environment's, not the last alone.
+    """
+    return (env.sim.contacts[sensor_name].greatest_force > threshold).any(-1)

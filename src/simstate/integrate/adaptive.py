@@ -71,7 +71,9 @@ class AdaptiveStepper(Stepper):
         if self.is_compiled:
             return self._step_compiled(n, env_ids)
         with OneTorchThread():
-            return self._integrate(n * self.timestep, env_ids)
+            stuck = self._integrate(n * self.timestep, env_ids)
+            self.finish(env_ids, n)
+            return stuck
 
     def _step_compiled(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """The same by the compiled core."""
@@ -141,7 +143,6 @@ class AdaptiveStepper(Stepper):
             time.copy_(start + elapsed)
             self._next_start(good & active, good)
         time.copy_(torch.where(elapsed > 0, start + span, start))
-        self.finish(env_ids)
         if self.integration.mass_flow is not None:
             self.integration.mass_flow.empty.zero_()  # of steps that were rejected
         return stuck if bool(stuck.any()) else None

@@ -99,7 +99,9 @@ class Stepper:
     def is_compiled(self) -> bool:
         """Whether the compiled core takes the steps; it refreshes what is read then."""
         engine = self.sim.internals.engine
-        return engine.compiled is not None and not self.integration.has_readers
+        if engine.compiled is None or engine.observers:
+            return False
+        return not self.integration.has_readers
 
     @cached_property
     def compiled(self) -> CompiledSteps | CompiledAdaptiveSteps:
@@ -172,8 +174,11 @@ class Stepper:
             act = self.sim.internals.engine.field("act").data
             torch.clamp(act, *self._activation, out=act)
 
-    def finish(self, env_ids: Tensor | None) -> None:
-        """Do at a step's end what MuJoCo does: clamp activations, keep a warm start."""
+    def finish(self, env_ids: Tensor | None, n: int = 1) -> None:
+        """Do at the end of n steps what MuJoCo does, and let observers take note.
+
+        It clamps activations and keeps a warm start.
+        """
         engine = self.sim.internals.engine
         self.clamp_activations()
         warmstart = engine.field("qacc_warmstart").data
@@ -181,6 +186,7 @@ class Stepper:
             warmstart.copy_(engine.field("qacc"))
         else:
             warmstart[env_ids] = engine.field("qacc")[env_ids]
+        engine.note_steps(n, env_ids)
 
 
 def check_model(sim: Worlds) -> None:

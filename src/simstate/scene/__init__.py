@@ -9,6 +9,7 @@ from simstate.scene.actuators import (
 from simstate.scene.build import BuiltScene, build_scene
 from simstate.scene.cfg import (
     CameraCfg,
+    ContactCfg,
     EntityCfg,
     InitialStateCfg,
     ModelSource,
@@ -20,6 +21,7 @@ __all__ = [
     "ActuatorCfg",
     "BuiltScene",
     "CameraCfg",
+    "ContactCfg",
     "Elements",
     "EntityCfg",
     "EntityIndex",

@@ -11,6 +11,7 @@ import numpy as np
 from simstate.errors import InvalidInputError, ModelError, warn
 from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene.contacts import BuiltContacts, add_contacts
 from simstate.scene.ground import add_ground, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entity
 from simstate.scene.initial import Start, default_data, unit_quat, vector
@@ -41,6 +42,8 @@ class BuiltScene:
     """The configuration of each entity; None for a compiled model."""
     cameras: dict[str, CameraCfg]
     """The cameras, which the compiled model has under these names, or their own."""
+    contacts: dict[str, BuiltContacts]
+    """The contact sensors by name."""
     default: mujoco.MjData
 
 
@@ -52,7 +55,7 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
         # As MuJoCo resets it: the controls are left alone.
         start = Start(InitialStateCfg(), np.zeros(3), _NO_TURN, True, True)
         default = default_data(scene, entities, {WHOLE_MODEL: start})
-        return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, default)
+        return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, {}, default)
     _check_scene(scene)
     parts = {name: prepare_entity(name, cfg) for name, cfg in scene.entities.items()}
     parent = mujoco.MjSpec()
@@ -68,13 +71,15 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
         for name, part in parts.items()
     }
     add_cameras(parent, scene.cameras)
+    contacts = add_contacts(parent, scene.contacts)
     model = compile_spec(parent, "The scene")
     _check_model(model)
     _warn_of_new_defaults(scene, model, ground)
     entities = {name: index_entity(model, name, f"{name}/") for name in parts}
     default = default_data(model, entities, starts)
     configs: dict[str, EntityCfg | None] = dict(scene.entities)
-    return BuiltScene(model, entities, configs, dict(scene.cameras), default)
+    cameras = dict(scene.cameras)
+    return BuiltScene(model, entities, configs, cameras, contacts, default)
 
 
 def _check_model(model: mujoco.MjModel) -> None:

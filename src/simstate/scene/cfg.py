@@ -104,6 +104,33 @@ class CameraCfg:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ContactCfg:
+    """What `sim.contacts` measures: forces on some elements, by what touches them.
+
+    Names are those of the scene, "entity/name", each a regular expression that matches
+    in full.
+    """
+
+    of: str | Sequence[str]
+    """The named side: the forces are those **on** these elements, each by itself."""
+    kind: Literal["body", "subtree", "geom"] = "body"
+    """What `of` names: bodies alone, bodies with all that hangs on them, or geoms."""
+    against: str | Sequence[str] | None = None
+    """The other side: bodies, or geoms if no body has such a name; "ground" is all that
+    belongs to the world itself; None: whatever touches. Contacts between bodies of one
+    subtree never count."""
+    strongest: int = 1
+    """How many contacts of each element are told one by one, the strongest first."""
+    threshold: float = 0.0
+    """An element touches while the force on it is greater than this [N]."""
+    history: int = 0
+    """The number of time steps whose forces are remembered."""
+    every_step: bool = True
+    """Whether clocks, history and the greatest force see each of the n time steps of
+    `sim.step(n)`; False sees the last of them alone, and costs less."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SceneCfg:
     """A scene: entities in one world, compiled to one MuJoCo model."""
 
@@ -111,6 +138,8 @@ class SceneCfg:
     """The entities by name; a name has no "/" in it."""
     cameras: Mapping[str, CameraCfg] = field(default_factory=dict[str, CameraCfg])
     """Cameras by name."""
+    contacts: Mapping[str, ContactCfg] = field(default_factory=dict[str, ContactCfg])
+    """Contact sensors by name."""
     ground: bool | None = None
     """Whether to add a ground plane at z = 0; None: if some body floats freely and no
     model brings a plane or a heightfield."""

@@ -1,5 +1,6 @@
-"""Sensors that are rendered: cameras."""
+"""Sensors of a scene: cameras, contacts."""
 
 from simstate.sensors.camera import Camera, SceneCameras
+from simstate.sensors.contacts import ContactSensor, SceneContacts
 
-__all__ = ["Camera", "SceneCameras"]
+__all__ = ["Camera", "ContactSensor", "SceneCameras", "SceneContacts"]

@@ -1,0 +1,91 @@
+"""ContactMemory: what a contact sensor remembers from one time step to the next."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from simstate.math.vector import norm
+from simstate.physics import Physics
+from simstate.sensors.contact_layout import ContactLayout
+
+
+class ContactMemory:
+    """Clocks, the greatest force and past forces, in slots of the ledger.
+
+    It looks at every evaluation of the dynamics within a step: one in each of MuJoCo's
+    own time steps, one for each stage of an integrator of simstate's.
+    """
+
+    def __init__(
+        self,
+        physics: Physics,
+        name: str,
+        layout: ContactLayout,
+        threshold: float,
+        history: int,
+        every_step: bool,
+    ) -> None:
+        self.every_step = every_step
+        """Whether it wants to see each of the n time steps of one call."""
+        self._physics = physics
+        self._layout = layout
+        self._threshold = threshold
+        elements = (layout.num_elements,)
+        self.slots = {
+            slot: physics.ledger.memory(
+                f"contacts/{name}/{slot}", shape, physics.dtype, moves=True,
+                optional=True, unit=unit, axes=axes,
+            ).tensor
+            for slot, shape, unit, axes in (
+                ("air_time", elements, "s", ""),
+                ("contact_time", elements, "s", ""),
+                ("last_air_time", elements, "s", ""),
+                ("last_contact_time", elements, "s", ""),
+                ("greatest_force", elements, "N", ""),
+                ("force_history_w", (history, *elements, 3), "N", "world"),
+            )
+        }  # fmt: skip
+        """The live memory by name; each of shape (num_envs, …)."""
+        # Aliases: what a step writes is not a write by a user.
+        self._alias = {slot: tensor.data for slot, tensor in self.slots.items()}
+        with torch.inference_mode(False):
+            self._force = torch.zeros_like(self.slots["greatest_force"])
+            self._force = self._force[..., None].repeat(1, 1, 3)
+            self._greatest = torch.zeros_like(self.slots["greatest_force"])
+            self._touched = torch.zeros_like(self._greatest, dtype=torch.bool)
+
+    def begin_step(self) -> None:
+        """Forget what evaluations have shown before this step."""
+        self._greatest.zero_()
+        self._touched.zero_()
+
+    def evaluated(self) -> None:
+        """Look at the forces of an evaluation of the dynamics."""
+        net = self._layout.net(self._physics.engine.field("sensordata"))
+        torch.sum(net["force"], dim=2, out=self._force)
+        size = norm(self._force)[..., 0]
+        torch.maximum(self._greatest, size, out=self._greatest)
+        self._touched |= size > self._threshold
+
+    def stepped(self, n: int, env_ids: Tensor | None) -> None:
+        """Let the clocks of these worlds go on by n time steps; None: all."""
+        rows = slice(None) if env_ids is None else env_ids
+        memory = self._alias
+        timestep = self._physics.engine.parameter("opt.timestep")
+        passed = (timestep if timestep.shape[0] == 1 else timestep[rows])[:, None] * n
+        touches = self._touched[rows]
+        for clock, last, runs in (
+            ("air_time", "last_air_time", ~touches),
+            ("contact_time", "last_contact_time", touches),
+        ):
+            time = memory[clock][rows]
+            ended = (time > 0.0) & ~runs
+            memory[last][rows] = torch.where(ended, time, memory[last][rows])
+            memory[clock][rows] = torch.where(runs, time + passed, 0.0)
+        memory["greatest_force"][rows] = self._greatest[rows]
+        past = memory["force_history_w"]
+        if past.shape[1]:
+            newest = -self._force[rows][:, None]
+            past[rows] = torch.cat([newest, past[rows][:, :-1]], dim=1)
+        self._touched.zero_()
