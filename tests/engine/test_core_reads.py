@@ -123,7 +123,10 @@ def two_entities():
 
 @pytest.fixture(scope="module")
 def sim():
-    return two_entities()
+    """One whose quantities are computed by their formulas, not by the core."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SIMSTATE_CORE", "0")
+        yield two_entities()
 
 
 @pytest.mark.parametrize("name", ["small", "dog"])

@@ -103,6 +103,17 @@ class Engine(ABC):
             self._shared[name] = self.model_parameter(name)
         return self._shared[name]
 
+    def differs(self, name: str) -> bool:
+        """Whether a model parameter may differ from world to world."""
+        return name in self.expanded or (
+            self._constants_differ and name in self.constants
+        )
+
+    @property
+    def num_differing(self) -> int:
+        """A number that changes when a further parameter may differ between worlds."""
+        return 2 * len(self.expanded) + self._constants_differ
+
     def model_parameter(self, name: str) -> Tensor:
         """The model's own value of a parameter, engine's dtype; shape (1, …)."""
         value = np.array(model_value(self.model, name))[None]

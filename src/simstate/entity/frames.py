@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.entity.quantity import Axes, Compute, Quantity, Size
+from simstate.entity import compiled_reads
+from simstate.entity.quantity import Axes, Compile, Compute, Quantity, Size
 from simstate.ids import Index, as_index
 from simstate.math import (
     acceleration_from_cacc,
@@ -24,6 +25,7 @@ from simstate.math import (
 from simstate.scene import EntityIndex
 
 if TYPE_CHECKING:
+    from simstate.engine.core.reads import Read
     from simstate.entity.reader import EntityReader
 
 _AS_BODY = (
@@ -142,6 +144,13 @@ def local_quat(data: EntityReader, frame: Frame, picks: Picks) -> Tensor:
     return torch.where(_any_of(flags, _AS_BODY), same, own)
 
 
+def _fixed_local_quat(data: EntityReader, frame: Frame) -> Tensor | None:
+    """Orientation in the body where all worlds have the same; None: the body's own."""
+    if not frame.local_quat:
+        return None
+    return local_quat(data, frame, data.picks(frame))
+
+
 def _local_parameters(frame: Frame) -> tuple[str, ...]:
     """The model parameters that orientations in the body depend on."""
     own = (frame.local_quat, frame.sameframe)
@@ -206,8 +215,13 @@ def pose_w(frame: Frame, writer: str = "") -> Quantity:
     def compute(data: EntityReader) -> Tensor:
         return torch.cat([_position(data, frame), _orientation(data, frame)], dim=-1)
 
+    def compiled(data: EntityReader) -> Read:
+        return compiled_reads.pose_w(data, frame, _fixed_local_quat(data, frame))
+
     reads = (frame.pos_field, "xquat")
-    return _declare(frame, "pose", 7, "m, 1", compute, reads, writer=writer)
+    return _declare(
+        frame, "pose", 7, "m, 1", compute, reads, writer=writer, compiled=compiled
+    )
 
 
 def pos_w(frame: Frame) -> Quantity:
@@ -218,9 +232,15 @@ def pos_w(frame: Frame) -> Quantity:
 
 def quat_w(frame: Frame) -> Quantity:
     """Declare the orientation of a frame."""
+
+    def compiled(data: EntityReader) -> Read:
+        local = _fixed_local_quat(data, frame)
+        assert local is not None
+        return compiled_reads.quat_w(data, frame, local)
+
     return _declare(
         frame, "quat", 4, "1", lambda data: _orientation(data, frame), ("xquat",),
-        point_text="–",
+        point_text="–", compiled=compiled if frame.local_quat else None,
     )  # fmt: skip
 
 
@@ -229,7 +249,7 @@ def vel_w(frame: Frame, writer: str = "") -> Quantity:
     reads = (frame.pos_field, *_VELOCITY_READS)
     return _declare(
         frame, "vel", 6, "m/s, rad/s", lambda data: _velocity(data, frame), reads,
-        writer=writer,
+        writer=writer, compiled=lambda data: compiled_reads.vel_w(data, frame),
     )  # fmt: skip
 
 
@@ -258,8 +278,9 @@ def lin_vel_b(frame: Frame) -> Quantity:
     """Declare the velocity of a root frame's point along the root link's axes."""
     reads = (frame.pos_field, "xquat", *_VELOCITY_READS)
     return _declare(
-        frame, "lin_vel", 3, "m/s", _in_base(frame, "lin_vel_w"), reads, axes="b"
-    )
+        frame, "lin_vel", 3, "m/s", _in_base(frame, "lin_vel_w"), reads, axes="b",
+        compiled=lambda data: compiled_reads.lin_vel_b(data, frame),
+    )  # fmt: skip
 
 
 def ang_vel_b(frame: Frame) -> Quantity:
@@ -267,6 +288,7 @@ def ang_vel_b(frame: Frame) -> Quantity:
     return _declare(
         frame, "ang_vel", 3, "rad/s", _in_base(frame, "ang_vel_w"), ("xquat", "cvel"),
         axes="b", point_text=ANY_POINT,
+        compiled=lambda data: compiled_reads.ang_vel_b(data, frame),
     )  # fmt: skip
 
 
@@ -325,6 +347,7 @@ def _declare(
     writer: str = "",
     when: str = "now",
     evaluates: bool = False,
+    compiled: Compile | None = None,
 ) -> Quantity:
     """A quantity of a frame; what all of them have in common is said here."""
     oriented = kind in ("pose", "quat") and frame.local_quat
@@ -347,6 +370,7 @@ def _declare(
         remedy="" if writer or not remedy else f"use {{entity}}.{remedy}(…)",
         when=when,
         evaluates=evaluates,
+        compiled=compiled,
     )
 
 

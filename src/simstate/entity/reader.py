@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from simstate.engine import STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
+from simstate.entity.compiled_reads import CompiledRead
 from simstate.entity.frames import Frame, Picks, moved_by, spatial_acceleration
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
@@ -21,6 +21,9 @@ from simstate.ids import Index, as_index
 from simstate.physics import Physics
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+
+_TORCH_GRAIN = 32768
+"""Numbers from which on torch splits an operation over threads."""
 
 
 class Memo(NamedTuple):
@@ -83,6 +86,9 @@ class EntityReader:
         self.computed: Quantity | None = None
         """The quantity that is being computed, if one is."""
         self._live: tuple[int, set[int]] | None = None
+        self._compiled: dict[str, CompiledRead | None] = {}
+        self._compiled_with = -1
+        """How many parameters differed between worlds when those were made."""
 
     def read(self, name: str) -> Tensor:
         """A quantity by name."""
@@ -94,23 +100,55 @@ class EntityReader:
         """A setting of the entity's own, live; shape (num_envs, …)."""
         return self.physics.ledger[f"entity/{self.name}/{name}"].tensor
 
-    @contextmanager
-    def computing(self, quantity: Quantity) -> Generator[None]:
-        """While it is entered, quantities read each other at no more than its stage.
+    def compute(self, quantity: Quantity, token: int) -> Tensor:
+        """Compute a quantity for the state of that token, and keep it.
 
-        One thread of torch's, and no inference mode: a memo outlives the caller's, in
-        which it could not be used.
+        Not in inference mode: a memo outlives the caller's, in which it could not be
+        used.
         """
-        self.computed = quantity
-        try:
-            with OneTorchThread():
-                if torch.is_inference_mode_enabled():
-                    with torch.inference_mode(False):
-                        yield
-                else:
-                    yield
-        finally:
-            self.computed = None
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                return self.compute(quantity, token)
+        compiled = self._compiled_read(quantity)
+        if compiled is not None:
+            value = compiled.run()
+            self.memo[quantity.name] = Memo(token, value, 0, False)
+            return value
+        if self._is_small:
+            return self.remember(quantity.name, token, quantity.compute(self))
+        with OneTorchThread():
+            return self.remember(quantity.name, token, quantity.compute(self))
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether torch would compute all quantities in the calling thread anyway."""
+        model = self.model
+        elements = max(model.nbody, model.ngeom, model.nsite, model.nv)
+        return 7 * elements * self.num_envs < _TORCH_GRAIN
+
+    def _compiled_read(self, quantity: Quantity) -> CompiledRead | None:
+        """The quantity by the compiled core; None: by its formula."""
+        if quantity.compiled is None or self.engine.compiled is None:
+            return None
+        known = self.engine.num_differing
+        if known != self._compiled_with:
+            self._compiled.clear()
+            self._compiled_with = known
+        if quantity.name not in self._compiled:
+            self._compiled[quantity.name] = self._make_compiled(quantity)
+        return self._compiled[quantity.name]
+
+    def _make_compiled(self, quantity: Quantity) -> CompiledRead | None:
+        assert quantity.compiled is not None
+        if any(self.engine.differs(name) for name in quantity.parameters):
+            return None
+        read = quantity.compiled(self)
+        if read is None or not read.count:
+            return None
+        sizes = [
+            size if isinstance(size, int) else read.count for size in quantity.shape
+        ]
+        return CompiledRead(self.num_envs, read, sizes)
 
     def raw(self, name: str) -> Tensor:
         """A raw field's live tensor; the quantity has seen to its freshness."""
@@ -132,6 +170,10 @@ class EntityReader:
         if len(parts) == 1:
             return tensor[:, parts[0]]
         return torch.cat([tensor[:, part] for part in parts], dim=1)
+
+    def runs(self, name: str) -> list[slice]:
+        """The same ids as slices of neighbours, in their order."""
+        return self._parts[name]
 
     def columns(self, name: str) -> Index:
         """The ids of some of the entity's elements, a slice where contiguous."""

@@ -194,11 +194,15 @@ class Reads:
         costs half the time, but what was read before is overwritten.
         """
         numbers = np.empty(self.size) if into is None else into
-        self._core.run(numbers)
+        self.write(numbers)
         return [
             numbers[part].reshape(shape)
             for part, shape in zip(self._parts, self._shapes, strict=True)
         ]
+
+    def write(self, into: NDArray[np.float64]) -> None:
+        """Write all quantities one after the other into an array of `size` numbers."""
+        self._core.run(into)
 
 
 def _ids(values: ArrayLike) -> Array:
