@@ -424,7 +424,7 @@ def test_masses_of_flexes_do_not_flow_here():
     )
     worlds = core.CoreBatch(model, NUM, 1)
     rate = np.zeros((NUM, model.nbody))
-    masses = core.MassArrays(rate, rate.copy(), np.zeros(rate.shape, bool), ())
+    masses = core.MassArrays(rate, rate, rate, np.zeros(rate.shape, bool), ())
     with pytest.raises(InvalidInputError, match="flexes cannot flow"):
         core.Integrator(worlds, integrate.RK4().tableau, masses=masses)
 

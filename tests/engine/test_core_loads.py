@@ -176,6 +176,7 @@ def mass_arrays(worlds, rate):
     return core.MassArrays(
         rate,
         np.zeros_like(rate),
+        1e-6 * worlds.expand("body_mass"),
         np.zeros(rate.shape, bool),
         ("body_subtreemass", "body_invweight0", "dof_invweight0", "dof_M0"),
     )

@@ -120,10 +120,10 @@ static int read_layout(integrator_object* self, PyObject* dict) {
 }
 
 static int is_fit(const core_load* load) {
-  static const int needed[] = {3, 4, 8, 5};
+  static const int needed[] = {3, 4, 9, 5};
   int n = load->num_parameters;
   if (load->kind < 0 || load->kind >= CORE_NUM_LOADS) return 0;
-  if (load->kind == CORE_POINT_GRAVITY) return n > 0 && n % 4 == 0;
+  if (load->kind == CORE_POINT_GRAVITY) return n > 4 && n % 4 == 1;
   return n == needed[load->kind];
 }
 
@@ -214,11 +214,13 @@ static int read_masses(integrator_object* self, PyObject* dict) {
       !hold_entry(self, dict, "mass_rate", 'd', numbers, 0, 1, &in->mass_rate) ||
       !hold_entry(self, dict, "total_mass_rate", 'd', numbers, 1, 1,
                   &in->total_mass_rate) ||
+      !hold_entry(self, dict, "least_mass", 'd', numbers, 0, 1, &in->least_mass) ||
       !hold_entry(self, dict, "empty", 'B', numbers, 1, 1, &in->empty)) {
     if (!PyErr_Occurred()) PyErr_SetString(PyExc_KeyError, "constants is missing.");
     return 0;
   }
-  if (in->mass_rate && (!in->total_mass_rate || !in->empty || !count)) {
+  if (in->mass_rate &&
+      (!in->total_mass_rate || !in->least_mass || !in->empty || !count)) {
     PyErr_SetString(PyExc_ValueError, "Masses that flow need all of their arrays.");
     return 0;
   }

@@ -65,6 +65,7 @@ typedef struct {
   double** frame;                        /* each (num_worlds, 6) */
   double* mass_rate;                     /* (num_worlds, nbody); NULL: masses are fixed */
   double* total_mass_rate;               /* the same, with the loads', last evaluation */
+  double* least_mass;                    /* below which a body has run out (likewise) */
   uint8_t* empty;                        /* (num_worlds, nbody) */
   int num_constants;
   core_constant* constant;               /* body_mass and body_inertia among them */

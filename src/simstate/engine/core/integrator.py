@@ -42,6 +42,8 @@ class MassArrays:
     """How fast each mass changes without the loads [kg/s]; read."""
     total_rate: NDArray[np.float64]
     """The same with the loads' flow at the last evaluation [kg/s]; written."""
+    least: NDArray[np.float64]
+    """The masses below which a body has run out of it [kg]; read."""
     empty: NDArray[np.bool_]
     """Bodies that would have run out of mass; written."""
     constants: Sequence[str]
@@ -268,6 +270,7 @@ def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
         return {
             "mass_rate": None,
             "total_mass_rate": None,
+            "least_mass": None,
             "empty": None,
             "constants": (),
         }
@@ -289,6 +292,7 @@ def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
     return {
         "mass_rate": masses.rate,
         "total_mass_rate": masses.total_rate,
+        "least_mass": masses.least,
         "empty": masses.empty,
         "constants": tuple(constants),
     }

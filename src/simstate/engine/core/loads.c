@@ -58,10 +58,41 @@ static void point_difference(const double* mass, int num_masses, const mjtNum fr
   }
 }
 
+/* The torque of the field's gradient about a body's COM, world axes.
+ *
+ * The gradient is Σ mu/r³ (3 u uᵀ − 1) for unit vectors u from the masses; along the
+ * principal axes only the products of u's components turn the body. */
+static void add_gradient_torque(const double* mass, int num_masses, const mjModel* m,
+                                mjData* d, int body, const mjtNum* frame) {
+  const mjtNum *axes = d->ximat + 9 * body, *inertia = m->body_inertia + 3 * body;
+  double turned[3] = {0, 0, 0};
+  for (int i = 0; i < num_masses; i++, mass += 4) {
+    double r[3], u[3], square = 0;
+    for (int k = 0; k < 3; k++) {
+      r[k] = d->xipos[3 * body + k] - mass[1 + k];
+      if (frame) r[k] += frame[k];
+      square += r[k] * r[k];
+    }
+    for (int k = 0; k < 3; k++) {
+      u[k] = axes[k] * r[0] + axes[3 + k] * r[1] + axes[6 + k] * r[2];
+    }
+    double scale = 3 * mass[0] / (square * square * sqrt(square));
+    turned[0] += scale * (inertia[2] - inertia[1]) * u[1] * u[2];
+    turned[1] += scale * (inertia[0] - inertia[2]) * u[2] * u[0];
+    turned[2] += scale * (inertia[1] - inertia[0]) * u[0] * u[1];
+  }
+  for (int k = 0; k < 3; k++) {
+    const mjtNum* row = axes + 3 * k;
+    d->xfrc_applied[6 * body + 3 + k] +=
+        row[0] * turned[0] + row[1] * turned[1] + row[2] * turned[2];
+  }
+}
+
 static void point_gravity(const core_load* load, const mjModel* m, mjData* d, int world,
                           const mjtNum* frame) {
-  int num_masses = load->num_parameters / 4;
+  int num_masses = (load->num_parameters - 1) / 4;
   const double* mass = parameters(load, world);
+  int has_torque = mass[4 * num_masses] != 0;
   for (int i = 0; i < load->num_bodies; i++) {
     int body = load->body[i];
     double acc[3];
@@ -71,14 +102,16 @@ static void point_gravity(const core_load* load, const mjModel* m, mjData* d, in
       point_acceleration(mass, num_masses, d->xipos + 3 * body, acc);
     }
     add_weight(m, d, body, acc);
+    if (has_torque) add_gradient_torque(mass, num_masses, m, d, body, frame);
   }
 }
 
-static void thruster(const core_load* load, mjData* d, int world, mjtNum* mass_rate) {
+static void thruster(const core_load* load, const mjModel* m, mjData* d, int world,
+                     mjtNum* mass_rate) {
   const double *p = parameters(load, world), *point = p + 3;
-  double throttle = p[7];
   for (int i = 0; i < load->num_bodies; i++) {
     int body = load->body[i];
+    double throttle = m->body_mass[body] > p[8] ? p[7] : 0; /* else nothing is left */
     const mjtNum* rot = d->xmat + 9 * body;
     mjtNum *load_at = d->xfrc_applied + 6 * body, force[3], arm[3];
     for (int k = 0; k < 3; k++) {
@@ -130,7 +163,7 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
         point_gravity(load, m, d, world, own);
         break;
       case CORE_THRUSTER:
-        thruster(load, d, world, mass_rate);
+        thruster(load, m, d, world, mass_rate);
         break;
       case CORE_DRAG:
         drag(load, m, d, world, own);
@@ -150,7 +183,8 @@ void core_frame_rate(const core_load* load, int num_loads, int frame, int world,
   for (int i = 0; i < num_loads; i++, load++) {
     if (load->kind != CORE_POINT_GRAVITY || load->frame != frame) continue;
     double acc[3];
-    point_acceleration(parameters(load, world), load->num_parameters / 4, value, acc);
+    point_acceleration(parameters(load, world), (load->num_parameters - 1) / 4, value,
+                       acc);
     for (int k = 0; k < 3; k++) rate[3 + k] += acc[k];
   }
 }

@@ -6,8 +6,8 @@
 
 typedef enum {
   CORE_UNIFORM_GRAVITY = 0,    /* parameters: acceleration (3) */
-  CORE_POINT_GRAVITY = 1,      /* (mu, x, y, z) of each mass */
-  CORE_THRUSTER = 2,           /* force (3), point (3), mass flow, throttle */
+  CORE_POINT_GRAVITY = 1,      /* (mu, x, y, z) of each mass; whether its gradient turns */
+  CORE_THRUSTER = 2,           /* force (3), point (3), mass flow, throttle, dry mass */
   CORE_DRAG = 3,               /* drag area, density, wind (3) */
   CORE_NUM_LOADS = 4,
 } core_load_kind;

@@ -37,7 +37,11 @@ def uniform_gravity(bodies: Sequence[int], acceleration: ArrayLike) -> Load:
 
 
 def point_mass_gravity(
-    bodies: Sequence[int], mu: ArrayLike, position: ArrayLike, frame: int = -1
+    bodies: Sequence[int],
+    mu: ArrayLike,
+    position: ArrayLike,
+    frame: int = -1,
+    gradient_torque: bool = False,
 ) -> Load:
     """The gravity of point masses at each COM, world axes.
 
@@ -46,38 +50,49 @@ def point_mass_gravity(
 
     Args:
         bodies: ids of the bodies.
-        mu: gravitational parameters [m³/s²]; shape (masses,).
-        position: where the masses are, world axes [m]; shape (masses, 3).
+        mu: gravitational parameters [m³/s²]; (masses,) or (worlds, masses).
+        position: where the masses are, world axes [m]; (masses, 3) or (worlds, masses,
+            3).
         frame: index of the moving frame; −1: none.
+        gradient_torque: whether bodies feel the torque of the field's gradient.
     """
-    strengths = np.asarray(mu, np.float64).reshape(-1, 1)
-    places = np.asarray(position, np.float64).reshape(-1, 3)
-    numbers = np.concatenate([strengths, places], axis=1).reshape(1, -1)
-    return _load(_POINT_GRAVITY, bodies, numbers, frame)
+    places = np.asarray(position, np.float64)
+    places = places.reshape(-1, 3)[None] if places.ndim < 3 else places
+    strengths = np.asarray(mu, np.float64).reshape(-1, places.shape[1])[..., None]
+    count = max(len(places), len(strengths))
+    parts = [np.broadcast_to(x, (count, *x.shape[1:])) for x in (strengths, places)]
+    numbers = np.concatenate(parts, axis=2).reshape(count, -1)
+    flag = np.full((count, 1), float(gradient_torque))
+    return _load(
+        _POINT_GRAVITY, bodies, np.concatenate([numbers, flag], axis=1), frame
+    )
 
 
 def thruster(
     body: int,
     force: ArrayLike,
     position: ArrayLike = (0.0, 0.0, 0.0),
-    mass_flow: float = 0.0,
+    mass_flow: ArrayLike = 0.0,
     throttle: ArrayLike = 1.0,
+    dry_mass: ArrayLike = 0.0,
 ) -> Load:
     """A force fixed in a body, which may use up its mass.
 
     Args:
         body: the body's id.
-        force: at full throttle, body axes [N]; shape (3,).
-        position: where it acts, body axes from the body's origin [m]; shape (3,).
-        mass_flow: what it uses at full throttle [kg/s].
-        throttle: a number, or one for each world.
+        force: at full throttle, body axes [N]; (3,) or (worlds, 3).
+        position: where it acts, body axes from the body's origin [m]; likewise.
+        mass_flow: what it uses at full throttle [kg/s]; a number, or one for each
+            world.
+        throttle: likewise.
+        dry_mass: the body's mass [kg] from which on there is no thrust; likewise.
     """
-    share = np.asarray(throttle, np.float64).reshape(-1, 1)
-    fixed = np.concatenate(
-        [np.asarray(force, np.float64), np.asarray(position, np.float64), [mass_flow]]
-    )
-    rows = np.broadcast_to(fixed, (len(share), 7))
-    return _load(_THRUSTER, [body], np.concatenate([rows, share], axis=1))
+    vectors = [_rows(force), _rows(position)]
+    numbers = [
+        np.asarray(x, np.float64).reshape(-1, 1)
+        for x in (mass_flow, throttle, dry_mass)
+    ]
+    return _load(_THRUSTER, [body], _side_by_side(*vectors, *numbers))
 
 
 def drag(
@@ -96,12 +111,16 @@ def drag(
         wind: velocity of the air, world axes [m/s]; shape (3,) or (worlds, 3).
         frame: index of the moving frame whose velocity is to be added; −1: none.
     """
-    columns = [np.asarray(area, np.float64), np.asarray(density, np.float64)]
-    air = _rows(wind)
-    count = max(air.shape[0], *(column.size for column in columns))
-    rows = [np.broadcast_to(x.reshape(-1, 1), (count, 1)) for x in columns]
-    rows.append(np.broadcast_to(air, (count, 3)))
-    return _load(_DRAG, [body], np.concatenate(rows, axis=1), frame)
+    numbers = [np.asarray(x, np.float64).reshape(-1, 1) for x in (area, density)]
+    return _load(_DRAG, [body], _side_by_side(*numbers, _rows(wind)), frame)
+
+
+def _side_by_side(*parts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Columns of one row for all worlds, or of one for each."""
+    count = max(len(part) for part in parts)
+    return np.concatenate(
+        [np.broadcast_to(part, (count, part.shape[1])) for part in parts], axis=1
+    )
 
 
 def _rows(values: ArrayLike) -> NDArray[np.float64]:

@@ -188,8 +188,9 @@ static void follow_masses(core_world* w) {
   if (!memcmp(w->mass_before, m->body_mass, BYTES(in->nbody))) return;
   for (int i = 0; i < in->nbody; i++) {
     mjtNum mass = m->body_mass[i];
-    if (mass < 0 || (mass == 0 && origin[i] > 0)) {
-      in->empty[(size_t)w->world * in->nbody + i] = 1;
+    size_t at = (size_t)w->world * in->nbody + i;
+    if ((mass < in->least_mass[at] || mass <= 0) && mass < origin[i]) {
+      in->empty[at] = 1;
       w->is_empty = 1;
       m->body_mass[i] = mass = origin[i];
     }
