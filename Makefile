@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PTERA := build/ptera
 CORE := setup.py $(wildcard src/simstate/engine/core/*.c src/simstate/engine/core/*.h)
+PEERS := build/peers
 PINS := build/pins
 # What also runs without the compiled core.
 BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
@@ -15,7 +16,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-ptera test-peers test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -43,6 +44,10 @@ soak: $(READY)-test
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
 	$(PTERA)/bin/python tests/interop/ptera_glider.py
+
+# Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
+test-peers: $(READY)-test $(PEERS)/.ready
+	$(BIN)/python tests/peers/compare.py
 
 # Drake, MJX and Newton in an environment of their own. MJX compiles for long the first
 # time; what it compiled is kept in build/.
@@ -78,6 +83,7 @@ docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
 	$(BIN)/python docs/charts.py
+	$(BIN)/python docs/flight_charts.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)-dev
@@ -85,7 +91,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PINS) $(SIMULATORS)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(SIMULATORS)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -102,6 +108,11 @@ $(READY): $(READY)-dev
 $(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
 	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
+	touch $@
+
+$(PEERS)/.ready: Makefile
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check bsk==2.12.1 jsbsim==1.3.3 brahe==1.8.0 ambiance==1.3.1 de421==2008.1 jplephem==2.24
 	touch $@
 
 $(SIMULATORS)/.ready: pyproject.toml constraints.txt

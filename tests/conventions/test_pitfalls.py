@@ -6,7 +6,7 @@ import pytest
 
 from docs import pitfalls
 
-COM = np.array([-0.3791, 0.044, 0.0182])
+COM = np.array([-0.3791, 0.0, 0.008])
 """Of the glider, from its nose."""
 
 

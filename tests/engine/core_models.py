@@ -10,6 +10,7 @@ import numpy as np
 from tests.conftest import SMALL
 
 from simstate import models
+from simstate.integrate.tolerances import ABSOLUTE, RELATIVE, block_kinds, tolerance
 
 SHIPPED = Path(models.__file__).parent
 GYMNASIUM = Path(gymnasium.__file__).parent / "envs/mujoco/assets"
@@ -161,3 +162,22 @@ def random_states(model: mujoco.MjModel, num_worlds: int, seed: int) -> np.ndarr
         data.mocap_pos[:] += 0.1 * rng.standard_normal((model.nmocap, 3))
         mujoco.mj_getState(model, data, row, spec)
     return rows
+
+
+def tolerances(scheme, model, frames=()):
+    """The absolute and relative tolerances of an adaptive scheme, by block and dof."""
+    sizes = {
+        "qpos": model.nv,
+        "qvel": model.nv,
+        "act": model.na,
+        "mass": model.nbody,
+        **dict.fromkeys(frames, 6),
+    }
+    defaults = (ABSOLUTE, dict.fromkeys(ABSOLUTE, RELATIVE))
+    return [
+        {
+            block: [tolerance(given, k, known) for k in block_kinds(model, block, n)]
+            for block, n in sizes.items()
+        }
+        for given, known in zip((scheme.atol, scheme.rtol), defaults, strict=True)
+    ]

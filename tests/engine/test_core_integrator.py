@@ -11,7 +11,7 @@ import torch
 from mujoco import batch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
-from tests.engine.core_models import load, random_states
+from tests.engine.core_models import load, random_states, tolerances
 
 from simstate import Simulation, integrate
 from simstate.engine import core
@@ -51,13 +51,13 @@ def smooth(name):
 
 
 def adaptive(worlds, scheme, **options):
-    blocks = ("qpos", "qvel", "act")
+    atol, rtol = tolerances(scheme, worlds.model)
     return core.AdaptiveIntegrator(
         worlds,
         scheme.tableau,
         scheme.attitude,
-        atol={name: scheme.tolerances(name)[0] for name in blocks},
-        rtol={name: scheme.tolerances(name)[1] for name in blocks},
+        atol=atol,
+        rtol=rtol,
         min_step=scheme.min_step,
         max_step=scheme.max_step,
         **options,

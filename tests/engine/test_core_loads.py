@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.engine.core_models import tolerances
 
 from simstate import Simulation, integrate
 from simstate.engine import core
@@ -88,15 +89,11 @@ class Pair:
         frames = frames or {}
         self.sim.step(n)
         if isinstance(self.scheme, integrate.Adaptive):
-            blocks = ("qpos", "qvel", "act", "mass", *frames)
-            tolerances = [
-                {name: self.scheme.tolerances(name)[k] for name in blocks}
-                for k in range(2)
-            ]
+            atol, rtol = tolerances(self.scheme, self.model, frames)
             ours = core.AdaptiveIntegrator(
                 *(self.worlds, self.scheme.tableau, self.scheme.attitude),
-                atol=tolerances[0],
-                rtol=tolerances[1],
+                atol=atol,
+                rtol=rtol,
                 loads=loads,
                 frames=frames,
                 masses=masses,
@@ -148,7 +145,7 @@ def test_uniform_gravity_and_drag(pair):
 def test_point_masses(pair):
     mu, places = [30.0, 11.0], [[4.0, 3.0, 9.0], [-7.0, 2.0, 5.0]]
     pair.sim.add_force(integrate.PointMassGravity(mu, places))
-    pair.run([core.point_mass_gravity([1, 2, 3], mu, places)])
+    pair.run([core.point_mass_gravity([1, 2, 3], mu, places, gradient_torque=True)])
 
 
 def test_a_moving_frame_with_drag(pair):
@@ -157,11 +154,13 @@ def test_a_moving_frame_with_drag(pair):
     frame = integrate.MovingFrame(integrate.PointMassGravity(MU), start, speed)
     pair.sim.add_process(frame)
     pair.sim.add_force(
-        integrate.Drag("model", "bus", 2.0, density=1e-11, wind=(50, 0, 0), frame=frame)
+        integrate.Drag("model", "bus", 2.0, density=1e-11, wind=(50, 0, 0))
     )
     value = np.concatenate([start, speed], axis=1)
     loads = [
-        core.point_mass_gravity([1, 2, 3], MU, (0, 0, 0), frame=0),
+        core.point_mass_gravity(
+            *([1, 2, 3], MU, (0, 0, 0)), frame=0, gradient_torque=True
+        ),
         core.drag(1, 2.0, 1e-11, (50, 0, 0), frame=0),
     ]
     pair.run(loads, {"frame": value})

@@ -135,7 +135,7 @@ def test_loads_add_up():
     flight = make(integrator=RK4(), omegas_BP1__E=(0, 0, 0))
     flight.add_load(lambda t, s: [Load(force=FORCE, axes="earth")] * 2)
     flight.add_load(lambda t, s: Load(force=FORCE, axes="earth"))
-    flight.apply_loads(-3 * FORCE, np.zeros(3))
+    flight.apply_loads(-3 * FORCE, np.zeros(3), axes="earth")
     flight.step(100)
     assert np.allclose(flight.get_state().velocity_E__E, VELOCITY, atol=1e-12)
 

@@ -10,6 +10,7 @@ import torch
 from simstate import Simulation
 from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
 from simstate.integrate import BS32, DOP853, DP54, RK4, RKF45, Adaptive, Process
+from simstate.integrate.tolerances import ABSOLUTE, tolerance
 
 BODY = """
 <mujoco><option timestep="0.1" gravity="0 0 0"/><worldbody><body name="body">
@@ -59,8 +60,8 @@ def test_tight_tolerances_are_met_within_900_evaluations(truth):
 
 def test_errors_follow_the_tolerance(truth):
     found = []
-    for tolerance in (1e-5, 1e-7, 1e-9):
-        sim = started(DP54(atol=tolerance, rtol=tolerance))
+    for size in (1e-5, 1e-7, 1e-9):
+        sim = started(DP54(atol=size, rtol=size))
         sim.step(100)
         found.append(angle(sim.data.qpos[0, 3:], truth))
     assert 20 < found[0] / found[1] < 500
@@ -201,6 +202,31 @@ def test_what_cannot_be_met_is_said(on_divergence):
         assert sim.diverged.tolist() == [False, True]
         assert torch.equal(sim.data.qpos[1], before[1])
         assert sim.time.tolist() == [1.0, 0.0]
+
+
+def test_metres_and_radians_have_tolerances_of_their_own(truth):
+    turns = {"attitude": 1e-10, "rate": 1e-10, "position": 1e3, "velocity": 1e3}
+    moves = {"attitude": 1e-3, "rate": 1e-3, "qpos": 1e-13, "qvel": 1e-13}
+    errors, counts = [], []
+    for kinds in (turns, moves):
+        sim = started(DP54(atol=kinds, rtol=1e-14), 2)
+        sim.data.qvel[:, :3] = torch.tensor([0.3, -0.2, 0.1], dtype=torch.float64)
+        sim.step(100)
+        errors.append(angle(sim.data.qpos[1, 3:], truth))
+        counts.append(int(sim.integration.stepper.evaluations[1]))
+    assert errors[0] < 1e-7 < 1e-4 < errors[1]
+    assert counts[1] < counts[0] / 4
+
+
+def test_a_group_a_process_and_what_is_left_out():
+    given = {"qpos": 2e-3, "attitude": 3e-4, "gusts": 5e-5}
+    found = [
+        tolerance(given, kind, ABSOLUTE)
+        for kind in ("position", "attitude", "joint", "rate", "gusts", "other")
+    ]
+    assert found == [2e-3, 3e-4, 2e-3, 1e-7, 5e-5, 1e-6]
+    assert tolerance({"process": 4.0}, "other", ABSOLUTE) == 4.0
+    assert tolerance(None, "attitude", ABSOLUTE) == 1e-7
 
 
 def test_bad_options_are_refused():

@@ -1,6 +1,7 @@
 """The conservation report against closed forms, and the command that prints it."""
 
 import json
+import math
 
 import mujoco
 import numpy as np
@@ -115,3 +116,36 @@ def test_bad_options_are_one_message(options, message, capsys):
     error = " ".join(capsys.readouterr().err.split())
     assert error.startswith("error:")
     assert message in error
+
+
+def test_the_command_tells_the_models_damping_from_the_schemes_drift(tmp_path, capsys):
+    """A wheel on a damped bearing: E = E₀ exp(−2 c t / I), whatever the scheme does."""
+    path = tmp_path / "wheel.xml"
+    path.write_text(
+        """<mujoco><option timestep="0.05"/><worldbody><body>
+        <joint name="spin" axis="0 0 1" damping="0.3"/>
+        <inertial pos="0 0 0" mass="1" diaginertia="1 1 1.5"/></body></worldbody>
+        <actuator><motor joint="spin"/></actuator></mujoco>"""
+    )
+    for scheme in ("rk4", "euler"):
+        line = ["integrate", str(path), "--scheme", scheme, "--seconds", "2", "--json"]
+        assert main(line) == 0
+        found = json.loads(capsys.readouterr().out)
+        size, parts = found["size"]["energy [J]"], found["energy"]
+        lost = size * (1 - math.exp(-2 * 0.3 * 2 / 1.5))
+        assert set(parts) == {"joint damping and actuation", "the scheme alone"}
+        # Without damping a free wheel keeps its speed in every scheme.
+        assert abs(parts["the scheme alone"]) < 1e-14 * max(size, 1)
+        rough = 1e-6 if scheme == "rk4" else 0.02
+        damped = parts["joint damping and actuation"]
+        assert damped == pytest.approx(-lost, rel=rough)
+    assert main(["integrate", "cube", "--scheme", "euler", "--json"]) == 0
+    alone = json.loads(capsys.readouterr().out)
+    assert list(alone["energy"]) == ["the scheme alone"]
+    assert abs(alone["energy"]["the scheme alone"]) <= alone["drift"]["energy [J]"]
+    # Tumbling with panels on dampers: the scheme has an error of its own.
+    line = ["integrate", "satellite", "--scheme", "euler", "--seconds", "0.5", "--json"]
+    assert main(line) == 0
+    parts = json.loads(capsys.readouterr().out)["energy"]
+    assert parts["joint damping and actuation"] < -0.1
+    assert abs(parts["the scheme alone"]) > 1e-2

@@ -203,9 +203,7 @@ def test_drag_in_a_moving_frame_is_that_of_its_motion():
     start, speed = torch.tensor([[1e9, 0, 50.0], [1e9, 0, 90.0]]), [0.0, 4.0, 0.0]
     frame = MovingFrame(PointMassGravity(1e-6), start, speed)  # hardly any pull
     sim.add_process(frame)
-    sim.add_force(
-        Drag("model", "body", area=0.4, density=lambda p: p[:, 2] / 50, frame=frame)
-    )
+    sim.add_force(Drag("model", "body", area=0.4, density=lambda p: p[:, 2] / 50))
     sim.step()
     # Each against the air: 4/(1 + k 4 t), k = ½ ρ C_d A / m; the frame keeps its 4.
     want = [4 / (1 + 0.1 * rho * 4 * 0.1) - 4 for rho in (1.0, 1.8)]

@@ -230,7 +230,7 @@ def test_snapshots_and_processes_that_differ():
     other.add_process(OrnsteinUhlenbeck("x", [0.5], 1.0, 1.0))
     other.step()
     before = other.state.clone()
-    with pytest.raises(SnapshotError, match="process/x"):
+    with pytest.raises(SnapshotError, match="process 'x'"):
         other.restore(sim.snapshot())
     assert torch.equal(other.state, before)
 

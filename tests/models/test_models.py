@@ -294,8 +294,8 @@ def test_glider_is_one_free_body_with_its_com_away_from_its_origin() -> None:
     assert joint_counts(model) == {FREE: 1}
     assert model.nbody == 2
     body = model.body("glider")
-    assert (np.abs(body.ipos) > 0.01).all()
-    assert np.linalg.norm(body.ipos) > 0.3
+    assert body.ipos[0] < -0.3
+    assert body.ipos[2] > 0.005
     axes = np.empty(9)
     mujoco.mju_quat2Mat(axes, body.iquat)
     # An inertia that is diagonal in the body's axes has a signed permutation here.
@@ -305,6 +305,18 @@ def test_glider_is_one_free_body_with_its_com_away_from_its_origin() -> None:
         "left_wing_tip",
         "right_wing_tip",
     }
+
+
+def test_glider_is_symmetric_about_its_middle_plane() -> None:
+    """Mirrored at y = 0 its mass is where it was, and so are its shapes."""
+    model = compiled("glider")
+    assert model.body("glider").ipos[1] == 0
+    axes = np.empty(9)
+    mujoco.mju_quat2Mat(axes, model.body("glider").iquat)
+    axes = axes.reshape(3, 3)
+    inertia = axes @ np.diag(model.body("glider").inertia) @ axes.T
+    np.testing.assert_allclose(inertia[[0, 1], [1, 2]], 0, atol=1e-12)
+    np.testing.assert_allclose(model.geom_pos[:, 1], 0, atol=1e-12)
 
 
 def test_glider_keeps_its_com_and_axes_under_alignfree() -> None:

@@ -14,6 +14,7 @@ from simstate.cli.console import console, escaped
 from simstate.cli.model import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
+from simstate.integrate.conservation import conservative_model
 from simstate.simulation import Simulation
 
 
@@ -52,19 +53,44 @@ class Integrate:
         """Run the command; the exit code."""
         check_plot("--plot", self.plot)
         sim = self._simulation()
-        noise = sim.rng.normal(slice(None), sim.model.nv)
-        sim.data.qvel[:] += self.speed * noise.to(sim.dtype)
+        self._start(sim)
         found = integrate.report(sim, self.seconds)
+        parts = self._energy_parts(sim, found)
         if self.plot is not None:
             found.plot(self.plot)
         if self.json:
-            print(json.dumps(found.to_dict(), indent=2))
+            print(json.dumps(found.to_dict() | {"energy": parts}, indent=2))
         else:
             out = console()
-            out.print(_table(found, self.model))
+            out.print(_table(found, self.model, parts))
             if self.plot is not None:
                 out.print(f"Plot: {self.plot}", markup=False)
         return 0
+
+    def _start(self, sim: Simulation) -> None:
+        """Random velocities, the same for the same seed."""
+        noise = sim.rng.normal(slice(None), sim.model.nv)
+        sim.data.qvel[:] += self.speed * noise.to(sim.dtype)
+
+    def _energy_parts(
+        self, sim: Simulation, found: integrate.ConservationReport
+    ) -> dict[str, float]:
+        """The change of energy by the model's own doing, and by the scheme's.
+
+        The scheme's is that of the same run without damping and actuation.
+        """
+        model, removed = conservative_model(sim.model)
+        change = float(found.energy[-1] - found.energy[0])
+        if not removed:
+            return {"the scheme alone": change}
+        alone = Simulation(
+            model, engine=self.engine, integrator=self._integrator(), seed=self.seed
+        )
+        alone.data.qpos[:] = sim.data.qpos
+        self._start(alone)
+        energy = integrate.report(alone, self.seconds).energy
+        scheme = float(energy[-1] - energy[0])
+        return {" and ".join(removed): change - scheme, "the scheme alone": scheme}
 
     def _simulation(self) -> Simulation:
         scene = replace(scene_of(self.model), ground=False, timestep=self.timestep)
@@ -88,7 +114,9 @@ class Integrate:
         return integrate.scheme(self.scheme, self.attitude, **options)
 
 
-def _table(found: integrate.ConservationReport, model: str) -> Table:
+def _table(
+    found: integrate.ConservationReport, model: str, parts: dict[str, float]
+) -> Table:
     seconds = found.time[-1] - found.time[0]
     title = f"{model}: {found.scheme}, time step {found.timestep:g} s, {seconds:g} s"
     table = Table(title=title, title_justify="left")
@@ -98,6 +126,8 @@ def _table(found: integrate.ConservationReport, model: str) -> Table:
     sizes = found.sizes()
     for name, drift in found.drifts().items():
         table.add_row(escaped(name), f"{drift:.2e}", f"{sizes[name]:.2e}")
+    for name, change in parts.items():
+        table.add_row(f"energy [J] by {escaped(name)}", f"{change:+.2e}", "")
     for name, order in found.order.items():
         table.add_row(f"order in {name}", f"{order:.2f}", "")
     return table

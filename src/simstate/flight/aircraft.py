@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import mujoco
+import torch
 from torch import Tensor
 
 from simstate.conventions import PTERA, Convention, RigidBodyState
@@ -30,6 +31,43 @@ SECTIONS = (
 _ZERO = (0.0, 0.0, 0.0)
 
 
+CONTROLS_SITE = "controls"
+"""The site that controls are attached to; it takes no force from them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ControlCfg:
+    """A control of an aircraft: a surface, a throttle, a rotor's speed.
+
+    It is an actuator of the model that moves nothing by itself: its input is part of
+    the state (`ctrl`), and load models read where it is.
+    """
+
+    range: tuple[float, float] | None = None
+    """The least and greatest position, in the control's own unit; None: any."""
+    time_constant: float = 0.0
+    """Of the first-order lag between command and position [s]; 0: there is none."""
+
+    def xml(self, name: str) -> str:
+        """The actuator, as MJCF."""
+        parts = [f'name="{name}" site="{CONTROLS_SITE}" gear="0 0 0 0 0 0" gainprm="0"']
+        if self.range is not None:
+            low, high = (float(as_single(x, f"range of {name}")) for x in self.range)
+            if not low < high:
+                raise InvalidInputError(
+                    f"The range of control {name!r} must rise, got {self.range}."
+                )
+            parts.append(f'ctrllimited="true" ctrlrange="{low!r} {high!r}"')
+        lag = float(as_single(self.time_constant, f"time_constant of {name}"))
+        if lag < 0:
+            raise InvalidInputError(
+                f"The time constant of control {name!r} must be ≥ 0 [s], got {lag:g}."
+            )
+        if lag:
+            parts.append(f'dyntype="filter" dynprm="{lag!r}"')
+        return f"<general {' '.join(parts)}/>"
+
+
 @dataclass(frozen=True, kw_only=True)
 class AircraftCfg:
     """One aircraft: its body, how it starts, and what is attached to it.
@@ -52,8 +90,14 @@ class AircraftCfg:
     """The attitude at the start: r_B = R @ r_E; (3, 3)."""
     velocity_E__E: Values = _ZERO
     """Velocity of the Cg at the start, Earth axes [m/s]; (3,)."""
-    omegas_BP1__E: Values = _ZERO
-    """Angular velocity at the start, body axes [deg/s]; (3,)."""
+    omegas_BP1__E: Values | None = None
+    """Angular velocity at the start, body axes [deg/s]; (3,). Or give ang_vel_b."""
+    roll_pitch_yaw: Values | None = None
+    """The attitude at the start by roll, pitch and yaw [rad]; (3,)."""
+    ang_vel_b: Values | None = None
+    """Angular velocity at the start, body axes [rad/s]; (3,)."""
+    controls: Mapping[str, ControlCfg] = field(default_factory=dict[str, ControlCfg])
+    """Controls by name, such as {"elevator": ControlCfg(range=(-0.4, 0.4))}."""
     parts: str = ""
     """MJCF inside the airframe's body: geoms, sites, and bodies with joints."""
     sections: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -79,37 +123,64 @@ class AircraftCfg:
         for name in self.sections:
             if name not in SECTIONS:
                 raise unknown_name("section of an aircraft", name, SECTIONS)
-        return aircraft_xml(
-            AIRFRAME, mass, inertia, as_single(self.com, "com", 3), self.parts,
-            self.sections,
-        )  # fmt: skip
+        parts, sections = self.parts, dict(self.sections)
+        if self.controls:
+            parts += f'<site name="{CONTROLS_SITE}"/>'
+            actuators = "".join(c.xml(name) for name, c in self.controls.items())
+            sections["actuator"] = sections.get("actuator", "") + actuators
+        com = as_single(self.com, "com", 3)
+        return aircraft_xml(AIRFRAME, mass, inertia, com, parts, sections)
 
     def start(self) -> RigidBodyState:
         """The state at the start, in Ptera's convention; no batch dimension."""
-        if self.R_pas_E_to_BP1 is not None and self.angles_E_to_BP1_izyx is not None:
-            raise InvalidInputError(
-                "The attitude is given twice: by R_pas_E_to_BP1 and by "
-                "angles_E_to_BP1_izyx. Give one."
-            )
-        if self.R_pas_E_to_BP1 is not None:
-            rot = as_single(self.R_pas_E_to_BP1, "R_pas_E_to_BP1", 3, 3)
-            check_rotation(rot, "R_pas_E_to_BP1")
-        else:
-            given = self.angles_E_to_BP1_izyx
-            angles = _ZERO if given is None else given
-            rot = passive_from_angles(
-                as_single(angles, "angles_E_to_BP1_izyx", 3), "izyx"
-            )
+        rates = _one_of(
+            "angular velocity",
+            omegas_BP1__E=self.omegas_BP1__E,
+            ang_vel_b=None
+            if self.ang_vel_b is None
+            else _degrees(self.ang_vel_b, "ang_vel_b"),
+        )
         position, velocity, rates, com = (
             as_single(values, name, 3)
             for name, values in (
                 ("position_E_Eo", self.position_E_Eo),
                 ("velocity_E__E", self.velocity_E__E),
-                ("omegas_BP1__E", self.omegas_BP1__E),
+                ("omegas_BP1__E", _ZERO if rates is None else rates),
                 ("com", self.com),
             )
         )
-        return RigidBodyState(PTERA, position, rot, velocity, rates, com)
+        return RigidBodyState(PTERA, position, self._attitude(), velocity, rates, com)
+
+    def _attitude(self) -> Tensor:
+        """R_pas_E_to_BP1 at the start, however it was given; (3, 3)."""
+        given = self.roll_pitch_yaw
+        angles = _one_of(
+            "attitude",
+            R_pas_E_to_BP1=self.R_pas_E_to_BP1,
+            angles_E_to_BP1_izyx=self.angles_E_to_BP1_izyx,
+            roll_pitch_yaw=None if given is None else _degrees(given, "roll_pitch_yaw"),
+        )
+        if self.R_pas_E_to_BP1 is not None:
+            rot = as_single(self.R_pas_E_to_BP1, "R_pas_E_to_BP1", 3, 3)
+            return check_rotation(rot, "R_pas_E_to_BP1")
+        angles = as_single(
+            _ZERO if angles is None else angles, "angles_E_to_BP1_izyx", 3
+        )
+        return passive_from_angles(angles, "izyx")
+
+
+def _degrees(radians: Values, name: str) -> Tensor:
+    return torch.rad2deg(as_single(radians, name, 3))
+
+
+def _one_of(what: str, **given: Values | None) -> Values | None:
+    """What was given under one of several names; twice is refused."""
+    names = [name for name, values in given.items() if values is not None]
+    if len(names) > 1:
+        raise InvalidInputError(
+            f"The {what} is given twice: by {' and by '.join(names)}. Give one."
+        )
+    return given[names[0]] if names else None
 
 
 def aircraft_xml(

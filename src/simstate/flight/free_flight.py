@@ -12,14 +12,19 @@ from torch import Tensor
 
 from simstate.conventions import PTERA, RigidBodyState, convert
 from simstate.conventions.presets import MUJOCO
+from simstate.conventions.values import as_tensor
 from simstate.engine import EngineCfg
 from simstate.entity import Entity
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.flight.air import Air
 from simstate.flight.aircraft import EARTH, AircraftCfg
-from simstate.flight.loads import Load, LoadModel, NamedPoint, resolve
-from simstate.flight.state import FlightState, flight_state, record
+from simstate.flight.controls import Controls
+from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
+from simstate.flight.state import FlightState, record
+from simstate.flight.turbulence import Turbulence
 from simstate.ids import Ids, Values
-from simstate.integrate import Integrator
+from simstate.integrate import RK4, Integrator
+from simstate.math.vector import norm
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.simulation import Simulation
 
@@ -37,6 +42,9 @@ INTEGRATORS = {
     "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value,
 }
 """MuJoCo's own integrators by their names in MJCF."""
+
+TRUE_RK4 = RK4(attitude="lie")
+"""What flies unless another integrator is named: of fourth order, attitude included."""
 
 _GROUND = """<mujoco><worldbody>
 <geom name="ground" type="plane" size="0 0 1" quat="0 1 0 0"/>
@@ -59,10 +67,12 @@ class FreeFlight:
         num_envs: the number of worlds.
         fleet: several aircraft by name, instead of the one of mass and inertia.
         timestep: the time step [s].
-        integrator: one of MuJoCo's ("RK4", "Euler", "implicit", "implicitfast"), over
-            whose steps loads are held as they were at the start; or a scheme of
-            `simstate.integrate`, which evaluates load models at each of its stages.
+        integrator: a scheme of `simstate.integrate`, which evaluates load models at
+            each of its stages; or by name one of MuJoCo's own ("RK4", "Euler",
+            "implicit", "implicitfast"), over whose steps loads are held as they were
+            at the start, and whose RK4 is of second order in attitude.
         gravity: along E's +z [m/s²].
+        air: the atmosphere and its wind; None: the US Standard Atmosphere 1976, still.
         ground: whether there is a plane at z = 0 to land on.
         engine: as in Simulation.
         device: as in Simulation.
@@ -77,8 +87,9 @@ class FreeFlight:
         *,
         fleet: Mapping[str, AircraftCfg] | None = None,
         timestep: float = 0.005,
-        integrator: str | Integrator = "RK4",
+        integrator: str | Integrator = TRUE_RK4,
         gravity: float = STANDARD_GRAVITY,
+        air: Air | None = None,
         ground: bool = False,
         engine: EngineCfg = "native",
         device: str | torch.device = "cpu",
@@ -117,11 +128,35 @@ class FreeFlight:
         """The simulation, whose world axes are Earth axes."""
         self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
+        self.air = air or Air()
+        """The air that all of them fly in."""
+        self.air.attach(self.sim)
+        self._controls = {
+            name: Controls(self.sim, self.aircraft[name], list(cfg.controls))
+            for name, cfg in configs.items()
+        }
+        self._turbulence: dict[str, Turbulence] = {}
+        self._memo: dict[str, tuple[Tensor, FlightState]] = {}
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
         """An aircraft in all worlds, every part of one instant, whatever integrates."""
-        state = self._entity(aircraft).state_in(PTERA, EARTH)
-        return flight_state(state, self.sim.time.clone())
+        return self._state(self.resolve_name(aircraft), self.sim.time.clone())
+
+    def _state(self, name: str, t: Tensor) -> FlightState:
+        parts = self.aircraft[name].state_in(PTERA, EARTH).parts
+        position, attitude = parts[0], parts[1]
+        wind = self.air.wind(t, position).to(position.dtype)
+        spin = torch.zeros_like(wind)
+        turbulence = self._turbulence.get(name)
+        if turbulence is not None:
+            wind = (
+                wind + (attitude.mT @ turbulence.velocity_b.to(wind)[..., None])[..., 0]
+            )
+            spin = turbulence.ang_vel_b.to(wind)
+        controls = self._controls[name]
+        return FlightState(
+            *parts, t, wind, spin, controls.positions(), controls.rates(), self.air
+        )
 
     def set_state(
         self,
@@ -130,14 +165,28 @@ class FreeFlight:
         velocity_E__E: Values | None = None,
         omegas_BP1__E: Values | None = None,
         *,
+        ang_vel_b: Values | None = None,
         aircraft: str | None = None,
         env_ids: Ids = None,
     ) -> None:
-        """Write an aircraft's state, or parts of it; shapes (n, …), or one for all."""
+        """Write an aircraft's state, or parts of it; shapes (n, …), or one for all.
+
+        The angular velocity, in body axes, is omegas_BP1__E [deg/s] or ang_vel_b
+        [rad/s].
+        """
+        if ang_vel_b is not None:
+            if omegas_BP1__E is not None:
+                raise InvalidInputError(
+                    "The angular velocity is given twice: by omegas_BP1__E [deg/s] and "
+                    "by ang_vel_b [rad/s]. Give one."
+                )
+            rates = torch.rad2deg(as_tensor(ang_vel_b, "ang_vel_b", 3))
+        else:
+            rates = omegas_BP1__E
         entity = self._entity(aircraft)
         rows = self.sim.internals.select(env_ids)
         now = entity.state_in(PTERA, EARTH)
-        given = (position_E_Eo, R_pas_E_to_BP1, velocity_E__E, omegas_BP1__E)
+        given = (position_E_Eo, R_pas_E_to_BP1, velocity_E__E, rates)
         parts = [
             part[rows.index] if value is None else value
             for part, value in zip(now.parts, given, strict=True)
@@ -149,7 +198,7 @@ class FreeFlight:
         self,
         forces: Values,
         moments: Values,
-        axes: FlightAxes = "earth",
+        axes: FlightAxes = DEFAULT_AXES,
         point: NamedPoint | Values = "com",
         *,
         aircraft: str | None = None,
@@ -160,8 +209,9 @@ class FreeFlight:
 
         Shapes (num_envs, 3), or (3,) for all worlds. The load is taken to Earth axes at
         the present attitude and stays so until it is overwritten or the world is reset;
-        one that turns with the aircraft is a load model: see `add_load`. `definition`
-        settles how wind axes lie about the velocity, as in `Load`.
+        one that turns with the aircraft is a load model: see `add_load`. Axes are the
+        body's unless others are named, as in `Load`; `definition` settles how wind axes
+        lie about the velocity.
         """
         entity = self._entity(aircraft)
         link = entity.body_names[0] if body is None else body
@@ -186,10 +236,14 @@ class FreeFlight:
                 f"A load model is a function of (t, state), got {model!r}. A constant "
                 "load is given with apply_loads."
             )
-        entity = self._entity(aircraft)
+        name = self.resolve_name(aircraft)
+        entity = self.aircraft[name]
+        attach = getattr(model, "attach", None)
+        if attach is not None:
+            attach(self.sim)
 
         def add_loads(t: Tensor, sim: Simulation) -> None:
-            state = flight_state(entity.state_in(PTERA, EARTH), t)
+            state = self._state_of_stage(name, t)
             applied = sim.data.xfrc_applied
             for load in _listed(model(t, state)):
                 wrench = resolve(load, entity, state)
@@ -199,6 +253,59 @@ class FreeFlight:
 
         add_loads.__qualname__ = getattr(model, "__qualname__", type(model).__name__)
         self.sim.add_force(add_loads)
+
+    def _state_of_stage(self, name: str, t: Tensor) -> FlightState:
+        """The state at an evaluation, made once for all load models of an aircraft."""
+        known = self._memo.get(name)
+        if known is None or known[0] is not t:  # every evaluation has a time of its own
+            known = self._memo[name] = (t, self._state(name, t))
+        return known[1]
+
+    def add_turbulence(
+        self, turbulence: Turbulence, aircraft: str | None = None
+    ) -> None:
+        """Let the air about an aircraft be turbulent; needs a stochastic integrator.
+
+        Its velocity adds to the wind, its angular velocity is in `air_ang_vel_b`.
+        """
+        name = self.resolve_name(aircraft)
+        if name in self._turbulence:
+            raise InvalidInputError(f"The air about {name!r} is turbulent already.")
+        entity = self.aircraft[name]
+
+        def conditions() -> tuple[Tensor, Tensor]:
+            state = entity.state_in(PTERA, EARTH)
+            position, velocity = state.parts[0], state.parts[2]
+            seen = velocity - self.air.wind(self.sim.time, position)
+            return norm(seen)[..., 0], -position[..., 2]
+
+        turbulence.conditions = conditions
+        self.sim.add_process(turbulence)
+        self._turbulence[name] = turbulence
+
+    def set_controls(
+        self,
+        commands: Mapping[str, Values | float],
+        *,
+        aircraft: str | None = None,
+        env_ids: Ids = None,
+        settled: bool = False,
+    ) -> None:
+        """Command controls by name, each in its own unit; a number, or shape (n,).
+
+        Positions follow by each control's lag; with `settled` they are there at once.
+        """
+        self._controls[self.resolve_name(aircraft)].write(commands, env_ids, settled)
+
+    def control_range(
+        self, name: str, aircraft: str | None = None
+    ) -> tuple[float, float]:
+        """The least and greatest position of a control, in its own unit."""
+        return self._controls[self.resolve_name(aircraft)].range(name)
+
+    def control_column(self, name: str, aircraft: str | None = None) -> int:
+        """The column of `sim.data.ctrl` that is a control's command."""
+        return self._controls[self.resolve_name(aircraft)].column(name)
 
     def step(self, n: int = 1) -> None:
         """Advance every world by n time steps."""
@@ -231,13 +338,17 @@ class FreeFlight:
         """Go back to a saved state, as often as wanted: it is not used up."""
         self.sim.restore(saved)
 
-    def _entity(self, aircraft: str | None) -> Entity:
-        """The entity of an aircraft; None is for the only one."""
+    def resolve_name(self, aircraft: str | None) -> str:
+        """The name of an aircraft, checked; None is for the only one."""
         if aircraft is None and len(self.aircraft) == 1:
-            return next(iter(self.aircraft.values()))
+            return next(iter(self.aircraft))
         if aircraft not in self.aircraft:
             raise unknown_name("aircraft", str(aircraft), self.aircraft)
-        return self.aircraft[aircraft]
+        return aircraft
+
+    def _entity(self, aircraft: str | None) -> Entity:
+        """The entity of an aircraft; None is for the only one."""
+        return self.aircraft[self.resolve_name(aircraft)]
 
 
 def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:

@@ -20,6 +20,9 @@ from simstate.math.vector import apply
 
 NamedPoint: TypeAlias = Literal["com", "origin"]
 
+DEFAULT_AXES: FlightAxes = "body"
+"""The axes of a load that says nothing of them."""
+
 _ZERO = (0.0, 0.0, 0.0)
 
 
@@ -31,8 +34,9 @@ class Load:
     """[N]."""
     moment: Values = _ZERO
     """About `point` [N·m]."""
-    axes: FlightAxes = "body"
-    """The axes of both: earth, body, geometry, wind or stability."""
+    axes: FlightAxes = DEFAULT_AXES
+    """The axes of both: earth, body, geometry, wind or stability. Wind and stability
+    axes lie along the velocity against the air."""
     point: NamedPoint | Values = "com"
     """Where the force acts: "com", "origin", or from the origin in body axes [m]."""
     body: str = AIRFRAME
@@ -113,7 +117,7 @@ def _rot_ea(
     rot_ba = R_pas(
         load.axes,
         "body",
-        velocity_b=state.velocity_BP1__E,
+        velocity_b=state.air_vel_b,
         definition=load.definition,
     )
     return rot_eb @ rot_ba.to(rot_eb)

@@ -1,16 +1,21 @@
-"""FlightState: the state of an aircraft under the names of the free-flight document."""
+"""FlightState: the state of an aircraft, and of the air about it, at one instant."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from simstate.conventions import RigidBodyState
 from simstate.conventions.air import Definition, wind_angles
 from simstate.conventions.rotations import R_to_quat_wxyz, angles_from_passive
-from simstate.math.vector import apply
+from simstate.errors import InvalidInputError
+from simstate.flight.air import Air
+from simstate.flight.atmosphere import AirState
+from simstate.math.vector import apply, norm
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,9 @@ class FlightState:
     """An aircraft in all worlds at one instant; shapes begin with (num_envs,).
 
     E is Earth axes and the Earth frame, Eo its origin, BP1 the aircraft's own body
-    axes. A recorded one has the instants in front: (num_states, num_envs, …).
+    axes; these names are those of the free-flight document, with angles in degrees.
+    Beside them are plain names (`ang_vel_b`, `alpha`, …), with angles in radians.
+    A recorded one has the instants in front: (num_states, num_envs, …).
     """
 
     position_E_Eo: Tensor
@@ -31,6 +38,16 @@ class FlightState:
     """Angular velocity, body axes [deg/s]; (…, 3)."""
     time: Tensor
     """Simulation time [s]; (…)."""
+    wind_e: Tensor
+    """Velocity of the air at the Cg, gusts included, Earth axes [m/s]; (…, 3)."""
+    gust_ang_vel_b: Tensor
+    """Angular velocity of the air at the Cg, body axes [rad/s]; (…, 3)."""
+    controls: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """Where the controls are by name, each in its own unit; (…)."""
+    control_rates: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """How fast they move, for those with a lag [unit/s]; (…)."""
+    air: Air | AirSample | None = field(default=None, repr=False, compare=False)
+    """The air that it flies in, or what was taken of it."""
 
     @property
     def R_pas_BP1_to_E(self) -> Tensor:
@@ -57,21 +74,128 @@ class FlightState:
         """Roll, pitch and yaw, each in (−180, 180] [deg]; (…, 3)."""
         return angles_from_passive(self.R_pas_E_to_BP1, "izyx")
 
+    @property
+    def roll_pitch_yaw(self) -> Tensor:
+        """Roll, pitch and yaw, each in (−π, π] [rad]; (…, 3)."""
+        return angles_from_passive(self.R_pas_E_to_BP1, "izyx", "rad")
+
+    @property
+    def ang_vel_b(self) -> Tensor:
+        """Angular velocity, body axes [rad/s]; (…, 3)."""
+        return torch.deg2rad(self.omegas_BP1__E)
+
+    @cached_property
+    def air_vel_b(self) -> Tensor:
+        """Velocity of the Cg against the air, body axes [m/s]; (…, 3)."""
+        return apply(self.R_pas_E_to_BP1, self.velocity_E__E - self.wind_e)
+
+    @property
+    def air_ang_vel_b(self) -> Tensor:
+        """Angular velocity against the air, body axes [rad/s]; (…, 3)."""
+        return self.ang_vel_b - self.gust_ang_vel_b
+
+    @cached_property
+    def airspeed(self) -> Tensor:
+        """True airspeed [m/s]; (…)."""
+        return norm(self.air_vel_b)[..., 0]
+
+    @property
+    def alpha(self) -> Tensor:
+        """Angle of attack against the air, atan2(w, u) [rad]; (…)."""
+        return wind_angles(self.air_vel_b, "stevens", "rad")[0]
+
+    @property
+    def beta(self) -> Tensor:
+        """Sideslip against the air, asin(v/V) [rad]; (…)."""
+        return wind_angles(self.air_vel_b, "stevens", "rad")[1]
+
+    @property
+    def altitude(self) -> Tensor:
+        """Altitude of the Cg above sea level [m]; (…)."""
+        return self._sample.altitude
+
+    @property
+    def air_state(self) -> AirState:
+        """Temperature, pressure and density of the air about it; (…) each."""
+        return self._sample.state
+
+    @property
+    def density(self) -> Tensor:
+        """Density of the air [kg/m³]; (…)."""
+        return self.air_state.density
+
+    @property
+    def dynamic_pressure(self) -> Tensor:
+        """½ ρ V² against the air [Pa]; (…)."""
+        return 0.5 * self.density * self.airspeed.square()
+
+    @property
+    def mach(self) -> Tensor:
+        """Mach number against the air; (…)."""
+        return self.airspeed / self.air_state.speed_of_sound
+
     def wind_angles(self, definition: Definition = "stevens") -> tuple[Tensor, Tensor]:
-        """Angle of attack and sideslip in still air [deg]; (…)."""
-        return wind_angles(self.velocity_BP1__E, definition)
+        """Angle of attack and sideslip against the air [deg]; (…)."""
+        return wind_angles(self.air_vel_b, definition)
 
     def __getitem__(self, index: int | slice | Tensor) -> FlightState:
         """Some worlds, or, of a recorded one, some instants."""
-        return FlightState(*(getattr(self, f.name)[index] for f in fields(self)))
+        parts: dict[str, Any] = {
+            f.name: _pick(getattr(self, f.name), index) for f in fields(self)[:-1]
+        }
+        air = None if self.air is None else self._sample[index]
+        return FlightState(**parts, air=air)
+
+    @cached_property
+    def _sample(self) -> AirSample:
+        if isinstance(self.air, AirSample):
+            return self.air
+        if self.air is None:
+            raise InvalidInputError("This state is of no air: FreeFlight's states are.")
+        place = self.position_E_Eo
+        return AirSample(self.air.altitude(place), self.air.at(place))
 
 
-def flight_state(state: RigidBodyState, time: Tensor) -> FlightState:
-    """The names for a state in Ptera's convention."""
-    return FlightState(*state.parts, time)
+@dataclass(frozen=True)
+class AirSample:
+    """Altitude and air of some of the worlds."""
+
+    altitude: Tensor
+    """Above sea level [m]."""
+    state: AirState
+    """The air there."""
+
+    def __getitem__(self, index: int | slice | Tensor) -> AirSample:
+        """Some worlds or instants."""
+        air = self.state
+        parts = (air.temperature[index], air.pressure[index], air.density[index])
+        return AirSample(self.altitude[index], AirState(*parts))
+
+
+def _pick(
+    part: Tensor | Mapping[str, Tensor], index: int | slice | Tensor
+) -> Tensor | dict[str, Tensor]:
+    if isinstance(part, Tensor):
+        return part[index]
+    return {name: value[index] for name, value in part.items()}
 
 
 def record(states: list[FlightState]) -> FlightState:
     """States one after the other, instants first."""
-    columns = ([getattr(s, f.name) for s in states] for f in fields(FlightState))
-    return FlightState(*(torch.stack(column) for column in columns))
+    parts: dict[str, Any] = {
+        f.name: _stack([getattr(state, f.name) for state in states])
+        for f in fields(FlightState)[:-1]
+    }
+    return FlightState(**parts, air=states[0].air)
+
+
+def _stack(
+    parts: list[Tensor] | list[Mapping[str, Tensor]],
+) -> Tensor | dict[str, Tensor]:
+    first = parts[0]
+    if isinstance(first, Tensor):
+        return torch.stack([part for part in parts if isinstance(part, Tensor)])
+    return {
+        name: torch.stack([part[name] for part in parts if isinstance(part, Mapping)])
+        for name in first
+    }

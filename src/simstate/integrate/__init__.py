@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from simstate.integrate.forces import ForceModel
 from simstate.integrate.frame import MovingFrame
-from simstate.integrate.integration import Integration, Integrator
-from simstate.integrate.loads import (
-    Drag,
-    JointTargets,
+from simstate.integrate.gravity import Gravity, UniformGravity
+from simstate.integrate.gravity_sources import (
+    CentralGravity,
     PointMassGravity,
-    Thruster,
-    UniformGravity,
+    ThirdBody,
 )
+from simstate.integrate.integration import Integration, Integrator
+from simstate.integrate.loads import Drag, JointTargets, Thruster
+from simstate.integrate.parameters import Parameters
 from simstate.integrate.processes import (
     DrivingNoise,
     GeometricBrownian,
@@ -102,6 +103,7 @@ __all__ = [
     "SRIW1",
     "STOCHASTIC_SCHEMES",
     "Adaptive",
+    "CentralGravity",
     "ConservationReport",
     "Drag",
     "DrivingNoise",
@@ -111,6 +113,7 @@ __all__ = [
     "Explicit",
     "ForceModel",
     "GeometricBrownian",
+    "Gravity",
     "Heun",
     "Integration",
     "Integrator",
@@ -118,6 +121,7 @@ __all__ = [
     "Midpoint",
     "MovingFrame",
     "OrnsteinUhlenbeck",
+    "Parameters",
     "PlatenWeak2",
     "PointMassGravity",
     "Process",
@@ -127,6 +131,7 @@ __all__ = [
     "Stochastic",
     "StochasticTableau",
     "Tableau",
+    "ThirdBody",
     "Thruster",
     "UniformGravity",
     "W2Ito1",

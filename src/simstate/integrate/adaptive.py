@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,12 +10,19 @@ from torch import Tensor
 from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
 from simstate.engine.core import Failure
-from simstate.errors import IntegrationError, SimStateError, unknown_name
+from simstate.errors import IntegrationError, SimStateError
 from simstate.ids import int_list
 from simstate.integrate.compiled import CompiledAdaptiveSteps
 from simstate.integrate.flat_state import FlatState
-from simstate.integrate.schemes import BLOCKS, Adaptive
+from simstate.integrate.schemes import Adaptive
 from simstate.integrate.stepper import StateBlock, Stepper
+from simstate.integrate.tolerances import (
+    ABSOLUTE,
+    RELATIVE,
+    block_kinds,
+    check_kinds,
+    tolerance,
+)
 
 if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
@@ -44,6 +49,7 @@ class AdaptiveStepper(Stepper):
         """Steps thrown away so far; shape (num_envs,)."""
         tableau = scheme.tableau
         rows = (tableau.b_error, tableau.b_error_low)
+        self._compiled_adaptive: CompiledAdaptiveSteps | None = None
         self._errors = [
             torch.tensor(row, dtype=torch.float64, device=self.sim.device)
             for row in rows
@@ -58,31 +64,47 @@ class AdaptiveStepper(Stepper):
             "rejected": self.rejected,
         }
 
-    @cached_property
-    def compiled(self) -> CompiledAdaptiveSteps:
-        """The scheme in the compiled core."""
-        worlds = self.sim.internals.engine.compiled
-        assert worlds is not None
-        self._check_tolerances(BLOCKS)
-        return CompiledAdaptiveSteps(self, worlds)
+    def compiled_adaptive(self) -> CompiledAdaptiveSteps | None:
+        """The scheme in the compiled core, for the next step; None: Python takes it."""
+        models = self.compiled_models()
+        if models is None:
+            return None
+        known = self._compiled_adaptive
+        if known is None or known.models is not models:
+            worlds = self.sim.internals.engine.compiled
+            assert worlds is not None
+            self.check_tolerances()
+            known = CompiledAdaptiveSteps(self, worlds, models)
+            self._compiled_adaptive = known
+        return known
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
-        if self.is_compiled:
-            return self._step_compiled(n, env_ids)
+        compiled = self.compiled_adaptive()
+        if compiled is not None:
+            return self._step_compiled(compiled, n, env_ids)
         with OneTorchThread():
             stuck = self._integrate(n * self.timestep, env_ids)
             self.finish(env_ids, n)
             return stuck
 
-    def _step_compiled(self, n: int, env_ids: Tensor | None) -> Tensor | None:
-        """The same by the compiled core."""
-        stuck = self.compiled.step(n, env_ids)
+    def _step_compiled(
+        self, compiled: CompiledAdaptiveSteps, n: int, env_ids: Tensor | None
+    ) -> Tensor | None:
+        stuck = compiled.step(n, env_ids)
         if stuck is not None and self.sim.on_divergence == "raise":
-            raise self._tolerance_error(
-                stuck, self.compiled.failure(int(stuck.nonzero()[0]))
+            world = int(stuck.nonzero()[0])
+            raise self._out_of_mass(world) or self._tolerance_error(
+                stuck, compiled.failure(world)
             )
         return stuck
+
+    def _out_of_mass(self, world: int) -> SimStateError | None:
+        """The error for a world that cannot go on for want of mass, or None."""
+        flow = self.integration.mass_flow
+        if flow is not None and bool(flow.empty[world].any()):
+            return flow.out_of_mass_error()
+        return None
 
     def _activation_rate(self) -> Tensor:
         """act_dot, but none that would push an activation out of its range."""
@@ -101,17 +123,29 @@ class AdaptiveStepper(Stepper):
             else block
             for block in super()._make_blocks()
         ]
-        self._check_tolerances((*BLOCKS, *(block.name for block in blocks)))
+        self.check_tolerances()
+        self._tolerances = {block.name: self._find_tolerance(block) for block in blocks}
         return blocks
 
-    def _check_tolerances(self, known: Sequence[str]) -> None:
-        """Raise if a tolerance is for a block that the state does not have."""
+    def check_tolerances(self) -> None:
+        """Raise if a tolerance is for a kind of number that the state does not have."""
+        processes = [process.name for process in self.integration.processes]
         for given in (self.control.atol, self.control.rtol):
-            for name in given if isinstance(given, Mapping) else ():
-                if name not in known:
-                    raise unknown_name(
-                        "block of the state with a tolerance", name, set(known)
-                    )
+            check_kinds(given, processes)
+
+    def tolerances(self, block: str, num_dofs: int) -> tuple[list[float], list[float]]:
+        """The absolute and the relative tolerances of a block, by dof."""
+        kinds = block_kinds(self.sim.model, block, num_dofs)
+        relative = dict.fromkeys(ABSOLUTE, RELATIVE)
+        return (
+            [tolerance(self.control.atol, kind, ABSOLUTE) for kind in kinds],
+            [tolerance(self.control.rtol, kind, relative) for kind in kinds],
+        )
+
+    def _find_tolerance(self, block: StateBlock) -> tuple[Tensor, Tensor]:
+        """The same as tensors of the block's own; (num_dofs,) each."""
+        absolute, relative = self.tolerances(block.name, block.num_dofs)
+        return block.value.new_tensor(absolute), block.value.new_tensor(relative)
 
     def _integrate(self, span: float, env_ids: Tensor | None) -> Tensor | None:
         active = torch.ones_like(self.stages.chosen)
@@ -216,15 +250,15 @@ class AdaptiveStepper(Stepper):
         return torch.where(chosen, guess.clamp(min(least, span), span), 0.0)
 
     def _tolerance(self, block: StateBlock) -> Tensor:
-        absolute, relative = self.control.tolerances(block.name)
+        absolute, relative = self._tolerances[block.name]
         return absolute + relative * block.scale()
 
     def _block_error(self, block: StateBlock, h: Tensor) -> Tensor:
         """The error estimate over the tolerance, by element."""
-        tolerance = self._tolerance(block)
-        step = h[:, None].to(tolerance.dtype)
+        allowed = self._tolerance(block)
+        step = h[:, None].to(allowed.dtype)
         parts = [
-            block.error(block.combined(weights)) * step / tolerance
+            block.error(block.combined(weights)) * step / allowed
             for weights in self._errors
         ]
         if len(parts) == 1:
@@ -262,9 +296,9 @@ class AdaptiveStepper(Stepper):
     def _step_error(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
         """The error for worlds that cannot go on, as the first of them is described."""
         world = int(failed.nonzero()[0])
-        flow = self.integration.mass_flow
-        if flow is not None and bool(flow.empty[world].any()):
-            return flow.out_of_mass_error()
+        empty = self._out_of_mass(world)
+        if empty is not None:
+            return empty
         worst, name, element = -1.0, "", 0
         for block in self.blocks:
             error = self._block_error(block, h)[world].nan_to_num(nan=torch.inf)

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from simstate.engine import core
 from simstate.engine.quiet import model_error
-from simstate.integrate.schemes import BLOCKS, Explicit
+from simstate.integrate.compiled_models import CompiledModels
+from simstate.integrate.schemes import Explicit
 
 if TYPE_CHECKING:
     from simstate.integrate.adaptive import AdaptiveStepper
@@ -19,16 +20,24 @@ if TYPE_CHECKING:
 
 
 class CompiledSteps:
-    """A scheme of fixed step, run by the core where only the engine reads the state.
+    """A scheme of fixed step, run by the core with the models that it has.
 
     It does what `Stepper` does, to rounding, and leaves positions and velocities of
     the new state current.
     """
 
-    def __init__(self, stepper: Stepper, worlds: core.CoreBatch) -> None:
+    def __init__(
+        self, stepper: Stepper, worlds: core.CoreBatch, models: CompiledModels
+    ) -> None:
         scheme = stepper.scheme
+        self.models = models
         self._stepper = stepper
-        self._core = core.Integrator(worlds, _tableau(scheme), scheme.attitude)
+        self._core = core.Integrator(
+            *(worlds, _tableau(scheme), scheme.attitude),
+            loads=models.loads,
+            frames=tuple(models.frames.values()),
+            masses=models.masses,
+        )
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; None: no world gets stuck in them."""
@@ -36,15 +45,22 @@ class CompiledSteps:
             self._core.step(n, self._stepper.timestep, _ids(env_ids))
         except batch.SimulationError as error:
             raise model_error(error) from error
+        self.models.store()
         return None
 
 
 class CompiledAdaptiveSteps:
     """An adaptive scheme in the core; what it remembers is the stepper's."""
 
-    def __init__(self, stepper: AdaptiveStepper, worlds: core.CoreBatch) -> None:
+    def __init__(
+        self, stepper: AdaptiveStepper, worlds: core.CoreBatch, models: CompiledModels
+    ) -> None:
         scheme = stepper.control
-        tolerances = {name: scheme.tolerances(name) for name in BLOCKS}
+        model = worlds.model
+        sizes = {"qpos": model.nv, "qvel": model.nv, "act": model.na}
+        sizes |= {"mass": model.nbody, **dict.fromkeys(models.frames, 6)}
+        self.models = models
+        tolerances = {k: stepper.tolerances(k, size) for k, size in sizes.items()}
         self._stepper = stepper
         self._core = core.AdaptiveIntegrator(
             worlds,
@@ -54,6 +70,9 @@ class CompiledAdaptiveSteps:
             rtol={name: pair[1] for name, pair in tolerances.items()},
             min_step=scheme.min_step,
             max_step=scheme.max_step,
+            loads=models.loads,
+            frames=models.frames,
+            masses=models.masses,
         )
         kept = ("step_size", "evaluations", "accepted", "rejected")
         self._slots = [
@@ -71,6 +90,7 @@ class CompiledAdaptiveSteps:
             raise model_error(error) from error
         for slot, own in self._slots:
             np.copyto(slot, own)
+        self.models.store()
         if stuck is None:
             return None
         return torch.from_numpy(stuck.copy())  # pyright: ignore[reportUnknownMemberType]

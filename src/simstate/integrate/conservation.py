@@ -28,6 +28,8 @@ _PARAMETERS = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "opt.grav
 """Model parameters of a world that energy and momentum depend on."""
 
 
+_NO_ACTUATION = mujoco.mjtDisableBit.mjDSBL_ACTUATION.value
+
 _ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-4}
 """Distances of two ends below which rounding is what they show."""
 
@@ -142,6 +144,32 @@ def report(
     return ConservationReport(
         _name(sim), sim.timestep, time, energy, linear, angular, lengths, order
     )
+
+
+def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]]:
+    """The model without what takes or gives energy, and the names of what was there.
+
+    Damping, friction losses, drag of a medium and actuators are gone; springs and
+    gravity stay, as they only change its form. Contacts and limits stay, too.
+    """
+    kept = copy.copy(model)
+    found: list[str] = []
+    for name, text in (
+        ("dof_damping", "joint damping"),
+        ("tendon_damping", "tendon damping"),
+        ("dof_frictionloss", "joint friction"),
+        ("tendon_frictionloss", "tendon friction"),
+    ):
+        if np.any(getattr(kept, name)):
+            getattr(kept, name)[:] = 0.0
+            found.append(text)
+    if kept.opt.density or kept.opt.viscosity:
+        kept.opt.density = kept.opt.viscosity = 0.0
+        found.append("the medium's drag")
+    if kept.nu and not kept.opt.disableflags & _NO_ACTUATION:
+        kept.opt.disableflags |= _NO_ACTUATION
+        found.append("actuation")
+    return kept, found
 
 
 class _Host:

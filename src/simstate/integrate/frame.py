@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.errors import InvalidInputError
 from simstate.ids import Values
-from simstate.integrate.loads import PointMassGravity, vectors
+from simstate.integrate.gravity import Gravity
+from simstate.integrate.parameters import Parameter
 from simstate.integrate.processes import Process
-from simstate.math import vector
 
 if TYPE_CHECKING:
     from simstate.entity import Entity
@@ -28,24 +30,35 @@ class MovingFrame(Process):
     The positions and velocities of the simulation (quantities, `sim.data`, states) are
     then relative to this point, and `root_link_pos_w` below adds it; its
     axes do not turn, so orientations, angular velocities and all axes are the world's.
-    Gravity acts as the difference between the body's place and the frame's, computed
-    without cancellation. `sim.add_process(frame)` is all it needs.
+    Gravity acts as the difference between the body's place and the frame's, by the same
+    model and without cancellation. `sim.add_process(frame)` is all it needs.
+
+    Craft that are far apart have a frame each: `Gravity(…, entity=…)` says whose. They
+    must not be able to collide, as each is near the simulation's origin.
 
     Args:
         gravity: what makes the frame fall, and the bodies in it.
         position: of the frame's origin at reset, world axes [m]; (3,) or (num_envs, 3).
         velocity: the same for its velocity [m/s].
-        name: the process's name.
+        name: the process's name; "frame", or "frame of …" with an entity, unless given.
     """
 
     def __init__(
         self,
-        gravity: PointMassGravity,
+        gravity: Gravity,
         position: Values,
         velocity: Values,
-        name: str = "frame",
+        name: str | None = None,
     ) -> None:
-        start, speed = vectors("position", position), vectors("velocity", velocity)
+        if not isinstance(gravity, Gravity):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                "gravity must be a simstate.integrate.Gravity, whose one formula moves "
+                f"the frame and the bodies in it; got {gravity!r}."
+            )
+        start = _vector_rows("position", position)
+        speed = _vector_rows("velocity", velocity)
+        if name is None:
+            name = "frame" if gravity.entity is None else f"frame of {gravity.entity}"
         rows = torch.zeros_like(start) + torch.zeros_like(speed)
         super().__init__(name, torch.cat([start + rows, speed + rows], dim=-1))
         self.gravity = gravity
@@ -53,6 +66,7 @@ class MovingFrame(Process):
     def attach(self, sim: IntegratedWorlds) -> None:
         """Let gravity act on the bodies of a simulation from now on."""
         self.gravity.attach(sim)
+        _refuse_collisions(sim, self)
         super().attach(sim)
         sim.add_force(self.pull)
 
@@ -74,6 +88,14 @@ class MovingFrame(Process):
         """Its velocity against the world, world axes [m/s]; shape (num_envs, 3)."""
         return self.velocity + entity.data.root_link_lin_vel_w.double()
 
+    def body_com_pos_w(self, entity: Entity) -> Tensor:
+        """COMs of an entity's bodies in the world [m]; (num_envs, num_bodies, 3)."""
+        return self.position[:, None] + entity.data.body_com_pos_w.double()
+
+    def body_com_lin_vel_w(self, entity: Entity) -> Tensor:
+        """Their velocities against the world [m/s]; (num_envs, num_bodies, 3)."""
+        return self.velocity[:, None] + entity.data.body_com_lin_vel_w.double()
+
     def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
         """Velocity and acceleration of the frame; shape (num_envs, 6)."""
         del sim
@@ -82,14 +104,59 @@ class MovingFrame(Process):
 
     def pull(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add what gravity does to each body beyond what it does to the frame."""
-        gravity = self.gravity
-        offset = sim.data.xipos[:, gravity.bodies].double()[:, :, None]
-        to_frame = self.position[:, None, None] - gravity.positions(t)[:, None]
-        square = vector.dot(to_frame, to_frame)
-        # |r + d|⁻³ − |r|⁻³ from q = (|r + d|² − |r|²) / |r|², without a difference of
-        # two nearly equal numbers.
-        q = vector.dot(offset, offset + 2 * to_frame) / square
-        change = torch.expm1(-1.5 * torch.log1p(q))
-        mu = gravity.mu.to(offset.device)[:, None]
-        each = -mu / square**1.5 * (offset + (to_frame + offset) * change)
-        gravity.add_weights(sim, each.sum(dim=2))
+        gravity, origin = self.gravity, self.position[:, None]
+        offset = sim.data.xipos[:, gravity.bodies].double()
+        beyond = gravity.difference(t, origin, offset)
+        gravity.add_loads(sim, beyond, t, origin + offset)
+
+
+def frames(sim: IntegratedWorlds) -> list[MovingFrame]:
+    """The moving frames of a simulation."""
+    processes = [] if sim.integration is None else sim.integration.processes
+    return [process for process in processes if isinstance(process, MovingFrame)]
+
+
+def frame_of(sim: IntegratedWorlds, body: int) -> MovingFrame | None:
+    """The frame that a body of the scene is seen from; None: the world itself."""
+    for frame in frames(sim):
+        if body in frame.gravity.bodies:
+            return frame
+    return None
+
+
+def com_in_world(
+    sim: IntegratedWorlds, entity: str, link: int
+) -> tuple[Tensor, Tensor]:
+    """Place and velocity of a link's COM against the world, whatever its frame is.
+
+    World axes [m, m/s], float64; (num_envs, 3) each.
+    """
+    data = sim.scene[entity].data
+    pos = data.body_com_pos_w[:, link].double()
+    vel = data.body_com_lin_vel_w[:, link].double()
+    frame = frame_of(sim, sim.scene[entity].index.bodies.ids[link])
+    if frame is None:
+        return pos, vel
+    return pos + frame.position, vel + frame.velocity
+
+
+def _refuse_collisions(sim: IntegratedWorlds, frame: MovingFrame) -> None:
+    """Raise if bodies of two frames could touch, whose places mean different things."""
+    model = sim.model
+    own = np.isin(model.geom_bodyid, frame.gravity.bodies)
+    for other in frames(sim):
+        theirs = np.isin(model.geom_bodyid, other.gravity.bodies)
+        kinds, meets = model.geom_contype, model.geom_conaffinity
+        one = (kinds[own][:, None] & meets[theirs]) != 0
+        two = (meets[own][:, None] & kinds[theirs]) != 0
+        if (one | two).any():
+            raise InvalidInputError(
+                f"Bodies of {frame.name!r} and of {other.name!r} can collide, but "
+                "their places are relative to different points. Give their geoms "
+                "contype and conaffinity that never meet, or let them share one frame."
+            )
+
+
+def _vector_rows(what: str, values: Values) -> Tensor:
+    """A vector, or one for each world, finite; (3,) or (n, 3)."""
+    return Parameter(what, (3,)).read(values, "a MovingFrame")

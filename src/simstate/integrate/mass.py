@@ -12,6 +12,10 @@ from simstate.integrate.stages import Stages
 from simstate.ledger import Slot
 from simstate.worlds import Worlds
 
+LEAST_SHARE = 1e-6
+"""A body that has less than this share of its mass at reset has run out of mass:
+divided by what is left, any force would be an acceleration without measure."""
+
 
 class MassFlow:
     """The masses of all bodies as a block of the state, and how fast they change."""
@@ -22,8 +26,9 @@ class MassFlow:
         self.mass = physics.expand("body_mass")
         self.inertia = physics.expand("body_inertia")
         physics.set_const(None)  # now the constants are per world, too
-        for name in ("body_mass", "body_inertia"):
-            self._let_flow(physics.ledger.let_move(f"model/{name}"))
+        self.mass_at_reset = self._let_flow(physics.ledger.let_move("model/body_mass"))
+        """What a reset brings back [kg]; shape (num_envs, nbody)."""
+        self._let_flow(physics.ledger.let_move("model/body_inertia"))
         self.rate = physics.ledger.memory(
             "integrator/mass_rate", (sim.model.nbody,), sim.dtype, kind="input",
             moves=True, unit="kg/s",
@@ -35,7 +40,7 @@ class MassFlow:
             self.empty = torch.zeros_like(self.mass, dtype=torch.bool)
             """Bodies that would have run out of mass in the present step."""
 
-    def _let_flow(self, slot: Slot) -> None:
+    def _let_flow(self, slot: Slot) -> Tensor:
         """Bring it back at a reset, to what the user wrote last."""
         initial = slot.tensor.clone()
         slot.initial, slot.reset = initial, "initial"
@@ -45,6 +50,14 @@ class MassFlow:
             initial[index] = slot.tensor[index]
 
         slot.on_write = keep
+        return initial
+
+    @property
+    def has_constants_by_hand(self) -> bool:
+        """Whether a constant that follows from masses was written by hand."""
+        slots = self.physics.ledger.slots
+        kept = (slots.get(f"by_hand/{name}") for name in self.physics.engine.constants)
+        return any(slot is not None and bool(slot.tensor.any()) for slot in kept)
 
     def evaluated(self) -> None:
         """Take note of the rates that an evaluation was made with."""
@@ -101,7 +114,9 @@ class MassState(FlatState):
         """
         if torch.equal(before, self.value):
             return
-        empty = (self.value < 0) | ((self.value == 0) & (self.origin > 0))
+        least = LEAST_SHARE * self._flow.mass_at_reset
+        gone = (self.value < least) | (self.value <= 0)
+        empty = gone & (self.value < self.origin)
         if bool(empty.any()):
             self._flow.empty |= empty
             self.value.copy_(torch.where(empty, self.origin, self.value))

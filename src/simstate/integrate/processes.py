@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -13,6 +12,7 @@ from torch import Tensor
 from simstate.engine import MAX_VALUE, Stage
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Values
+from simstate.integrate.parameters import Numbers, Parameters, numbers
 from simstate.worlds import Worlds
 
 if TYPE_CHECKING:  # the first two load Warp
@@ -81,6 +81,8 @@ class Process(ABC):
             )
         if not bool(self.initial.isfinite().all()):
             raise InvalidInputError(f"The initial value of {name!r} is not finite.")
+        self.parameters = Parameters(f"process {name!r}")
+        """Its numbers by name: one row for every world, once it is added."""
 
     _sim: IntegratedWorlds | None = None
 
@@ -111,6 +113,7 @@ class Process(ABC):
                 f"The initial value of process {self.name!r} has "
                 f"{self.initial.shape[0]} rows, the simulation {sim.num_envs} worlds."
             ) from None
+        self.parameters.attach(sim)
         slot = sim.internals.ledger.memory(
             f"process/{self.name}", (width,), torch.float64, reset=initial.clone(),
             kind="state", stage=Stage.ACCELERATION, moves=True, optional=True,
@@ -119,6 +122,12 @@ class Process(ABC):
         self.initial = slot.initial
         self.value = slot.tensor
         self._sim = sim
+
+    def _declare(self, name: str, values: Numbers, **limits: Any) -> None:
+        """Take a parameter of each of the process's numbers; one number is for all."""
+        width, given = self.initial.shape[-1], numbers(values, name)
+        given = given.expand(width) if given.ndim == 0 else given
+        self.parameters.declare(name, given, width, **limits)
 
     def block(self, stages: Stages) -> FlatState:
         """The block of the state, for the stages of a scheme."""
@@ -152,46 +161,59 @@ class OrnsteinUhlenbeck(Process):
 
     Its stationary standard deviation is `std`, its correlation exp(−|Δt|/τ): gusts,
     disturbance torques, sensor drifts. Each of its numbers has a source of its own.
+
+    Args:
+        name: what it is called.
+        initial: the value at reset; shape (width,) or (num_envs, width).
+        time_constant: τ [s], > 0; a number, (width,) or (num_envs, width).
+        std: the stationary deviation, > 0, likewise.
+        mean: the stationary mean, likewise.
     """
 
     def __init__(
         self,
         name: str,
         initial: Values,
-        time_constant: float,
-        std: float,
-        mean: float = 0.0,
+        time_constant: Numbers,
+        std: Numbers,
+        mean: Numbers = 0.0,
     ) -> None:
         super().__init__(name, initial)
-        _positive(f"The time constant of {name!r}", time_constant)
-        _positive(f"The standard deviation of {name!r}", std)
-        self.time_constant = time_constant
-        self.std = std
-        self.mean = _finite(f"The mean of {name!r}", mean)
+        self._declare("time_constant", time_constant, more_than=0, unit="s")
+        self._declare("std", std, more_than=0)
+        self._declare("mean", mean)
         self.num_sources = self.initial.shape[-1]
 
     def rate(self, t: Tensor, sim: Any) -> Tensor:
         """The pull towards the mean; shape (num_envs, width)."""
         del t, sim
-        return (self.mean - self.value) / self.time_constant
+        given = self.parameters
+        return (given["mean"] - self.value) / given["time_constant"]
 
     def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
         """A constant for each number: the noise is additive."""
         del t, sim
-        sigma = self.std * (2.0 / self.time_constant) ** 0.5
-        return {self.name: _each_its_own(torch.full_like(self.value, sigma))}
+        given = self.parameters
+        sigma = given["std"] * (2.0 / given["time_constant"]) ** 0.5
+        return {self.name: _each_its_own(sigma)}
 
 
 class GeometricBrownian(Process):
-    """dx = drift · x dt + volatility · x dW (Itô), each number with its own source."""
+    """dx = drift · x dt + volatility · x dW (Itô), each number with its own source.
+
+    Args:
+        name: what it is called.
+        initial: the value at reset; shape (width,) or (num_envs, width).
+        drift: a number, (width,) or (num_envs, width).
+        volatility: > 0, likewise.
+    """
 
     def __init__(
-        self, name: str, initial: Values, drift: float, volatility: float
+        self, name: str, initial: Values, drift: Numbers, volatility: Numbers
     ) -> None:
         super().__init__(name, initial)
-        _positive(f"The volatility of {name!r}", volatility)
-        self.drift = _finite(f"The drift of {name!r}", drift)
-        self.volatility = volatility
+        self._declare("drift", drift)
+        self._declare("volatility", volatility, more_than=0)
         self.num_sources = self.initial.shape[-1]
 
     def rate(self, t: Tensor, sim: Any) -> Tensor:
@@ -199,28 +221,18 @@ class GeometricBrownian(Process):
         del t
         integration = sim.integration
         scheme = None if integration is None else integration.scheme
-        drift = self.drift
+        drift = self.parameters["drift"]
         if getattr(scheme, "calculus", "Itô") == "Stratonovich":
-            drift -= self.volatility**2 / 2  # the same process in the other calculus
+            # the same process in the other calculus
+            drift = drift - self.parameters["volatility"] ** 2 / 2
         return drift * self.value
 
     def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
         """Proportional to the value: the noise is multiplicative."""
         del t, sim
-        return {self.name: _each_its_own(self.volatility * self.value)}
+        return {self.name: _each_its_own(self.parameters["volatility"] * self.value)}
 
 
 def _each_its_own(values: Tensor) -> Tensor:
     """Diffusion where source k moves number k alone; (num_envs, width, width)."""
     return torch.diag_embed(values)
-
-
-def _positive(what: str, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise InvalidInputError(f"{what} must be > 0 and finite, got {value}.")
-
-
-def _finite(what: str, value: float) -> float:
-    if not math.isfinite(value):
-        raise InvalidInputError(f"{what} must be finite, got {value}.")
-    return value

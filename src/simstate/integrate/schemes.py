@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.integrate import tableaus
 from simstate.integrate.tableau import Tableau
+from simstate.integrate.tolerances import Tolerance, check_tolerance
 
 AttitudeMode = Literal["lie", "high_order", "manifold"]
 ATTITUDE_MODES: tuple[AttitudeMode, ...] = ("lie", "high_order", "manifold")
-BLOCKS = ("qpos", "qvel", "act", "mass")
-"""The blocks of the mechanical state."""
 
 
 @dataclass(frozen=True)
@@ -92,20 +90,22 @@ class Adaptive(Explicit):
         tableau: a scheme with an embedded one (`b_error`).
         attitude: "lie" or "high_order"; the error of "manifold" cannot be seen by an
             embedded scheme.
-        atol: absolute tolerance, in the unit of each number; one for all, or by block:
-            {"qpos": 1e-9, "qvel": 1e-8}, where blocks left out have 1e-6. Blocks are
-            qpos, qvel, act, mass, and processes by their names.
-        rtol: relative tolerance, likewise; blocks left out have 1e-6.
+        atol: absolute tolerance: one for every number in its own unit, or by what the
+            numbers are: {"position": 1e-3, "attitude": 1e-8}. Kinds are position,
+            attitude, velocity and rate (of free and ball joints), joint and joint_rate
+            (of hinges and slides), activation, mass, process, and processes by their
+            names; qpos and qvel stand for their kinds. Those left out have the
+            defaults of `simstate.integrate.tolerances.ABSOLUTE`.
+        rtol: relative tolerance, likewise; attitudes are relative to 1 rad. 1e-6 where
+            none is given.
         max_step: no step is longer than this [s].
         min_step: a step that would have to be shorter to meet the tolerance raises [s].
     """
 
-    atol: float | Mapping[str, float] = 1e-6
-    rtol: float | Mapping[str, float] = 1e-6
+    atol: Tolerance = None
+    rtol: Tolerance = None
     max_step: float = math.inf
     min_step: float = 1e-12
-
-    _DEFAULT_TOLERANCE: ClassVar[float] = 1e-6
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,37 +120,13 @@ class Adaptive(Explicit):
                 "embedded solution does not see its error, so a tolerance would not "
                 'hold. Use attitude="lie" or "high_order".'
             )
-        self.tolerances("act")
+        check_tolerance("atol", self.atol)
+        check_tolerance("rtol", self.rtol)
         if not 0 < self.min_step < self.max_step:
             raise InvalidInputError(
                 f"0 < min_step < max_step is needed, got min_step={self.min_step} and "
                 f"max_step={self.max_step}."
             )
-
-    def tolerances(self, block: str) -> tuple[float, float]:
-        """The absolute and the relative tolerance of a block of the state."""
-        return self._of("atol", self.atol, block), self._of("rtol", self.rtol, block)
-
-    def _of(self, name: str, given: float | Mapping[str, float], block: str) -> float:
-        values = given if isinstance(given, Mapping) else {block: given}
-        for key, value in values.items():
-            number = _as_number(value)
-            if not 0 < number < math.inf:
-                where = f" for {key}" if isinstance(given, Mapping) else ""
-                raise InvalidInputError(
-                    f"{name} must be a number > 0, got {value!r}{where}."
-                )
-        return float(values.get(block, self._DEFAULT_TOLERANCE))
-
-
-def _as_number(value: object) -> float:
-    """A number of any library's type; NaN for what is none."""
-    if isinstance(value, bool | str):
-        return math.nan
-    try:
-        return float(value)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
-        return math.nan
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,8 @@ class StochasticStepper(Stepper):
         """How many of the prescribed steps are done."""
         self._num_checked = 0
 
-    @property
-    def is_compiled(self) -> bool:
-        """Never: the compiled core has no noise."""
-        return False
+    def compiled(self) -> None:
+        """None: the compiled core has no noise."""
 
     @property
     def num_sources(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,8 @@ from torch import Tensor
 
 from simstate.engine import OneTorchThread
 from simstate.errors import InvalidInputError, ModelError
-from simstate.integrate.compiled import CompiledAdaptiveSteps, CompiledSteps
+from simstate.integrate.compiled import CompiledSteps
+from simstate.integrate.compiled_models import CompiledModels
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.qpos_state import QPosState
 from simstate.integrate.schemes import Explicit
@@ -43,6 +43,9 @@ class Stepper:
         """Evaluations of the dynamics so far; shape (num_envs,)."""
         self._activation = activation_range(sim)
         self._blocks: list[StateBlock] | None = None
+        self._compiled: CompiledSteps | None = None
+        self.has_refreshed = False
+        """Whether the last step left positions and velocities current: the core's."""
 
     @property
     def blocks(self) -> list[StateBlock]:
@@ -95,27 +98,39 @@ class Stepper:
             "scheme, such as integrate.SRIW1()."
         )
 
-    @property
-    def is_compiled(self) -> bool:
-        """Whether the compiled core takes the steps; it refreshes what is read then."""
-        engine = self.sim.internals.engine
-        if engine.compiled is None or engine.observers:
-            return False
-        return not self.integration.has_readers
+    def compiled(self) -> CompiledSteps | None:
+        """The scheme in the compiled core, for the next step; None: Python takes it."""
+        models = self.compiled_models()
+        if models is None:
+            return None
+        if self._compiled is None or self._compiled.models is not models:
+            worlds = self.sim.internals.engine.compiled
+            assert worlds is not None
+            self._compiled = CompiledSteps(self, worlds, models)
+        return self._compiled
 
-    @cached_property
-    def compiled(self) -> CompiledSteps | CompiledAdaptiveSteps:
-        """The scheme in the compiled core."""
-        worlds = self.sim.internals.engine.compiled
-        assert worlds is not None
-        return CompiledSteps(self, worlds)
+    def compiled_models(self) -> CompiledModels | None:
+        """The simulation's models in the core, with their present numbers, or None.
+
+        Observers see every evaluation, which Python must then make.
+        """
+        engine = self.sim.internals.engine
+        self.has_refreshed = False
+        if engine.compiled is None or engine.observers:
+            return None
+        models = self.integration.compiled_models()
+        if models is None or not models.update():
+            return None
+        self.has_refreshed = True
+        return models
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that could not be, or None."""
-        if self.is_compiled:
-            self.compiled.step(n, env_ids)
+        compiled = self.compiled()
+        if compiled is not None:
+            compiled.step(n, env_ids)
             self._count(n * self.scheme.tableau.num_stages, env_ids)
-            return None
+            return self.out_of_mass()
         with OneTorchThread():
             self._set_steps(env_ids)
             for _ in range(n):

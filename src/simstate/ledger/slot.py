@@ -70,6 +70,9 @@ class Slot:
         if group == "entity":
             entity, _, name = rest.rpartition("/")
             return f"{entity}.data.{name}"
+        if group == "parameter":
+            owner, _, name = rest.rpartition("/")
+            return f"{name} of {owner}"
         if group == "process":
             return f"the value of process {rest!r}"
         return f"slot {self.name!r}"

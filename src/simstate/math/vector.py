@@ -42,6 +42,21 @@ def eigenvalues(matrix: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(matrix)
 
 
+def inverse(matrix: Tensor) -> Tensor:
+    """The inverses of square matrices (..., k, k)."""
+    return torch.linalg.inv(matrix)
+
+
+def rank(matrix: Tensor) -> Tensor:
+    """The ranks of matrices (..., k, l); shape (...)."""
+    return torch.linalg.matrix_rank(matrix)
+
+
+def solve(matrix: Tensor, right: Tensor) -> Tensor:
+    """The solutions x of matrix @ x = right, (..., k, k) and (..., k); (..., k)."""
+    return torch.linalg.solve(matrix, right[..., None])[..., 0]
+
+
 def common_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that all of these broadcast to; a RuntimeError if there is none."""
     return tuple(torch.broadcast_shapes(*shapes))

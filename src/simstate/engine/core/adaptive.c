@@ -75,8 +75,12 @@ static void measure_sizes(trial* t, int part) {
 }
 
 static double tolerance(const trial* t, int part, int k) {
-  const core_control* c = &t->w.in->control;
-  return c->atol[part] + c->rtol[part] * t->size[k];
+  const core_integrator* in = t->w.in;
+  const int first[] = {0, in->nv, 2 * in->nv, 2 * in->nv + in->na};
+  int at = k + (part < CORE_FRAMES
+                    ? first[part]
+                    : first[CORE_MASS] + in->nbody + 6 * (part - CORE_FRAMES));
+  return in->control.atol[at] + in->control.rtol[at] * t->size[k];
 }
 
 /* The greatest |error · h| of a part over its tolerance, and where it is. */

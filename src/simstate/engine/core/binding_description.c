@@ -239,10 +239,11 @@ static int read_masses(integrator_object* self, PyObject* dict) {
 static int read_control(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
   core_control* c = &in->control;
-  Py_ssize_t n = in->num_worlds, parts = CORE_FRAMES + in->num_frames;
+  Py_ssize_t n = in->num_worlds;
+  Py_ssize_t dofs = 2 * in->nv + in->na + in->nbody + 6 * in->num_frames;
   if (!in->scheme.b_error) return 1;
-  return hold_entry(self, dict, "atol", 'd', parts, 0, 0, &c->atol) &&
-         hold_entry(self, dict, "rtol", 'd', parts, 0, 0, &c->rtol) &&
+  return hold_entry(self, dict, "atol", 'd', dofs, 0, 0, &c->atol) &&
+         hold_entry(self, dict, "rtol", 'd', dofs, 0, 0, &c->rtol) &&
          read_double(dict, "min_step", &c->min_step) &&
          read_double(dict, "max_step", &c->max_step) &&
          hold_entry(self, dict, "step_size", 'd', n, 1, 0, &c->step_size) &&

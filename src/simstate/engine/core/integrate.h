@@ -42,7 +42,7 @@ typedef struct {
 } core_scheme;
 
 typedef struct {
-  const double *atol, *rtol;  /* of each block, with each moving frame for itself */
+  const double *atol, *rtol;  /* by dof: qpos, qvel, act, all masses, moving frames */
   double min_step, max_step;
   double *step_size, *start, *elapsed;  /* (num_worlds) each */
   int64_t *accepted, *rejected;

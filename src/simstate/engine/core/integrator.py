@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from simstate.engine.core import library
 from simstate.engine.core.batch import Array, CoreBatch
@@ -150,8 +151,8 @@ class AdaptiveIntegrator(Integrator):
         tableau: the pair; it has `b_error`.
         attitude: "lie" or "high_order".
         atol: absolute tolerances by block: "qpos", "qvel", "act", "mass", and the names
-            of frames.
-        rtol: relative tolerances by block.
+            of frames; each a number, or one for each dof.
+        rtol: relative tolerances, likewise.
         min_step: the least step [s] before a world counts as stuck.
         max_step: the greatest step [s].
         loads: as of `Integrator`.
@@ -165,8 +166,8 @@ class AdaptiveIntegrator(Integrator):
         tableau: TableauLike,
         attitude: str = "lie",
         *,
-        atol: Mapping[str, float],
-        rtol: Mapping[str, float],
+        atol: Mapping[str, ArrayLike],
+        rtol: Mapping[str, ArrayLike],
         min_step: float = 1e-12,
         max_step: float = np.inf,
         loads: Sequence[Load] = (),
@@ -194,8 +195,8 @@ class AdaptiveIntegrator(Integrator):
         self._settings = {
             "b_error": np.array(tableau.b_error, np.float64),
             "b_error_low": optional_row(tableau.b_error_low),
-            "atol": self._by_block("atol", atol),
-            "rtol": self._by_block("rtol", rtol),
+            "atol": self._by_dof("atol", atol, batch.model),
+            "rtol": self._by_dof("rtol", rtol, batch.model),
             "min_step": float(min_step),
             "max_step": float(max_step),
         }
@@ -208,18 +209,25 @@ class AdaptiveIntegrator(Integrator):
             masses=masses,
         )
 
-    def _by_block(self, what: str, given: Mapping[str, float]) -> Array:
+    def _by_dof(
+        self, what: str, given: Mapping[str, ArrayLike], model: mujoco.MjModel
+    ) -> Array:
+        """The tolerances of all blocks one after the other, float64."""
         for name in given:
             if name not in self.blocks:
                 raise unknown_name(
                     "block of the state with a tolerance", name, self.blocks
                 )
-        values = np.array([given.get(name, np.nan) for name in self.blocks])
-        values[3] = 1.0 if np.isnan(values[3]) else values[3]
-        if not (values > 0).all():
-            missing = [self.blocks[k] for k in np.flatnonzero(~(values > 0))]
-            raise InvalidInputError(f"{what} must be > 0 for {', '.join(missing)}.")
-        return values
+        sizes = {"qpos": model.nv, "qvel": model.nv, "act": model.na}
+        parts: list[Array] = []
+        for name in self.blocks:
+            size = model.nbody if name == "mass" else sizes.get(name, 6)
+            value = given.get(name, 1.0 if name == "mass" else np.nan)
+            part = np.broadcast_to(np.asarray(value, np.float64), (size,))
+            if not (part > 0).all():
+                raise InvalidInputError(f"{what} must be > 0 for {name}.")
+            parts.append(part)
+        return np.concatenate(parts)
 
     def _control(self) -> dict[str, Any]:
         return {

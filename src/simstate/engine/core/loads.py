@@ -63,9 +63,7 @@ def point_mass_gravity(
     parts = [np.broadcast_to(x, (count, *x.shape[1:])) for x in (strengths, places)]
     numbers = np.concatenate(parts, axis=2).reshape(count, -1)
     flag = np.full((count, 1), float(gradient_torque))
-    return _load(
-        _POINT_GRAVITY, bodies, np.concatenate([numbers, flag], axis=1), frame
-    )
+    return _load(_POINT_GRAVITY, bodies, np.concatenate([numbers, flag], axis=1), frame)
 
 
 def thruster(

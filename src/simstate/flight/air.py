@@ -1,0 +1,114 @@
+"""The air that aircraft fly in: its state by altitude, and how it moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.flight.atmosphere import AirState, Atmosphere, StandardAtmosphere
+from simstate.flight.table import Outside, Table
+from simstate.ids import Values
+from simstate.integrate.loads import Wind
+from simstate.integrate.parameters import Numbers, Parameters, vectors_by_world
+
+if TYPE_CHECKING:
+    from simstate.integrate.worlds import IntegratedWorlds
+
+
+class Air:
+    """A standard atmosphere, still or with wind, in Earth axes E (north, east, down).
+
+    Args:
+        atmosphere: the state of the air by altitude above sea level; None: the US
+            Standard Atmosphere 1976.
+        wind: the velocity of the air, Earth axes [m/s]: (3,), (num_envs, 3), or a
+            field: a function of the time (num_envs,) and of the position (num_envs, 3)
+            in Earth axes [m] that gives (num_envs, 3), such as a `WindField`. Wind from
+            the west is (0, +, 0): it is where the air goes to.
+        elevation: altitude of the Earth origin above sea level [m]; a number or
+            (num_envs,).
+    """
+
+    def __init__(
+        self,
+        atmosphere: Atmosphere | None = None,
+        wind: Values | Wind = (0.0, 0.0, 0.0),
+        elevation: Numbers = 0.0,
+    ) -> None:
+        self.atmosphere: Atmosphere = atmosphere or StandardAtmosphere()
+        self.parameters = Parameters("Air")
+        self.parameters.declare("elevation", elevation, unit="m")
+        self._field = wind if callable(wind) else None
+        if not callable(wind):
+            self.parameters.declare("wind", wind, 3, unit="m/s")
+        self._sim: IntegratedWorlds | None = None
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Take a simulation: every world gets its rows of the parameters."""
+        if self._sim is not None:
+            raise InvalidInputError(
+                "This Air is in a simulation already: make one for each."
+            )
+        self._sim = sim
+        self.parameters.attach(sim)
+        for part in (self.atmosphere, self._field):
+            attach = getattr(part, "attach", None)
+            if attach is not None:
+                attach(sim)
+
+    def wind(self, t: Tensor, position_e: Tensor) -> Tensor:
+        """The velocity of the air, Earth axes [m/s]; (num_envs, 3)."""
+        if self._field is None:
+            return self.parameters["wind"].expand_as(position_e)
+        wind = self._field(t, position_e)
+        return vectors_by_world(wind, "wind(t, position)", len(position_e)).expand_as(
+            position_e
+        )
+
+    def altitude(self, position_e: Tensor) -> Tensor:
+        """The altitude above sea level [m] of places in Earth axes; (..., num_envs)."""
+        return self.parameters["elevation"] - position_e[..., 2].double()
+
+    def at(self, position_e: Tensor) -> AirState:
+        """The state of the air at places in Earth axes; (..., num_envs) each."""
+        return self.atmosphere.at(self.altitude(position_e))
+
+
+WIND_VARIABLES = ("time", "north", "east", "height")
+"""What a `WindField` may depend on [s, m]; height is above the Earth origin."""
+
+
+class WindField:
+    """Wind from a table over time, north, east and height; Earth axes [m/s].
+
+    Args:
+        axes: breakpoints by variable: any of time [s], north, east and height [m]; a
+            sounding has {"height": [...]} alone.
+        velocity: the air's velocity at the grid's points, Earth axes [m/s];
+            (n₁, …, n_k, 3).
+        outside: what happens beyond the ends; see `Table`.
+    """
+
+    def __init__(
+        self,
+        axes: Mapping[str, Sequence[float] | Values],
+        velocity: Values,
+        outside: Outside = "clamp",
+    ) -> None:
+        for name in axes:
+            if name not in WIND_VARIABLES:
+                raise unknown_name("variable of a wind field", name, WIND_VARIABLES)
+        self.table = Table(axes, velocity, tail=(3,), outside=outside)
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Go to a simulation's device."""
+        self.table.attach(sim)
+
+    def __call__(self, t: Tensor, position_e: Tensor) -> Tensor:
+        """The wind at times and places, Earth axes [m/s]; (num_envs, 3)."""
+        north, east, down = position_e.double().unbind(-1)
+        place = {"time": t.double(), "north": north, "east": east, "height": -down}
+        return self.table(place)

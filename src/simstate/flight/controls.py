@@ -1,0 +1,106 @@
+"""The controls of an aircraft in a simulation: read and written by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from simstate.entity import Entity
+from simstate.errors import ShapeError, unknown_name
+from simstate.ids import Ids, Values, as_values
+from simstate.ledger import Write
+from simstate.simulation import Simulation
+
+
+class Controls:
+    """The controls of one aircraft: actuators that move nothing by themselves."""
+
+    def __init__(self, sim: Simulation, entity: Entity, names: Sequence[str]) -> None:
+        self.sim = sim
+        self.names = tuple(names)
+        model, ids = sim.model, entity.index.controls
+        self._ctrl = [ids.ids[ids.names.index(name)] for name in names]
+        self._act = [int(model.actuator_actadr[k]) for k in self._ctrl]
+        limits = sim.internals.engine.field("ctrl")
+        unlimited = torch.tensor([-torch.inf, torch.inf])
+        self._range = (
+            torch.stack(
+                [
+                    torch.as_tensor(model.actuator_ctrlrange[k])
+                    if model.actuator_ctrllimited[k]
+                    else unlimited.double()
+                    for k in self._ctrl
+                ]
+            ).to(limits)
+            if names
+            else limits.new_zeros(0, 2)
+        )
+        self._lag = [float(model.actuator_dynprm[k, 0]) for k in self._ctrl]
+
+    def range(self, name: str) -> tuple[float, float]:
+        """The least and greatest position of a control."""
+        low, high = self._range[self._index(name)]
+        return float(low), float(high)
+
+    def column(self, name: str) -> int:
+        """The column of ctrl that is a control's command."""
+        return self._ctrl[self._index(name)]
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            raise unknown_name("control of the aircraft", name, self.names)
+        return self.names.index(name)
+
+    def positions(self) -> dict[str, Tensor]:
+        """Where the controls are, each in its own unit; (num_envs,)."""
+        found: dict[str, Tensor] = {}
+        for k, name in enumerate(self.names):
+            if self._act[k] >= 0:
+                found[name] = self.sim.data.act[:, self._act[k]].clone()
+            else:
+                found[name] = self._command(k)
+        return found
+
+    def rates(self) -> dict[str, Tensor]:
+        """How fast the controls with a lag move [unit/s]; (num_envs,)."""
+        return {
+            name: (self._command(k) - self.sim.data.act[:, self._act[k]]) / self._lag[k]
+            for k, name in enumerate(self.names)
+            if self._act[k] >= 0
+        }
+
+    def _command(self, k: int) -> Tensor:
+        """The command within its range; (num_envs,)."""
+        low, high = self._range[k]
+        return self.sim.data.ctrl[:, self._ctrl[k]].clamp(low, high)
+
+    def write(
+        self, commands: Mapping[str, Values | float], env_ids: Ids, settled: bool
+    ) -> None:
+        """Write commands, and with `settled` the positions; all are checked first."""
+        rows = self.sim.internals.select(env_ids)
+        checked: dict[int, Tensor] = {}
+        for name, given in commands.items():
+            index = self._index(name)
+            values = torch.as_tensor(given, dtype=torch.float64)
+            if values.shape not in ((), (rows.count,)):
+                raise ShapeError(
+                    f"{name} must be a number or have shape ({rows.count},), one for "
+                    f"each selected world; got {tuple(values.shape)}."
+                )
+            column = values.expand(rows.count)[:, None].to(self.sim.device)
+            like = self.sim.internals.engine.field("ctrl")
+            checked[index] = as_values(column, name, rows.count, (1,), like)
+        writes: list[Write] = []
+        for k, column in checked.items():
+            writes.append(Write("ctrl", rows, _one(self._ctrl[k]), column))
+            if settled and self._act[k] >= 0:
+                place = column.clamp(*self._range[k])
+                writes.append(Write("act", rows, _one(self._act[k]), place))
+        self.sim.internals.ledger.write(*writes)
+
+
+def _one(column: int) -> slice:
+    return slice(column, column + 1)

@@ -1,0 +1,233 @@
+"""Steady flight of an aircraft: trim, linear models in its own coordinates, modes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simstate.conventions.air import velocity_from_wind_angles
+from simstate.conventions.rotations import passive_from_angles
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.flight.free_flight import FreeFlight
+from simstate.integrate.parameters import Numbers, by_world, numbers
+from simstate.linear import LinearModel, Mode, TrimResult, Unknown, linearise, trim
+from simstate.math.vector import apply
+from simstate.simulation import Simulation
+
+CONDITIONS = {
+    "airspeed": (20.0, 0.1, 1e4, 10.0),
+    "alpha": (0.05, -1.5, 1.5, 0.1),
+    "beta": (0.0, -1.0, 1.0, 0.1),
+    "bank": (0.0, -1.5, 1.5, 0.1),
+    "flight_path": (0.0, -1.5, 1.5, 0.1),
+    "heading": (0.0, -10.0, 10.0, 0.1),
+}
+"""What describes straight flight: airspeed [m/s], angle of attack, sideslip, bank,
+climb of the path through the air and heading [rad]; each with start, bounds, scale."""
+
+STATES = ("u", "v", "w", "p", "q", "r", "phi", "theta", "psi", "north", "east", "down")
+UNITS = ("m/s",) * 3 + ("rad/s",) * 3 + ("rad",) * 3 + ("m",) * 3
+LONGITUDINAL, LATERAL = ("u", "w", "q", "theta"), ("v", "p", "r", "phi")
+
+
+def trim_flight(
+    flight: FreeFlight,
+    given: Mapping[str, Numbers],
+    free: Sequence[str],
+    *,
+    aircraft: str | None = None,
+    starts: Mapping[str, Unknown] | None = None,
+    tolerance: float = 1e-9,
+    require: bool = True,
+) -> TrimResult:
+    """Bring an aircraft into straight, steady flight: no acceleration, no rotation.
+
+    Everything that describes the flight is either given or free: airspeed [m/s], alpha,
+    beta, bank, flight_path, heading [rad], and the controls. What is neither is zero
+    (heading, beta, bank), or stays (controls). A glider has {"airspeed": 15} given and
+    ("alpha", "flight_path", "elevator") free; with "throttle" free, the flight_path is
+    given. Position and the air stay as they are.
+
+    Args:
+        flight: the flight, whose state is changed.
+        given: conditions and controls by name; numbers or (num_envs,).
+        free: the names of the unknowns.
+        aircraft: which one, if there are several.
+        starts: where unknowns start, and their bounds, if not as usual.
+        tolerance: of the accelerations [m/s², rad/s²].
+        require: whether a world without such a flight raises.
+    """
+    name = flight.resolve_name(aircraft)
+    controls = tuple(flight.get_state(name).controls)
+    known = (*CONDITIONS, *controls)
+    for one in (*given, *free):
+        if one not in known:
+            raise unknown_name("condition or control", one, known)
+    both = set(given) & set(free)
+    if both:
+        raise InvalidInputError(f"{min(both)!r} is given and free: it is one of them.")
+    sim = flight.sim
+    fixed = {n: by_world(sim, n, numbers(x, n)) for n, x in given.items()}
+    zero = torch.zeros(sim.num_envs, dtype=torch.float64)
+    start_state = flight.get_state(name)
+
+    def write(values: Mapping[str, Tensor]) -> None:
+        now = dict.fromkeys(CONDITIONS, zero) | fixed | dict(values)
+        _write_conditions(flight, name, start_state.wind_e, now)
+        commands = {n: x for n, x in now.items() if n in controls}
+        flight.set_controls(commands, aircraft=name, settled=True)
+
+    entity = flight.aircraft[name]
+
+    def residual() -> Tensor:
+        data = entity.data
+        return torch.cat(
+            [data.body_com_lin_acc_w[:, 0], data.body_com_ang_acc_w[:, 0]], dim=1
+        )
+
+    unknowns = {n: (starts or {}).get(n, _usual(flight, name, n)) for n in free}
+    return trim(sim, unknowns, write, residual, tolerance=tolerance, require=require)
+
+
+def _usual(flight: FreeFlight, aircraft: str, name: str) -> Unknown:
+    """Where an unknown starts unless something else is said."""
+    if name in CONDITIONS:
+        start, low, high, scale = CONDITIONS[name]
+        return Unknown(start, low, high, scale)
+    low, high = flight.control_range(name, aircraft)
+    start, width = flight.get_state(aircraft).controls[name].double(), high - low
+    if width == float("inf"):
+        return Unknown(start, low, high)
+    # At the end of its range, as a throttle at zero, a control may have no effect.
+    at_end = (start <= low) | (start >= high)
+    start = torch.where(at_end, 0.5 * (low + high), start)
+    return Unknown(start, low, high, 0.1 * width)
+
+
+def _write_conditions(
+    flight: FreeFlight, aircraft: str, wind: Tensor, now: Mapping[str, Tensor]
+) -> None:
+    """Attitude and velocity of straight flight through the air as it is."""
+    climb, heading, bank = now["flight_path"], now["heading"], now["bank"]
+    zero = torch.zeros_like(climb)
+    # Axes along the path, rolled by the bank about it, then wind to body.
+    path = torch.stack([bank, climb, heading], dim=-1)
+    rot_pe = passive_from_angles(path, "izyx", "rad")
+    one = torch.ones_like(climb)
+    through = velocity_from_wind_angles(one, now["alpha"], now["beta"], unit="rad")
+    rot_bp = _rot_to_velocity(now["alpha"], now["beta"])
+    attitude = rot_bp @ rot_pe
+    velocity = apply(attitude.mT, now["airspeed"][:, None] * through) + wind
+    rest = torch.stack([zero, zero, zero], dim=-1)
+    flight.set_state(
+        R_pas_E_to_BP1=attitude, velocity_E__E=velocity, omegas_BP1__E=rest,
+        aircraft=aircraft,
+    )  # fmt: skip
+
+
+def _rot_to_velocity(alpha: Tensor, beta: Tensor) -> Tensor:
+    """From axes along the path (x along the velocity) to body axes; (..., 3, 3)."""
+    ca, sa, cb, sb = alpha.cos(), alpha.sin(), beta.cos(), beta.sin()
+    zero = torch.zeros_like(ca)
+    rows = [
+        torch.stack([ca * cb, -ca * sb, -sa], dim=-1),
+        torch.stack([sb, cb, zero], dim=-1),
+        torch.stack([sa * cb, -sa * sb, ca], dim=-1),
+    ]
+    return torch.stack(rows, dim=-2)
+
+
+def linearise_flight(
+    flight: FreeFlight,
+    inputs: Sequence[str] | None = None,
+    *,
+    aircraft: str | None = None,
+    time: str = "continuous",
+) -> LinearModel:
+    """The linear model about the present flight, in the aircraft's own coordinates.
+
+    States are u, v, w (velocity of the Cg along body axes), p, q, r, phi, theta, psi,
+    north, east, down, then lags of controls and processes under their own names.
+
+    Args:
+        flight: the flight, in steady flight (see `trim_flight`).
+        inputs: names of the aircraft's controls; None: all of them.
+        aircraft: which one; the others must not be there.
+        time: "continuous" or "discrete".
+    """
+    if len(flight.aircraft) > 1:
+        raise InvalidInputError(
+            "linearise_flight is for a flight of one aircraft; linearise(flight.sim) "
+            "takes them all together."
+        )
+    name = flight.resolve_name(aircraft)
+    controls = tuple(flight.get_state(name).controls)
+    names = controls if inputs is None else tuple(inputs)
+    for one in names:
+        if one not in controls:
+            raise unknown_name("control of the aircraft", one, controls)
+    sim = flight.sim
+    views = {n: sim.data.ctrl[:, flight.control_column(n, name)] for n in names}
+
+    def own(sim: Simulation) -> Tensor:
+        del sim
+        state = flight.get_state(name)
+        return torch.cat(
+            [
+                state.velocity_BP1__E, state.ang_vel_b, state.roll_pitch_yaw,
+                state.position_E_Eo,
+            ],
+            dim=1,
+        )  # fmt: skip
+
+    def rest(sim: Simulation) -> Tensor:
+        processes = [] if sim.integration is None else sim.integration.processes
+        return torch.cat([sim.data.act, *(p.value for p in processes)], dim=1)
+
+    full = linearise(sim, views, {"own": own, "rest": rest}, time=time)  # pyright: ignore[reportArgumentType]
+    extra = full.states[2 * sim.model.nv :]
+    extra_units = full.units[2 * sim.model.nv :]
+    if sim.model.nv != 6:
+        raise InvalidInputError(
+            "linearise_flight is for rigid aircraft: this one has parts that move. Use "
+            "linearise(flight.sim)."
+        )
+    moved = full.in_outputs((*UNITS, *extra_units))
+    labels = (*STATES, *extra)
+    return LinearModel(
+        moved.a, moved.b, moved.c, moved.d, labels, (*UNITS, *extra_units), names,
+        labels, moved.timestep,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FlightModes:
+    """The classical modes of an aircraft; None where it has no such mode."""
+
+    phugoid: Mode | None
+    short_period: Mode | None
+    dutch_roll: Mode | None
+    roll: Mode | None
+    spiral: Mode | None
+
+
+def flight_modes(model: LinearModel, env_id: int = 0) -> FlightModes:
+    """The classical modes of a world of a `linearise_flight` model.
+
+    Longitudinal ones are those of u, w, q, theta alone, lateral ones of v, p, r, phi:
+    heading, place and the change of density with height are left out, as in textbooks.
+    """
+    swings = [m for m in model.part(LONGITUDINAL).modes(env_id) if m.is_oscillation]
+    sides = model.part(LATERAL).modes(env_id)
+    rolls = [mode for mode in sides if mode.is_oscillation]
+    decays = [mode for mode in sides if not mode.is_oscillation]
+    return FlightModes(
+        phugoid=swings[-1] if swings else None,
+        short_period=swings[0] if len(swings) > 1 else None,
+        dutch_roll=rolls[0] if rolls else None,
+        roll=decays[0] if decays else None,
+        spiral=decays[-1] if len(decays) > 1 else None,
+    )

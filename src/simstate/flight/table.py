@@ -1,0 +1,162 @@
+"""Tables of numbers over several variables, interpolated linearly in each."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from simstate.conventions.values import choice
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.ids import Values
+from simstate.integrate.parameters import numbers
+
+if TYPE_CHECKING:
+    from simstate.integrate.worlds import IntegratedWorlds
+
+Outside: TypeAlias = Literal["clamp", "extrapolate", "raise"]
+"""What a table does beyond its ends: keep the last value, go on linearly, or raise."""
+
+
+class Table:
+    """Values over a grid of variables; multilinear between the grid's points.
+
+    Args:
+        axes: the breakpoints of each variable, rising, by the variable's name; the
+            order is that of the dimensions of `values`.
+        values: shape (n₁, …, n_k, *tail) for k axes, or (num_envs, n₁, …) with
+            `per_world`.
+        tail: the shape of one value; () for a number, (3,) for a vector.
+        outside: what it does beyond its ends.
+        times: a variable that the interpolated value is multiplied by, such as "q_hat"
+            for a damping derivative that depends on the axes.
+        per_world: whether each world has values of its own.
+    """
+
+    def __init__(
+        self,
+        axes: Mapping[str, Sequence[float] | Values],
+        values: Values,
+        *,
+        tail: tuple[int, ...] = (),
+        outside: Outside = "clamp",
+        times: str | None = None,
+        per_world: bool = False,
+    ) -> None:
+        choice("behaviour outside a table", outside, get_args(Outside))
+        if not axes:
+            raise InvalidInputError("A table needs at least one axis.")
+        self.outside: Outside = outside
+        self.times = times
+        self.per_world = per_world
+        self.axes = {name: _breakpoints(name, given) for name, given in axes.items()}
+        self.values: Tensor = numbers(values, "values of a table").contiguous()
+        sizes = tuple(len(points) for points in self.axes.values())
+        wanted = (*sizes, *tail)
+        got = tuple(self.values.shape[1:] if per_world else self.values.shape)
+        if got != wanted:
+            worlds = ("num_envs",) if per_world else ()
+            raise ShapeError(
+                f"values of a table over {', '.join(self.axes)} must have shape "
+                f"{(*worlds, *wanted)}, got {tuple(self.values.shape)}."
+            )
+        if not bool(self.values.isfinite().all()):
+            raise InvalidInputError("values of a table must be finite.")
+        self._flat: Tensor = self.values.reshape(-1, *tail)
+        self._tail = tail
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of what it needs."""
+        return (*self.axes, *((self.times,) if self.times else ()))
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Go to a simulation's device, with as many rows as it has worlds."""
+        if self.per_world and self.values.shape[0] != sim.num_envs:
+            raise ShapeError(
+                f"A table has {self.values.shape[0]} rows, the simulation "
+                f"{sim.num_envs} worlds."
+            )
+        self.axes = {name: points.to(sim.device) for name, points in self.axes.items()}
+        self.values, self._flat = (x.to(sim.device) for x in (self.values, self._flat))
+
+    def __call__(self, variables: Mapping[str, Tensor]) -> Tensor:
+        """The value at a point of each world; (..., num_envs, *tail)."""
+        for name in self.variables:
+            if name not in variables:
+                raise unknown_name("variable of a table", name, variables)
+        given = [variables[name].double() for name in self.axes]
+        left, share = zip(
+            *(self._place(n, x) for n, x in zip(self.axes, given, strict=True)),
+            strict=True,
+        )
+        total = self._corners(left, share)
+        if self.times is None:
+            return total
+        factor = variables[self.times].double()
+        return total * factor.view(*factor.shape, *(1 for _ in self._tail))
+
+    def _place(self, name: str, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The breakpoint to the left, and how far it is to the next one."""
+        points = self.axes[name]
+        if self.outside == "raise":
+            self._refuse_outside(name, x)
+        elif self.outside == "clamp":
+            x = x.clamp(float(points[0]), float(points[-1]))
+        if len(points) == 1:
+            return torch.zeros_like(x, dtype=torch.int64), torch.zeros_like(x)
+        left = (
+            torch.bucketize(x.contiguous(), points, right=True).clamp(
+                1, len(points) - 1
+            )
+            - 1
+        )
+        low, high = points[left], points[left + 1]
+        return left, (x - low) / (high - low)
+
+    def _corners(self, left: Sequence[Tensor], share: Sequence[Tensor]) -> Tensor:
+        """The sum over the corners of the cell, each by its weight."""
+        sizes = [len(points) for points in self.axes.values()]
+        base = torch.zeros_like(left[0])
+        if self.per_world:
+            base = torch.arange(self.values.shape[0], device=base.device).expand_as(
+                base
+            )
+        total: Tensor | float = 0.0
+        for corner in itertools.product((0, 1), repeat=len(sizes)):
+            index, weight = base, torch.ones_like(share[0])
+            for bit, size, low, part in zip(corner, sizes, left, share, strict=True):
+                index = index * size + (low + bit).clamp(max=size - 1)
+                weight = weight * (part if bit else 1 - part)
+            weight = weight.view(*weight.shape, *(1 for _ in self._tail))
+            total = total + weight * self._flat[index]
+        assert isinstance(total, Tensor)
+        return total
+
+    def _refuse_outside(self, name: str, x: Tensor) -> None:
+        points = self.axes[name]
+        bad = (x < points[0]) | (x > points[-1])
+        if bool(bad.any()):
+            value = float(x[bad].flatten()[0])
+            raise InvalidInputError(
+                f"{name} = {value:g} is outside the table, which goes from "
+                f'{float(points[0]):g} to {float(points[-1]):g}. Use outside="clamp" '
+                'or "extrapolate" to go on.'
+            )
+
+
+def _breakpoints(name: str, given: Sequence[float] | Values) -> Tensor:
+    """The checked breakpoints of an axis; (n,)."""
+    points = numbers(given, f"breakpoints of {name}")
+    if points.ndim != 1 or not len(points) or not bool(points.isfinite().all()):
+        raise ShapeError(
+            f"The breakpoints of {name} must be a list of finite numbers, got shape "
+            f"{tuple(points.shape)}."
+        )
+    if bool((points.diff() <= 0).any()):
+        raise InvalidInputError(f"The breakpoints of {name} must rise, got {given}.")
+    ordered: Tensor = points.contiguous()
+    return ordered

@@ -1,0 +1,202 @@
+"""Parameters of force models and processes: numbers by name, one for each world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, cast
+
+import torch
+from torch import Tensor
+
+from simstate.engine import Stage
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.ids import Values, as_array, int_list
+
+if TYPE_CHECKING:
+    from simstate.integrate.worlds import IntegratedWorlds
+
+Numbers: TypeAlias = "Values | float"
+"""A number or several: of one model for all worlds, or a row for each world."""
+
+OfTime: TypeAlias = Callable[[Tensor], Tensor]
+"""A function of the time of each world [s], shape (num_envs,)."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What a parameter is: its shape in one world, its unit and its range."""
+
+    name: str
+    shape: tuple[int, ...]
+    unit: str = ""
+    more_than: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    def read(self, values: Numbers, owner: str) -> Tensor:
+        """The numbers, checked; float64, shape `shape` or (worlds, *shape)."""
+        what = f"{self.name} of {owner}"
+        tensor = numbers(values, what)
+        rank = len(self.shape)
+        tail = tuple(tensor.shape[tensor.ndim - rank :])
+        if tensor.ndim not in (rank, rank + 1) or tail != self.shape:
+            raise ShapeError(
+                f"{what} must have shape {self.shape}, or a row for each world, "
+                f"(num_envs, {', '.join(map(str, self.shape))}); got "
+                f"{tuple(tensor.shape)}."
+                if rank
+                else f"{what} must be a number, or have shape (num_envs,), got "
+                f"{tuple(tensor.shape)}."
+            )
+        self.check(tensor, what)
+        return tensor
+
+    def check(self, tensor: Tensor, what: str) -> None:
+        """Raise, naming the first, if a number is not finite or out of range."""
+        bad = ~tensor.isfinite()
+        if self.more_than is not None:
+            bad |= tensor <= self.more_than
+        if self.at_least is not None:
+            bad |= tensor < self.at_least
+        if self.at_most is not None:
+            bad |= tensor > self.at_most
+        if bool(bad.any()):
+            where = int_list(bad.nonzero()[0])
+            place = f" at {where}" if where else ""
+            unit = f" [{self.unit}]" if self.unit else ""
+            raise InvalidInputError(
+                f"{what} must be {self._range()}{unit}, got "
+                f"{float(tensor[tuple(where)]):g}{place}."
+            )
+
+    def _range(self) -> str:
+        limits = [
+            f"{sign} {limit:g}"
+            for sign, limit in (
+                (">", self.more_than), ("≥", self.at_least), ("≤", self.at_most),
+            )
+            if limit is not None
+        ]  # fmt: skip
+        return " and ".join(["finite", *limits])
+
+
+class Parameters(Mapping[str, Tensor]):
+    """The parameters of one model: plain float64 tensors, apart from its formula.
+
+    Before the model is in a simulation they are as they were given; afterwards each
+    has a row for every world, (num_envs, …), which may be written.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._declared: dict[str, Parameter] = {}
+        self._values: dict[str, Tensor] = {}
+        self._sim: IntegratedWorlds | None = None
+
+    def declare(
+        self,
+        name: str,
+        values: Numbers,
+        *shape: int,
+        unit: str = "",
+        more_than: float | None = None,
+        at_least: float | None = None,
+        at_most: float | None = None,
+    ) -> Tensor:
+        """Take the numbers of a parameter; refuse those that it cannot have."""
+        parameter = Parameter(name, shape, unit, more_than, at_least, at_most)
+        self._values[name] = parameter.read(values, self._owner)
+        self._declared[name] = parameter
+        return self._values[name]
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Give every world a row of each parameter, in the simulation's ledger."""
+        if self._sim is sim:
+            return
+        if self._sim is not None:
+            raise InvalidInputError(
+                f"The parameters of {self._owner} belong to another simulation "
+                "already: make one for each."
+            )
+        spread: dict[str, Tensor] = {}
+        for name, values in self._values.items():
+            shape = self._declared[name].shape
+            rows = values if values.ndim > len(shape) else values[None]
+            if rows.shape[0] not in (1, sim.num_envs):
+                raise ShapeError(
+                    f"{name} of {self._owner} has {rows.shape[0]} rows, the simulation "
+                    f"{sim.num_envs} worlds: give one for each, or one for all."
+                )
+            spread[name] = rows.to(sim.device)
+        key = self._free_key(sim)
+        for name, rows in spread.items():
+            declared = self._declared[name]
+            slot = sim.internals.ledger.memory(
+                f"parameter/{key}/{name}", declared.shape, torch.float64, None,
+                initial=rows, kind="parameter", stage=Stage.ACCELERATION,
+                optional=True, unit=declared.unit,
+            )  # fmt: skip
+            self._values[name] = slot.tensor
+        self._sim = sim
+
+    def _free_key(self, sim: IntegratedWorlds) -> str:
+        """What its slots begin with: the owner, with a number from the second on."""
+        taken = {
+            slot.name.split("/")[1]
+            for slot in sim.internals.ledger.of(("sim",))
+            if slot.name.startswith("parameter/")
+        }
+        key, count = self._owner, 1
+        while key in taken:
+            count += 1
+            key = f"{self._owner} {count}"
+        return key
+
+    def __getitem__(self, name: str) -> Tensor:
+        """A parameter's numbers; (num_envs, …) once the model is in a simulation."""
+        if name not in self._values:
+            raise unknown_name(f"parameter of {self._owner}", name, self._values)
+        return self._values[name]
+
+    def rows(self, name: str) -> Tensor:
+        """A parameter with a leading dimension: (num_envs, …), or (1, …) for all."""
+        values = self[name]
+        ranks = len(self._declared[name].shape)
+        return values if values.ndim > ranks else values[None]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+def numbers(values: Numbers, what: str) -> Tensor:
+    """Real numbers as a float64 tensor, in whatever shape they have."""
+    if isinstance(values, Tensor):
+        if values.is_complex() or values.dtype == torch.bool:
+            raise InvalidInputError(f"{what} must be real numbers, got {values.dtype}.")
+        return values.detach().to(torch.float64)
+    return torch.as_tensor(as_array(cast("Values", values), what))
+
+
+def by_world(sim: IntegratedWorlds, what: str, values: Tensor | float) -> Tensor:
+    """What a user's function gave: a number for each world, float64; (num_envs,)."""
+    tensor = torch.as_tensor(values, dtype=torch.float64, device=sim.device)
+    if tensor.shape not in ((), (sim.num_envs,)):
+        raise ShapeError(
+            f"{what} must be a number or have shape ({sim.num_envs},), got "
+            f"{tuple(tensor.shape)}."
+        )
+    return tensor.expand(sim.num_envs)
+
+
+def vectors_by_world(values: Tensor, what: str, num_envs: int) -> Tensor:
+    """What a user's function gave: a vector for each world; (num_envs or 1, 3)."""
+    if tuple(values.shape) not in ((3,), (1, 3), (num_envs, 3)):
+        raise ShapeError(
+            f"{what} must have shape ({num_envs}, 3), or (3,) for all worlds, got "
+            f"{tuple(values.shape)}."
+        )
+    return values.double().reshape(-1, 3)

@@ -1,0 +1,55 @@
+"""What the force models that ship share: one simulation, parameters, bodies by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from simstate.errors import InvalidInputError
+from simstate.integrate.parameters import Parameters
+
+if TYPE_CHECKING:
+    from simstate.integrate.worlds import IntegratedWorlds
+
+
+class SceneForce:
+    """A force model that belongs to one simulation."""
+
+    _sim: IntegratedWorlds | None = None
+    _parameters: Parameters | None = None
+
+    @property
+    def parameters(self) -> Parameters:
+        """Its numbers by name: one row for every world, once it is in a simulation."""
+        if self._parameters is None:
+            self._parameters = Parameters(type(self).__name__)
+        return self._parameters
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Take a simulation; a second one, or the same again, is refused."""
+        if self._sim is not None:
+            raise InvalidInputError(
+                f"This {type(self).__name__} acts in a simulation already: make one "
+                "for each use."
+            )
+        self.parameters.attach(sim)
+        self._sim = sim
+
+
+def body_ids(sim: IntegratedWorlds, entity: str | None) -> list[int]:
+    """Ids of an entity's bodies in the scene, or of all bodies but the world."""
+    if entity is None:
+        return list(range(1, sim.model.nbody))
+    return list(sim.scene[entity].index.bodies.ids)
+
+
+def body_id(sim: IntegratedWorlds, entity: str, body: str) -> int:
+    """The id in the scene of the one body of that name."""
+    return sim.scene[entity].index.bodies.ids[link_id(sim, entity, body)]
+
+
+def link_id(sim: IntegratedWorlds, entity: str, body: str) -> int:
+    """The id within the entity of the one body of that name."""
+    found, names = sim.scene[entity].find_bodies(body)
+    if len(found) != 1:
+        raise InvalidInputError(f"{body!r} names {len(found)} bodies: {names}.")
+    return int(found[0])

@@ -1,0 +1,71 @@
+"""Modes of a linear model: frequency, damping, and what takes part in them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Mode:
+    """A real eigenvalue, or a conjugate pair, in continuous time."""
+
+    eigenvalue: complex
+    """With a positive imaginary part, for a pair [1/s]."""
+    participation: dict[str, float]
+    """How much each state takes part, 0 to 1, the sum is 1."""
+
+    @property
+    def is_oscillation(self) -> bool:
+        """Whether it is a conjugate pair."""
+        return self.eigenvalue.imag != 0
+
+    @property
+    def frequency(self) -> float:
+        """Natural frequency |λ| [rad/s]."""
+        return abs(self.eigenvalue)
+
+    @property
+    def damping(self) -> float:
+        """Damping ratio −Re λ / |λ|: 1 for a decay, −1 for a growth, 0 at λ = 0."""
+        return -self.eigenvalue.real / self.frequency if self.frequency else 0.0
+
+    @property
+    def period(self) -> float:
+        """Of the damped oscillation [s]; infinite without one."""
+        imag = abs(self.eigenvalue.imag)
+        return 2 * math.pi / imag if imag else math.inf
+
+    @property
+    def time_to_half(self) -> float:
+        """Until the amplitude has halved [s]; negative: since it was half."""
+        real = self.eigenvalue.real
+        return math.log(2) / -real if real else math.inf
+
+    def main(self, count: int = 3) -> list[str]:
+        """The states that take part most."""
+        ordered = sorted(self.participation.items(), key=lambda x: -x[1])
+        return [name for name, _ in ordered[:count]]
+
+
+def modes_of(
+    a: np.ndarray, states: tuple[str, ...], timestep: float | None
+) -> list[Mode]:
+    """The modes of a matrix, fastest first."""
+    values, right = np.linalg.eig(a)
+    # Rows of the inverse are the left vectors; defective matrices have none, and then
+    # the right vectors alone say what takes part.
+    left = np.linalg.pinv(right)
+    shares = np.abs(right * left.T)
+    shares = shares / shares.sum(axis=0).clip(min=1e-300)
+    if timestep is not None:
+        values = np.log(values.astype(complex)) / timestep
+    found: list[Mode] = []
+    for k, value in enumerate(values):
+        if value.imag < 0:
+            continue  # the other one of its pair
+        named = {name: float(x) for name, x in zip(states, shares[:, k], strict=True)}
+        found.append(Mode(complex(value), named))
+    return sorted(found, key=lambda mode: -mode.frequency)

@@ -1,0 +1,165 @@
+"""Coefficients of gravity fields: read from ICGEM files, cut, made of zonal terms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError, ModelError
+from simstate.space.planets import Planet
+
+SHIPPED = Path(__file__).parent / "earth_egm2008.gfc"
+"""EGM2008 to degree and order 20."""
+
+_NORMS = ("fully_normalized", "unnormalized")
+
+
+@dataclass(frozen=True)
+class HarmonicCoefficients:
+    """A gravity field as fully normalised coefficients C̄ and S̄."""
+
+    name: str
+    mu: float
+    """Gravitational parameter [m³/s²]."""
+    radius: float
+    """Reference radius of the coefficients [m]."""
+    c: Tensor
+    """C̄ₙₘ in row n and column m, float64; (degree + 1, degree + 1)."""
+    s: Tensor
+    """S̄ₙₘ likewise."""
+
+    def __post_init__(self) -> None:
+        if self.c.ndim != 2 or self.c.shape != self.s.shape:
+            raise InvalidInputError(
+                "C̄ and S̄ must be square and of one shape, got "
+                f"{tuple(self.c.shape)} and {tuple(self.s.shape)}."
+            )
+        if not (self.mu > 0 and self.radius > 0):
+            raise InvalidInputError(
+                f"mu and radius must be > 0, got {self.mu} and {self.radius}."
+            )
+
+    @property
+    def degree(self) -> int:
+        """The greatest degree."""
+        return self.c.shape[0] - 1
+
+    def cut(self, degree: int, order: int | None = None) -> HarmonicCoefficients:
+        """The same field to a degree, and to an order that may be lower."""
+        order = degree if order is None else order
+        if not 0 <= order <= degree <= self.degree:
+            raise InvalidInputError(
+                f"{self.name} goes to degree and order {self.degree}; 0 ≤ order ≤ "
+                f"degree ≤ {self.degree}, got degree {degree} and order {order}."
+            )
+        c, s = (x[: degree + 1, : degree + 1].clone() for x in (self.c, self.s))
+        c[:, order + 1 :], s[:, order + 1 :] = 0.0, 0.0
+        return HarmonicCoefficients(self.name, self.mu, self.radius, c, s)
+
+
+def earth_coefficients(
+    degree: int = 8, order: int | None = None
+) -> HarmonicCoefficients:
+    """The Earth's field, EGM2008 (tide-free), to a degree and an order up to 20."""
+    return read_gfc(SHIPPED).cut(degree, order)
+
+
+def zonal_coefficients(
+    planet: Planet, j: Mapping[int, float] | None = None
+) -> HarmonicCoefficients:
+    """A field of zonal terms alone, unnormalised J₂, J₃, …; of the planet's J₂ if none.
+
+    Jₙ is −Cₙ₀, for the planet's equatorial radius.
+    """
+    given = {2: planet.j2} if j is None else dict(j)
+    if not given or min(given) < 2:
+        raise InvalidInputError(f"Zonal terms are J2, J3, …; got {sorted(given)}.")
+    degree = max(given)
+    c = torch.zeros(degree + 1, degree + 1, dtype=torch.float64)
+    c[0, 0] = 1.0
+    for n, value in given.items():
+        c[n, 0] = -value / math.sqrt(2 * n + 1)
+    name = f"{planet.name}, zonal"
+    return HarmonicCoefficients(name, planet.mu, planet.radius, c, torch.zeros_like(c))
+
+
+def read_gfc(path: str | Path) -> HarmonicCoefficients:
+    """Read a static gravity field in ICGEM's format (.gfc), as EGM and GGM come in."""
+    path = Path(path)
+    try:
+        lines = path.read_text(encoding="latin-1").splitlines()
+    except OSError as error:
+        raise ModelError(
+            f"The gravity field {path} cannot be read: {error}."
+        ) from error
+    ends = [k for k, line in enumerate(lines) if line.startswith("end_of_head")]
+    if not ends:
+        raise ModelError(f"{path} is no ICGEM file: it has no line 'end_of_head'.")
+    head = _head(lines[: ends[0]])
+    for key in ("earth_gravity_constant", "radius", "max_degree"):
+        if key not in head:
+            raise ModelError(f"The head of {path} does not say its {key}.")
+    norm = head.get("norm", "fully_normalized")
+    if norm not in _NORMS:
+        raise ModelError(f"{path} is normalised as {norm!r}, not as one of {_NORMS}.")
+    c, s = _table(path, lines[ends[0] + 1 :], int(head["max_degree"]))
+    if norm == "unnormalized":
+        scale = _normalisation(c.shape[0])
+        c, s = c / scale, s / scale
+    return HarmonicCoefficients(
+        head.get("modelname", path.stem),
+        _number(head["earth_gravity_constant"]),
+        _number(head["radius"]),
+        torch.as_tensor(c),
+        torch.as_tensor(s),
+    )
+
+
+def _head(lines: list[str]) -> dict[str, str]:
+    """The head's keys and their values."""
+    parts = (line.split(maxsplit=1) for line in lines)
+    return {part[0]: part[1].strip() for part in parts if len(part) == 2}
+
+
+def _table(path: Path, lines: list[str], degree: int) -> tuple[np.ndarray, np.ndarray]:
+    """C and S of the file's lines; (degree + 1, degree + 1) each."""
+    c, s = np.zeros((2, degree + 1, degree + 1))
+    c[0, 0] = 1.0
+    for line in lines:
+        part = line.split()
+        if not part or part[0] not in ("gfc", "gfct"):
+            if part and part[0] in ("trnd", "dot", "acos", "asin"):
+                raise ModelError(
+                    f"{path} changes with time (a line '{part[0]}'): such fields are "
+                    "not supported. Take a static one."
+                )
+            continue
+        try:
+            n, m = int(part[1]), int(part[2])
+            c[n, m], s[n, m] = _number(part[3]), _number(part[4])
+        except (ValueError, IndexError) as error:
+            raise ModelError(
+                f"{path} has a line that is no coefficient: {line!r}."
+            ) from error
+    return c, s
+
+
+def _number(text: str) -> float:
+    """A number, also with Fortran's exponent."""
+    return float(text.lower().replace("d", "e"))
+
+
+def _normalisation(size: int) -> np.ndarray:
+    """N with C = N C̄; (size, size), 1 where m > n."""
+    scale = np.ones((size, size))
+    for n in range(size):
+        for m in range(n + 1):
+            ratio = math.exp(math.lgamma(n - m + 1) - math.lgamma(n + m + 1))
+            scale[n, m] = math.sqrt((1 if m == 0 else 2) * (2 * n + 1) * ratio)
+    return scale

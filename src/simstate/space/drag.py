@@ -1,0 +1,144 @@
+"""Drag in thin air: a planet's atmosphere that turns with it, and flat panels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.flight.atmosphere import Atmosphere, StandardAtmosphere
+from simstate.ids import Values
+from simstate.integrate.frame import com_in_world
+from simstate.integrate.parameters import Numbers, numbers
+from simstate.integrate.scene_force import SceneForce, body_id, link_id
+from simstate.math.vector import apply, cross, dot, norm
+from simstate.space.geodesy import geodetic_from_position
+from simstate.space.planets import EARTH, Planet
+
+if TYPE_CHECKING:
+    from simstate.integrate.worlds import IntegratedWorlds
+
+
+class PlanetAir:
+    """The atmosphere about a planet whose pole is the inertial z axis.
+
+    `Drag(…, density=air.density, wind=air.wind)` uses it; so does `PanelDrag`.
+
+    Args:
+        planet: its shape and its rotation.
+        atmosphere: by geometric altitude above the spheroid; None: the US Standard
+            Atmosphere 1976, which is a mean day of the Earth.
+        turns: whether the air turns with the planet.
+    """
+
+    def __init__(
+        self,
+        planet: Planet = EARTH,
+        atmosphere: Atmosphere | None = None,
+        *,
+        turns: bool = True,
+    ) -> None:
+        self.planet = planet
+        self.atmosphere: Atmosphere = atmosphere or StandardAtmosphere()
+        self.turns = turns
+
+    def density(self, position: Tensor) -> Tensor:
+        """ρ [kg/m³] at places along inertial axes [m]; (num_envs,)."""
+        _, _, height = geodetic_from_position(position, self.planet)
+        return self.atmosphere.at(height).density
+
+    def wind(self, t: Tensor, position: Tensor) -> Tensor:
+        """Velocity of the air, inertial axes [m/s]; (num_envs, 3)."""
+        del t
+        if not self.turns:
+            return torch.zeros_like(position)
+        x, y, _ = position.unbind(-1)
+        rate = self.planet.rotation_rate
+        return torch.stack([-rate * y, rate * x, torch.zeros_like(x)], dim=-1)
+
+
+class PanelDrag(SceneForce):
+    """Drag of flat panels fixed in a body, each as far as it faces the stream.
+
+    Σ −½ ρ C_d A max(0, n · v̂) |v| v at each panel's centre, for its velocity v against
+    the air, so it turns the body, too. A plate that is hit from both sides is two
+    panels. Panels do not shade each other.
+
+    Numbers are in `parameters`, with a row for every world.
+
+    Args:
+        entity: the entity's name.
+        body: the body's name in the entity.
+        normals: outward, body axes; (panels, 3).
+        areas: [m²]; (panels,).
+        centres: from the body's origin, body axes [m]; (panels, 3).
+        air: the atmosphere.
+        coefficient: C_d; a number, (panels,) or (num_envs, panels).
+    """
+
+    def __init__(
+        self,
+        entity: str,
+        body: str,
+        normals: Values,
+        areas: Values,
+        centres: Values,
+        air: PlanetAir | None = None,
+        coefficient: Numbers = 2.2,
+    ) -> None:
+        self.entity, self.body = entity, body
+        self.air = air or PlanetAir()
+        facing = numbers(normals, "normals")
+        if facing.ndim < 2 or bool((norm(facing) < 1e-9).any()):
+            raise InvalidInputError(
+                "normals must have shape (panels, 3), each with a length, got "
+                f"{tuple(facing.shape)}."
+            )
+        count = facing.shape[-2]
+        drag = numbers(coefficient, "coefficient")
+        declare = self.parameters.declare
+        declare("normals", facing / norm(facing), count, 3)
+        declare("areas", areas, count, unit="m²", more_than=0)
+        declare("centres", centres, count, 3, unit="m")
+        declare(
+            "coefficient", drag.expand(count) if drag.ndim == 0 else drag, count,
+            at_least=0,
+        )  # fmt: skip
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Find the body."""
+        self._body = body_id(sim, self.entity, self.body)
+        self._link = link_id(sim, self.entity, self.body)
+        super().attach(sim)
+        self.air.atmosphere.parameters.attach(sim)
+
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+        """Add the drag and its moment about the body's COM to the loads."""
+        data, given = sim.scene[self.entity].data, self.parameters
+        pos, vel = com_in_world(sim, self.entity, self._link)
+        density = self.air.density(pos)
+        rot = sim.data.xmat[:, self._body].double()
+        spin = data.body_link_ang_vel_w[:, self._link].double()
+        origin = sim.data.xpos[:, self._body] - sim.data.xipos[:, self._body]
+        arms = origin.double()[:, None] + apply(rot[:, None], given["centres"])
+        stream = (vel - self.air.wind(t, pos))[:, None] + cross(spin[:, None], arms)
+        speed = norm(stream)
+        facing = dot(apply(rot[:, None], given["normals"]), stream / speed).clamp(min=0)
+        size = given["coefficient"] * given["areas"] * density[:, None]
+        force = -0.5 * size[..., None] * facing * speed * stream
+        loads = sim.data.xfrc_applied
+        loads[:, self._body, :3] += force.sum(1).to(loads.dtype)
+        loads[:, self._body, 3:] += cross(arms, force).sum(1).to(loads.dtype)
+
+
+def box_panels(size: Values) -> tuple[Tensor, Tensor, Tensor]:
+    """Normals, areas and centres of a box of edge lengths (3,) about the origin [m]."""
+    edges = numbers(size, "size")
+    if tuple(edges.shape) != (3,) or bool((edges <= 0).any()):
+        raise InvalidInputError(f"size is three lengths > 0 [m], got {size}.")
+    eye = torch.eye(3, dtype=torch.float64)
+    normals = torch.cat([eye, -eye])
+    faces = edges.prod() / edges
+    return normals, torch.cat([faces, faces]), normals * edges / 2

@@ -1,0 +1,181 @@
+"""Where Sun, Moon and others are: Chebyshev polynomials of any source, by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError, ShapeError
+from simstate.space.epoch import DAY, Epoch, load_erfa
+from simstate.space.planets import ASTRONOMICAL_UNIT
+
+if TYPE_CHECKING:
+    from simstate.integrate.worlds import IntegratedWorlds
+
+Source = Callable[[np.ndarray], np.ndarray]
+"""A function of times [s], (n,), that gives (n, 3)."""
+
+_MOST_SEGMENTS = 100_000
+
+
+class Ephemeris:
+    """A vector over time, as polynomials in segments that are fitted when needed.
+
+    It costs the same whatever the source costs, and is the same for all worlds. What it
+    has fitted is plain data: `start`, `segment` and `coefficients`.
+
+    Args:
+        source: a function of times [s], (n,), that gives (n, 3).
+        segment: length of a segment [s].
+        degree: of the polynomials.
+        name: what it is called in errors.
+    """
+
+    def __init__(
+        self, source: Source, segment: float, degree: int = 13, name: str = "ephemeris"
+    ) -> None:
+        if not (segment > 0 and degree >= 1):
+            raise InvalidInputError(
+                f"segment must be > 0 [s] and degree ≥ 1, got {segment} and {degree}."
+            )
+        self.source, self.segment, self.degree, self.name = (
+            source,
+            segment,
+            degree,
+            name,
+        )
+        self.start = 0.0
+        """When the first segment begins [s]."""
+        self.coefficients = torch.zeros(0, degree + 1, 3, dtype=torch.float64)
+        """Of Chebyshev's polynomials; (segments, degree + 1, 3)."""
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Go to a simulation's device."""
+        self.coefficients = self.coefficients.to(sim.device)
+
+    def fit(self, start: float, end: float) -> None:
+        """Have polynomials from one time to another [s]; those that are there stay."""
+        first, last = (int(np.floor(t / self.segment)) for t in (start, end))
+        known = len(self.coefficients)
+        if known:
+            first = min(first, round(self.start / self.segment))
+            last = max(last, round(self.start / self.segment) + known - 1)
+        if last - first + 1 > _MOST_SEGMENTS:
+            raise InvalidInputError(
+                f"{self.name} would need {last - first + 1} segments of "
+                f"{self.segment:g} s: from {start:g} to {end:g} s is too long."
+            )
+        before = first if not known else round(self.start / self.segment)
+        left = self._fitted(first, before)
+        right = self._fitted(before + known, last + 1)
+        parts = [left, self.coefficients.cpu(), right]
+        self.coefficients = torch.cat(parts).to(self.coefficients.device)
+        self.start = first * self.segment
+
+    def _fitted(self, first: int, end: int) -> Tensor:
+        """The polynomials of segments first, …, end − 1; (n, degree + 1, 3)."""
+        count = self.degree + 1
+        if end <= first:
+            return torch.zeros(0, count, 3, dtype=torch.float64)
+        angle = np.pi * (np.arange(count) + 0.5) / count
+        middle = (np.arange(first, end) + 0.5) * self.segment
+        times = middle[:, None] + 0.5 * self.segment * np.cos(angle)
+        values = np.asarray(self.source(times.reshape(-1)), dtype=np.float64)
+        if values.shape != (times.size, 3):
+            raise ShapeError(
+                f"The source of {self.name} must give ({times.size}, 3), got "
+                f"{values.shape}."
+            )
+        if not np.isfinite(values).all():
+            raise InvalidInputError(f"The source of {self.name} is not finite.")
+        weights = 2.0 / count * np.cos(np.outer(np.arange(count), angle))
+        weights[0] *= 0.5
+        found = np.einsum("kj,njc->nkc", weights, values.reshape(-1, count, 3))
+        return torch.as_tensor(found)
+
+    def __call__(self, t: Tensor) -> Tensor:
+        """The vector at times [s], (n,); shape (n, 3), float64."""
+        t = t.double()
+        place = (t - self.start) / self.segment
+        known = len(self.coefficients)
+        if not known or float(place.min()) < 0 or float(place.max()) > known:
+            margin = 8 * self.segment  # so that not every step fits anew
+            self.fit(float(t.min()), float(t.max()) + margin)
+            place = (t - self.start) / self.segment
+        index = place.floor().long().clamp(0, len(self.coefficients) - 1)
+        x = (2 * (place - index) - 1).clamp(-1.0, 1.0)
+        orders = torch.arange(self.degree + 1, device=t.device, dtype=torch.float64)
+        functions = torch.cos(orders * torch.acos(x)[:, None])
+        return (functions[..., None] * self.coefficients[index]).sum(dim=1)
+
+
+def sun(epoch: Epoch) -> Ephemeris:
+    """The Sun from the Earth's centre, GCRS axes [m]; within 10 km of DE421.
+
+    By ERFA's epv00; needs pyerfa (extra `space`).
+    """
+
+    def place(t: np.ndarray) -> np.ndarray:
+        heliocentric, _ = load_erfa().epv00(*epoch.tt(t))
+        return -heliocentric["p"] * ASTRONOMICAL_UNIT
+
+    return Ephemeris(place, segment=4 * DAY, name="the Sun's ephemeris")
+
+
+def moon(epoch: Epoch) -> Ephemeris:
+    """The Moon from the Earth's centre, GCRS axes [m]; within 20 km of DE421.
+
+    By ERFA's moon98; needs pyerfa (extra `space`).
+    """
+
+    def place(t: np.ndarray) -> np.ndarray:
+        return load_erfa().moon98(*epoch.tt(t))["p"] * ASTRONOMICAL_UNIT
+
+    return Ephemeris(place, segment=DAY, name="the Moon's ephemeris")
+
+
+def spice_body(
+    target: str,
+    observer: str,
+    epoch: Epoch,
+    kernels: Sequence[str | Path],
+    segment: float = DAY,
+) -> Ephemeris:
+    """A body from another, by SPICE kernels; J2000 axes [m], without light time.
+
+    Needs spiceypy (extra `space`).
+
+    Args:
+        target: such as "MOON" or "301".
+        observer: such as "EARTH" or "399".
+        epoch: when t is 0.
+        kernels: files to load (an SPK at least), or none if they are loaded already.
+        segment: length of the fitted polynomials [s].
+    """
+    spice = _load_spice()
+    for kernel in kernels:
+        if not Path(kernel).is_file():
+            raise InvalidInputError(f"There is no SPICE kernel {kernel}.")
+        spice.furnsh(str(kernel))
+
+    def place(t: np.ndarray) -> np.ndarray:
+        seconds = epoch.tdb_seconds(t)
+        found, _ = spice.spkpos(target, seconds, "J2000", "NONE", observer)
+        return np.asarray(found) * 1e3
+
+    return Ephemeris(place, segment, name=f"{target} from {observer}")
+
+
+def _load_spice() -> Any:
+    try:
+        return import_module("spiceypy")
+    except ImportError as error:
+        raise InvalidInputError(
+            "SPICE kernels need spiceypy: pip install 'simstate[space]'."
+        ) from error

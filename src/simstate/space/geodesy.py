@@ -1,0 +1,84 @@
+"""Places on a planet: latitude, longitude and height above its spheroid.
+
+Angles are in radians. Fixed axes turn with the planet: z to the north pole, x to where
+the equator meets the prime meridian.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from simstate.conventions.values import as_tensor
+from simstate.errors import InvalidInputError
+from simstate.ids import Values
+from simstate.math.vector import norm
+from simstate.space.planets import EARTH, Planet
+
+
+def position_from_geodetic(
+    latitude: Values | float,
+    longitude: Values | float,
+    height: Values | float,
+    planet: Planet = EARTH,
+) -> Tensor:
+    """The place, fixed axes [m], of geodetic coordinates [rad, rad, m]; (..., 3)."""
+    lat, lon, high = (
+        as_tensor(x, name).double()
+        for x, name in (
+            (latitude, "latitude"), (longitude, "longitude"), (height, "height"),
+        )
+    )  # fmt: skip
+    if bool((lat.abs() > torch.pi / 2 + 1e-12).any()):
+        raise InvalidInputError(
+            "latitude must be within ±π/2 rad: are these degrees? Use math.radians."
+        )
+    e2 = planet.eccentricity_squared
+    sine = lat.sin()
+    normal = planet.radius / (1 - e2 * sine**2).sqrt()
+    out = (normal + high) * lat.cos()
+    z = (normal * (1 - e2) + high) * sine
+    lon, out, z = lon + 0 * out, out + 0 * lon, z + 0 * lon
+    return torch.stack([out * lon.cos(), out * lon.sin(), z], dim=-1)
+
+
+def geodetic_from_position(
+    position: Values, planet: Planet = EARTH
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Geodetic latitude, longitude [rad] and height [m] of a place; (...).
+
+    The place is along fixed axes [m]. Exact to rounding from 50 km below the spheroid
+    to any height; the centre of the planet has no latitude and raises.
+    """
+    place = as_tensor(position, "position", 3).double()
+    if bool((norm(place) < 0.1 * planet.radius).any()):
+        raise InvalidInputError(
+            "A place near the planet's centre has no latitude: position is in metres "
+            "from the centre, along fixed axes."
+        )
+    x, y, z = place.unbind(-1)
+    out = torch.hypot(x, y)
+    e2, flat = planet.eccentricity_squared, 1.0 - planet.flattening
+    # Bowring's iteration on the reduced latitude, which is safe at the poles.
+    reduced = torch.atan2(z, flat * out)
+    lat = reduced
+    for _ in range(5):
+        top = z + e2 / flat * planet.radius * reduced.sin() ** 3
+        lat = torch.atan2(top, out - e2 * planet.radius * reduced.cos() ** 3)
+        reduced = torch.atan2(flat * lat.sin(), lat.cos())
+    sine = lat.sin()
+    root = (1 - e2 * sine**2).sqrt()
+    height = out * lat.cos() + z * sine - planet.radius * root
+    return lat, torch.atan2(y, x), height
+
+
+def rot_ned_fixed(latitude: Values | float, longitude: Values | float) -> Tensor:
+    """The matrix from fixed axes to north, east, down at a place [rad]; (..., 3, 3)."""
+    lat = as_tensor(latitude, "latitude").double()
+    lon = as_tensor(longitude, "longitude").double()
+    lat, lon = lat + 0 * lon, lon + 0 * lat
+    zero = torch.zeros_like(lat)
+    north = torch.stack([-lat.sin() * lon.cos(), -lat.sin() * lon.sin(), lat.cos()], -1)
+    east = torch.stack([-lon.sin(), lon.cos(), zero], -1)
+    down = torch.stack([-lat.cos() * lon.cos(), -lat.cos() * lon.sin(), -lat.sin()], -1)
+    return torch.stack([north, east, down], dim=-2)

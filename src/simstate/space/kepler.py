@@ -1,0 +1,78 @@
+"""Kepler's problem by universal variables: every conic by one equation."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from simstate.conventions.values import as_tensor
+from simstate.ids import Values
+from simstate.math.vector import dot, norm
+from simstate.space.planets import EARTH
+
+
+def propagate_kepler(
+    position: Values, velocity: Values, seconds: Values | float, mu: float = EARTH.mu
+) -> tuple[Tensor, Tensor]:
+    """Where a body on a Kepler orbit is some time later [s]; (..., 3) each [m, m/s]."""
+    pos = as_tensor(position, "position", 3).double()
+    vel = as_tensor(velocity, "velocity", 3).double()
+    time = as_tensor(seconds, "seconds").double()
+    away, root = norm(pos)[..., 0], mu**0.5
+    along = dot(pos, vel)[..., 0] / root
+    alpha = 2 / away - dot(vel, vel)[..., 0] / mu  # 1/a
+    time = _within_a_turn(time + 0 * away, alpha, mu)
+    chi = _solve(along, away, alpha, root * time)
+    c2, c3 = _stumpff(alpha * chi**2)
+    f = 1 - chi**2 / away * c2
+    g = time - chi**3 / root * c3
+    place = f[..., None] * pos + g[..., None] * vel
+    distance = norm(place)[..., 0]
+    f_rate = root / (distance * away) * chi * (alpha * chi**2 * c3 - 1)
+    g_rate = 1 - chi**2 / distance * c2
+    return place, f_rate[..., None] * pos + g_rate[..., None] * vel
+
+
+def _within_a_turn(time: Tensor, alpha: Tensor, mu: float) -> Tensor:
+    """The time less whole periods, where the orbit is closed."""
+    closed = alpha > 0
+    period = 2 * torch.pi / (mu**0.5 * torch.where(closed, alpha, 1.0) ** 1.5)
+    rest = time - torch.round(time / period) * period
+    return torch.where(closed, rest, time)
+
+
+def _solve(along: Tensor, away: Tensor, alpha: Tensor, goal: Tensor) -> Tensor:
+    """The universal anomaly χ [√m], by Laguerre's method, which finds it from afar."""
+    start = torch.where(alpha > 0, goal * alpha, goal / away)
+    size = torch.where(alpha < 0, -1 / torch.where(alpha < 0, alpha, -1.0), 1.0)
+    far = size.sqrt() * torch.log(1 + 2 * goal.abs() / (size**1.5)) * torch.sign(goal)
+    chi = torch.where((alpha < 0) & (far.abs() < start.abs()), far, start)
+    for _ in range(60):
+        c2, c3 = _stumpff(alpha * chi**2)
+        square = chi**2 * c2
+        error = along * square + (1 - alpha * away) * chi**3 * c3 + away * chi - goal
+        sine = chi * (1 - alpha * chi**2 * c3)
+        slope = along * sine + (1 - alpha * away) * square + away
+        bend = along * (1 - alpha * square) + (1 - alpha * away) * sine
+        root = (16 * slope**2 - 20 * error * bend).abs().sqrt()
+        step = 5 * error / (slope + torch.where(slope < 0, -root, root))
+        chi = chi - step
+        if not step.numel() or bool((step.abs() <= 1e-14 * (1 + chi.abs())).all()):
+            break
+    return chi
+
+
+def _stumpff(z: Tensor) -> tuple[Tensor, Tensor]:
+    """Stumpff's functions c₂ and c₃; series where the closed forms would cancel."""
+    root = z.abs().clamp(min=1e-2).sqrt()
+    cosine = torch.where(z > 0, 1 - root.cos(), root.cosh() - 1) / root**2
+    sine = torch.where(z > 0, root - root.sin(), root.sinh() - root) / root**3
+    c2, c3 = torch.zeros_like(z), torch.zeros_like(z)
+    term = torch.ones_like(z)
+    small = z.clamp(-1.0, 1.0)
+    for k in range(12):
+        c2 = c2 + term / ((2 * k + 1) * (2 * k + 2))
+        c3 = c3 + term / ((2 * k + 1) * (2 * k + 2) * (2 * k + 3))
+        term = -term * small / ((2 * k + 1) * (2 * k + 2))
+    near = z.abs() < 1.0
+    return torch.where(near, c2, cosine), torch.where(near, c3, sine)

@@ -1,0 +1,214 @@
+"""Orbits about a point mass: elements ↔ state, anomalies, Kepler's problem.
+
+All angles in radians, lengths in metres, float64, any batch shape.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simstate.conventions.values import as_tensor
+from simstate.errors import InvalidInputError
+from simstate.ids import Values
+from simstate.math.vector import cross, dot, norm
+from simstate.space.anomaly import (
+    mean_from_true,
+    true_from_mean,
+)
+from simstate.space.planets import EARTH, Planet
+
+CIRCULAR = 1e-11
+"""Below this eccentricity an orbit counts as a circle, whose periapsis is at its node;
+below this sine of the inclination as equatorial, whose node is at x."""
+
+
+@dataclass(frozen=True)
+class OrbitalElements:
+    """Classical elements; each of one shape (...).
+
+    The size is the semi-latus rectum, which every conic has. Where a circle has no
+    periapsis, its argument is zero and the anomaly counts from the node; where an
+    equatorial orbit has no node, its longitude is zero and the argument of periapsis
+    counts from the x axis.
+    """
+
+    semi_latus_rectum: Tensor
+    """p [m], > 0."""
+    eccentricity: Tensor
+    """e ≥ 0: below 1 an ellipse, 1 a parabola, above a hyperbola."""
+    inclination: Tensor
+    """i, 0 to π [rad]."""
+    node: Tensor
+    """Longitude of the ascending node Ω, 0 to 2π [rad]."""
+    periapsis: Tensor
+    """Argument of periapsis ω, 0 to 2π [rad]."""
+    true_anomaly: Tensor
+    """ν, −π to π [rad]."""
+    mu: float = EARTH.mu
+    """Gravitational parameter of the central body [m³/s²]."""
+
+    @classmethod
+    def of(
+        cls,
+        semi_major_axis: Values | float,
+        eccentricity: Values | float = 0.0,
+        inclination: Values | float = 0.0,
+        node: Values | float = 0.0,
+        periapsis: Values | float = 0.0,
+        true_anomaly: Values | float = 0.0,
+        mu: float = EARTH.mu,
+    ) -> OrbitalElements:
+        """Elements with the semi-major axis a [m], < 0 for a hyperbola; rad, SI."""
+        names = (
+            "semi_major_axis", "eccentricity", "inclination", "node", "periapsis",
+            "true_anomaly",
+        )  # fmt: skip
+        given = (
+            semi_major_axis, eccentricity, inclination, node, periapsis, true_anomaly,
+        )  # fmt: skip
+        parts = [as_tensor(x, n).double() for x, n in zip(given, names, strict=True)]
+        a, e, i, *turns = _spread(parts)
+        if bool((e < 0).any()) or bool((a * (1 - e * e) <= 0).any()):
+            raise InvalidInputError(
+                "An ellipse (e < 1) has a > 0, a hyperbola (e > 1) a < 0; a parabola "
+                "has no semi-major axis: give OrbitalElements its semi_latus_rectum."
+            )
+        return cls(a * (1 - e * e), e, i, turns[0], turns[1], turns[2], mu)
+
+    @property
+    def semi_major_axis(self) -> Tensor:
+        """a [m]: negative for a hyperbola, infinite for a parabola."""
+        return self.semi_latus_rectum / (1 - self.eccentricity**2)
+
+    @property
+    def period(self) -> Tensor:
+        """Of an ellipse [s]; infinite for others."""
+        a = self.semi_major_axis
+        closed = self.eccentricity < 1
+        time = 2 * torch.pi * (torch.where(closed, a, 1.0) ** 3 / self.mu).sqrt()
+        return torch.where(closed, time, torch.inf)
+
+    @property
+    def mean_anomaly(self) -> Tensor:
+        """M [rad]; of a parabola √(μ/p³)·Δt, of a hyperbola √(μ/|a|³)·Δt."""
+        return mean_from_true(self.true_anomaly, self.eccentricity)
+
+    def with_mean_anomaly(self, mean: Values | float) -> OrbitalElements:
+        """The same orbit at another mean anomaly [rad]."""
+        given = as_tensor(mean, "mean_anomaly").double() + 0 * self.eccentricity
+        true = true_from_mean(given, self.eccentricity)
+        return OrbitalElements(
+            self.semi_latus_rectum, self.eccentricity, self.inclination, self.node,
+            self.periapsis, true, self.mu,
+        )  # fmt: skip
+
+    def after(self, seconds: Values | float) -> OrbitalElements:
+        """The same orbit some time later [s].
+
+        Next to a parabola (|e − 1| < 1e-6) anomalies lose digits, which
+        `propagate_kepler` keeps.
+        """
+        time = as_tensor(seconds, "seconds").double()
+        parabola = self.eccentricity == 1
+        size = torch.where(parabola, self.semi_latus_rectum, self.semi_major_axis.abs())
+        motion = (self.mu / size**3).sqrt()
+        return self.with_mean_anomaly(self.mean_anomaly + motion * time)
+
+    def state(self) -> tuple[Tensor, Tensor]:
+        """Position [m] and velocity [m/s], inertial axes; (..., 3) each."""
+        p, e, nu = self.semi_latus_rectum, self.eccentricity, self.true_anomaly
+        cos, sin = nu.cos(), nu.sin()
+        zero = torch.zeros_like(nu)
+        away = p / (1 + e * cos)
+        speed = (self.mu / p).sqrt()
+        place = torch.stack([away * cos, away * sin, zero], dim=-1)
+        motion = torch.stack([-speed * sin, speed * (e + cos), zero], dim=-1)
+        rot = _rot_inertial_orbit(self.node, self.inclination, self.periapsis)
+        return (rot @ place[..., None])[..., 0], (rot @ motion[..., None])[..., 0]
+
+
+def elements_from_state(
+    position: Values, velocity: Values, mu: float = EARTH.mu
+) -> OrbitalElements:
+    """The elements of a position [m] and velocity [m/s], inertial axes; (...)."""
+    pos = as_tensor(position, "position", 3).double()
+    vel = as_tensor(velocity, "velocity", 3).double()
+    momentum = cross(pos, vel)
+    if bool((norm(momentum) <= 1e-12 * norm(pos) * norm(vel)).any()):
+        raise InvalidInputError(
+            "A straight line through the centre has no orbital elements: position and "
+            "velocity must not be parallel."
+        )
+    away = norm(pos)
+    towards = cross(vel, momentum) / mu - pos / away
+    eccentricity = norm(towards)[..., 0]
+    pole = momentum / norm(momentum)
+    level = torch.hypot(pole[..., 0], pole[..., 1])
+    inclination = torch.atan2(level, pole[..., 2])
+    flat, round_ = level < CIRCULAR, eccentricity < CIRCULAR
+    node = torch.where(flat, 0.0, torch.atan2(pole[..., 0], -pole[..., 1]))
+    to_node = torch.stack([node.cos(), node.sin(), torch.zeros_like(node)], dim=-1)
+    across = cross(pole, to_node)
+    latitude = torch.atan2(dot(pos, across)[..., 0], dot(pos, to_node)[..., 0])
+    periapsis = torch.atan2(dot(towards, across)[..., 0], dot(towards, to_node)[..., 0])
+    periapsis = torch.where(round_, 0.0, periapsis)
+    true = torch.remainder(latitude - periapsis + torch.pi, 2 * torch.pi) - torch.pi
+    return OrbitalElements(
+        dot(momentum, momentum)[..., 0] / mu,
+        eccentricity,
+        inclination,
+        torch.remainder(node, 2 * torch.pi),
+        torch.remainder(periapsis, 2 * torch.pi),
+        true,
+        mu,
+    )
+
+
+@dataclass(frozen=True)
+class SecularRates:
+    """How fast J2 turns an orbit, on average [rad/s]; each of shape (...)."""
+
+    node: Tensor
+    periapsis: Tensor
+    mean_anomaly: Tensor
+    """Beyond the mean motion."""
+
+
+def j2_rates(elements: OrbitalElements, planet: Planet = EARTH) -> SecularRates:
+    """The first-order secular rates of an elliptic orbit about an oblate planet."""
+    if bool((elements.eccentricity >= 1).any()):
+        raise InvalidInputError("Only closed orbits have secular rates.")
+    e, cos = elements.eccentricity, elements.inclination.cos()
+    motion = (elements.mu / elements.semi_major_axis**3).sqrt()
+    size = 0.75 * motion * planet.j2 * (planet.radius / elements.semi_latus_rectum) ** 2
+    return SecularRates(
+        -2 * size * cos,
+        size * (5 * cos**2 - 1),
+        size * (1 - e**2).sqrt() * (3 * cos**2 - 1),
+    )
+
+
+def _spread(parts: list[Tensor]) -> list[Tensor]:
+    """All of them in the shape that they broadcast to."""
+    zero = parts[0] * 0
+    for part in parts[1:]:
+        zero = zero + 0 * part
+    return [part + zero for part in parts]
+
+
+def _rot_inertial_orbit(node: Tensor, inclination: Tensor, periapsis: Tensor) -> Tensor:
+    """From axes of the orbit (x to periapsis, z its pole) to inertial; (..., 3, 3)."""
+    co, so = node.cos(), node.sin()
+    ci, si = inclination.cos(), inclination.sin()
+    cw, sw = periapsis.cos(), periapsis.sin()
+    rows = [
+        torch.stack([co * cw - so * sw * ci, -co * sw - so * cw * ci, so * si], dim=-1),
+        torch.stack(
+            [so * cw + co * sw * ci, -so * sw + co * cw * ci, -co * si], dim=-1
+        ),
+        torch.stack([sw * si, cw * si, ci], dim=-1),
+    ]
+    return torch.stack(rows, dim=-2)

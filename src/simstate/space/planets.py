@@ -1,0 +1,47 @@
+"""Planets as data: mass, shape and rotation, with where the numbers are from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Planet:
+    """A planet or a moon as a spheroid that turns about its shortest axis, z."""
+
+    name: str
+    mu: float
+    """Gravitational parameter G·M [m³/s²]."""
+    radius: float
+    """Equatorial radius of the reference spheroid [m]."""
+    flattening: float
+    """(a − b) / a of the reference spheroid."""
+    rotation_rate: float
+    """About +z, against the stars [rad/s]."""
+    j2: float
+    """Second zonal coefficient, unnormalised, for `radius`."""
+
+    @property
+    def polar_radius(self) -> float:
+        """Of the reference spheroid [m]."""
+        return self.radius * (1.0 - self.flattening)
+
+    @property
+    def eccentricity_squared(self) -> float:
+        """Of the reference spheroid's meridian, e²."""
+        return self.flattening * (2.0 - self.flattening)
+
+
+EARTH = Planet(
+    "Earth", 3.986004418e14, 6378137.0, 1 / 298.257223563, 7.2921150e-5, 1.08262982e-3
+)
+"""WGS 84 (NGA.STND.0036), whose J2 is −√5 C̄₂₀."""
+MOON = Planet("Moon", 4.902800118e12, 1737400.0, 0.0, 2.6616995e-6, 2.0337e-4)
+"""G·M of DE440; mean radius, rotation of the IAU (2015); J2 of GRGM660 at `radius`."""
+MARS = Planet("Mars", 4.282837362e13, 3396190.0, 0.00589, 7.0882181e-5, 1.95639e-3)
+"""G·M and J2 of MRO110C, J2 at `radius`; spheroid and rotation of the IAU (2015)."""
+
+MU_SUN = 1.32712440018e20
+"""Gravitational parameter of the Sun [m³/s²]; DE405."""
+ASTRONOMICAL_UNIT = 149597870700.0
+"""[m]; IAU 2012."""

@@ -1,0 +1,77 @@
+"""What bearings and motors of reaction wheels do beyond a hinge: a force model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.integrate.scene_force import SceneForce
+from simstate.space.parts import ReactionWheelCfg
+
+if TYPE_CHECKING:
+    from simstate.integrate.worlds import IntegratedWorlds
+
+_FADE = 0.01
+"""Over the last hundredth of its greatest speed a motor loses its torque."""
+_STICKING = 1e-2
+"""Speed about which Coulomb friction changes its sign [rad/s]."""
+
+
+class ReactionWheels(SceneForce):
+    """Friction and saturation of an entity's reaction wheels.
+
+    The motor's torque fades out where a wheel nears its greatest speed; slowing it down
+    is always possible. Friction is viscous and Coulomb's, whose sign changes smoothly
+    within 0.01 rad/s. All act between wheel and hub, so they change no total momentum.
+
+    Numbers are in `parameters`, with a row for every world: max_speed, viscous,
+    coulomb, each (num_envs, wheels).
+
+    Args:
+        entity: the entity's name.
+        wheels: its wheels, as they were added to its model.
+    """
+
+    def __init__(self, entity: str, wheels: Sequence[ReactionWheelCfg]) -> None:
+        if not wheels:
+            raise InvalidInputError("ReactionWheels needs at least one wheel.")
+        self.entity = entity
+        self.names = [wheel.name for wheel in wheels]
+        for name, unit in (
+            ("max_speed", "rad/s"), ("viscous", "N·m·s"), ("coulomb", "N·m"),
+        ):  # fmt: skip
+            values = np.array([getattr(wheel, name) for wheel in wheels])
+            self.parameters.declare(name, values, len(wheels), unit=unit, at_least=0)
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Find the wheels' joints and motors."""
+        entity = sim.scene[self.entity]
+        joints = entity.find_joints(self.names, preserve_order=True)[0]
+        motors = entity.find_controls(self.names, preserve_order=True)[0]
+        self._dofs = [
+            int(sim.model.jnt_dofadr[entity.index.joints.ids[j]]) for j in joints
+        ]
+        self._motors = [entity.index.controls.ids[m] for m in motors]
+        super().attach(sim)
+
+    def speeds(self, sim: IntegratedWorlds) -> Tensor:
+        """Speeds of the wheels against the hub [rad/s]; (num_envs, wheels)."""
+        return sim.data.qvel[:, self._dofs]
+
+    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+        """Let the motors fade at their greatest speed, and add the friction."""
+        del t
+        speed, given = self.speeds(sim).double(), self.parameters
+        most = given["max_speed"]
+        command = sim.data.ctrl[:, self._motors].double()
+        left = (most - speed * torch.sign(command)) / (_FADE * most)
+        faded = command * left.clamp(0.0, 1.0)
+        sim.data.ctrl[:, self._motors] = faded.to(sim.dtype)
+        dry = given["coulomb"] * torch.tanh(speed / _STICKING)
+        friction = given["viscous"] * speed + dry
+        sim.data.qfrc_applied[:, self._dofs] -= friction.to(sim.dtype)

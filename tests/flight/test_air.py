@@ -1,0 +1,233 @@
+"""The air: published values, wind as a field, and quantities against the local air."""
+
+from __future__ import annotations
+
+import ambiance
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.transform import Rotation
+
+from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
+from simstate.flight import (
+    Air,
+    ExponentialAtmosphere,
+    FreeFlight,
+    Load,
+    StandardAtmosphere,
+    WindField,
+)
+from simstate.integrate import DP54
+
+F64 = torch.float64
+
+# U.S. Standard Atmosphere, 1976, table I: geometric altitude [m], temperature [K],
+# pressure [Pa], density [kg/m³].
+PUBLISHED = [
+    (-1000, 294.651, 1.1393e5, 1.3470),
+    (0, 288.150, 1.01325e5, 1.2250),
+    (5000, 255.676, 5.4048e4, 7.3643e-1),
+    (10000, 223.252, 2.6499e4, 4.1351e-1),
+    (15000, 216.650, 1.2111e4, 1.9476e-1),
+    (20000, 216.650, 5.5293e3, 8.8910e-2),
+    (30000, 226.509, 1.1970e3, 1.8410e-2),
+    (40000, 250.350, 2.8714e2, 3.9957e-3),
+    (50000, 270.650, 7.9779e1, 1.0269e-3),
+    (60000, 247.021, 2.1958e1, 3.0968e-4),
+    (70000, 219.585, 5.2209, 8.2829e-5),
+    (80000, 198.639, 1.0524, 1.8458e-5),
+    (86000, 186.87, 3.7338e-1, 6.958e-6),
+]
+HIGH = [
+    (92e3, 186.96, 1.2887e-1, 2.393e-6),
+    (144e3, 591.24, 5.938e-4, 2.958e-9),
+    (300e3, 976.01, 8.7704e-6, 1.916e-11),
+    (400e3, 995.83, 1.4518e-6, 2.803e-12),
+    (1000e3, 1000.0, 7.5138e-9, 3.561e-15),
+]
+
+
+@pytest.mark.parametrize("row", PUBLISHED, ids=lambda row: f"{row[0]} m")
+def test_the_published_table_to_86_km(row):
+    height, *want = row
+    air = StandardAtmosphere().at(torch.tensor([height], dtype=F64))
+    got = [float(x) for x in (air.temperature, air.pressure, air.density)]
+    np.testing.assert_allclose(got, want, rtol=1e-4)
+
+
+@pytest.mark.parametrize("row", HIGH, ids=lambda row: f"{row[0]:g} m")
+def test_the_published_table_above(row):
+    height, temperature, pressure, density = row
+    air = StandardAtmosphere().at(torch.tensor([height], dtype=F64))
+    assert float(air.temperature) == pytest.approx(temperature, abs=6e-3)
+    assert float(air.pressure) == pytest.approx(pressure, rel=0.02)
+    assert float(air.density) == pytest.approx(density, rel=0.02)
+
+
+def test_every_altitude_is_ambiances():
+    heights = np.linspace(-4e3, 80e3, 337)
+    truth = ambiance.Atmosphere(heights)
+    air = StandardAtmosphere().at(torch.as_tensor(heights))
+    np.testing.assert_allclose(air.temperature, truth.temperature, rtol=1e-5)
+    np.testing.assert_allclose(air.pressure, truth.pressure, rtol=1e-5)
+    np.testing.assert_allclose(air.density, truth.density, rtol=1e-5)
+    np.testing.assert_allclose(air.speed_of_sound, truth.speed_of_sound, rtol=1e-5)
+
+
+def test_geopotential_altitude_by_name():
+    """What half of all programs get wrong: 11 km is one thing and 11 km another."""
+    heights = torch.tensor([11e3, 20e3], dtype=F64)
+    by_name = {
+        "geopotential": [0.36391, 0.088035],
+        "geometric": [0.36480, 0.08891],
+    }
+    for name, want in by_name.items():
+        got = StandardAtmosphere(name).at(heights).density
+        np.testing.assert_allclose(got, want, rtol=3e-5)
+    with pytest.raises(UnknownNameError, match="geopotential"):
+        StandardAtmosphere("pressure")
+
+
+def test_sound_and_viscosity():
+    air = StandardAtmosphere().at(torch.tensor([0.0, 20e3], dtype=F64))
+    np.testing.assert_allclose(air.speed_of_sound, [340.294, 295.069], rtol=3e-6)
+    np.testing.assert_allclose(air.viscosity, [1.7894e-5, 1.4216e-5], rtol=3e-5)
+
+
+def test_nothing_jumps_and_molecules_get_lighter():
+    heights = torch.linspace(-2e3, 1.2e6, 200001, dtype=F64)
+    air = StandardAtmosphere().at(heights)
+    for part in (air.temperature, air.pressure, air.density):
+        assert float(part.log().diff().abs().max()) < 3e-3  # over 6 m
+    assert bool((air.density.diff() < 0).all())
+    places = torch.tensor([86e3, 120e3, 150e3, 200e3, 500e3, 1000e3], dtype=F64)
+    air = StandardAtmosphere().at(places)
+    mass = air.density * 8314.32 * air.temperature / air.pressure
+    np.testing.assert_allclose(
+        mass, [28.95, 26.20, 24.10, 21.30, 14.33, 3.94], atol=0.02
+    )
+
+
+def test_a_hot_day_and_thin_air_of_each_world():
+    hot = StandardAtmosphere(temperature_offset=[0.0, 20.0], density_factor=[1.1, 1.0])
+    sim_air = hot.at(torch.tensor([3e3, 3e3], dtype=F64))
+    usual = StandardAtmosphere().at(torch.tensor([3e3], dtype=F64))
+    assert torch.equal(sim_air.pressure, usual.pressure.expand(2))
+    want = [1.1 * float(usual.density), 0]
+    want[1] = float(usual.pressure) / (287.05287 * (float(usual.temperature) + 20))
+    np.testing.assert_allclose(sim_air.density, want, rtol=1e-6)
+    thin = ExponentialAtmosphere(2.0, [5e3, 1e4], base=1e3)
+    got = thin.at(torch.tensor([6e3, 11e3], dtype=F64)).density
+    np.testing.assert_allclose(got, 2 * np.exp(-1) * np.ones(2), rtol=1e-14)
+
+
+ANGLES, VELOCITY = np.array([10.0, -20.0, 30.0]), np.array([15.0, 2.0, -1.0])
+
+
+def flying(num_envs=2, **change):
+    given = {"angles_E_to_BP1_izyx": ANGLES, "velocity_E__E": VELOCITY}
+    given |= {"com": (-0.3, 0.05, 0.1), "gravity": 0.0}
+    given |= {"position_E_Eo": (100.0, -50.0, -2000.0)}
+    return FreeFlight(2.5, np.diag([0.2, 0.3, 0.4]), num_envs, **{**given, **change})
+
+
+def turn():
+    """Body components of Earth's."""
+    return Rotation.from_euler("ZYX", ANGLES[::-1], degrees=True).as_matrix().T
+
+
+def test_quantities_are_against_the_local_air():
+    wind = np.array([[3.0, -4.0, 1.0], [-8.0, 2.0, 0.0]])
+    state = flying(air=Air(wind=wind, elevation=[500.0, 0.0])).get_state()
+    for world in range(2):
+        u, v, w = turn() @ (VELOCITY - wind[world])
+        speed = np.sqrt(u * u + v * v + w * w)
+        assert float(state.airspeed[world]) == pytest.approx(speed, rel=1e-12)
+        assert float(state.alpha[world]) == pytest.approx(np.arctan2(w, u), rel=1e-12)
+        assert float(state.beta[world]) == pytest.approx(np.arcsin(v / speed))
+        alpha, beta = state.wind_angles("ptera_5_1")
+        assert float(alpha[world]) == pytest.approx(np.rad2deg(np.arcsin(w / speed)))
+        assert float(beta[world]) == pytest.approx(np.rad2deg(np.arctan2(v, u)))
+        height = (2500.0, 2000.0)[world]
+        assert float(state.altitude[world]) == pytest.approx(height, rel=1e-12)
+        air = StandardAtmosphere().at(torch.tensor([height], dtype=F64))
+        rho = float(air.density)
+        pressure = 0.5 * rho * speed**2
+        assert float(state.dynamic_pressure[world]) == pytest.approx(pressure)
+        assert float(state.mach[world]) == pytest.approx(
+            speed / float(air.speed_of_sound)
+        )
+    picked = state[torch.tensor([1])]
+    assert torch.equal(picked.density, state.density[1:])
+    assert torch.equal(picked.altitude, state.altitude[1:])
+
+
+@pytest.mark.parametrize("axes", ["wind", "stability"])
+def test_a_load_in_wind_axes_is_along_the_air_not_the_ground(axes):
+    wind = np.array([3.0, -14.0, 6.0])
+    flight = flying(air=Air(wind=wind))
+    flight.add_load(lambda t, s: Load(force=(-5.0, 0, 0), axes=axes))
+    got = flight.sim.scene["aircraft"].data.body_com_lin_acc_w[1, 0].numpy()
+    seen = turn() @ (VELOCITY - wind)
+    if axes == "stability":
+        seen[1] = 0.0
+    drag = turn().T @ (-5.0 * seen / np.linalg.norm(seen))
+    np.testing.assert_allclose(got, drag / 2.5, atol=1e-12)
+    flight.apply_loads((-5.0, 0, 0), (0, 0, 0), axes=axes)
+    np.testing.assert_allclose(flight.sim.data.xfrc_applied[0, 1, :3], drag, atol=1e-12)
+
+
+def test_one_default_for_the_axes_of_loads():
+    one, other = flying(), flying()
+    one.add_load(lambda t, s: Load(force=(1.0, -2.0, 3.0)))
+    other.apply_loads((1.0, -2.0, 3.0), (0.0, 0.0, 0.0))
+    got, want = (
+        flight.sim.scene["aircraft"].data.body_com_lin_acc_w for flight in (one, other)
+    )
+    torch.testing.assert_close(got, want, rtol=0, atol=1e-14)
+    body = turn().T @ [1.0, -2.0, 3.0] / 2.5
+    np.testing.assert_allclose(want[1, 0], body, atol=1e-14)
+
+
+def test_still_air_carries_a_drifting_balloon_along():
+    """v' = −k (v − wind): the drift is approached exponentially."""
+    flight = flying(air=Air(wind=[[3.0, -4.0, 1.0], [0.0, 6.0, 0.0]]),
+                    integrator=DP54(atol=1e-10, rtol=1e-10), timestep=0.5)  # fmt: skip
+    flight.add_load(lambda t, s: Load(force=-2.5 * s.air_vel_b))
+    flight.step(4)
+    want = [3.0, -4.0, 1.0] + np.exp(-2.0) * (VELOCITY - [3.0, -4.0, 1.0])
+    np.testing.assert_allclose(flight.get_state().velocity_E__E[0], want, atol=1e-8)
+
+
+def test_wind_as_a_field_of_place_and_time():
+    heights, times = [0.0, 1000.0, 3000.0], [0.0, 10.0]
+    grid = np.zeros((3, 2, 3))
+    grid[:, :, 0] = np.array([[2.0, 4.0], [10.0, 12.0], [20.0, 0.0]])
+    grid[:, :, 1] = 5.0
+    field = WindField({"height": heights, "time": times}, grid)
+    flight = flying(air=Air(wind=field))
+    flight.sim.data.time[:] = torch.tensor([2.5, 25.0], dtype=F64)
+    wind = flight.get_state().wind_e  # at 2000 m, halfway between two heights
+    north = 0.5 * (10 + 20) * 0.75 + 0.5 * (12 + 0) * 0.25
+    np.testing.assert_allclose(wind, [[north, 5, 0], [6, 5, 0]], atol=1e-12)
+    sheared = flying(air=Air(wind=lambda t, p: 0.01 * p[:, [2, 0, 1]]))
+    want = 0.01 * np.array([-2000.0, 100.0, -50.0])
+    np.testing.assert_allclose(sheared.get_state().wind_e[0], want, atol=1e-12)
+    for wrong, message in (
+        (lambda: WindField({"hight": heights}, grid[:, 0]), "height"),
+        (lambda: WindField({"height": heights[::-1]}, grid[:, 0]), "rise"),
+        (lambda: WindField({"height": heights}, grid), "shape"),
+        (lambda: flying(air=Air(wind=lambda t, p: t)).get_state(), "wind"),
+        (lambda: flying(air=Air(wind=np.zeros((3, 3)))), "3 rows"),
+    ):
+        with pytest.raises((InvalidInputError, ShapeError, UnknownNameError),
+                           match=message):  # fmt: skip
+            wrong()
+
+
+def test_recorded_states_know_their_air():
+    flight = flying(air=Air(elevation=[100.0, 0.0]))
+    path = flight.fly(4, every=2)
+    assert tuple(path.density.shape) == (3, 2)
+    torch.testing.assert_close(path.density[2], flight.get_state().density)
+    torch.testing.assert_close(path[1].airspeed, path.airspeed[1])
