@@ -57,6 +57,7 @@ test-simulators: $(SIMULATORS)/.ready
 # How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
 align: $(SIMULATORS)/.ready
 	$(JAX) $(SIMULATORS)/bin/python docs/alignment.py --with warp $(NAMES)
+	$(SIMULATORS)/bin/python docs/alignment.py --figure
 
 check: $(READY)-dev
 	$(BIN)/ruff format --check .

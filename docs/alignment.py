@@ -3,6 +3,7 @@
     make align                                      # everything, which takes an hour
     python docs/alignment.py --with drake --models arm
     python docs/alignment.py --policy policy.onnx   # a policy in every simulator
+    python docs/alignment.py --figure               # the page's figure of runs
 
 What was measured is kept in docs/alignment.json, an entry for each model and simulator;
 `make docs` makes the tables of `other-simulators.md` from it.
@@ -24,6 +25,7 @@ from simstate import EntityCfg, InitialStateCfg, SceneCfg, models
 from simstate.files import write_atomically
 from simstate.scene.load import load_spec
 from simstate.simulators import SIMULATORS, align, info
+from simstate.simulators.align.plot import draw
 from simstate.simulators.align.report import SimulatorAlignment, Trajectory
 from simstate.simulators.align.tables import BOUNDS
 from simstate.simulators.randomisation import suggestions
@@ -36,6 +38,7 @@ PACKAGES = {
     "newton": ("newton", "warp-lang"),
     "newton-featherstone": ("newton", "warp-lang"),
 }
+DRAWN = ("drake", "newton", "newton-featherstone")
 GYMNASIUM = ("ant", "hopper", "walker2d_v5")
 KINEMATIC = ("body ", "centres of mass", "Jacobians")
 SECONDS = 1.0
@@ -139,7 +142,11 @@ def main() -> None:
     parser.add_argument("--envs", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--missing", action="store_true", help="only what is not there")
+    parser.add_argument("--figure", action="store_true", help="draw, measure nothing")
     args = parser.parse_args()
+    if args.figure:
+        draw_figure()
+        return
     for simulator in args.simulators:
         info(simulator).require()
     kept = json.loads(FILE.read_text()) if FILE.exists() else {}
@@ -158,6 +165,15 @@ def main() -> None:
             kept.setdefault("policy", {})[simulator] = figures
             print(simulator, figures, flush=True)
             write(kept)
+
+
+def draw_figure() -> None:
+    """How runs of the arm part, in those that do not compile for long."""
+    import matplotlib
+
+    matplotlib.rcParams.update({"svg.hashsalt": "simstate", "svg.fonttype": "none"})
+    found = align(scene_of("arm"), *DRAWN, model="arm", seconds=SECONDS)
+    draw(found, FILE.parent / "figures" / "alignment.svg")
 
 
 def write(kept: dict[str, Any]) -> None:

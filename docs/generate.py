@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from simstate import EntityData, Quantity, models, oracles
+from simstate.dynamics import SceneDynamics
 from simstate.engine import FIELDS, Stage
 from simstate.entity import Entity
 from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
@@ -47,6 +48,11 @@ READINGS: dict[str, tuple[type[Readings], str]] = {
         ContactSensor,
         "`sim.contacts[name]`, declared by `SceneCfg(contacts={name: ContactCfg(…)})`. "
         "Forces are **on** the named element. See [Contacts](contacts.md).",
+    ),
+    "Dynamics": (
+        SceneDynamics,
+        "`sim.dynamics` is of the whole scene, `entity.dynamics` of one entity "
+        "(without `potential_energy`). See [Dynamics](dynamics.md).",
     ),
 }
 """What has readings: the heading of its table, its class, and a line on it."""

@@ -16,14 +16,16 @@ OTHERS = [0, 2, 3]
 # Where the bad number goes, and the name that the error has to give.
 PLACES = {
     "qpos": ((7,), "hinge 'elbow'"),
+    "qpos of a quaternion": ((4,), "free joint 'root'"),
+    "qpos of a ball": ((9,), "ball joint 'ball'"),
     "qvel": ((3,), "free joint 'root'"),
     "act": ((0,), "actuator 'wrist'"),
     "ctrl": ((2,), "actuator 'push'"),
     "qfrc_applied": ((9,), "ball joint 'ball'"),
     "xfrc_applied": ((1, 4), "body 'trunk'"),
 }
-VALUES = [float("nan"), float("inf"), -1e12]
-FEWER_VALUES = [float("nan"), 1e12]
+VALUES = [float("nan"), float("inf"), -1e20]
+FEWER_VALUES = [float("nan"), 1e20]
 INPUTS = ("ctrl", "qfrc_applied", "xfrc_applied")
 
 
@@ -42,14 +44,11 @@ def started(make_sim, engine, random_rows):
 
 def poison(sim, field, value):
     place, _ = PLACES[field]
-    getattr(sim.data, field)[(BAD, *place)] = value
+    getattr(sim.data, field.split()[0])[(BAD, *place)] = value
 
 
 def assert_same_rows(got, want, engine, worlds=OTHERS):
-    if engine == "native":
-        assert torch.equal(got[worlds], want[worlds])
-    else:
-        torch.testing.assert_close(got[worlds], want[worlds], rtol=1e-4, atol=1e-4)
+    assert torch.equal(got[worlds], want[worlds])
 
 
 def same_numbers(got, want):
@@ -79,7 +78,7 @@ def test_raise_names_the_element_that_was_bad(started, engine, field, n):
     poison(sim, field, float("nan"))
     with pytest.raises(DivergenceError) as caught:
         sim.step(n)
-    assert f"{field}[" in str(caught.value)
+    assert f"{field.split()[0]}[" in str(caught.value)
     assert PLACES[field][1] in str(caught.value)
 
 
@@ -109,12 +108,12 @@ def test_reads_do_not_change_a_bad_state(started, engine, field, value):
 @pytest.mark.parametrize("field", PLACES)
 def test_a_repaired_world_goes_on(started, engine, field):
     sim, healthy = started(), started()
-    good = getattr(sim.data, field).clone()
+    good = getattr(sim.data, field.split()[0]).clone()
     poison(sim, field, float("nan"))
     with pytest.raises(DivergenceError):
         sim.step()
     healthy.step()
-    getattr(sim.data, field)[BAD] = good[BAD]
+    getattr(sim.data, field.split()[0])[BAD] = good[BAD]
     sim.step(3)
     healthy.step(3)
     assert_same_rows(sim.state, healthy.state, engine)
@@ -311,3 +310,19 @@ def test_what_diverged_in_the_last_step_is_kept(started, engine):
     assert torch.equal(sim.state[[1, 3]], before[[1, 3]])
     sim.step()
     assert sim.divergence is None
+
+
+@pytest.mark.parametrize("force", [1e20, -1e25])
+def test_a_force_beyond_all_measure_is_not_hidden_by_an_evaluation(
+    started, engine, force
+):
+    """Newton's law for the joint's force; the solver gave what it had begun with."""
+    sim = started()
+    twin = started()
+    for each in (sim, twin):
+        each.data.qfrc_applied[:, 8] = 0.3
+        each.forward()
+    sim.data.qfrc_applied[BAD, 8] = force
+    assert not torch.equal(sim.data.qacc[BAD], twin.data.qacc[BAD])
+    assert float(sim.data.qacc[BAD].abs().max()) > 1e-3 * abs(force)
+    assert_same_rows(sim.data.qacc, twin.data.qacc, engine)

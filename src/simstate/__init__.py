@@ -25,6 +25,7 @@ from simstate.errors import (
     SimStateError,
     SnapshotError,
     StaleReadError,
+    ThreadError,
     UnknownNameError,
 )
 from simstate.explanation import explain
@@ -64,6 +65,7 @@ __all__ = [
     "Simulation",
     "SnapshotError",
     "StaleReadError",
+    "ThreadError",
     "UnknownNameError",
     "VelocityActuatorCfg",
     "WarpCfg",

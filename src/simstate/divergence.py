@@ -51,10 +51,10 @@ def first_bad_element(
 ) -> str:
     """The first bad number of a world: field, index, value and the joint's name.
 
-    What was bad before the step comes first, then what MuJoCo's own warning blames,
-    then what is bad after it.
+    What was bad before the step comes first, then what was dropped on its way, then
+    what MuJoCo's own warning blames, then what is bad after it.
     """
-    found = _first_bad(engine, before, world)
+    found = _first_bad(engine, before, world) or engine.loss(world)
     if found:
         return found
     blame = engine.cause(world)

@@ -46,6 +46,10 @@ class Diverging:
             self._some = (*known, bool(flags.any()))
         return self._some[2]
 
+    def look(self) -> None:
+        """Look at the marks again: they may have been written unseen."""
+        self._some = (-1, -1, False)
+
     def clear(self) -> None:
         """Forget what diverged in the step before."""
         if self._found is not None or self._settled is not None:

@@ -7,6 +7,7 @@ What entities, integrators, sensors and states are built on. A user meets it as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import mujoco
 import torch
@@ -17,6 +18,8 @@ from simstate.engine import (
     FIELDS,
     STATE_FIELDS,
     Engine,
+    OnDemand,
+    OneTorchThread,
     Stage,
 )
 from simstate.engine.base import moving_columns
@@ -34,6 +37,8 @@ from simstate.ids import (
 from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
 from simstate.random import WorldRandom
 from simstate.state_rows import StateRows
+
+Result = TypeVar("Result")
 
 Advance = Callable[[int, Tensor | None], Tensor | None]
 """`advance(n, env_ids)` moves worlds on by n time steps, None: all, leaves freshness as
@@ -72,12 +77,16 @@ class Physics:
         self.fresh.update = self.compute
         self.evaluate: Callable[[Tensor | None], None] = self._evaluate
         """Evaluates the dynamics at the present state; an integrator adds its loads."""
+        self.with_loads: Callable[[Callable[[], None]], None] = _run
+        """Computes something while the inputs have the loads of all force models."""
         self.advance: Advance = self._advance
         """Moves worlds on; an integrator puts its own in place."""
         self.settle: Callable[[], None] | None = None
         """Puts bad worlds back within a step, in place of `find_bad` after it."""
         self.after_step: list[AfterStep] = []
         """Called at the end of every step, before it is done."""
+        self._followed: dict[str, Tensor] = {}
+        """Parameters as they were when constants last followed from them."""
         self._shortcuts = Shortcuts(self.model, self.device)
         self._add_fields(initial)
         self.rng = WorldRandom(self.ledger, seed, first_world)
@@ -157,10 +166,22 @@ class Physics:
         self.fresh.refresh_constants()
         kept = self.engine.keep_accelerations(slice(None))
         try:
-            self.evaluate(None)
+            self._evaluate_and_report(None)
             return self.engine.field("qacc").clone()
         finally:
             self.engine.put_back(kept, slice(None))
+
+    def on_demand(self, compute: Callable[[OnDemand], Result]) -> Result:
+        """What no step computes, for the present state, with all loads.
+
+        Fields of the last dynamics evaluation keep their values.
+        """
+        self.ledger.recover()
+        self.fresh.ensure(Stage.VELOCITY, "what is computed on demand")
+        found: list[Result] = []
+        with torch.inference_mode(False), OneTorchThread():
+            self.with_loads(lambda: found.append(compute(self.engine.on_demand)))
+        return found[0]
 
     # Computations.
 
@@ -169,7 +190,7 @@ class Physics:
         if stage == Stage.CONSTANT:
             self.set_const(env_ids)
         elif stage == Stage.ACCELERATION:
-            self.evaluate(env_ids)
+            self._evaluate_and_report(env_ids)
         else:
             self.engine.forward(env_ids, stage)
 
@@ -184,11 +205,24 @@ class Physics:
     def forward(self, env_ids: Tensor | None) -> None:
         """Evaluate the dynamics at the present state, whatever was behind."""
         fresh = self.fresh
+        self._rows.collect()
         self.ledger.observe()
         fresh.write(Stage.POSITION, env_ids, "sim.forward()")  # should it not end
+        for name, followed in self._followed.items():
+            if not torch.equal(followed, self.engine.expand(name)):
+                fresh.write(Stage.CONSTANT, None, f'a write to sim.expand("{name}")')
         fresh.refresh_constants()
-        self.evaluate(env_ids)
+        self._evaluate_and_report(env_ids)
         fresh.forwarded(env_ids, Stage.ACCELERATION)
+
+    def _evaluate_and_report(self, env_ids: Tensor | None) -> None:
+        """Evaluate, and warn of what was dropped; within a step its end does that."""
+        if self.ledger.is_stepping:
+            self.evaluate(env_ids)
+            return
+        self.engine.begin_evaluation()
+        self.evaluate(env_ids)
+        self.engine.report_warnings(env_ids)
 
     def state_before(self, saved: Backup) -> dict[str, Tensor]:
         """The state that a step began with, by field; shape (num_envs, …) each."""
@@ -226,7 +260,10 @@ class Physics:
             by_hand = self.ledger.memory(
                 f"by_hand/{name}", dtype=torch.bool, reset=None, optional=True
             )
-            slot.on_write = _marks(by_hand.tensor)
+            slot.on_write, slot.companions = _marks(by_hand.tensor), (by_hand.name,)
+            slot.computed = True
+        if name in CONSTANT_INPUTS:
+            self._followed[name] = tensor.detach().clone()
         return self.ledger.add(slot).tensor
 
     def write_parameter(
@@ -256,6 +293,8 @@ class Physics:
             for slot in self.ledger.of(("sim",))
             if slot.name.startswith("by_hand/") and bool(slot.tensor[rows].any())
         ]
+        for name, followed in self._followed.items():
+            followed[rows] = self.engine.expand(name)[rows]
         if not written:
             self.engine.set_const(env_ids)
             return
@@ -282,7 +321,7 @@ class Physics:
                 return selection
         selection = select(env_ids.clone(), self.num_envs, "env", self.device)
         if isinstance(selection.index, Tensor):
-            self._last_ids = (selection.index, selection)
+            self._last_ids = (selection.index.clone(), selection)
         return selection
 
     def write_rows(self, state: Tensor, rows: Selection) -> None:
@@ -291,6 +330,10 @@ class Physics:
         self.ledger.write(
             *(Write(name, rows, None, fields[name]) for name in STATE_FIELDS)
         )
+
+
+def _run(compute: Callable[[], None]) -> None:
+    compute()
 
 
 def _all_if(condition: bool) -> slice | None:

@@ -8,7 +8,9 @@ import mujoco
 import torch
 
 from simstate.checks import one_of
+from simstate.dynamics import SceneDynamics
 from simstate.engine import EngineCfg
+from simstate.entity.relative import Relative
 from simstate.freshness import Mode
 from simstate.ids import Ids
 from simstate.integrate.integration import Integrator
@@ -79,6 +81,18 @@ class Simulation(IntegratedWorlds):
         """The scene's cameras by name, rendered when they are read."""
         self.contacts = SceneContacts(self.internals, self._built.contacts)
         """The scene's contact sensors by name."""
+        self.dynamics = SceneDynamics(self.internals)
+        """Mass matrix, forces, momenta and energies of the whole scene."""
+
+    def relative(self, of: str, to: str = "world", axes: str | None = None) -> Relative:
+        """How the frame `of` moves as seen from the frame `to`, along a third's axes.
+
+        Frames are "entity/body", "entity/site", "entity/geom" or "world"; `axes` None:
+        those of `to`. The result has pos, quat, lin_vel, ang_vel, lin_acc, ang_acc and
+        the jacobian that takes qvel to the velocities.
+        """
+        self._recover()
+        return Relative(self.internals, self.scene, of, to, axes)
 
     @overload
     def get_states(

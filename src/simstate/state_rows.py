@@ -22,7 +22,9 @@ class StateRows:
         self._gathered: Tensor | None = None
         self._known: Tensor | None = None
         """What the gathered rows held when they were handed out."""
-        if engine.state_is_live:
+        if not engine.state_is_live:
+            ledger.follow = self.follow
+        else:
             ledger.watch.add("sim.state", engine.state, Stage.POSITION)
 
     def read(self) -> Tensor:
@@ -40,11 +42,22 @@ class StateRows:
                 self._gathered.data.copy_(self._known)
         return self._gathered
 
+    def follow(self) -> None:
+        """Bring rows that somebody holds up to date with fields that have moved."""
+        if self._gathered is not None:
+            self._known = self._engine.state
+            self._gathered.data.copy_(self._known)
+
+    def collect(self) -> None:
+        """Take over what was written past torch's count of writes."""
+        if self._gathered is not None:
+            self._scatter()
+
     def _scatter(self) -> None:
         """Write the numbers that somebody changed into the fields."""
         assert self._gathered is not None
         assert self._known is not None
-        new, old = self._gathered.detach(), self._known
+        new, old = self._gathered.detach().clone(), self._known
         changed = (new != old) & ~(new.isnan() & old.isnan())
         for name, columns in self._engine.columns.items():
             here = changed[:, columns]
@@ -53,4 +66,4 @@ class StateRows:
                 shape = memory.shape
                 values = new[:, columns].reshape(shape).to(memory.dtype)
                 memory.copy_(torch.where(here.reshape(shape), values, memory))
-        self._known = new.clone()
+        self._known = new

@@ -6,7 +6,7 @@ The part of Simulation that states, integrators and sensors are built on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import mujoco
 import torch
@@ -33,7 +33,7 @@ from simstate.ids import (
     check_finite,
     everything,
 )
-from simstate.ledger import Backup, Reset, Write
+from simstate.ledger import Backup, Reset, Write, user_memory
 from simstate.physics import Physics
 from simstate.random import WorldRandom
 from simstate.scene import SceneCfg, build_scene
@@ -171,6 +171,7 @@ class Worlds:
         stage: StageName | None = None,
         unit: str = "",
         axes: str = "",
+        shared: bool = False,
     ) -> Tensor:
         """Numbers of your own for each world, live; shape (num_envs, *shape).
 
@@ -181,17 +182,24 @@ class Worlds:
             name: what it is called in snapshots.
             shape: of one world's numbers.
             dtype: None: the engine's.
-            reset: what a reset writes: a number, one row, a row for each world, a
-                function of the ids that are reset; None: they keep their values.
+            reset: what a reset writes, and what they start with: a number, one row, a
+                row for each world, a function of the ids that are reset (then they
+                start with 0); None: they keep their values.
             stage: from where on derived values depend on it ("acceleration" for what
                 a force model reads); None: nothing does.
             unit: for those who read a snapshot.
             axes: the same.
+            shared: whether all worlds have it in common: a level, a counter. Its shape
+                is then `shape`, on the host; it starts with `reset`, which no reset
+                writes, and is restored together with all worlds.
         """
-        at = None if stage is None else Stage[stage.upper()]
-        return memory_slot(
-            self.internals, "sim", f"memory/{name}", tuple(shape), dtype or self.dtype,
-            reset, at, unit, axes,
+        at = None
+        if stage is not None:
+            one_of("stage", stage, get_args(StageName))
+            at = Stage[stage.upper()]
+        return user_memory(
+            self.internals.ledger, "sim", "memory", name, shape, dtype or self.dtype,
+            reset, at, unit, axes, shared,
         )  # fmt: skip
 
     # Going on.
@@ -222,7 +230,6 @@ class Worlds:
     def _step(self, n: int, rows: Selection, saved: Backup) -> DivergenceError | None:
         """Step, and give worlds that went bad what they had; returns what to raise."""
         physics = self.internals
-        physics.ledger.observe()
         if physics.fresh.mode != "off":
             physics.fresh.refresh_constants()
         moving = self._moving(rows)
@@ -232,7 +239,8 @@ class Worlds:
         if self._settles:
             physics.settle = lambda: self._diverging.settle(moving, saved)
         bad = physics.advance(n, moving)
-        physics.engine.report_warnings()
+        if physics.engine.report_warnings(moving):
+            self._diverging.found()  # as long as the engine knows what was dropped
         error = None
         if bad is not None and moving is not None:
             bad &= torch.zeros_like(bad).index_fill(0, moving, True)
@@ -240,6 +248,8 @@ class Worlds:
             error = self._diverging.put_back(bad, n, saved)
         for after in physics.after_step:
             after(moving, n)
+        if physics.ledger.follow is not None:
+            physics.ledger.follow()
         return error
 
     @property
@@ -258,6 +268,7 @@ class Worlds:
         Also after writes that torch does not count (see `simstate.freshness`).
         """
         rows = self._select(env_ids)
+        self._diverging.look()
         if rows.count:
             self.internals.forward(self._ids(rows))
 
@@ -349,36 +360,6 @@ class Worlds:
             return None
         ids = rows.tensor(self.device)
         return ids[~self.diverged[ids]]
-
-
-def memory_slot(
-    physics: Physics,
-    owner: Literal["sim", "env"],
-    name: str,
-    shape: tuple[int, ...],
-    dtype: torch.dtype,
-    reset: Reset,
-    stage: Stage | None,
-    unit: str,
-    axes: str,
-) -> Tensor:
-    """The tensor of a user's slot, made by the first call."""
-    ledger = physics.ledger
-    if ledger.open:
-        ledger.recover()
-    if name not in ledger:
-        return ledger.memory(
-            name, shape, dtype, reset, owner=owner, stage=stage, moves=owner == "sim",
-            unit=unit, axes=axes,
-        ).tensor  # fmt: skip
-    slot = ledger[name]
-    if (slot.shape, slot.tensor.dtype, slot.stage) != (shape, dtype, stage):
-        raise InvalidInputError(
-            f"There is a memory {name.rpartition('/')[2]!r} already, with shape "
-            f"{slot.shape} and {slot.tensor.dtype}; asked for is shape {shape} and "
-            f"{dtype}. Give it another name."
-        )
-    return slot.tensor
 
 
 def _row_of(model: mujoco.MjModel, data: mujoco.MjData) -> Tensor:

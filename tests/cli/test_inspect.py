@@ -129,3 +129,25 @@ def test_quantities_none_selects_what_has_no_axes(capsys):
 def test_quantities_refuses_what_nothing_has(filters, expected, capsys):
     assert main(["quantities", *filters]) == 1
     assert expected in " ".join(capsys.readouterr().err.split())
+
+
+def test_targets_say_which_control_takes_them(tmp_path, capsys):
+    path = tmp_path / "rig.xml"
+    path.write_text(
+        """<mujoco><worldbody><body><joint name="hip"/><geom size=".1"/>
+          <body><joint name="knee" axis="0 1 0"/><geom size=".1"/>
+          <body><joint name="toe" axis="1 0 0"/><geom size=".1"/></body></body></body>
+        </worldbody><actuator><motor name="push" joint="knee" gear="2"/>
+          <position name="aim" joint="hip" kp="3"/>
+          <velocity name="spin" joint="hip" kv="2"/></actuator></mujoco>"""
+    )
+    facts = inspected(str(path), capsys)
+    assert facts["targets"] == [
+        {"joint": "hip", "position": "aim", "velocity": "spin", "effort": None},
+        {"joint": "knee", "position": None, "velocity": None, "effort": "push"},
+        {"joint": "toe", "position": None, "velocity": None, "effort": None},
+    ]
+    assert main(["inspect", str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "Targets of joints" in printed
+    assert "kept" in printed

@@ -179,7 +179,8 @@ def can_write(name: str, robot: Entity) -> bool:
     """Whether the entity's base lets the quantity be written at all."""
     base = robot.index.base
     if name.startswith("root_") and "pose" in name:
-        return base in ("free", "mocap")
+        moved = robot.internals.model.body_dofnum[robot.index.root_body_id]
+        return base != "fixed" or not moved
     if name.startswith("root_"):
         return base == "free"
     if name == "mocap_pose_w":
@@ -417,9 +418,21 @@ ROOT_WRITES = {
 
 @pytest.mark.parametrize("method", ROOT_WRITES)
 @pytest.mark.parametrize("model", ["arm", "cartpole", "finger"])
-def test_a_fixed_root_is_not_written(model: str, method: str) -> None:
+def test_a_fixed_root_has_no_velocity(model: str, method: str) -> None:
     sim = simulated(model)
-    with refused(sim, method, "'robot'", "fixed", "init_state"):
+    if "pose" not in method:
+        with refused(sim, "'robot'", "fixed", "velocity"):
+            getattr(sim.scene["robot"], method)(torch.ones(1, ROOT_WRITES[method]))
+
+
+CART = """<mujoco><worldbody><body name="cart"><joint name="slide" type="slide"/>
+  <geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("method", ROOT_WRITES)
+def test_a_root_that_joints_move_is_not_written(method: str) -> None:
+    sim = simulated(CART)
+    with refused(sim, method, "'robot'", "joints of its own", "init_state"):
         getattr(sim.scene["robot"], method)(torch.ones(1, ROOT_WRITES[method]))
 
 

@@ -51,19 +51,19 @@ def test_memory_is_named_after_its_term_and_in_the_snapshot():
     assert one.shape == other.shape == (4, 4)
     assert float(slots["env/reward/air/resets"].min()) >= 2  # the start is one
     for name in ("observation/policy/speed/mean", "event/drift/drift",
-                 "curriculum/harder/ended", "memory/delayed"):  # fmt: skip
+                 "curriculum/harder/ended", "action/late/delayed"):  # fmt: skip
         assert f"env/{name}" in slots, sorted(slots)
 
 
 def test_memory_is_reset_with_its_world():
     env = stateful_env()
     run(env, 9, 3)
-    names = ("env/memory/delayed", "env/observation/policy/speed/mean")
+    names = ("env/action/late/delayed", "env/observation/policy/speed/mean")
     before = {name: env.snapshot().slots[name] for name in names}
     drift = env.snapshot().slots["env/event/drift/drift"]
     env.reset(env_ids=[2])
     after = env.snapshot().slots
-    assert float(after["env/memory/delayed"][2].abs().max()) == 0.0
+    assert float(after["env/action/late/delayed"][2].abs().max()) == 0.0
     for name in names:
         rest = [0, 1, 3]
         assert torch.equal(after[name][rest], before[name][rest])

@@ -116,6 +116,30 @@ def test_a_task_moves_to_the_targets_that_are_named(reach):
         assert targets["joint4"] == pytest.approx(-1.1, abs=1e-6)
 
 
+def test_a_task_keeps_targets_of_what_it_does_not_drive(reach):
+    env = MetaSimTaskEnv(reach)
+    env.reset()
+    aims = [-0.3, 0.1, 0.2]
+    actions = [
+        {"robot": {"dof_pos_target": {"right_finger": aim, "joint1": 2 * aim},
+                   "dof_vel_target": {"joint2": -aim},
+                   "dof_effort_target": {"joint3": 3 * aim}}}
+        for aim in aims
+    ]  # fmt: skip
+    states, *_ = env.step(actions)
+    for state, aim in zip(states, aims, strict=True):
+        robot = state["robots"]["robot"]
+        assert robot["dof_pos_target"]["right_finger"] == aim
+        assert robot["dof_pos_target"]["joint1"] == pytest.approx(2 * aim)
+        assert robot["dof_vel_target"]["joint2"] == -aim
+        assert robot["dof_effort_target"]["joint3"] == 3 * aim
+    env.step([{}] * 3)
+    targets = reach.scene["robot"].data.joint_vel_target
+    assert targets[:, 1].tolist() == [-aim for aim in aims]
+    env.reset()
+    assert not reach.scene["robot"].data.joint_vel_target.any()
+
+
 def test_a_task_has_its_own_rewards_and_time_limit(reach):
     plain = Env(reach.cfg, num_envs=3, auto_reset=False)
     env = MetaSimTaskEnv(reach, success=lambda sim: sim.time > 0.39)
@@ -139,8 +163,9 @@ def test_a_task_has_its_own_rewards_and_time_limit(reach):
     ("action", "told"),
     [
         ({"robot": {"dof_pos_target": {"joint9": 0.0}}}, "joint9"),
-        ({"robot": {"dof_vel_target": {"joint1": 0.0}}}, "robot.dof_vel_target"),
-        ({"rob": {"dof_pos_target": {"joint1": 0.0}}}, "rob.dof_pos_target"),
+        ({"robot": {"dof_vel_target": {"joint1": float("inf")}}}, "finite"),
+        ({"robot": {"dof_velo_target": {}}}, "dof_velo_target"),
+        ({"rob": {"dof_pos_target": {"joint1": 0.0}}}, "robots.rob"),
         ({"robot": {"dof_pos_target": {"joint1": float("nan")}}}, "finite"),
     ],
 )

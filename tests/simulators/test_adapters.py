@@ -129,6 +129,16 @@ def test_a_mocap_body_that_cannot_move_is_refused(key):
     sim.set_states(before)
 
 
+@pytest.mark.parametrize("key", OTHERS)
+def test_a_fixed_base_that_cannot_be_placed_is_refused(key):
+    sim = make(key, scene_of("document"), num_envs=2)
+    before = sim.get_states(mode="tensor", cameras=False)
+    with pytest.raises(InvalidInputError, match=r"fixed bases.*init_state"):
+        sim.set_states({"robots": {"franka": {"pos": [0.0, 0.1, 1.0]}}})
+    assert not len(diff(sim.get_states(mode="tensor", cameras=False), before))
+    sim.set_states(before)
+
+
 @pytest.mark.parametrize("key", ALL)
 def test_worlds_that_are_not_stepped_stay_and_time_is_theirs(key):
     sim = make(key, scene_of("document"), num_envs=WORLDS)
@@ -296,6 +306,20 @@ LAGGING = """
   </actuator>
 </mujoco>
 """
+
+
+@pytest.mark.parametrize("key", only("mjx"))
+def test_tendons_that_wrap_are_stepped(key):
+    """By plain MuJoCo, whose steps MJX's are."""
+    sim = make(key, scene_of("finger"), num_envs=2)
+    sim.ctrl[:] = torch.tensor([[0.2, 0.1], [0.05, 0.3]], dtype=torch.float64)
+    sim.step(3)
+    found = sim.read([1])
+    data = mujoco.MjData(sim.model)
+    data.ctrl[:] = (0.05, 0.3)
+    mujoco.mj_step(sim.model, data, 3)
+    assert np.allclose(found.qpos[0], data.qpos, rtol=0, atol=1e-12)
+    assert np.abs(found.qvel[0]).max() > 1e-3
 
 
 @pytest.mark.parametrize("key", only("drake"))

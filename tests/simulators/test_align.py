@@ -12,6 +12,7 @@ from tests.simulators.scenes import ALL, OTHERS, only, scene_of
 
 from simstate import EntityCfg, SceneCfg, cli
 from simstate.errors import InvalidInputError, ModelError
+from simstate.scene.load import load_spec
 from simstate.simulators import align
 from simstate.simulators.align.states import sample_states
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
@@ -249,6 +250,21 @@ def test_suggestions_cover_both_values():
     assert (only.low, only.high) == (0.25, 0.35)
     assert only.how == "dof_damping"
     assert only.elements == ("robot/shoulder",)
+
+
+def test_elements_with_values_of_their_own_have_no_common_range():
+    ours = load_spec(ROBOT.format(**AS_IT_IS))
+    theirs = load_spec(ROBOT.format(**{**AS_IT_IS, "damping": "0.35"}))
+    theirs.joint("elbow").damping[0] = 0.9
+    here, there = (
+        SceneCfg(entities={"robot": EntityCfg(model=s)}, ground=False)
+        for s in (ours, theirs)
+    )
+    found = align(here, "native", theirs=there, seconds=0.0)["native"]
+    (only,) = suggestions(found)
+    assert only.elements == ("robot/shoulder", "robot/elbow")
+    assert only.low is only.high is None
+    assert str(only).endswith("vary dof_damping, each from MuJoCo's value to theirs")
 
 
 def test_states_are_what_they_are_for():

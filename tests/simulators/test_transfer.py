@@ -72,6 +72,12 @@ def test_names_units_and_zeros_are_mapped_both_ways():
     assert torch.allclose(theirs.dof_pos[:, 1], state.dof_pos[:, 1] + 0.5)
     assert torch.equal(theirs.dof_vel[:, 1], state.dof_vel[:, 1])
     assert torch.equal(theirs.body_pos, state.body_pos)
+    efforts = torch.tensor([[2.0, -3.0], [0.5, 1.5]], dtype=torch.float64)
+    power = (efforts * state.dof_vel).sum(1)
+    pushed = dataclasses.replace(state, dof_effort_target=efforts)
+    there = mapped.to_theirs(pushed)
+    assert torch.allclose((there.dof_effort_target * there.dof_vel).sum(1), power)
+    assert torch.allclose(mapped.to_ours(there).dof_effort_target, efforts)
     # In the other side's order, and back.
     ours = mapped.to_ours(theirs.reorder(("elbow", "j1"))).reorder(state.joint_names)
     assert torch.allclose(ours.dof_pos, state.dof_pos, atol=1e-15)
@@ -138,6 +144,11 @@ def test_states_in_a_file_are_the_states(tmp_path):
         ours, theirs = (getattr(s.robots["robot"], field.name) for s in (state, again))
         if isinstance(ours, torch.Tensor):
             assert torch.equal(ours.nan_to_num(9.0), theirs.nan_to_num(9.0)), field.name
+    robots = {
+        "robot": dataclasses.replace(state.robots["robot"], dof_effort_target=None)
+    }
+    save_states(dataclasses.replace(state, robots=robots), path)
+    assert load_states(path)[0].robots["robot"].dof_effort_target is None
     other = Simulation(scene_of("humanoid"), num_envs=2)
     other.set_states(again)
     assert not len(diff(other.get_states(mode="tensor"), state, 1e-12))

@@ -314,36 +314,29 @@ def test_a_root_that_joints_move_needs_its_joints():
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("pos", [0.0, 0.0, 0.01]),
-        ("rot", [1.0, 0.0, 0.0, 0.01]),
-        ("vel", [0.0, 0.1, 0.0]),
-        ("ang_vel", [0.0, 0.0, 0.1]),
-    ],
+    ("key", "value"), [("vel", [0.0, 0.1, 0.0]), ("ang_vel", [0.0, 0.0, 0.1])]
 )
-def test_a_fixed_base_cannot_move(native, key, value):
+def test_a_fixed_base_has_no_velocity(native, key, value):
     states, state = whole(native)
     state["robots"]["franka"][key] = torch.tensor(value)
     refused(native, states, f"robots.franka.{key}", "fixed", error=InvalidInputError)
 
 
-@pytest.mark.parametrize(
-    ("key", "value"), [("pos", [0.0, 0.0, 0.1]), ("rot", [0.0, 1.0, 0.0, 0.0])]
-)
-def test_a_fixed_base_cannot_move_as_a_link_either(native, key, value):
-    states, state = whole(native)
-    state["robots"]["franka"]["body"]["base"][key] = torch.tensor(value)
-    refused(native, states, f"robots.franka.body.base.{key}", error=InvalidInputError)
+def test_a_fixed_base_has_no_velocity_as_a_link_either(native):
+    part = {"body": {"base": {"vel": [0.0, 0.0, 0.1]}}}
+    path = "robots.franka.body.base.vel"
+    refused(native, [{"robots": {"franka": part}}], path, error=InvalidInputError)
 
 
 def test_a_fixed_base_may_be_given_where_it_is(native):
     states, state = whole(native)
-    state["robots"]["franka"]["pos"] = [1e-6, 0.0, -1e-6]
     state["robots"]["franka"]["rot"] = [-1.0, 0.0, 0.0, 0.0]
+    state["robots"]["franka"]["pos"] = [1e-8, 0.0, -1e-8]
     native.set_states(states)
     got = native.get_states(cameras=False)[2]["objects"]["cube"]["pos"]
     assert torch.equal(got, state["objects"]["cube"]["pos"])
+    assert "model/body_pos" not in native.internals.ledger
+    assert "model/body_quat" not in native.internals.ledger
 
 
 def test_a_mocap_body_has_no_velocity():
@@ -376,7 +369,7 @@ def test_a_joint_without_such_an_actuator_keeps_its_target(native, key, joint):
     ("path", "value"),
     [
         ("robots.franka.dof_vel_target.joint1", INF),
-        ("robots.franka.pos", [1.0, 0.0, 0.0]),
+        ("robots.franka.vel", [1.0, 0.0, 0.0]),
         ("robots.franka.dof_pos_target.joint7", NAN),
         ("objects.box.ang_vel", [0.0, NAN, 0.0]),
         ("cameras.camera0.depht", 0.0),
@@ -465,10 +458,10 @@ def test_tensors_in_the_wrong_group_are_refused(native):
     refused(native, swapped, "objects.franka")
 
 
-def test_tensors_move_no_fixed_base(native):
+def test_tensors_give_a_fixed_base_no_velocity(native):
     tensors = native.get_states(mode="tensor", cameras=False)
-    value = tensors.robots["franka"].pos + 0.1
-    refused(native, edited(tensors, "pos", value), "franka.pos", "fixed")
+    value = tensors.robots["franka"].vel + 0.1
+    refused(native, edited(tensors, "vel", value), "franka.vel", "fixed")
 
 
 # Anything at all.

@@ -107,6 +107,7 @@ def test_a_state_has_the_documents_structure(sim):
     assert set(state["objects"]["box"]) == {*ROOT, "dof_pos", "dof_vel", "body"}
     assert set(state["robots"]["franka"]) == {
         *ROOT, "dof_pos", "dof_vel", "body", "dof_pos_target", "dof_vel_target",
+        "dof_effort_target",
     }  # fmt: skip
     assert set(state["cameras"]["camera0"]) == {
         "rgb", "depth", "pos", "look_at", "intrinsic", "extrinsic",

@@ -45,6 +45,7 @@ TITLES = {
     "links": "Links, in the order of data.body_…",
     "joints": "Joints, and their columns in sim.state",
     "controls": "Controls, in the order of data.ctrl, in sim.state",
+    "targets": "Targets of joints: the control that takes each (–: kept beside)",
     "sensors": "Sensors, columns of sensordata",
     "state": "State layout: columns of sim.state",
 }

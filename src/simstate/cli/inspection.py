@@ -8,6 +8,7 @@ import mujoco
 
 from simstate.cli.model import ENTITY
 from simstate.entity import Entity
+from simstate.entity.state_writes import TARGETS
 from simstate.explanation import explain
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
@@ -59,6 +60,7 @@ def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
         "links": [_link(robot, k) for k in range(robot.num_bodies)],
         "joints": _joints(robot),
         "controls": _controls(sim),
+        "targets": _targets(robot),
         "sensors": _sensors(robot),
         "state": _layout(sim),
         "sites": list(index.sites.names),
@@ -131,6 +133,27 @@ def _controls(sim: Simulation) -> list[Fact]:
             }
         )
     return facts
+
+
+def _targets(robot: Entity) -> list[Fact]:
+    """For each 1-DoF joint the control that takes each kind of target, or None.
+
+    A target that no control takes is kept beside the physics.
+    """
+    index = robot.index
+    names = dict(zip(index.controls.ids, index.controls.names, strict=True))
+    taken: dict[tuple[int, str], list[str]] = {}
+    for kind in TARGETS.values():
+        inputs = index.target_inputs(kind)
+        for joint, column in zip(inputs.joints, inputs.ctrl, strict=True):
+            taken.setdefault((joint, kind), []).append(names[column])
+    return [
+        {
+            "joint": name,
+            **{k: ", ".join(taken.get((j, k), ())) or None for k in TARGETS.values()},
+        }
+        for j, name in enumerate(index.joints.names)
+    ]
 
 
 def _control_range(model: mujoco.MjModel, column: int) -> list[float] | None:

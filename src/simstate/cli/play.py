@@ -31,8 +31,9 @@ class Play:
     """
 
     task: tyro.conf.Positional[str]
-    """The name of a task, as `simstate tasks` lists them."""
-    checkpoint: tyro.conf.Positional[Path]
+    """The name of a task, as `simstate tasks` lists them; or a policy .onnx alone, that
+    knows its task."""
+    checkpoint: tyro.conf.Positional[Path | None] = None
     """A checkpoint model_….npz, the folder of a run for its latest one, or a policy
     .onnx."""
     output: Path | None = None
@@ -67,6 +68,11 @@ class Play:
         """Run the command; the exit code."""
         from simstate.train.evaluate import evaluate
 
+        if self.checkpoint is None and self.task.endswith(".onnx"):
+            from simstate.simulators.policy import task_of
+
+            self.checkpoint = Path(self.task)
+            self.task = task_of(self.checkpoint)
         cfg = self._cfg()
         if self.output is not None:
             with needs("train"):
@@ -82,21 +88,31 @@ class Play:
         if self.json:
             print(json.dumps(dataclasses.asdict(found), indent=2))
         else:
-            console().print(figures_table(found, f"{self.task}, {self.checkpoint}"))
+            console().print(figures_table(found, f"{self.task}, {self._file}"))
             if self.output is not None:
                 console().print(f"Video: {self.output}", markup=False)
         return 0
 
+    @property
+    def _file(self) -> Path:
+        """The checkpoint or policy that was given."""
+        if self.checkpoint is None:
+            raise InvalidInputError(
+                "What to play is missing: simstate play TASK CHECKPOINT, with a file "
+                "model_….npz, the folder of a run or a policy .onnx."
+            )
+        return self.checkpoint
+
     def _content(self) -> Content | None:
         """The checkpoint, if it is of the task; None for an ONNX file that is."""
-        if self.checkpoint.suffix == ".onnx":
+        if self._file.suffix == ".onnx":
             from simstate.simulators.policy import task_of
 
-            content, trained_for = None, task_of(self.checkpoint)
+            content, trained_for = None, task_of(self._file)
         else:
             with needs("train"):
                 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
-            content = read_checkpoint(find_checkpoint(self.checkpoint))
+            content = read_checkpoint(find_checkpoint(self._file))
             trained_for = content["run"]["task"]
         if trained_for != self.task:
             raise InvalidInputError(
@@ -110,7 +126,7 @@ class Play:
         if content is None:
             from simstate.simulators.policy import OnnxPolicy
 
-            return OnnxPolicy(self.checkpoint, env)
+            return OnnxPolicy(self._file, env)
         with needs("train"):
             from simstate.train.policy import Policy
         return Policy(env, content)

@@ -15,8 +15,9 @@ from simstate.engine.fields import (
     RawField,
 )
 from simstate.engine.native import NativeEngine
+from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
-from simstate.engine.threads import OneTorchThread
+from simstate.engine.threads import OneTorchThread, is_running
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
@@ -25,14 +26,19 @@ __all__ = [
     "FIELDS",
     "MAX_VALUE",
     "STATE_FIELDS",
+    "ContactRows",
     "Engine",
     "EngineCfg",
     "NativeCfg",
+    "OnDemand",
     "OneTorchThread",
     "RawData",
     "RawField",
+    "RayFilter",
+    "RayHits",
     "Stage",
     "WarpCfg",
+    "is_running",
     "make_engine",
 ]
 

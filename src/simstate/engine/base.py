@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from simstate.engine.fields import (
 )
 from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.observer import StepObserver
+from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
 from simstate.errors import InvalidInputError
 
@@ -135,8 +137,34 @@ class Engine(ABC):
                  fields[name][:, None] for name in STATE_FIELDS]  # fmt: skip
         return torch.cat([part.to(self.dtype) for part in parts], dim=1)
 
+    @property
+    def has_own_parameters(self) -> bool:
+        """Whether worlds have model parameters of their own."""
+        return bool(self.expanded) or self._constants_differ
+
+    @cached_property
+    def on_demand(self) -> OnDemand:
+        """What is computed when it is asked for, and never kept."""
+        return self._make_on_demand()
+
+    @abstractmethod
+    def _make_on_demand(self) -> OnDemand: ...
+
+    @property
+    def calls(self) -> AbstractContextManager[None]:
+        """To be entered for calls of the engine's library."""
+        return nullcontext()
+
+    @abstractmethod
+    def begin_evaluation(self) -> None:
+        """Take note of what is bad already, and of where the warnings stand.
+
+        For `find_bad`, `cause`, `loss` and `report_warnings`.
+        """
+
     def begin_step(self) -> None:
-        """Take note of where the warnings stand, for `find_bad` and `cause`."""
+        """The same for a step, of which the observers are told."""
+        self.begin_evaluation()
         for observer in self.observers:
             observer.begin_step()
 
@@ -173,14 +201,35 @@ class Engine(ABC):
         """The mask of worlds whose state is bad, or went bad on the way; None: none."""
 
     def bad_worlds(self) -> Tensor:
-        """The mask of worlds whose state or controls are bad, as the device has it."""
-        names = (*EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat")
+        """The mask of worlds whose state or input is bad, as the device has it.
+
+        Numbers are no greater than MAX_VALUE; forces may be, where masses are great.
+        """
+        limited = self._side_by_side(
+            *EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat"
+        )
+        others = self._side_by_side("qfrc_applied", "xfrc_applied", "eq_active")
+        return ~((limited.abs() <= MAX_VALUE).all(dim=1) & others.isfinite().all(dim=1))
+
+    def _side_by_side(self, *names: str) -> Tensor:
+        """A copy of fields as the columns of one tensor; shape (num_envs, …)."""
         parts = [self.field(name).reshape(self.num_envs, -1) for name in names]
-        return ~(torch.cat(parts, dim=1).abs() <= MAX_VALUE).all(dim=1)
+        return torch.cat(parts, dim=1)
 
     @abstractmethod
-    def report_warnings(self) -> None:
-        """Warn of what went wrong since `begin_step`, but for bad states."""
+    def loss(self, world: int) -> str:
+        """What was dropped in a world since `begin_step` for want of memory.
+
+        With the remedy; "" if nothing was.
+        """
+
+    @abstractmethod
+    def report_warnings(self, env_ids: Tensor | None) -> bool:
+        """Warn of what went wrong in these worlds since `begin_step`, None: in all.
+
+        But for bad states, about which `find_bad` tells. Returns whether contacts or
+        constraints were dropped.
+        """
 
     def compute_late(self, name: str) -> None:
         """Compute a field that was not bound so far, and leave the other ones alone."""

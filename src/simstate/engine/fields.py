@@ -199,6 +199,11 @@ class RawData:
     """Motion axis of each dof (angular, linear) at the tree's COM, world axes."""
     cinert = _position("nbody", 10, unit="kg·m², kg·m, kg")
     """Inertia of each body about the tree's COM."""
+    M = _position("nC", unit="kg, kg·m or kg·m²", axes="qvel's")
+    """Mass matrix, its lower triangle in CSR form; in full it is
+    `sim.dynamics.mass_matrix`."""
+    flexvert_xpos = _position("nflexvert", 3, unit="m")
+    """Vertices of flexible bodies, world axes [m]."""
     ten_length = _position("ntendon", unit="m or rad", axes="")
     """Tendon lengths [m], or [rad] for joint tendons."""
     actuator_length = _position("nout", unit="the transmission's own", axes="")
@@ -216,6 +221,14 @@ class RawData:
     """Coriolis, centrifugal and gravity forces."""
     qfrc_passive = _velocity("nv", unit="N or N·m", axes="qvel's")
     """Springs, dampers, gravity compensation, fluid forces."""
+    qfrc_spring = _velocity("nv", unit="N or N·m", axes="qvel's")
+    """Springs' part of qfrc_passive."""
+    qfrc_damper = _velocity("nv", unit="N or N·m", axes="qvel's")
+    """Dampers' part of qfrc_passive."""
+    qfrc_gravcomp = _velocity("nv", unit="N or N·m", axes="qvel's")
+    """Gravity compensation's part of qfrc_passive."""
+    qfrc_fluid = _velocity("nv", unit="N or N·m", axes="qvel's")
+    """The fluid's part of qfrc_passive."""
 
     qacc = _acceleration("nv", unit="m/s² or rad/s²", axes="qvel's")
     """Generalised accelerations of the last dynamics evaluation."""

@@ -19,10 +19,12 @@ from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.core import CoreBatch, Watch, is_available
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
-from simstate.engine.quiet import CoreErrors, Quiet
+from simstate.engine.native_calls import NativeCalls
+from simstate.engine.native_on_demand import NativeOnDemand
+from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
 from simstate.engine.threads import threads_by_work
-from simstate.errors import InvalidInputError, unknown_name, warn
+from simstate.errors import InvalidInputError, listed, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
@@ -30,6 +32,7 @@ _STAGES = {
     Stage.ACCELERATION: mujoco.mjtStage.mjSTAGE_ACC.value,
 }
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
+_FIRST_LOSS = mujoco.mjtWarning.mjWARN_CONTACTFULL.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 
@@ -55,18 +58,15 @@ class NativeEngine(Engine):
         threads = cfg.num_threads or threads_by_work(model, num_envs)
         if is_available():
             self.batch = self.compiled = CoreBatch(model, num_envs, threads)
-            self._quiet = CoreErrors()
         else:
             self.batch = batch.Batch(model, num_envs, threads)
-            self._quiet = Quiet()
+        self._calls = NativeCalls(self.batch)
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
         self._counts = self.batch.warning[..., 1]
         self._counts_before = self._counts.copy()
-        self._risen: np.ndarray | None = None
-        """Which warnings were given in the last step; None: none in any world."""
         # NumPy's calls cost less than torch's, which tells for few worlds.
         moving = moving_columns(self)
         self._moving = self.batch.state[:, moving]
@@ -105,10 +105,16 @@ class NativeEngine(Engine):
             tensor = torch.from_numpy(array)
         return tensor.view(self.field_shape(name))
 
-    def begin_step(self) -> None:
+    def _make_on_demand(self) -> OnDemand:
+        return NativeOnDemand(self)
+
+    @property
+    def calls(self) -> NativeCalls:
+        """Entered for every call: MuJoCo prints nothing, and its errors are ours."""
+        return self._calls
+
+    def begin_evaluation(self) -> None:
         """Take note of MuJoCo's counts of warnings."""
-        super().begin_step()
-        self._risen = None
         if self._watch is not None:
             self._watch.begin()
             return
@@ -127,7 +133,7 @@ class NativeEngine(Engine):
         """
         del settle
         ids = _ids(env_ids)
-        with self._quiet:
+        with self._calls:
             if self._looks_at_every_step:
                 for _ in range(n - 1):
                     self.batch.step(ids, 1, _NO_STAGE)
@@ -143,8 +149,7 @@ class NativeEngine(Engine):
     def find_bad(self) -> Tensor | None:
         """Worlds whose state or input is bad, or that MuJoCo found bad on its way."""
         if self._watch is not None:
-            is_bad, has_warned = self._watch.look()
-            self._risen = self._watch.risen if has_warned else None
+            is_bad, _ = self._watch.look()
             return torch.from_numpy(self._watch.bad.copy()) if is_bad else None
         # NaN compares as false. (A dot product would start BLAS's threads, and those
         # wait for milliseconds while MuJoCo's still spin.)
@@ -152,12 +157,10 @@ class NativeEngine(Engine):
         fine = bool(self._sizes.max() <= MAX_VALUE)
         fine = fine and all(bool((np.abs(x) <= MAX_VALUE).all()) for x in self._inputs)
         risen = self._counts != self._counts_before
-        self._risen = risen = risen if risen.any() else None
-        if fine and risen is None:
+        if fine and not risen.any():
             return None
         bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
-        if risen is not None:
-            bad |= risen[:, _FIRST_BAD:].any(axis=1)
+        bad |= risen[:, _FIRST_LOSS:].any(axis=1)
         for part in self._inputs:
             bad |= ~(np.abs(part) <= MAX_VALUE).all(axis=1)
         return torch.from_numpy(bad) if bad.any() else None
@@ -168,7 +171,7 @@ class NativeEngine(Engine):
         A pass that stops before the accelerations leaves those of another world in
         their place; a world whose positions are behind has them behind as well.
         """
-        with self._quiet:
+        with self._calls:
             self.batch.forward(_ids(env_ids), _STAGES[stage])
         if stage == Stage.ACCELERATION:
             self.note_evaluation()
@@ -187,20 +190,38 @@ class NativeEngine(Engine):
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Run mj_setConst in these worlds; the state is not touched."""
-        with self._quiet:
+        with self._calls:
             self.batch.set_const(_ids(env_ids))
         self._constants_differ = True
 
-    def report_warnings(self) -> None:
+    def loss(self, world: int) -> str:
+        """What MuJoCo says of it."""
+        risen = self._counts[world] != self._counts_before[world]
+        kinds = np.flatnonzero(risen[_FIRST_LOSS:_FIRST_BAD]) + _FIRST_LOSS
+        return " ".join(self._warning(world, int(kind)) for kind in kinds)
+
+    def report_warnings(self, env_ids: Tensor | None) -> bool:
         """Warn of full buffers and the like since `begin_step`."""
-        risen = self._risen
-        if risen is None:
-            return
+        risen = self._counts != self._counts_before
+        if not risen.any():
+            return False
+        if env_ids is not None:
+            others = np.ones(self.num_envs, dtype=bool)
+            others[env_ids.numpy()] = False
+            risen[others] = False
         for kind in range(_FIRST_BAD):
             worlds = np.flatnonzero(risen[:, kind])
             if worlds.size:
-                text = mujoco.mju_warningText(kind, 0)
-                warn(f"MuJoCo warns in {worlds.size} worlds, first {worlds[0]}: {text}")
+                warn(
+                    f"In {worlds.size} of {self.num_envs} worlds "
+                    f"({listed(worlds, 10)}): {self._warning(int(worlds[0]), kind)}"
+                )
+        return bool(risen[:, _FIRST_LOSS:_FIRST_BAD].any())
+
+    def _warning(self, world: int, kind: int) -> str:
+        """MuJoCo's text of a warning that it gave in a world."""
+        info = int(self.batch.warning[world, kind, 0])
+        return f"MuJoCo warns: {mujoco.mju_warningText(kind, info)}"
 
 
 def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:

@@ -1,4 +1,4 @@
-"""How many threads step the worlds, and keeping torch's out of MuJoCo's way.
+"""How many threads step the worlds, which runs what, and torch's out of MuJoCo's way.
 
 The threads of mujoco.batch go on spinning for some fifty milliseconds after a call. A
 torch operation that is split over threads then waits for a core that a spinning thread
@@ -8,8 +8,9 @@ holds, at every one of its barriers: milliseconds instead of microseconds.
 from __future__ import annotations
 
 import os
+import sys
 import time
-from types import TracebackType
+from types import FrameType, TracebackType
 
 import mujoco
 import torch
@@ -62,6 +63,14 @@ def available_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # macOS, Windows
+
+
+def is_running(thread: int, frame: FrameType) -> bool:
+    """Whether a function is still running in a thread, by its identity and frame."""
+    above = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
+    while above is not None and above is not frame:
+        above = above.f_back
+    return above is not None
 
 
 class OneTorchThread:

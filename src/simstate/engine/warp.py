@@ -21,15 +21,19 @@ import warp as wp
 from torch import Tensor
 
 from simstate.engine.bare import BareForward
-from simstate.engine.base import Engine, model_value
+from simstate.engine.base import MAX_VALUE, Engine, model_value
 from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
+from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
+from simstate.engine.static_geoms import PLACES, StaticGeoms
 from simstate.engine.warp_refusal import refusal
+from simstate.engine.warp_room import Room
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
-from simstate.errors import InvalidInputError, unknown_name, warn
+from simstate.errors import InvalidInputError, unknown_name
 
 import mujoco_warp as mjw  # isort: skip
+from mujoco_warp._src.smooth import tendon_armature  # isort: skip
 
 _COMPUTED = frozenset(
     (
@@ -72,9 +76,9 @@ class WarpEngine(Engine):
         super().__init__(model, num_envs, device)
         self._cfg = cfg
         initialise(device)
-        self._warp_device = wp.device_from_torch(device)
+        self.warp_device = wp.device_from_torch(device)
         try:
-            with wp.ScopedDevice(self._warp_device):
+            with wp.ScopedDevice(self.warp_device):
                 self.warp_model = mjw.put_model(model)
                 self.warp_data = mjw.make_data(
                     model,
@@ -85,11 +89,16 @@ class WarpEngine(Engine):
         except (NotImplementedError, ValueError) as error:
             raise refusal(error) from error
         self.warp_model.opt.warn_overflow = 0  # told by a Python warning instead
+        self._static_geoms = StaticGeoms(model, device)
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
-        self._reported_overflow = 0
+        self._room = Room(model, self.warp_model, self.warp_data)
+        self._unforced = wp.to_torch(self.warp_data.qacc_smooth, requires_grad=False)
+        """Accelerations but for those that constraints cause; shape (num_envs, nv)."""
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
             self.field(name)
+        self._went_bad = super().bad_worlds()
+        """Worlds that were bad at the start of a step, or on its way."""
 
     @property
     def state(self) -> Tensor:
@@ -101,8 +110,8 @@ class WarpEngine(Engine):
         return [((name,), self._alias(name)) for name in STATE_FIELDS]
 
     def is_bound(self, name: str) -> bool:
-        """All of Warp's fields are kept up to date, asked for or not."""
-        return True
+        """All of Warp's fields are kept up to date, but for the mass matrix."""
+        return name != "M" or name in self.fields
 
     def _bind(self, name: str) -> Tensor:
         array = getattr(self.warp_data, name, None)
@@ -110,10 +119,39 @@ class WarpEngine(Engine):
         if array is None:  # plugin_state: Warp has no plugins
             return torch.zeros(shape, dtype=self.dtype, device=self.device)
         tensor = wp.to_torch(array, requires_grad=False).view(shape)
+        if name == "M":
+            self._graphs.pop("refresh", None)  # computes it from now on
         if name != "eq_active":
             return tensor
-        self._switches = tensor  # Warp's own are booleans; see _set_switches
+        self._switches = tensor  # Warp's own are booleans; see set_switches
         return tensor.to(self.dtype)
+
+    def begin_evaluation(self) -> None:
+        """Take note of worlds that are bad already.
+
+        Warp normalises a NaN in a quaternion to another attitude, clips a NaN control,
+        and takes any number for an equality that is on: a step would hide them.
+        """
+        self._went_bad = super().bad_worlds()
+        self._room.clear()
+
+    def _look(self, positions: dict[str, Tensor]) -> None:
+        """Take note of what went wrong in one evaluation of the dynamics.
+
+        With a force that is too great for float32 the solver gives up, and hands out
+        the accelerations that it began with: those without constraints are nearer.
+        """
+        with wp.ScopedDevice(self.warp_device):
+            self._room.look(positions)
+        huge = ~(self._unforced.abs() <= MAX_VALUE).all(dim=1)
+        self._went_bad |= huge
+        qacc = self._alias("qacc")
+        qacc.copy_(torch.where(huge[:, None], self._unforced, qacc))
+
+    def _make_on_demand(self) -> OnDemand:
+        from simstate.engine.warp_on_demand import WarpOnDemand
+
+        return WarpOnDemand(self)
 
     def advance(
         self,
@@ -128,9 +166,11 @@ class WarpEngine(Engine):
         if others is not None:
             kept = self.keep_accelerations(others)
             before = {name: self._alias(name)[others] for name in EVOLVING_FIELDS}
-        self._set_switches()
+        self.set_switches()
         for _ in range(n):
+            positions = self._room.positions()
             self._run("step", self._compute_step)
+            self._look(positions)
             self.note_evaluation()
             self.note_steps(1, env_ids)
         if others is not None:
@@ -141,7 +181,7 @@ class WarpEngine(Engine):
             settle()
         self._refresh()
 
-    def _set_switches(self) -> None:
+    def set_switches(self) -> None:
         """Give Warp the equality constraints that are switched on."""
         if self.model.neq:
             self._switches.copy_(self.field("eq_active") != 0)
@@ -156,8 +196,9 @@ class WarpEngine(Engine):
             return
         others = self._others(env_ids)
         kept = {} if others is None else self.keep_accelerations(others)
-        self._set_switches()
+        self.set_switches()
         self._run("forward", self._compute_forward)
+        self._look(self._room.positions())
         if others is not None:
             self.put_back(kept, others)
         self.note_evaluation()
@@ -170,15 +211,23 @@ class WarpEngine(Engine):
         others[env_ids] = False
         return others
 
+    def bad_worlds(self) -> Tensor:
+        """Worlds that are bad, have been since `begin_step`, or lost contacts."""
+        return self._went_bad | super().bad_worlds() | self._room.lost
+
     def find_bad(self) -> Tensor | None:
-        """Worlds whose state or controls are bad; Warp clips a NaN control silently."""
+        """The same, if there are any."""
         bad = self.bad_worlds()
         return bad if bool(bad.any()) else None
 
     def cause(self, world: int) -> tuple[str, int] | None:
-        """Warp blames nothing: the state itself tells."""
-        del world
-        return None
+        """The acceleration that is too great."""
+        huge = ~(self._unforced[world].abs() <= MAX_VALUE)
+        return ("qacc", int(huge.nonzero()[0])) if bool(huge.any()) else None
+
+    def loss(self, world: int) -> str:
+        """What was dropped for want of room, and the remedy."""
+        return self._room.remedy() if bool(self._room.lost[world]) else ""
 
     def _refresh(self) -> None:
         """Positions, velocities and their sensors at the present state."""
@@ -211,6 +260,9 @@ class WarpEngine(Engine):
         model, data = self.warp_model, self.warp_data
         mjw.fwd_kinematics(model, data)
         mjw.transmission(model, data)
+        if "M" in self.fields:
+            mjw.crb(model, data)
+            tendon_armature(model, data)
         if self.model.nsensordata:
             data.sensordata.zero_()
             mjw.sensor_pos(model, data)
@@ -220,8 +272,8 @@ class WarpEngine(Engine):
 
     def _run(self, key: str, compute: Callable[[], None]) -> None:
         """Run on the engine's device; on CUDA capture once and replay the graph."""
-        with wp.ScopedDevice(self._warp_device):
-            if not self._warp_device.is_cuda:
+        with wp.ScopedDevice(self.warp_device):
+            if not self.warp_device.is_cuda:
                 compute()
                 return
             stream = wp.stream_from_torch(torch.cuda.current_stream(self.device))
@@ -229,30 +281,16 @@ class WarpEngine(Engine):
                 with wp.ScopedStream(stream):
                     compute()  # compiles and loads what the capture will record
                 # CUDA does not capture on the default stream, which torch's may be.
-                own = wp.ScopedStream(wp.Stream(self._warp_device))
+                own = wp.ScopedStream(wp.Stream(self.warp_device))
                 with own, wp.ScopedCapture() as capture:
                     compute()
                 self._graphs[key] = capture.graph
             else:
                 wp.capture_launch(self._graphs[key], stream=stream)
 
-    def report_warnings(self) -> None:
-        """Warn once of each kind of buffer that was too small: contacts were lost."""
-        bits = int(np.bitwise_or.reduce(self.warp_data.overflow.numpy()))
-        lost = bits & ~self._reported_overflow
-        self._reported_overflow |= bits
-        kinds = [
-            str(kind.name)
-            for kind in mjw.OverflowType
-            if kind.name not in ("NONE", "ALL", "ITERATIONS", "LS_ITERATIONS")
-            and lost & kind.value
-        ]
-        if kinds:
-            warn(
-                f"MuJoCo Warp ran out of room ({', '.join(kinds)}) and dropped "
-                "contacts or constraints. Give it more: "
-                "engine=WarpCfg(contacts_per_world=…, constraints_per_world=…)."
-            )
+    def report_warnings(self, env_ids: Tensor | None) -> bool:
+        """Warn of what was dropped or left inaccurate since `begin_step`."""
+        return self._room.report(env_ids)
 
     def bare_forward(self) -> BareForward | None:
         """The present state by MuJoCo Warp alone; None with per-world parameters."""
@@ -261,7 +299,7 @@ class WarpEngine(Engine):
         from simstate.engine.warp_bare import bare_forward
 
         fields = {name: self.field(name) for name in STATE_FIELDS}
-        with wp.ScopedDevice(self._warp_device):
+        with wp.ScopedDevice(self.warp_device):
             return bare_forward(self.model, fields, self.num_envs, self._cfg)
 
     def _expand(self, name: str) -> Tensor:
@@ -280,7 +318,7 @@ class WarpEngine(Engine):
         shared = getattr(owner, attribute)
         tensor = wp.to_torch(shared, requires_grad=False)
         rows = tensor.expand(self.num_envs, *tensor.shape[1:]).contiguous()
-        with wp.ScopedDevice(self._warp_device):
+        with wp.ScopedDevice(self.warp_device):
             array = wp.from_torch(rows, dtype=shared.dtype, requires_grad=False)
         setattr(owner, attribute, array)
         self._graphs.clear()  # they hold the shared array's address
@@ -305,3 +343,18 @@ class WarpEngine(Engine):
             for name, values in kept.items():
                 # An alias: it is not a write by a user.
                 self.expanded[name].data[others] = values[others]
+        self._place_static_geoms()
+
+    def _place_static_geoms(self) -> None:
+        """Let geoms that no joint moves follow their parameters; Warp does not."""
+        if not len(self._static_geoms) or not PLACES & self.expanded.keys():
+            return
+        self._run("kinematics", lambda: mjw.kinematics(self.warp_model, self.warp_data))
+        self._static_geoms.place(
+            self._alias("xpos"),
+            self._alias("xquat"),
+            self.parameter("geom_pos"),
+            self.parameter("geom_quat"),
+            self._alias("geom_xpos"),
+            self._alias("geom_xmat"),
+        )

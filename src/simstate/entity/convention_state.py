@@ -12,14 +12,14 @@ from simstate.conventions.presets import MUJOCO_QVEL
 from simstate.conventions.values import numbers
 from simstate.engine import OneTorchThread
 from simstate.entity.data import EntityData
-from simstate.entity.writers import EntityWriters
+from simstate.entity.state_writes import StateWrites
 from simstate.errors import ConventionError, InvalidInputError
 from simstate.ids import Ids, Values
 
 _Parts = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-class ConventionState(EntityWriters):
+class ConventionState(StateWrites):
     """The part of Entity that speaks other conventions than MuJoCo's."""
 
     data: EntityData

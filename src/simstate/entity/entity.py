@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
+from simstate.dynamics import Dynamics
 from simstate.engine import Stage
-from simstate.entity.convention_state import ConventionState
 from simstate.entity.data import EntityData
+from simstate.entity.kinematics import EntityKinematics
+from simstate.entity.links import Links
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import as_index
@@ -21,7 +23,7 @@ from simstate.scene.load import matching
 Patterns = str | Sequence[str]
 
 
-class Entity(ConventionState):
+class Entity(EntityKinematics):
     """One entity of the scene, in all worlds.
 
     Names are those of the entity's own model, without the scene's prefix; ids count
@@ -37,8 +39,12 @@ class Entity(ConventionState):
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self._reader = EntityReader(index, physics, factor)
+        self._links = Links(index, physics)
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
+        label = f"{index.name}.dynamics"
+        self.dynamics = Dynamics(physics, label, index.bodies.ids)
+        """Mass matrix, forces, momenta and energies of the entity's bodies."""
         self._add_slots()
 
     def __repr__(self) -> str:

@@ -180,28 +180,6 @@ def _acceleration(data: EntityReader, frame: Frame) -> Tensor:
     )
 
 
-def spatial_acceleration(
-    qvel: Tensor, qacc: Tensor, cdof: Tensor, cdof_dot: Tensor, moved_by: Tensor
-) -> Tensor:
-    """Derivative of cvel (angular, linear) of each body; shape (num_envs, bodies, 6).
-
-    `moved_by` (bodies, nv) is 1 where a dof moves a body. MuJoCo's cacc is this with
-    gravity taken off.
-    """
-    of_dofs = cdof * qacc[..., None] + cdof_dot * qvel[..., None]
-    return torch.matmul(moved_by, of_dofs)
-
-
-def moved_by(model: mujoco.MjModel, bodies: tuple[int, ...]) -> np.ndarray:
-    """1 where a dof moves a body, else 0; shape (bodies, nv)."""
-    mask = np.zeros((model.nbody, model.nv))
-    for body in range(1, model.nbody):
-        mask[body] = mask[model.body_parentid[body]]
-        first, count = model.body_dofadr[body], model.body_dofnum[body]
-        mask[body, first : first + count] = 1.0
-    return mask[list(bodies)]
-
-
 _VELOCITY_READS = ("subtree_com", "cvel")
 _ACCELERATION_READS = (*_VELOCITY_READS, "cdof", "cdof_dot", "qvel")
 _EVALUATED = "dynamics of the present state, evaluated when read"

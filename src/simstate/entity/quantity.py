@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, overload
 
@@ -137,6 +138,8 @@ class Quantity:
 
     def read(self, reader: EntityReader) -> Tensor:
         """Its value in the present state, as fresh as the simulation's rule says."""
+        if reader.computed is not None:
+            reader.forget_interrupted()
         if reader.computed is not None:  # which has seen to what it reads
             reader.computed.check_reads(self.name, self.stage, self.evaluates)
             token = reader.fresh.tokens[self.stage]
@@ -153,8 +156,8 @@ class Quantity:
                 return memo.value
         if reader.computed is not None:
             return reader.compute(self, token)
-        reader.computed = self
         try:
+            reader.begin(self, sys._getframe())  # pyright: ignore[reportPrivateUsage]
             return reader.compute(self, token)
         finally:
             reader.computed = None

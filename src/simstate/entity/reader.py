@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from types import FrameType
 from typing import NamedTuple
 
 import mujoco
@@ -11,10 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.dynamics.motion import moved_by, spatial_acceleration
 from simstate.engine import STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
 from simstate.entity.compiled_reads import CompiledRead
-from simstate.entity.frames import Frame, Picks, moved_by, spatial_acceleration
+from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
@@ -85,6 +88,7 @@ class EntityReader:
         self._cacc: tuple[int, Tensor] | None = None
         self.computed: Quantity | None = None
         """The quantity that is being computed, if one is."""
+        self._computing_frame: FrameType | None = None
         self._live: tuple[int, set[int]] | None = None
         self._compiled: dict[str, CompiledRead | None] = {}
         self._compiled_with = -1
@@ -99,6 +103,14 @@ class EntityReader:
     def stored(self, name: str) -> Tensor:
         """A setting of the entity's own, live; shape (num_envs, …)."""
         return self.physics.ledger[f"entity/{self.name}/{name}"].tensor
+
+    def begin(self, quantity: Quantity, frame: FrameType) -> None:
+        """From now on quantities read each other at no more than this one's stage.
+
+        `frame` is that of the function which computes it.
+        """
+        self._computing_frame = frame
+        self.computed = quantity
 
     def compute(self, quantity: Quantity, token: int) -> Tensor:
         """Compute a quantity for the state of that token, and keep it.
@@ -149,6 +161,17 @@ class EntityReader:
             size if isinstance(size, int) else read.count for size in quantity.shape
         ]
         return CompiledRead(self.num_envs, read, sizes)
+
+    def forget_interrupted(self) -> None:
+        """Forget a quantity whose computation was interrupted, and has not said so.
+
+        Python may interrupt between any two instructions, also just before the end.
+        """
+        frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+        while frame is not None and frame is not self._computing_frame:
+            frame = frame.f_back
+        if frame is None:
+            self.computed = None
 
     def raw(self, name: str) -> Tensor:
         """A raw field's live tensor; the quantity has seen to its freshness."""

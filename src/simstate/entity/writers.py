@@ -12,13 +12,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from simstate.entity.writer_base import WriterBase, unit_pose, unit_quat
+from simstate.entity.links import unit_pose, unit_quat
+from simstate.entity.writer_base import WriterBase
 from simstate.errors import InvalidInputError
 from simstate.ids import (
     Ids,
-    Selection,
     Values,
-    check_finite,
     everything,
     ndim,
     select,
@@ -42,23 +41,28 @@ class EntityWriters(WriterBase):
         rows, values = self._rows("root_state", root_state, (13,), env_ids)
         self._check_root("write_root_state_to_sim")
         pose, vel = values[:, None, :7], values[:, None, 7:]
-        if self.index.base == "mocap":
-            if bool((vel != 0).any()):
-                raise InvalidInputError(
-                    f"{self.index.name} is a mocap body, which has no velocity: give "
-                    "zeros in columns 7 to 12. Nothing was written."
-                )
-            self._write(*self._pose_writes(rows, [self.index.root_body_id], pose))
-            return
         root = [self.index.root_body_id]
+        if self.index.base != "free":
+            if bool((vel != 0).any()):
+                kind = "mocap" if self.index.base == "mocap" else "on a fixed base"
+                raise InvalidInputError(
+                    f"The root link of {self.index.name!r} is {kind} and has no "
+                    "velocity: give zeros in columns 7 to 12. Nothing was written."
+                )
+            self._write(*self._pose_writes(rows, root, pose))
+            return
         pose = unit_pose(pose, "root_state")
         self._write(
             *self._pose_writes(rows, root, pose),
-            self._velocity_write(rows, root, vel, pose[..., 3:]),
+            self._links.vel_write(rows, root, vel, pose[..., 3:]),
         )
 
     def write_root_link_pose_to_sim(self, pose: Values, env_ids: Ids = None) -> None:
-        """Write the root link's origin [m] and quaternion wxyz, world axes; (n, 7)."""
+        """Write the root link's origin [m] and quaternion wxyz, world axes; (n, 7).
+
+        A root that is fixed to the world is placed anew, with all that hangs from it,
+        until the world is reset: body_pos and body_quat of these worlds are written.
+        """
         rows, values = self._rows("pose", pose, (7,), env_ids)
         self._check_root("write_root_link_pose_to_sim")
         self._write(
@@ -90,8 +94,8 @@ class EntityWriters(WriterBase):
         rows, values = self._rows("velocity", velocity, (6,), env_ids)
         self._check_root("write_root_link_velocity_to_sim", velocity=True)
         root = [self.index.root_body_id]
-        quats = self._free_quats(rows, root)
-        self._write(self._velocity_write(rows, root, values[:, None], quats))
+        quats = self._links.free_quats(rows, root)
+        self._write(self._links.vel_write(rows, root, values[:, None], quats))
 
     def write_root_com_velocity_to_sim(
         self, velocity: Values, env_ids: Ids = None
@@ -104,18 +108,21 @@ class EntityWriters(WriterBase):
         self._check_root("write_root_com_velocity_to_sim", velocity=True)
         body = self.index.root_body_id
         ipos = self._of_worlds("body_ipos", rows)[:, body]
-        quats = self._free_quats(rows, [body])
+        quats = self._links.free_quats(rows, [body])
         offset = quaternion.rotate(quats[:, 0], ipos)
         vel = move_velocity(values, -offset)[:, None]
-        self._write(self._velocity_write(rows, [body], vel, quats))
+        self._write(self._links.vel_write(rows, [body], vel, quats))
 
     # Bodies with a free joint, or mocap.
 
     def write_body_link_pose_to_sim(
         self, pose: Values, body_ids: Ids = None, env_ids: Ids = None
     ) -> None:
-        """Write origins [m] and quaternions wxyz of free or mocap links; (n, B, 7)."""
-        bodies = self._movable(body_ids, "write_body_link_pose_to_sim", mocap=True)
+        """Write origins [m] and quaternions wxyz of links, world axes; (n, B, 7).
+
+        Of those with a free joint, of mocap bodies, and of a root on a fixed base.
+        """
+        bodies = self._movable(body_ids, "write_body_link_pose_to_sim")
         rows, values = self._rows("pose", pose, (len(bodies), 7), env_ids)
         self._write(*self._pose_writes(rows, bodies, values))
 
@@ -123,10 +130,10 @@ class EntityWriters(WriterBase):
         self, velocity: Values, body_ids: Ids = None, env_ids: Ids = None
     ) -> None:
         """Write velocities at the origins of free links, world axes; (n, B, 6)."""
-        bodies = self._movable(body_ids, "write_body_link_velocity_to_sim", mocap=False)
+        bodies = self._movable(body_ids, "write_body_link_velocity_to_sim", True)
         rows, values = self._rows("velocity", velocity, (len(bodies), 6), env_ids)
-        quats = self._free_quats(rows, bodies)
-        self._write(self._velocity_write(rows, bodies, values, quats))
+        quats = self._links.free_quats(rows, bodies)
+        self._write(self._links.vel_write(rows, bodies, values, quats))
 
     def write_mocap_pose_to_sim(self, pose: Values, env_ids: Ids = None) -> None:
         """Write origins [m] and quaternions wxyz of the mocap bodies, world axes.
@@ -331,9 +338,9 @@ class EntityWriters(WriterBase):
         what is called in every step.
         """
         joints = select(joint_ids, self._num_joints, "joint", self.internals.device)
-        write = self._target_writer(kind, joints)
+        writes = self._target_writes(kind, joints)
         rows = everything(self.internals.num_envs)
-        return lambda values: write(values, rows)
+        return lambda values: self._write(*writes(values, rows))
 
     def wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
         """A function that applies forces and torques in all worlds; (num_envs, B, 3).
@@ -358,39 +365,3 @@ class EntityWriters(WriterBase):
         rows, values = self._rows("bias", bias, (count,), env_ids)
         slot = f"entity/{self.index.name}/encoder_bias"
         self._write(Write(slot, rows, columns, values))
-
-    def default_writes(self, rows: Selection) -> list[Write]:
-        """Writes of the `default_…` quantities of the selected worlds, checked."""
-        stored = {
-            name: self._reader.stored(name)[rows.index]
-            for name in ("default_root_state", "default_joint_pos", "default_joint_vel")
-        }
-        for name, values in stored.items():
-            check_finite(values, f"{self.index.name}.data.{name}")
-        root = stored["default_root_state"][:, None]
-        pose = unit_pose(root[..., :7], f"{self.index.name}.data.default_root_state")
-        writes: list[Write] = []
-        if self.index.base in ("free", "mocap"):
-            body = [self.index.root_body_id]
-            writes += self._pose_writes(rows, body, pose)
-            if self.index.base == "free":
-                vel = root[..., 7:]
-                writes.append(self._velocity_write(rows, body, vel, pose[..., 3:]))
-        if self._num_joints:
-            for field, adrs, name in (
-                ("qpos", self.index.qpos_adr, "default_joint_pos"),
-                ("qvel", self.index.dof_adr, "default_joint_vel"),
-            ):
-                columns, _ = self._elements("joint", None, adrs)
-                writes.append(Write(field, rows, columns, stored[name]))
-        return writes
-
-    def defaults_changed(self, rows: Selection) -> bool:
-        """Whether the `default_…` quantities of these worlds are not the scene's."""
-        ledger = self.internals.ledger
-        for name in ("default_root_state", "default_joint_pos", "default_joint_vel"):
-            slot = ledger[f"entity/{self.index.name}/{name}"]
-            assert slot.initial is not None
-            if not bool((slot.tensor[rows.index] == slot.initial).all()):
-                return True
-        return False

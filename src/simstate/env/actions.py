@@ -51,6 +51,9 @@ class Action(ABC):
     def apply(self, action: Tensor) -> None:
         """Write what the action asks for, engine's dtype; shape (num_envs, dim)."""
 
+    def reset(self, env_ids: Tensor) -> None:  # noqa: B027
+        """Worlds begin an episode; what is in `env.memory` is reset already."""
+
 
 @dataclass(kw_only=True)
 class JointActionCfg(ActionCfg):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -32,12 +32,11 @@ from simstate.env.terms import Term
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
 from simstate.ids import Ids, Index
 from simstate.integrate import Integrator
-from simstate.ledger import Reset
+from simstate.ledger import Reset, user_memory
 from simstate.random import WorldRandom, check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.apply import States, check_states
-from simstate.worlds import memory_slot
 
 
 class EnvInternals(NamedTuple):
@@ -46,6 +45,8 @@ class EnvInternals(NamedTuple):
     host_read: HostRead
     """What a step needs to know on the host, read in one go."""
 
+
+_Part = TypeVar("_Part")
 
 Observations = dict[str, Tensor]
 Extras = dict[str, Any]
@@ -114,7 +115,7 @@ class Env:
                 f"{self.step_dt:g} s of one step (decimation × timestep)."
             )
         # Buffers are written to later on, which inference mode would forbid.
-        with torch.inference_mode(False), OneTorchThread():
+        with torch.inference_mode(False), torch.no_grad(), OneTorchThread():
             self._make_buffers()
             self._make_terms()
             self.events.startup(self, self.all_ids)
@@ -131,14 +132,26 @@ class Env:
         self._parts = Parts(self)
 
     def __setattr__(self, name: str, value: object) -> None:
-        new = name not in self.__dict__ and not hasattr(type(self), name)
-        if new and isinstance(value, Tensor) and "_parts" in self.__dict__:
+        if isinstance(value, Tensor) and value is not self.__dict__.get(name):
+            self._check_attribute(name)
+        object.__setattr__(self, name, value)
+
+    def _check_attribute(self, name: str) -> None:
+        """Raise if a tensor under this name would be no part of the worlds."""
+        mine = self.__dict__
+        if isinstance(getattr(type(self), name, None), property):
+            return
+        if isinstance(mine.get(name), Tensor):
+            raise InvalidInputError(
+                f"env.{name} is a slot, whose memory stays: write into it with "
+                f"env.{name}[:] = …."
+            )
+        if "_parts" in mine or ("_ledger" in mine and self._ledger.scope):
             raise InvalidInputError(
                 f"env.{name} = a tensor would be in no snapshot and would not be reset "
                 f"with its world. Use {name} = env.memory({name!r}, shape), which "
                 "gives the same tensor at every call."
             )
-        object.__setattr__(self, name, value)
 
     def memory(
         self,
@@ -149,6 +162,7 @@ class Env:
         reset: Reset = 0.0,
         unit: str = "",
         axes: str = "",
+        shared: bool = False,
     ) -> Tensor:
         """Numbers of your own for each world, live; shape (num_envs, *shape).
 
@@ -161,15 +175,18 @@ class Env:
             name: what it is called in snapshots.
             shape: of one world's numbers.
             dtype: what they are.
-            reset: what a reset writes: a number, one row, a row for each world, a
-                function of the ids that are reset; None: they keep their values.
+            reset: what a reset writes, and what they start with: a number, one row, a
+                row for each world, a function of the ids that are reset (then they
+                start with 0); None: they keep their values.
             unit: for those who read a snapshot.
             axes: the same.
+            shared: whether all worlds have it in common: a level, a counter. Its shape
+                is then `shape`, on the host; it starts with `reset`, which no reset
+                writes, and is restored together with all worlds.
         """
-        place = "/".join(("env", self._ledger.scope or "memory", name))
-        return memory_slot(
-            self.sim.internals, "env", place, tuple(shape), dtype, reset, None, unit,
-            axes,
+        return user_memory(
+            self._ledger, "env", f"env/{self._ledger.scope or 'memory'}", name, shape,
+            dtype, reset, None, unit, axes, shared,
         )  # fmt: skip
 
     def snapshot(self, env_ids: Ids = None) -> Snapshot:
@@ -178,6 +195,7 @@ class Env:
         The simulation's slots and the environment's: clocks, commands, sums, histories,
         random streams, what terms remember, and what curricula have changed.
         """
+        self._begin_call()
         rows = self.sim.internals.select(env_ids)
         self._parts.check()
         return take_snapshot(self.sim.internals, rows, ("sim", "env"))
@@ -188,8 +206,10 @@ class Env:
         All of it is checked before anything is written. What worlds have in common
         (curricula, counters) is restored together with all of them.
         """
+        self._begin_call()
         rows = self.sim.internals.select(env_ids)
-        restore_snapshot(self.sim.internals, snapshot, rows, ("sim", "env"))
+        scopes = [f"env/{scope}/" for scope in self._scopes]
+        restore_snapshot(self.sim.internals, snapshot, rows, ("sim", "env"), scopes)
 
     def step(
         self, action: Tensor, reset_ids: Ids = ()
@@ -210,7 +230,11 @@ class Env:
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self._check_action(action, renewed)
-        with OneTorchThread(), self._ledger.transaction("env", "env.step()"):
+        with (
+            torch.no_grad(),  # a graph of a term's would stay in what it wrote
+            OneTorchThread(),
+            self._ledger.transaction("env", "env.step()"),
+        ):
             return self._step(checked, renewed)
 
     def _step(
@@ -235,8 +259,9 @@ class Env:
         due, ended = self._read_on_host()
         # 5. The world goes on: commands for the next step, pushes and the like.
         for name, command in self.commands.items():
-            command.measure()
-            command.advance(due[f"command {name}"])
+            with self._ledger.naming(f"command/{name}"):
+                command.measure()
+                command.advance(due[f"command {name}"])
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
         seen = self._observe(slice(0, self.num_envs), restart=False)
@@ -298,10 +323,14 @@ class Env:
             check_seed(seed)
         if not rows.count:
             return self.observations, {"log": {}}
-        ids = rows.tensor(self.device)
+        ids = rows.tensor(self.device).clone()
         if init_states is not None:  # while nothing has changed yet
             check_states(self.sim, init_states, rows)
-        with OneTorchThread(), self._ledger.transaction("env", "env.reset()"):
+        with (
+            torch.no_grad(),
+            OneTorchThread(),
+            self._ledger.transaction("env", "env.reset()"),
+        ):
             log = self._end(ids)
             if seed is not None:
                 self.rng.seed(seed, ids)
@@ -323,6 +352,7 @@ class Env:
     @property
     def observations(self) -> Observations:
         """A copy of the latest observations by group, float32; (num_envs, k)."""
+        self._recover()
         return {name: slot.clone() for name, slot in self._observations.items()}
 
     @property
@@ -333,6 +363,7 @@ class Env:
     @property
     def episode_length_buf(self) -> Tensor:
         """Environment steps since the last reset; int64, writable, (num_envs,)."""
+        self._recover()
         return self._episode_length
 
     @episode_length_buf.setter
@@ -342,6 +373,7 @@ class Env:
                 f"episode_length_buf must be integers of shape ({self.num_envs},), got "
                 f"{steps.dtype} of shape {tuple(steps.shape)}."
             )
+        self._recover()
         self._episode_length.copy_(steps)
 
     @property
@@ -357,11 +389,13 @@ class Env:
     @property
     def terminated(self) -> Tensor:
         """Worlds whose episode was terminated in the last step; bool, (num_envs,)."""
+        self._recover()
         return self.ends.terminated
 
     @property
     def truncated(self) -> Tensor:
         """Worlds whose time was up in the last step; bool, (num_envs,)."""
+        self._recover()
         return self.ends.truncated
 
     def phase(self, period_s: float) -> Tensor:
@@ -390,7 +424,8 @@ class Env:
         """Resolve every term of the configuration."""
         cfg = self.cfg
         self.actions: dict[str, Action] = {
-            name: action.make(name, self) for name, action in cfg.actions.items()
+            name: self._made("action", name, action.make)
+            for name, action in cfg.actions.items()
         }
         """The action terms by name; an action has their columns side by side."""
         self._action_names = [
@@ -408,7 +443,10 @@ class Env:
         ).tensor
         """The one before; zero after a reset; float32."""
         self.commands: Mapping[str, Command] = _Commands(
-            {name: command.make(name, self) for name, command in cfg.commands.items()}
+            {
+                name: self._made("command", name, command.make)
+                for name, command in cfg.commands.items()
+            }
         )
         """The commands by name."""
         self.rewards = RewardSum(self, cfg.rewards, rewards)
@@ -430,14 +468,27 @@ class Env:
             for name, group in cfg.observations.items()
         ]
 
+    def _made(self, kind: str, name: str, make: Callable[[str, Env], _Part]) -> _Part:
+        """An action or command, whose memory belongs to it."""
+        with self._ledger.naming(f"{kind}/{name}"):
+            return make(name, self)
+
+    @property
+    def _scopes(self) -> list[str]:
+        """What the names of the memory of each part begin with."""
+        parts = [("action", name) for name in self.actions]
+        parts += [("command", name) for name in self.commands]
+        return [*(f"{kind}/{n}" for kind, n in parts), *(t.scope for t in self.terms)]
+
     def _apply(self, action: Tensor) -> None:
         """Remember the action, and let each term write its part of it."""
         self.previous_action.copy_(self.action)
         self.action.copy_(action)
         values = action.to(self.sim.dtype)
         first = 0
-        for term in self.actions.values():
-            term.apply(values[:, first : first + term.dim])
+        for name, term in self.actions.items():
+            with self._ledger.naming(f"action/{name}"):
+                term.apply(values[:, first : first + term.dim])
             first += term.dim
 
     def _observe(self, rows: Index, restart: bool) -> Observations:
@@ -461,7 +512,7 @@ class Env:
         return seen
 
     def _others_memory(self) -> dict[str, Tensor]:
-        """What observation terms remember now, of all worlds.
+        """What observation terms may change in all worlds: memory and random streams.
 
         A term is computed for all of them, also where some have just been reset: then
         it has looked once more at the others, which must not change what it remembers.
@@ -469,8 +520,9 @@ class Env:
         scopes = tuple(f"env/{term.scope}/" for g in self._groups for term in g.terms)
         return {
             slot.name: slot.tensor.clone()
-            for slot in self._ledger.of(("env",))
-            if slot.name.startswith(scopes)
+            for slot in self._ledger.slots.values()
+            if slot.name.startswith((*scopes, "memory/", "random/count"))
+            and not slot.shared
         }
 
     def _end(self, env_ids: Tensor) -> dict[str, Any]:
@@ -503,8 +555,12 @@ class Env:
         self.events.reset(self, env_ids)
         if init_states is not None:
             self.sim.set_states(init_states, env_ids)
-        for command in self.commands.values():
-            command.reset(env_ids)
+        for name, command in self.commands.items():
+            with self._ledger.naming(f"command/{name}"):
+                command.reset(env_ids)
+        for name, action in self.actions.items():
+            with self._ledger.naming(f"action/{name}"):
+                action.reset(env_ids)
         self._observe(env_ids, restart=True)
 
     @property
@@ -517,13 +573,16 @@ class Env:
     def _begin_call(self) -> None:
         """Undo what an interrupted call has left half done."""
         self.internals.host_read.forget()
+        self._recover()
+        if self._ledger.open:
+            raise InvalidInputError(
+                "env.step, reset, snapshot and restore cannot be called by a term or a "
+                "force model: a step is running."
+            )
+
+    def _recover(self) -> None:
         if self._ledger.open:
             self._ledger.recover()
-            if self._ledger.open:
-                raise InvalidInputError(
-                    "env.step and env.reset cannot be called by a term or a force "
-                    "model: a step is running."
-                )
 
     def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
         """The ids of the worlds that begin anew in a step; None: no world does."""

@@ -148,10 +148,10 @@ class ObservationTerm(Term):
             place, shape = f"env/{self.scope}", (length, value.shape[1])
             memory = env.sim.internals.ledger.memory
             self._past = memory(
-                f"{place}/past", shape, torch.float32, reset=None, owner="env"
+                f"{place}/delay/past", shape, torch.float32, reset=None, owner="env"
             ).tensor
             self._lag = memory(
-                f"{place}/lag", (), torch.int64, reset=None, owner="env"
+                f"{place}/delay/lag", (), torch.int64, reset=None, owner="env"
             ).tensor
         if restart:
             past = value[:, None].expand(-1, length, -1)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence, Set
 from types import FunctionType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from simstate.errors import SnapshotError
@@ -13,43 +15,45 @@ from simstate.errors import SnapshotError
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
+_DEPTH = 3
+"""How deep containers are looked into."""
+
 
 class Parts:
-    """The objects that a user may have written: class terms, actions and commands."""
+    """The objects that a user may have written: class terms, actions and commands.
+
+    Numbers, tensors and arrays among their attributes, also within lists, dictionaries
+    and networks, are constants as long as they stay as they were made. What a function
+    keeps in variables of its module or of a closure is not seen.
+    """
 
     def __init__(self, env: Env) -> None:
         self._env = env
-        self._known = {
-            (label, name): (id(value), value._version)
-            for label, name, value in self._own_tensors()
-        }
+        self._known = self._marks()
 
     def check(self) -> None:
-        """Raise if a part remembers something of each world that is in no slot.
-
-        Tensors that it made and has not changed since are its constants.
-        """
-        for label, name, value in self._own_tensors():
-            if self._known.get((label, name)) != (id(value), value._version):
+        """Raise if a part remembers something that is in no slot."""
+        for key, mark in self._marks().items():
+            if self._known.get(key) != mark:
+                label, name = key
                 raise SnapshotError(
-                    f"The {label} remembers {name!r} of each world in a tensor of its "
-                    "own, so that no snapshot has it and no reset changes it. Make it "
-                    f"with env.memory({name!r}, {tuple(value.shape[1:])})."
+                    f"The {label} changes {name!r}, which is in no slot: no snapshot "
+                    "has it, and no reset or undo changes it. Keep what it remembers "
+                    f"of each world in env.memory({_word(name)!r}, shape), what all "
+                    "worlds have in common in env.memory(…, shared=True), and make "
+                    "constants in __init__."
                 )
 
-    def _own_tensors(self) -> Iterator[tuple[str, str, Tensor]]:
-        """Tensors with a row for each world that lie in no slot's memory."""
+    def _marks(self) -> dict[tuple[str, str], object]:
+        """By part and attribute: what changes if the attribute does."""
         slots = self._env.sim.internals.ledger.slots.values()
         known = {slot.tensor.untyped_storage().data_ptr() for slot in slots}
-        for label, part in self._objects():
-            for name, value in getattr(part, "__dict__", {}).items():
-                is_per_world = (
-                    isinstance(value, Tensor)
-                    and value.ndim > 0
-                    and value.shape[0] == self._env.num_envs
-                )
-                if is_per_world and value.untyped_storage().data_ptr() not in known:
-                    yield label, name, value
+        return {
+            (label, name): mark
+            for label, part in self._objects()
+            for key, value in getattr(part, "__dict__", {}).items()
+            for name, mark in _leaves(key, value, known, _DEPTH)
+        }
 
     def _objects(self) -> Iterator[tuple[str, object]]:
         for term in self._env.terms:
@@ -59,3 +63,32 @@ class Parts:
             yield f"action term {name!r}", action
         for name, command in self._env.commands.items():
             yield f"command term {name!r}", command
+
+
+def _leaves(
+    name: str, value: Any, slots: set[int], depth: int
+) -> Iterator[tuple[str, object]]:
+    """The numbers in a value, with their names and a mark of what they are."""
+    if isinstance(value, Tensor):
+        if value.numel() and value.untyped_storage().data_ptr() not in slots:
+            yield name, (id(value), value._version)
+    elif isinstance(value, bool | int | float | complex):
+        yield name, value
+    elif isinstance(value, np.ndarray | np.generic):
+        yield name, value.tobytes()
+    elif isinstance(value, torch.nn.Module):
+        tensors = {**dict(value.named_parameters()), **dict(value.named_buffers())}
+        for key, tensor in tensors.items():
+            yield from _leaves(f"{name}.{key}", tensor, slots, depth)
+    elif depth and isinstance(value, Mapping):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(f"{name}[{key!r}]", item, slots, depth - 1)
+    elif depth and isinstance(value, Sequence | Set) and not isinstance(value, str):
+        yield f"{name} (length)", len(value)  # pyright: ignore[reportUnknownArgumentType]
+        for i, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            yield from _leaves(f"{name}[{i}]", item, slots, depth - 1)
+
+
+def _word(name: str) -> str:
+    """The attribute itself."""
+    return name.partition("[")[0].partition(" ")[0].partition(".")[0]

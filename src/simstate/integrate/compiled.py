@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
-from mujoco import batch
 from torch import Tensor
 
 from simstate.engine import core
-from simstate.engine.quiet import model_error
 from simstate.integrate.compiled_models import CompiledModels
 from simstate.integrate.schemes import Explicit
 
@@ -41,10 +39,8 @@ class CompiledSteps:
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; None: no world gets stuck in them."""
-        try:
+        with self._stepper.sim.internals.engine.calls:
             self._core.step(n, self._stepper.timestep, _ids(env_ids))
-        except batch.SimulationError as error:
-            raise model_error(error) from error
         self.models.store()
         return None
 
@@ -84,10 +80,8 @@ class CompiledAdaptiveSteps:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
         for slot, own in self._slots:
             np.copyto(own, slot)
-        try:
+        with self._stepper.sim.internals.engine.calls:
             stuck = self._core.advance(n * self._stepper.timestep, _ids(env_ids))
-        except batch.SimulationError as error:
-            raise model_error(error) from error
         for slot, own in self._slots:
             np.copyto(slot, own)
         self.models.store()

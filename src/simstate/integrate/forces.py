@@ -72,7 +72,7 @@ class Forces:
             self._check(inputs.backup)
             compute()
             inputs.backup.put_back()
-            ledger.watch.acknowledge()
+            ledger.watch.acknowledge(inputs.backup)
 
     def _call_models(self) -> None:
         time = self._physics.engine.field("time").clone()  # theirs to keep

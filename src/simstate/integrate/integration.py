@@ -53,6 +53,7 @@ class Integration:
         self._compiled = None
         self.stepper = None if scheme is None else self._make_stepper(scheme)
         sim.internals.evaluate = self.forces.evaluate
+        sim.internals.with_loads = self.forces.with_loads
         sim.internals.advance = self.step
 
     def _make_stepper(self, scheme: Integrator) -> Stepper:

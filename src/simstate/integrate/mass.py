@@ -42,15 +42,18 @@ class MassFlow:
 
     def _let_flow(self, slot: Slot) -> Tensor:
         """Bring it back at a reset, to what the user wrote last."""
-        initial = slot.tensor.clone()
-        slot.initial, slot.reset = initial, "initial"
+        at_reset = self.physics.ledger.memory(
+            slot.name.replace("model/", "at_reset/"), slot.shape, slot.tensor.dtype,
+            reset=None, initial=slot.tensor, optional=True, unit=slot.unit,
+        )  # fmt: skip
 
         def keep(rows: Selection | None) -> None:
             index = slice(None) if rows is None else rows.index
-            initial[index] = slot.tensor[index]
+            at_reset.tensor.data[index] = slot.tensor[index]
 
-        slot.on_write = keep
-        return initial
+        slot.initial, slot.reset = at_reset.tensor, "initial"
+        slot.on_write, slot.companions = keep, (at_reset.name,)
+        return at_reset.tensor
 
     @property
     def has_constants_by_hand(self) -> bool:

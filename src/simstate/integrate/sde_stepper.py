@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -46,11 +47,12 @@ class StochasticStepper(Stepper):
         self._steps = self.counter("steps")
         self._prescribed: tuple[Tensor, Tensor] | None = None
         """Increments and integrals of steps to come; shape (steps, num_envs, k)."""
-        self._next = sim.internals.ledger.shared(
-            "integrator/prescribed", torch.zeros(1, dtype=torch.int64), owner="sim",
+        self._progress = sim.internals.ledger.shared(
+            "integrator/prescribed", torch.zeros(3, dtype=torch.int64), owner="sim",
             moves=True, optional=True,
         ).tensor  # fmt: skip
-        """How many of the prescribed steps are done."""
+        """Prescribed steps that are done, how many there are, and their checksum."""
+        self._known_checksum: tuple[object, int] = (None, 0)
         self._num_checked = 0
 
     def compiled(self) -> None:
@@ -79,6 +81,9 @@ class StochasticStepper(Stepper):
         signs of its pairs.) StochasticDiffEq.jl calls the two dW and dZ;
         `brownian_integrals(dW, dZ, h)` gives the integrals.
 
+        A snapshot says how many of the steps are done, but does not hold the noise of
+        the others: where it is restored elsewhere, prescribe what is left.
+
         Args:
             increments: W of each source over each step [√s]; shape (steps, num_envs,
                 sources).
@@ -102,7 +107,16 @@ class StochasticStepper(Stepper):
         if integrals is None:
             integrals = torch.full_like(increments, math.nan)
         self._prescribed = increments, integrals.to(increments)
-        self._next.zero_()
+        self._progress.copy_(torch.tensor([0, len(increments), self._checksum()]))
+
+    def _checksum(self) -> int:
+        """What tells one prescribed noise from another."""
+        if self._prescribed is None:
+            return 0
+        if self._known_checksum[0] is not self._prescribed:
+            parts = [part.cpu().numpy().tobytes() for part in self._prescribed]
+            self._known_checksum = (self._prescribed, zlib.crc32(b"".join(parts)))
+        return self._known_checksum[1]
 
     def _step(self, env_ids: Tensor | None) -> None:
         time = self.sim.internals.engine.field("time").data
@@ -126,15 +140,21 @@ class StochasticStepper(Stepper):
         sources = self.num_sources
         normal = self.stream.draw(2 * sources, env_ids) * math.sqrt(h)
         w, z = normal[:, :sources], normal[:, sources:]
-        step = int(self._next)
-        if self._prescribed is not None and step < self._prescribed[0].shape[0]:
+        step, count, checksum = (int(number) for number in self._progress)
+        if step < count:
+            if self._prescribed is None or self._checksum() != checksum:
+                raise InvalidInputError(
+                    f"These worlds were saved when {step} of {count} steps of "
+                    "prescribed noise were done, which is not the noise that is here: "
+                    f"prescribe the {count - step} that are left."
+                )
             given, integrals = self._prescribed
             if given.shape[2] != sources:
                 raise InvalidInputError(
                     f"The prescribed noise is for {given.shape[2]} sources, by now "
                     f"there are {sources}: prescribe it anew."
                 )
-            self._next += 1
+            self._progress[0] += 1
             w = given[step]
             if not bool(integrals[step].isnan().any()):
                 z = math.sqrt(3.0) * (2.0 * integrals[step] / h - w)

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor
 
+from simstate.entity.state_writes import TARGETS
 from simstate.env import Env
 from simstate.env.actions import JointAction
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
@@ -25,14 +26,12 @@ from simstate.ids import Ids
 from simstate.simulation import Simulation
 from simstate.simulators.protocol import Simulator
 from simstate.state import State, StateList
+from simstate.state.apply import States
 
 Action: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, float]]]"
-"""Targets of one world: robot → one of TARGETS → joint → value."""
+"""Targets of one world: robot → "dof_pos_target" or its like → joint → value."""
 
-TARGETS = ("dof_pos_target", "dof_vel_target")
-"""What an action may hold for a robot."""
-
-_TARGET_OF = {"position": "dof_pos_target", "velocity": "dof_vel_target"}
+_TARGET_OF = {kind: key for key, kind in TARGETS.items()}
 """What MetaSim calls the targets of an action term of each kind."""
 
 Extra: TypeAlias = "dict[str, Any]"
@@ -74,9 +73,7 @@ class MetaSimEnv:
         """The number of worlds."""
         return self.sim.num_envs
 
-    def reset(
-        self, init_states: Sequence[State] | None = None
-    ) -> tuple[StateList, Extra]:
+    def reset(self, init_states: States | None = None) -> tuple[StateList, Extra]:
         """Reset all worlds, then put them into `init_states`, whole or in part."""
         undo = _undoing(self.sim)
         self.sim.reset()
@@ -123,8 +120,9 @@ class MetaSimEnv:
 class MetaSimTaskEnv:
     """A task behind MetaSim's calls: its events, rewards and time limit.
 
-    An action's targets become the columns of the task's action that lead to them;
-    joints that are not named keep theirs. Worlds that have ended go on until a reset.
+    An action's targets become the columns of the task's action that lead to them; those
+    of other joints are set as they are, to be read back. Joints that are not named keep
+    theirs. Worlds that have ended go on until a reset.
 
     Args:
         env: the environment, made with auto_reset=False.
@@ -157,7 +155,7 @@ class MetaSimTaskEnv:
         return self.env.num_envs
 
     def reset(
-        self, init_states: Sequence[State] | None = None, env_ids: Ids = None
+        self, init_states: States | None = None, env_ids: Ids = None
     ) -> tuple[StateList, Extra]:
         """Begin an episode in some worlds, None: all; `init_states` go on top.
 
@@ -171,7 +169,9 @@ class MetaSimTaskEnv:
         self, actions: Sequence[Action]
     ) -> tuple[StateList, list[float], list[bool], list[bool], Extra]:
         """Apply an action in each world; extra["terminated"] says which ones failed."""
-        action = self._as_action(actions)
+        action, others = self._as_action(actions)
+        if any(others):
+            self.env.sim.set_states(others)
         seen, reward, terminated, truncated, extras = self.env.step(action)
         success = _of_worlds(self.env.sim, self._success, "success")
         states, extra = self._answer(seen, extras["log"])
@@ -191,34 +191,36 @@ class MetaSimTaskEnv:
         told = {"observations": observations, "log": log, "time": sim.time.clone()}
         return sim.get_states(), told
 
-    def _as_action(self, actions: Sequence[Action]) -> Tensor:
-        """The task's action; shape (num_envs, action_dim)."""
+    def _as_action(
+        self, actions: Sequence[Action]
+    ) -> tuple[Tensor, list[dict[str, Any]]]:
+        """The task's action, (num_envs, action_dim), and what is not part of it.
+
+        Targets of joints that the task does not drive are states of each world.
+        """
         _check_count(actions, self.num_envs)
         shape = self.env.action.shape
         wanted = torch.full(shape, torch.nan, dtype=self.env.sim.dtype)
+        others: list[dict[str, Any]] = [{} for _ in actions]
         for world, action in enumerate(actions):
             for robot, targets in action.items():
                 for key, values in targets.items():
+                    columns = self._columns.get((robot, key), {})
                     for joint, value in values.items():
-                        column = self._column(f"actions[{world}]", robot, key, joint)
-                        wanted[world, column] = _finite(value, world, joint)
+                        if joint in columns:
+                            number = _finite(value, world, joint)
+                            wanted[world, columns[joint]] = number
+                    rest = {j: v for j, v in values.items() if j not in columns}
+                    if rest or not columns:
+                        robots = others[world].setdefault("robots", {})
+                        robots.setdefault(robot, {})[key] = rest
         wanted = wanted.to(self.env.device)
         result = self.env.action.clone()
         for columns, term in self._terms:
             asked = term.action_for(wanted[:, columns]).to(result.dtype)
             kept = wanted[:, columns].isnan()
             result[:, columns] = torch.where(kept, result[:, columns], asked)
-        return result
-
-    def _column(self, where: str, robot: str, key: str, joint: str) -> int:
-        """The column of the action that a target belongs to."""
-        columns = self._columns.get((robot, key))
-        if columns is None:
-            known = [".".join(place) for place in self._columns]
-            raise unknown_name(f"target in {where}:", f"{robot}.{key}", known)
-        if joint not in columns:
-            raise unknown_name(f"joint in {where}.{robot}.{key}:", joint, columns)
-        return columns[joint]
+        return result, others
 
 
 def _check_count(actions: Sequence[Action], num_envs: int) -> None:

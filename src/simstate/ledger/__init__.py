@@ -4,6 +4,7 @@ from simstate.ledger.ledger import Ledger
 from simstate.ledger.memory import Backup, Chunk, Scope
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, Write
 from simstate.ledger.transaction import Transaction
+from simstate.ledger.user_memory import adopt, user_memory
 
 __all__ = [
     "Backup",
@@ -16,4 +17,6 @@ __all__ = [
     "Slot",
     "Transaction",
     "Write",
+    "adopt",
+    "user_memory",
 ]

@@ -38,6 +38,8 @@ class Ledger(Registry):
         super().__init__(num_envs, device)
         self.listener: Listener = _ignore
         """Told of every write to what derived values depend on."""
+        self.follow: Callable[[], None] | None = None
+        """Called when slots were written: copies of them follow."""
         self.puts = 0
         """How often slots were written other than by their tensors."""
 
@@ -58,7 +60,8 @@ class Ledger(Registry):
         if alone or self.open:
             self._write(writes)
             return
-        with self.saved([slot.name for slot in slots], "a write"):
+        names = [name for slot in slots for name in (slot.name, *slot.companions)]
+        with self.saved(names, "a write"):
             self._write(writes)
 
     def _write(self, writes: Iterable[Write]) -> None:
@@ -71,6 +74,8 @@ class Ledger(Registry):
                 assign(memory, rows.index, columns, values.to(memory.dtype))
             if slot.on_write is not None:
                 slot.on_write(rows)
+        if self.follow is not None:
+            self.follow()
 
     def touched(self, name: str, rows: Selection | None = None) -> None:
         """Announce a write that torch did not count: by C, NumPy or an alias."""
@@ -94,13 +99,11 @@ class Ledger(Registry):
         """Take note of a write that was found: the count last, should it not end."""
         tensor = watched.tensor
         version = tensor._version
-        if tensor.requires_grad:
-            tensor.detach_()  # a slot holds numbers: a graph would grow with each step
-        if tensor.data_ptr() != watched.address:
-            raise InvalidInputError(
-                f"{watched.label} was given other memory with set_(), so that the "
-                "simulation no longer sees it: write into it with [:] = … instead."
-            )
+        # A slot holds numbers: a graph would grow with each step.
+        for one in (tensor, *(slot.tensor for slot in watched.slots)):
+            if one.requires_grad:
+                one.detach_()
+        self.watch.check_addresses()
         if self.is_evaluating:
             for slot in watched.slots:
                 self._refuse_while_evaluating(slot)
@@ -122,6 +125,13 @@ class Ledger(Registry):
                 "(ctrl, qfrc_applied, xfrc_applied, mass rates): stages run ahead and "
                 "back again, so that it would move a state which is only tried out. "
                 "What has memory is a Process (sim.add_process)."
+            )
+
+    def _refuse_rewriting(self, what: str) -> None:
+        if self.is_evaluating:
+            raise InvalidInputError(
+                f"A force model {what} worlds. It may write inputs alone: stages run "
+                "ahead and back again, so that it would be undone or done many times."
             )
 
     # Copies.
@@ -153,25 +163,35 @@ class Ledger(Registry):
         `shared` says whether slots that all worlds have in common are written, too.
         """
         self.observe()
+        self._refuse_rewriting("restored")
         for slot in self.of(owners):
             value = values.get(slot.name)
+            if value is None and slot.computed:  # from what the others are then
+                ids = None if rows.is_all else rows.tensor(self.device)
+                self.listener(Stage.CONSTANT, ids, "a restore")
+                continue
             if value is None:
                 value = slot.initial_of(rows)
             if value is not None and (shared or not slot.shared):
                 self._put(slot, value, rows)
+        if self.follow is not None:
+            self.follow()
 
     def reset(self, rows: Selection, owners: Sequence[Owner]) -> None:
         """Bring the slots of some worlds to what their contracts say."""
         self.observe()
+        self._refuse_rewriting("reset")
         for slot in self.of(owners):
             if slot.shared or slot.reset == "keep":
                 continue
             value = slot.initial_of(rows)
             if callable(slot.reset):
-                drawn = slot.reset(rows.tensor(self.device))
+                drawn = slot.reset(rows.tensor(self.device).clone())
                 value = rows_for(slot.name, drawn, rows.count, slot)
             if value is not None:
                 self._put(slot, value, rows)
+        if self.follow is not None:
+            self.follow()
 
     def _put(self, slot: Slot, value: Tensor, rows: Selection) -> None:
         """Write a slot's rows, and announce it."""
@@ -199,6 +219,14 @@ class Ledger(Registry):
         """
         if self.open:
             self.recover()
+        if not self.open:
+            self.observe()  # an undo takes back what comes from here on
+            self.watch.check_addresses()
+        elif scope == "env":
+            raise InvalidInputError(
+                f"{what} was called within {self.open[-1].what}, by a term or a force "
+                "model, which cannot be: it would undo what is half done."
+            )
         backup = None if self.open and scope == "sim" else self.backup(scope)
         return Transaction(self, backup, what, scope)
 
@@ -220,9 +248,12 @@ class Ledger(Registry):
         Called at the start of every public call and read. A call that is still running
         in another thread raises.
         """
-        while self.open and not self.open[-1].is_running():
-            self.open[-1].undo()
-            self.open.pop()
+        while last := self.open[-1:]:
+            if last[0].is_running():
+                return
+            if last[0] in self.open:  # else it has just ended in another thread
+                last[0].undo()
+                self.open.remove(last[0])
 
     def undone(self, transaction: Transaction, stage: Stage) -> None:
         """Take note that a transaction was undone: what is derived is stale."""
@@ -231,7 +262,10 @@ class Ledger(Registry):
             if slot.initial is not None:
                 self._put(slot, slot.initial, everything(self.num_envs))
         self.puts += 1
-        self.watch.acknowledge()
+        if self.follow is not None:
+            self.follow()
+        assert transaction.backup is not None
+        self.watch.acknowledge(transaction.backup)
         self.listener(stage, None, f"{transaction.what} that was undone")
 
 

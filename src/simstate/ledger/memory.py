@@ -65,9 +65,13 @@ class Arena:
         return self._used + width <= self.tensor.shape[1]
 
     def take(self, width: int) -> Tensor:
-        """The next columns; shape (num_envs, width)."""
+        """The next columns; shape (num_envs, width).
+
+        They count their writes together with the others, but are no view of autograd's:
+        a graph that gets into one slot stays out of the rest.
+        """
         first, self._used = self._used, self._used + width
-        return self.tensor[:, first : self._used]
+        return self.tensor[:, first : self._used].detach()
 
 
 class Backup:
@@ -78,8 +82,10 @@ class Backup:
         # NumPy's calls cost less than torch's, which tells for few worlds.
         self._live: list[Any] = []
         self._kept: list[Any] = []
+        self._storages: set[int] = set()
         for chunk, part in parts:
             if part.numel():
+                self._storages.add(part.untyped_storage().data_ptr())
                 self._chunks.append(chunk)
                 self._live.append(_array(part))
                 self._kept.append(_array(torch.zeros_like(part)))
@@ -126,6 +132,10 @@ class Backup:
                 live.copy_(torch.where(worlds.view(shape), kept, live))
             else:
                 np.copyto(live, kept, where=worlds.numpy().reshape(shape))
+
+    def holds(self, memory: Tensor) -> bool:
+        """Whether a tensor's memory, or some of it, is saved here."""
+        return memory.untyped_storage().data_ptr() in self._storages
 
     def kept_rows(self, memory: Tensor) -> Tensor:
         """The copy of a piece, given the memory that it was made of."""

@@ -6,8 +6,9 @@ Slots that a step changes lie side by side in memory, so that saving them is one
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -51,17 +52,14 @@ class Registry:
         """Whether a step is running."""
         return any(transaction.scope == "step" for transaction in self.open)
 
-    def add(self, slot: Slot, chunk: Chunk | None = None) -> Slot:
-        """Register a slot; `chunk` is the memory that it shares with others."""
-        if slot.name in self.slots:
-            raise InvalidInputError(
-                f"There is a slot {slot.name!r} already: names must differ."
-            )
-        if self.is_stepping:
-            raise InvalidInputError(
-                f"{slot.label} would add to what a world is, which cannot be done "
-                "while a step is running: do it once before stepping."
-            )
+    def add(
+        self, slot: Slot, chunk: Chunk | None = None, base: Tensor | None = None
+    ) -> Slot:
+        """Register a slot; `chunk` is the memory that it shares with others.
+
+        `base` is the tensor that counts the writes to that memory; None: its own.
+        """
+        self._check_addable(slot)
         if chunk is None:
             chunk = chunk_for(slot, slot.tensor.data)
         if chunk not in self._chunks:
@@ -70,7 +68,7 @@ class Registry:
         self.slots[slot.name] = slot
         self._chunk_of[slot.name] = chunk
         if slot.stage is not None and slot.tensor.numel():
-            self.watch.add_slot(slot, slot.stage)
+            self.watch.add_slot(slot, slot.stage, base)
         for transaction in self.open:
             transaction.added.append(slot.name)
         return slot
@@ -88,6 +86,7 @@ class Registry:
         stage: Stage | None = None,
         moves: bool = False,
         optional: bool = False,
+        users_own: bool = False,
         unit: str = "",
         axes: str = "",
     ) -> Slot:
@@ -99,20 +98,20 @@ class Registry:
         start = initial if reset is None or callable(reset) else reset
         with torch.inference_mode(False):
             like = torch.zeros((), dtype=dtype, device=self.device)
+            rows = like.expand(self.num_envs, *shape)
             slot = Slot(
-                name=name, kind=kind, tensor=like, owner=owner, stage=stage,
-                moves=moves, optional=optional, unit=unit, axes=axes,
+                name=name, kind=kind, tensor=rows, owner=owner, stage=stage,
+                moves=moves, optional=optional, users_own=users_own, unit=unit,
+                axes=axes,
             )  # fmt: skip
-            if callable(reset):
-                slot.reset = reset
-            elif reset is not None:
-                slot.reset = "initial"
+            slot.initial = rows_for(name, start, self.num_envs, rows)
+            slot.reset = reset_rule(reset)
+            self._check_addable(slot)
             width = math.prod(shape)
             arena = self._arena(slot, width, like)
-            slot.tensor = arena.take(width).view(self.num_envs, *shape)
-            slot.initial = rows_for(name, start, self.num_envs, slot)
+            slot.tensor = arena.take(width).view(self.num_envs, *shape).detach()
             slot.tensor.data.copy_(slot.initial)
-        return self.add(slot, arena.chunk)
+        return self.add(slot, arena.chunk, arena.tensor)
 
     def shared(
         self,
@@ -122,6 +121,7 @@ class Registry:
         owner: Owner = "env",
         moves: bool = False,
         optional: bool = False,
+        users_own: bool = False,
         unit: str = "",
     ) -> Slot:
         """Make a slot that all worlds have in common; it lies on the host."""
@@ -129,7 +129,8 @@ class Registry:
             initial = value.detach().cpu().clone()
             slot = Slot(
                 name=name, kind="memory", tensor=initial.clone(), owner=owner,
-                shared=True, moves=moves, initial=initial, optional=optional, unit=unit,
+                shared=True, moves=moves, initial=initial, optional=optional,
+                users_own=users_own, unit=unit,
             )  # fmt: skip
         return self.add(slot)
 
@@ -140,6 +141,18 @@ class Registry:
         self._chunk_of[name].moving = slice(None)
         self._backups.clear()
         return slot
+
+    def _check_addable(self, slot: Slot) -> None:
+        """Raise unless a slot of that name can be added now."""
+        if slot.name in self.slots:
+            raise InvalidInputError(
+                f"There is a slot {slot.name!r} already: names must differ."
+            )
+        if self.is_stepping:
+            raise InvalidInputError(
+                f"{slot.label} would add to what a world is, which cannot be done "
+                "while a step is running: do it once before stepping."
+            )
 
     def _arena(self, slot: Slot, width: int, like: Tensor) -> Arena:
         """Memory for a slot, with others of its kind."""
@@ -171,6 +184,15 @@ class Registry:
         if scope not in self._backups:
             self._backups[scope] = Backup.of_scope(self._chunks, scope)
         return self._backups[scope]
+
+
+def reset_rule(
+    reset: Reset,
+) -> Literal["initial", "keep"] | Callable[[Tensor], Tensor]:
+    """What a slot does at a reset that was declared so."""
+    if reset is None:
+        return "keep"
+    return reset if callable(reset) else "initial"
 
 
 def chunk_for(slot: Slot, memory: Tensor) -> Chunk:

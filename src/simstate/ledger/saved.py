@@ -45,7 +45,8 @@ def check_saved(
                 f"{name!r} was saved as {value.dtype}, here it is "
                 f"{slot.tensor.dtype}. Nothing was written."
             )
-        _check_finite(slot, value, values.get("diverged"))
+    for name, value in values.items():
+        _check_finite(registry.slots[name], value, values.get("diverged"))
 
 
 def _check_finite(slot: Slot, value: Tensor, diverged: Tensor | None) -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine import Stage
-from simstate.errors import ShapeError
+from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Index, Selection
 
 Kind = Literal["state", "input", "parameter", "setting", "memory"]
@@ -46,12 +46,20 @@ class Slot:
     """The value at the start; shape (1 or num_envs, …), or that of a shared one."""
     reset: Literal["initial", "keep"] | Callable[[Tensor], Tensor] = "keep"
     """What a reset of some worlds does to it."""
+    users_own: bool = False
+    """Whether a user's code made it with `memory`."""
+    from_snapshot: bool = False
+    """Whether a snapshot brought it, and its owner has not asked for it yet."""
     optional: bool = False
     """Whether a snapshot may lack it, which then stands for `initial`."""
     unit: str = ""
     axes: str = ""
     on_write: Callable[[Selection | None], None] | None = None
     """Told of writes by a user, with the worlds; None: it may have been any."""
+    companions: tuple[str, ...] = ()
+    """The names of slots that `on_write` changes."""
+    computed: bool = False
+    """Whether the engine computes it from parameters, where nobody wrote it."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,7 +108,16 @@ class Slot:
             "dtype": str(self.tensor.dtype).removeprefix("torch."),
             "unit": self.unit,
             "axes": self.axes,
+            **({"reset": self._described_reset()} if self.users_own else {}),
         }
+
+    def _described_reset(self) -> Any:
+        """What a reset writes: the row, "keep", or "function"."""
+        if callable(self.reset):
+            return "function"
+        if self.reset == "keep" or self.initial is None:
+            return "keep"
+        return self.initial.cpu().numpy().tolist()
 
 
 class Write(NamedTuple):
@@ -120,7 +137,13 @@ def rows_for(name: str, value: object, count: int, like: Slot | Tensor) -> Tenso
     tensor = like.tensor if isinstance(like, Slot) else like
     shape = tuple(tensor.shape[1:])
     try:
-        given = torch.as_tensor(value, dtype=tensor.dtype, device=tensor.device)  # pyright: ignore
+        exact = torch.as_tensor(value, device=tensor.device)  # pyright: ignore
+        given = exact.detach().to(tensor.dtype)
+        if not tensor.dtype.is_floating_point and bool((given != exact).any()):
+            raise InvalidInputError(
+                f"The value at reset of {name!r} is {value!r}, which its "
+                f"{tensor.dtype} cannot hold."
+            )
         if given.ndim <= len(shape):
             return given.expand(shape)[None].clone()
         if given.shape[0] in (1, count):

@@ -14,7 +14,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Protocol
 
-from simstate.engine import Stage
+from simstate.engine import Stage, is_running
 from simstate.errors import ThreadError
 from simstate.ledger.memory import Backup, Scope
 
@@ -48,6 +48,7 @@ class Transaction:
         """Slots that were registered since it began."""
         self.evaluating = False
         """Whether force models are writing inputs, for one evaluation."""
+        self._saved = False
         self._thread = 0
         self._frame: FrameType | None = None
 
@@ -56,11 +57,26 @@ class Transaction:
             self._book.recover()
         if self.backup is None:
             return self
-        self.backup.save()
         self._thread = threading.get_ident()
         self._frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        self._book.open.append(self)  # from here on it is open
+        opened = self._book.open
+        opened.append(self)  # from here on it is open
+        if opened[0] is not self:
+            self._give_way()
+        self.backup.save()
+        self._saved = True
         return self
+
+    def _give_way(self) -> None:
+        """Raise if another thread has begun a moment before.
+
+        A lock would not do: an interruption may come just before its release.
+        """
+        opened = self._book.open
+        for other in opened[: opened.index(self)]:
+            if other._thread != self._thread and other in opened:
+                opened.remove(self)
+                raise other.elsewhere()
 
     def __exit__(
         self,
@@ -73,28 +89,33 @@ class Transaction:
         if kind is not None:
             self.undo()
         opened = self._book.open
-        del opened[opened.index(self) :]  # from here on it is done
+        for inner in opened[opened.index(self) + 1 :]:
+            if inner._thread == self._thread:
+                opened.remove(inner)
+        opened.remove(self)  # from here on it is done
 
     def undo(self) -> None:
         """Put everything back; may be repeated after an interruption."""
-        assert self.backup is not None
+        if self.backup is None or not self._saved:
+            return
         stage = self.backup.put_back()
         self._book.undone(self, stage)
 
     def is_running(self) -> bool:
         """Whether the function that began it is still running.
 
-        If it is in another thread, that is an error of the caller.
+        If it was begun in another thread that is alive, that is an error of the caller:
+        the stack of a thread that runs cannot be looked at.
         """
-        here = self._thread == threading.get_ident()
-        frame = sys._getframe(1) if here else sys._current_frames().get(self._thread)  # pyright: ignore[reportPrivateUsage]
-        while frame is not None and frame is not self._frame:
-            frame = frame.f_back
-        if frame is None:
-            return False
-        if not here:
-            raise ThreadError(
-                f"{self.what} is running in another thread. A simulation belongs to "
-                "one thread at a time: wait for it, or use one Simulation for each."
-            )
-        return True
+        if self._thread != threading.get_ident():
+            if self._thread not in sys._current_frames():  # pyright: ignore[reportPrivateUsage]
+                return False
+            raise self.elsewhere()
+        return self._frame is not None and is_running(self._thread, self._frame)
+
+    def elsewhere(self) -> ThreadError:
+        """The error of a thread that comes second."""
+        return ThreadError(
+            f"{self.what} is running in another thread. A simulation belongs to "
+            "one thread at a time: wait for it, or use one Simulation for each."
+        )

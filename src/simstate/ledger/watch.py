@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from simstate.engine import Stage
+from simstate.errors import InvalidInputError
+from simstate.ledger.memory import Backup
 from simstate.ledger.slot import Slot
 
 
@@ -43,10 +45,14 @@ class Watch:
             watched = Watched(label, tensor, stage, version, address, on_write)
             self.tensors.append(watched)
 
-    def add_slot(self, slot: Slot, stage: Stage) -> None:
-        """See writes to a slot, or to the memory that it shares with others."""
-        tensor = slot.tensor
-        base = tensor._base if tensor._is_view() else tensor
+    def add_slot(self, slot: Slot, stage: Stage, base: Tensor | None) -> None:
+        """See writes to a slot by those to `base`, which it shares with others.
+
+        None: the tensor of which it is a view, or its own.
+        """
+        if base is None:
+            tensor = slot.tensor
+            base = tensor._base if tensor._is_view() else tensor
         found = next((w for w in self.tensors if w.tensor is base), None)
         if found is None:
             assert base is not None
@@ -56,7 +62,23 @@ class Watch:
             found.label = f"{found.label} or {slot.label}"
         found.slots.append(slot)
 
-    def acknowledge(self) -> None:
-        """Take note that writes so far were taken back: nothing has changed."""
+    def acknowledge(self, backup: Backup) -> None:
+        """Take note that writes to what a backup holds were taken back.
+
+        Other writes are found later on: they have happened.
+        """
         for watched in self.tensors:
-            watched.version = watched.tensor._version
+            if watched.version != watched.tensor._version and backup.holds(
+                watched.tensor
+            ):
+                watched.version = watched.tensor._version
+
+    def check_addresses(self) -> None:
+        """Raise if a tensor was given other memory, so that writes to it are lost."""
+        for watched in self.tensors:
+            if watched.tensor.data_ptr() != watched.address:
+                raise InvalidInputError(
+                    f"{watched.label} was given other memory, with set_() or .data =, "
+                    "so that the simulation no longer sees it: write into it with "
+                    "[:] = … instead."
+                )

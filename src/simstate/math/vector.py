@@ -57,6 +57,16 @@ def solve(matrix: Tensor, right: Tensor) -> Tensor:
     return torch.linalg.solve(matrix, right[..., None])[..., 0]
 
 
+def solve_positive(matrix: Tensor, columns: Tensor) -> tuple[Tensor, int | None]:
+    """The solutions x of matrix @ x = columns, symmetric positive definite; (N, D, k).
+
+    And the first matrix that is not positive definite; None: all are.
+    """
+    factor, info = torch.linalg.cholesky_ex(matrix)
+    failed = int(info.nonzero()[0, 0]) if bool(info.any()) else None
+    return torch.cholesky_solve(columns, factor), failed
+
+
 def common_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape that all of these broadcast to; a RuntimeError if there is none."""
     return tuple(torch.broadcast_shapes(*shapes))

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.dynamics.motion import moved_by
 from simstate.entity import Entity
-from simstate.entity.frames import moved_by
 from simstate.simulation import Simulation
 
 _BODY, _XBODY = mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_XBODY

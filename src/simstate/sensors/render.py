@@ -26,6 +26,15 @@ _SHOWN = (
 )
 """The fields that a picture depends on."""
 
+_LOOKS = (
+    "geom_dataid", "geom_matid", "geom_size", "geom_rgba", "cam_fovy", "cam_intrinsic",
+    "light_type", "light_castshadow", "light_active", "light_attenuation",
+    "light_cutoff", "light_exponent", "light_ambient", "light_diffuse",
+    "light_specular", "mat_texid", "mat_texuniform", "mat_texrepeat", "mat_emission",
+    "mat_specular", "mat_shininess", "mat_rgba",
+)  # fmt: skip
+"""The model parameters that a picture depends on, and that may differ by world."""
+
 
 class Renderer:
     """Renders one camera in all worlds.
@@ -37,6 +46,8 @@ class Renderer:
     def __init__(self, sim: Worlds, camera: int, resolution: tuple[int, int]) -> None:
         self._sim = sim
         self._width, self._height = resolution
+        self._looks: dict[str, Tensor] = {}
+        """Parameters of the drawing model that differ by world."""
         initialise(sim.device)
         self._device = wp.device_from_torch(sim.device)
         engine = sim.internals.engine
@@ -89,12 +100,18 @@ class Renderer:
                 target.copy_(values.reshape(target.shape))
         if is_own:
             return
-        for name, values in physics.engine.expanded.items():
-            shared = getattr(self._model, name, None)
-            if isinstance(shared, wp.array) and values.numel():
-                looks = wp.to_torch(shared)
-                if looks[:1].numel() != values[:1].numel():
-                    continue  # what the drawing model does not keep in that form
-                rows = values.to(looks.dtype).reshape(values.shape[0], *looks.shape[1:])
-                array = wp.from_torch(rows.contiguous(), dtype=shared.dtype)
-                setattr(self._model, name, array)
+        for name in _LOOKS:
+            values = physics.engine.expanded.get(name)
+            if values is not None and values.numel():
+                looks = self._looks_by_world(name)
+                looks.copy_(values.reshape(looks.shape))
+
+    def _looks_by_world(self, name: str) -> Tensor:
+        """A parameter of the drawing model, with a row for each world."""
+        if name not in self._looks:
+            shared = getattr(self._model, name)
+            row = wp.to_torch(shared)
+            rows = row.expand(self._sim.num_envs, *row.shape[1:]).contiguous()
+            setattr(self._model, name, wp.from_torch(rows, dtype=shared.dtype))
+            self._looks[name] = rows
+        return self._looks[name]

@@ -28,7 +28,8 @@ from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.simulators.capabilities import Capabilities, Feature, Missing
 from simstate.simulators.terms import ALL_TERMS, Terms
-from simstate.state import State, StateList, TensorState
+from simstate.state import StateList, TensorState
+from simstate.state.apply import States
 
 Array: TypeAlias = np.ndarray[Any, Any]
 """Numbers in float64, unless it is said otherwise."""
@@ -186,9 +187,7 @@ class AdaptedSimulator(ABC):
         tensors = dataclasses.replace(kept, **parts)
         return StateList(tensors) if mode == "dict" else tensors
 
-    def set_states(
-        self, states: Sequence[State] | TensorState, env_ids: Ids = None
-    ) -> None:
+    def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, whole or in part, as in `Simulation`.
 
         What the simulator cannot hold is refused before anything is written.
@@ -199,6 +198,7 @@ class AdaptedSimulator(ABC):
         self.reference.set_states(states, env_ids)
         try:
             self._check_mocap()
+            self._check_bases()
             self.check(self.reference.data.qpos[ids].numpy())
         except InvalidInputError:
             self.reference.restore(kept)
@@ -277,6 +277,17 @@ class AdaptedSimulator(ABC):
                 f"{self.name} cannot move a mocap body: "
                 f"{self.capabilities.lacks['mocap bodies']}. Nothing was written."
             )
+
+    def _check_bases(self) -> None:
+        """Raise if a fixed base is elsewhere than the scene has it."""
+        engine = self.reference.internals.engine
+        for name in {"body_pos", "body_quat"} & engine.expanded.keys():
+            moved = engine.expanded[name] - engine.model_parameter(name)
+            if greatest(moved) > 1e-6:
+                raise InvalidInputError(
+                    f"{self.name} has fixed bases where the scene has them: place them "
+                    "with EntityCfg.init_state. Nothing was written."
+                )
 
     def _tensors(self, entity: Entity, motion: Motion) -> dict[str, Tensor]:
         """The tensors of an entity's state, in the simulator's own width."""

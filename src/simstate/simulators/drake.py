@@ -31,7 +31,8 @@ class DrakeSimulator(AdaptedSimulator):
         """Make the worlds."""
         self.drake = DrakeModel(self.model, self.timestep, self.terms)
         self._coordinates = DrakeCoordinates(self.drake)
-        worlds = [self.drake.diagram.CreateDefaultContext() for _ in self._all]
+        with self.drake.listening():
+            worlds = [self.drake.diagram.CreateDefaultContext() for _ in self._all]
         self._roots: list[Any] = worlds
         plant = self.drake.plant
         self.contexts: list[Any] = [

@@ -62,7 +62,7 @@ class DrakeModel:
         self.model, self.names, self.terms = model, Names(model), terms
         self.messages: list[str] = []
         """What Drake's parser said that it ignores."""
-        with self._listening():
+        with self.listening():
             self._make(time_step)
 
     def _make(self, time_step: float) -> None:
@@ -123,7 +123,7 @@ class DrakeModel:
         return model
 
     @contextmanager
-    def _listening(self) -> Generator[None]:
+    def listening(self) -> Generator[None]:
         """Keep what Drake logs, instead of printing it."""
         logger, messages = logging.getLogger("drake"), self.messages
 

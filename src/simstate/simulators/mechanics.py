@@ -17,7 +17,7 @@ import numpy as np
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
 from simstate.simulators.capabilities import Capabilities
 from simstate.simulators.parameters import Parameters, parameters_of
-from simstate.simulators.parameters.scene import take_servos_implicitly
+from simstate.simulators.parameters.scene import step_as
 from simstate.simulators.terms import Terms, switch_off
 
 
@@ -95,21 +95,21 @@ class MujocoMechanics(Mechanics):
 
     Args:
         model: the compiled model.
-        implicit_servos: whether steps take servos implicitly, as Drake does.
+        integrator: the number of another's integrator to step as; None: the model's.
     """
 
     name = "mujoco"
 
-    def __init__(self, model: mujoco.MjModel, implicit_servos: bool = False) -> None:
+    def __init__(self, model: mujoco.MjModel, integrator: float | None = None) -> None:
         self.model = model
-        self._implicit_servos = implicit_servos
+        self._integrator = integrator
 
     def stepping_model(self, terms: Terms) -> mujoco.MjModel:
         """A copy of the model that steps with these terms."""
         model = copy.copy(self.model)
         switch_off(model, terms)
-        if self._implicit_servos:
-            take_servos_implicitly(model)
+        if self._integrator is not None:
+            step_as(model, self._integrator)
         return model
 
     def _data(self, state: MechanicalState, terms: Terms) -> mujoco.MjData:

@@ -81,6 +81,8 @@ def put_model(model: mujoco.MjModel, terms: Terms = ALL_TERMS) -> Any:
         raise ModelError("MJX does not take a model in which nothing can move.")
     model = copy.copy(model)
     switch_off(model, terms)
+    # No state has sensors, and MJX stops at touch sensors where nothing may touch.
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR.value
     if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS.value:  # MJX has none
         model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value
     try:
@@ -120,7 +122,14 @@ def motion_of(model: mujoco.MjModel, data: Any, rows: np.ndarray) -> Motion:
 
 def _steps(model: Any, data: Any, moving: Any, n: Any) -> Any:
     """One world after n steps; as it is if it does not move."""
-    after = jax.lax.fori_loop(0, n, lambda _, d: mjx.step(model, d), data)
+
+    def one(_: Any, before: Any) -> Any:
+        # MJX widens the integers of spatial tendons, which a loop does not take.
+        return jax.tree_util.tree_map(
+            lambda new, old: new.astype(old.dtype), mjx.step(model, before), before
+        )
+
+    after = jax.lax.fori_loop(0, n, one, data)
     return jax.tree_util.tree_map(lambda a, b: jnp.where(moving, a, b), after, data)
 
 

@@ -20,6 +20,10 @@ from simstate.simulators.base import Array
 from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_masses
 from simstate.simulators.mjx import MjxSimulator, field
 from simstate.simulators.parameters import Parameters, parameters_of
+from simstate.simulators.parameters.scene import (
+    EXPLICIT_GYROSCOPIC,
+    free_bodies_alone,
+)
 from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
 # Of one world: they compile faster than the simulator's batch.
@@ -111,7 +115,11 @@ class MjxMechanics(AdaptedMechanics):
             setattr(model.opt, name, float(getattr(held.opt, name)))
         model.opt.gravity[:] = np.asarray(held.opt.gravity)
         model.opt.integrator = int(held.opt.integrator)
-        return parameters_of(model)
+        found = parameters_of(model)
+        fast = model.opt.integrator == mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value
+        if fast and free_bodies_alone(model):
+            found["integrator"] = {"the scene": np.array([EXPLICIT_GYROSCOPIC])}
+        return found
 
 
 _FIELDS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, Protocol, overload, runtime_checkable
 
 import mujoco
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from simstate.ids import Ids
-from simstate.state import State, StateList, TensorState
+from simstate.state import StateList, TensorState
+from simstate.state.apply import States
 
 
 class EntityNames(Protocol):
@@ -94,9 +95,7 @@ class Simulator(Protocol):
         """A copy of the unified state, as a list of dictionaries or as tensors."""
         ...
 
-    def set_states(
-        self, states: Sequence[State] | TensorState, env_ids: Ids = None
-    ) -> None:
+    def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, whole or in part; all is checked before a write."""
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from simstate.simulators.align.report import SimulatorAlignment
@@ -41,14 +42,17 @@ class Suggestion:
     """The cause that it covers."""
     elements: tuple[str, ...]
     low: float | None
-    """Least of MuJoCo's and the other's values; None: no range follows."""
+    """The lesser of MuJoCo's and the other's value, if every element has the same two;
+    None: no one range follows."""
     high: float | None
-    """The greatest."""
+    """The greater one."""
     how: str
     """What to vary, in words."""
 
     def __str__(self) -> str:
         span = "" if self.low is None else f" over [{self.low:.4g}, {self.high:.4g}]"
+        if self.low is None and self.elements:
+            span = ", each from MuJoCo's value to theirs"
         where = f" of {', '.join(self.elements[:3])}" if self.elements else ""
         more = f", … {len(self.elements)} in all" if len(self.elements) > 3 else ""
         return f"{self.what}{where}{more}: vary {self.how}{span}"
@@ -63,14 +67,22 @@ def suggestions(alignment: SimulatorAlignment) -> list[Suggestion]:
             how = _TERMS[cause.what]
             found.append(Suggestion(cause.what, (), None, None, how))
         elif cause.what in _FIELDS:
-            values = [
-                value
-                for difference in alignment.parameters
-                if difference.kind == cause.what
-                for value in (*difference.ours, *difference.theirs)
-                if abs(value) != float("inf")
-            ]
-            low, high = (min(values), max(values)) if values else (None, None)
+            low, high = _range(alignment, cause.what)
             how = _FIELDS[cause.what]
             found.append(Suggestion(cause.what, cause.elements, low, high, how))
     return found
+
+
+def _range(
+    alignment: SimulatorAlignment, kind: str
+) -> tuple[float | None, float | None]:
+    """Least and greatest value, if all elements have the same two finite numbers."""
+    spans = {
+        (*difference.ours, *difference.theirs)
+        for difference in alignment.parameters
+        if difference.kind == kind
+    }
+    values = next(iter(spans)) if len(spans) == 1 else ()
+    if len(values) != 2 or not all(math.isfinite(value) for value in values):
+        return None, None
+    return min(values), max(values)

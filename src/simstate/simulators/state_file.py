@@ -45,7 +45,7 @@ def save_states(state: TensorState, path: str | Path, simulator: str = "") -> No
                 value: Any = getattr(part, entry.name)
                 if isinstance(value, Tensor):
                     tensors[f"{name}/{entry.name}"] = value
-                else:
+                elif value is not None:
                     names[entry.name] = list(value)
             entities[name] = {"group": group, "names": names}
     header = {

@@ -77,6 +77,8 @@ def _converted(
     """A state with its joints renamed and rescaled."""
     changed = {key: position(getattr(state, key)) for key in _POSITIONS}
     changed |= {key: getattr(state, key) * factor for key in _VELOCITIES}
+    if state.dof_effort_target is not None:  # effort × velocity is one power
+        changed["dof_effort_target"] = state.dof_effort_target / factor
     return dataclasses.replace(state, joint_names=names, **changed)
 
 

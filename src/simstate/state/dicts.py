@@ -101,42 +101,55 @@ def build_state(tensors: TensorState, i: int) -> State:
 
 def build_object(tensors: EntityTensors, i: int) -> ObjectState:
     """The dictionary of one object; joints and links only if it has joints."""
-    state: ObjectState = {
-        "pos": tensors.pos[i],
-        "rot": tensors.rot[i],
-        "vel": tensors.vel[i],
-        "ang_vel": tensors.ang_vel[i],
-    }
+    state = cast("ObjectState", _root(tensors, i))
     if tensors.joint_names or tensors.ball_joint_names or len(tensors.body_names) > 1:
         state["dof_pos"] = _by_joint(tensors, tensors.dof_pos[i], tensors.ball_quat[i])
         state["dof_vel"] = _by_joint(
             tensors, tensors.dof_vel[i], tensors.ball_ang_vel[i]
         )
-        parts = zip(
-            tensors.body_pos[i].unbind(0),
-            tensors.body_rot[i].unbind(0),
-            tensors.body_vel[i].unbind(0),
-            tensors.body_ang_vel[i].unbind(0),
-            strict=True,
-        )
-        bodies: Iterable[BodyState] = (
-            {"pos": pos, "rot": rot, "vel": vel, "ang_vel": ang_vel}
-            for pos, rot, vel, ang_vel in parts
-        )
-        state["body"] = dict(zip(tensors.body_names, bodies, strict=True))
+        state["body"] = _links(tensors, i)
     return state
 
 
 def build_robot(tensors: EntityTensors, i: int) -> RobotState:
-    """The dictionary of one robot: an object's, and the targets of its actuators."""
-    state = cast("RobotState", build_object(tensors, i))
-    for key, values in (
-        ("dof_pos_target", tensors.dof_pos_target),
-        ("dof_vel_target", tensors.dof_vel_target),
-    ):
-        numbers = cast("list[float]", values[i].tolist())  # pyright: ignore[reportUnknownMemberType]
-        state[key] = dict(zip(tensors.joint_names, numbers, strict=True))
+    """The dictionary of one robot: root, joints, links, and targets of each joint."""
+    state: RobotState = {
+        **_root(tensors, i),
+        "dof_pos": _by_joint(tensors, tensors.dof_pos[i], tensors.ball_quat[i]),
+        "dof_vel": _by_joint(tensors, tensors.dof_vel[i], tensors.ball_ang_vel[i]),
+        "body": _links(tensors, i),
+        "dof_pos_target": _by_name(tensors, tensors.dof_pos_target[i]),
+        "dof_vel_target": _by_name(tensors, tensors.dof_vel_target[i]),
+    }
+    if tensors.dof_effort_target is not None:
+        state["dof_effort_target"] = _by_name(tensors, tensors.dof_effort_target[i])
     return state
+
+
+def _root(tensors: EntityTensors, i: int) -> BodyState:
+    """Pose and velocity of the root link in one world."""
+    return {
+        "pos": tensors.pos[i],
+        "rot": tensors.rot[i],
+        "vel": tensors.vel[i],
+        "ang_vel": tensors.ang_vel[i],
+    }
+
+
+def _links(tensors: EntityTensors, i: int) -> dict[str, BodyState]:
+    """Poses and velocities of all links in one world, by name."""
+    parts = zip(
+        tensors.body_pos[i].unbind(0),
+        tensors.body_rot[i].unbind(0),
+        tensors.body_vel[i].unbind(0),
+        tensors.body_ang_vel[i].unbind(0),
+        strict=True,
+    )
+    bodies: Iterable[BodyState] = (
+        {"pos": pos, "rot": rot, "vel": vel, "ang_vel": ang_vel}
+        for pos, rot, vel, ang_vel in parts
+    )
+    return dict(zip(tensors.body_names, bodies, strict=True))
 
 
 def build_camera(tensors: CameraTensors, i: int) -> CameraState:
@@ -155,11 +168,16 @@ def _by_joint(
     tensors: EntityTensors, single: Tensor, balls: Tensor
 ) -> dict[str, DofValue]:
     """Numbers of the 1-DoF joints and tensors of the ball joints, by name."""
-    numbers = cast("list[float]", single.tolist())  # pyright: ignore[reportUnknownMemberType]
-    found: dict[str, DofValue] = dict(zip(tensors.joint_names, numbers, strict=True))
+    found: dict[str, DofValue] = {**_by_name(tensors, single)}
     if tensors.ball_joint_names:
         found.update(zip(tensors.ball_joint_names, balls.unbind(0), strict=True))
     return found
+
+
+def _by_name(tensors: EntityTensors, single: Tensor) -> dict[str, float]:
+    """Numbers of the 1-DoF joints, by name."""
+    numbers = cast("list[float]", single.tolist())  # pyright: ignore[reportUnknownMemberType]
+    return dict(zip(tensors.joint_names, numbers, strict=True))
 
 
 def same(left: object, right: object) -> bool:

@@ -28,6 +28,7 @@ _UNITS = {
     "dof_vel": "rad/s or m/s",
     "dof_pos_target": "rad or m",
     "dof_vel_target": "rad/s or m/s",
+    "dof_effort_target": "N·m or N",
     "depth": "m",
     "look_at": "m",
     "intrinsic": "px",

@@ -10,6 +10,7 @@ from simstate.engine import CONSTANT_INPUTS, Engine
 from simstate.errors import warn
 
 FORMAT_1 = "simstate snapshot 1"
+FORMAT_2 = "simstate snapshot 2"
 
 _INTEGRATION = {
     "mass": "model/body_mass",
@@ -49,10 +50,9 @@ def slots_of_format_1(
                 "not have: the noise of stochastic integrators starts anew."
             )
     contracts = {name: {"owner": "sim"} for name in slots}
-    kept = {
-        key: header[key] for key in ("format", "engine", "dtype", "mujoco", "timestep")
-    }
-    return {**kept, "slots": contracts, "model": header["model"]}, slots
+    kept = {key: header[key] for key in ("engine", "dtype", "mujoco", "timestep")}
+    converted = {"format": FORMAT_2, **kept, "slots": contracts}
+    return {**converted, "model": header["model"]}, slots
 
 
 def _shape(name: str, count: int) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.entity import Entity
+from simstate.entity.state_writes import TARGETS, Part
 from simstate.errors import (
     InvalidInputError,
     ShapeError,
@@ -28,7 +29,9 @@ Dict = Mapping[str, Any]
 
 ROOT_SIZES = {"pos": 3, "rot": 4, "vel": 3, "ang_vel": 3}
 DOF_KEYS = ("dof_pos", "dof_vel")
-TARGET_KEYS = ("dof_pos_target", "dof_vel_target")
+BALL_KEYS = {"dof_pos": ("ball_quat", 4), "dof_vel": ("ball_ang_vel", 3)}
+"""What ball joints have under these keys, and how many numbers each."""
+TARGET_KEYS = tuple(TARGETS)
 
 # Dictionaries whose keys are what is allowed: a whole set of keys is compared at once.
 _GROUPS: Dict = dict.fromkeys(("objects", "robots", "cameras"))
@@ -41,27 +44,23 @@ _ROBOT: Dict = dict.fromkeys((*_OBJECT, *TARGET_KEYS))
 
 @dataclass
 class EntityUpdate:
-    """What to write of one entity in some worlds."""
+    """What a state gives of one entity in some worlds: tensors, whole or in part."""
 
     entity: Entity
     worlds: list[int]
     """Positions in the list of states."""
     path: str
     """Where it stands in the state, for messages."""
-    root: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """pos, rot, vel and ang_vel as far as given; shape (n, k)."""
-    joints: dict[str, tuple[list[int], Tensor]] = field(
-        default_factory=dict[str, tuple[list[int], Tensor]]
-    )
-    """Per key of the state: ids of 1-DoF joints, and numbers (n, joints)."""
-    balls: dict[str, tuple[list[int], Tensor]] = field(
-        default_factory=dict[str, tuple[list[int], Tensor]]
-    )
-    """Per key of the state: ids of ball joints, and numbers (n, balls, 4 or 3)."""
-    bodies: dict[str, dict[str, Tensor]] = field(
-        default_factory=dict[str, dict[str, Tensor]]
-    )
-    """Per link: pos, rot, vel and ang_vel as far as given; shape (n, k)."""
+    root: frozenset[str] = frozenset()
+    """Which of pos, rot, vel and ang_vel were given for the entity itself."""
+    given: dict[str, Part] = field(default_factory=dict[str, Part])
+    """The numbers, by the keys of `Entity.state_writes`; shape (n, elements, …)."""
+
+    def path_of(self, key: str, link: int) -> str:
+        """Where a key of a link stands in the state."""
+        if link == 0 and key in self.root:
+            return f"{self.path}.{key}"
+        return f"{self.path}.body.{self.entity.body_names[link]}.{key}"
 
 
 def parse_states(sim: Worlds, states: Sequence[Any]) -> list[EntityUpdate]:
@@ -144,12 +143,28 @@ def _fill(sim: Worlds, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
     first = parts[0]
     entity, path, worlds = update.entity, update.path, update.worlds
 
-    def stacked(values: list[Any], size: int | None, *keys: str) -> Tensor:
-        return _stack(sim, values, size, worlds, ".".join((path, *keys)))
+    def stacked(values: list[Any], size: int, *keys: str) -> Tensor:
+        where = ".".join((path, *keys))
+        tensor = _stack(sim, values, size, worlds, where)
+        if size == 4:
+            check_quats(tensor, where)
+        return tensor
 
+    update.root = frozenset(first.keys() & ROOT_SIZES.keys())
     for key, size in ROOT_SIZES.items():
-        if key in first:
-            update.root[key] = stacked([part[key] for part in parts], size, key)
+        links, columns = list[int](), list[Tensor]()
+        if key in update.root:
+            links, columns = [0], [stacked([part[key] for part in parts], size, key)]
+        for name, keys in first.get("body", {}).items():
+            link = entity.body_names.index(name)
+            if key in keys:
+                values = [part["body"][name][key] for part in parts]
+                column = stacked(values, size, "body", name, key)
+                if link not in links:  # what is given for the entity itself comes first
+                    links.append(link)
+                    columns.append(column)
+        if links:
+            update.given[key] = Part(links, torch.stack(columns, dim=1))
     for key in (*DOF_KEYS, *TARGET_KEYS):
         if key not in first:
             continue
@@ -158,37 +173,26 @@ def _fill(sim: Worlds, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
         balls = [name for name in first[key] if name not in entity.joint_names]
         if singles:
             ids = [entity.joint_names.index(name) for name in singles]
-            columns = _numbers(sim, dofs, singles, worlds, f"{path}.{key}")
-            update.joints[key] = (ids, columns)
+            values = _numbers(sim, dofs, singles, worlds, f"{path}.{key}")
+            update.given[key] = Part(ids, values)
         if balls:
-            size = 4 if key == "dof_pos" else 3
+            ball_key, size = BALL_KEYS[key]
             ids = [entity.ball_joint_names.index(name) for name in balls]
             columns = [
                 stacked([d[name] for d in dofs], size, key, name) for name in balls
             ]
-            update.balls[key] = (ids, torch.stack(columns, dim=1))
-    for name, keys in first.get("body", {}).items():
-        update.bodies[name] = {
-            key: stacked(
-                [part["body"][name][key] for part in parts],
-                ROOT_SIZES[key],
-                "body",
-                name,
-                key,
-            )
-            for key in keys
-        }
+            update.given[ball_key] = Part(ids, torch.stack(columns, dim=1))
     return update
 
 
 def _stack(
-    sim: Worlds, values: list[Any], size: int | None, worlds: list[int], path: str
+    sim: Worlds, values: list[Any], size: int, worlds: list[int], path: str
 ) -> Tensor:
     """Vectors of the worlds as one finite tensor, engine's dtype; (n, size)."""
     tensor = None
     if all(isinstance(v, Tensor) and v.dtype.is_floating_point for v in values):
         try:
-            tensor = torch.stack(values)
+            tensor = torch.stack(values).detach()
         except RuntimeError:
             tensor = None
     if tensor is None:
@@ -209,7 +213,7 @@ def _stack(
     return tensor
 
 
-def _vector(value: Any, size: int | None, path: str) -> Tensor:
+def _vector(value: Any, size: int, path: str) -> Tensor:
     """One vector, or an error that names where it stands."""
     try:
         if not isinstance(value, Tensor):
@@ -231,7 +235,7 @@ def _vector(value: Any, size: int | None, path: str) -> Tensor:
             f"{path} must have shape ({size},), got {tuple(tensor.shape)}. Nothing was "
             "written."
         )
-    return tensor.to(torch.float64)
+    return tensor.detach().to(torch.float64)
 
 
 def _numbers(
@@ -261,9 +265,19 @@ def _numbers(
     return tensor
 
 
+def check_quats(quats: Tensor, path: str) -> None:
+    """Raise if a quaternion is zero; shape (…, 4)."""
+    if bool(((quats * quats).sum(-1) < 1e-18).any()):
+        raise InvalidInputError(
+            f"{path} must not be a zero quaternion. Nothing was written."
+        )
+
+
 def _number(value: Any, path: str) -> float:
     """One number, or an error that names where it stands."""
     try:
+        if isinstance(value, Tensor):
+            value = value.detach().cpu()
         array = np.asarray(value)
         if array.dtype.kind not in "iuf":
             raise TypeError("it is not a real number")

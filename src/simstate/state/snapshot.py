@@ -14,14 +14,19 @@ from torch import Tensor
 from simstate.archive import read_archive, write_archive
 from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine import STATE_FIELDS
-from simstate.errors import ShapeError, SimStateError, SnapshotError, listed, warn
+from simstate.errors import (
+    InvalidInputError,
+    ShapeError,
+    SimStateError,
+    SnapshotError,
+    listed,
+    warn,
+)
 from simstate.ids import Selection
-from simstate.ledger import Owner
+from simstate.ledger import Owner, adopt
 from simstate.physics import Physics
 from simstate.state.fingerprint import differences, fingerprint
-from simstate.state.format_1 import FORMAT_1, slots_of_format_1
-
-FORMAT = "simstate snapshot 2"
+from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,8 @@ class Snapshot:
     @property
     def num_envs(self) -> int:
         """The number of worlds."""
-        return self.slots["qpos"].shape[0]
+        shape = self.slots["qpos"].shape
+        return shape[0] if len(shape) else 0
 
     @property
     def time(self) -> Tensor:
@@ -57,7 +63,7 @@ class Snapshot:
     @staticmethod
     def load(path: str | Path) -> Snapshot:
         """Read a file that `save` wrote; one that is cut or altered is refused."""
-        header, slots = read_archive(Path(path), (FORMAT, FORMAT_1))
+        header, slots = read_archive(Path(path), (FORMAT_2, FORMAT_1))
         if header["format"] == FORMAT_1:
             return Snapshot(*slots_of_format_1(header, slots))
         return Snapshot(header, slots)
@@ -76,7 +82,7 @@ def take_snapshot(
                 for i in range(columns.stop - columns.start)
             ]
     header: dict[str, Any] = {
-        "format": FORMAT,
+        "format": FORMAT_2,
         "engine": physics.engine.name,
         "dtype": str(physics.dtype).removeprefix("torch."),
         "mujoco": mujoco.__version__,
@@ -92,8 +98,13 @@ def restore_snapshot(
     snapshot: Snapshot,
     rows: Selection,
     owners: Sequence[Owner] = ("sim",),
+    scopes: Sequence[str] = (),
 ) -> None:
-    """Bring the selected worlds to the state of a snapshot of the same model."""
+    """Bring the selected worlds to the state of a snapshot of the same model.
+
+    `scopes` are what the names of slots begin with whose owners may not have asked for
+    them yet: they are made as the snapshot describes them.
+    """
     ledger = physics.ledger
     values = _values_of(snapshot, owners)
     _check_model(physics, snapshot)
@@ -103,7 +114,27 @@ def restore_snapshot(
             "select as many, or restore a snapshot of one world into all of them. "
             "Nothing was written."
         )
+    contracts = snapshot.header["slots"]
+    asked_later = [
+        name
+        for name in values
+        if name not in ledger
+        and name.startswith(tuple(scopes))
+        and contracts[name].get("reset") is not None
+    ]
+    made_below = {*asked_later, *(name for name in values if _is_parameter(name))}
+    ledger.check(
+        {
+            name: x
+            for name, x in values.items()
+            if name in ledger or name not in made_below
+        },
+        owners,
+        snapshot.num_envs,
+    )
     _expand_parameters(physics, values)
+    for name in asked_later:
+        adopt(ledger, name, contracts[name])
     ledger.check(values, owners, snapshot.num_envs)
     with ledger.transaction("env" if "env" in owners else "sim", "a restore"):
         ledger.put(values, rows, owners, shared=rows.count == physics.num_envs)
@@ -111,7 +142,12 @@ def restore_snapshot(
 
 def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]:
     """The slots of some owners; all that belongs to a simulation must be there."""
-    contracts: Mapping[str, Any] = snapshot.header["slots"]
+    if not isinstance(snapshot, Snapshot):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            "restore takes what snapshot() gave, or Snapshot.load(path); got "
+            f"{type(snapshot).__name__}."
+        )
+    contracts: Mapping[str, Any] = snapshot.header.get("slots", {})
     unnamed = sorted(snapshot.slots.keys() ^ contracts.keys())
     missing = [name for name in STATE_FIELDS if name not in snapshot.slots]
     if unnamed or missing:
@@ -119,10 +155,16 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
             "The snapshot is not whole: its header and its contents disagree about "
             f"{listed(unnamed or missing)}. Nothing was written."
         )
+    for name, value in snapshot.slots.items():
+        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise SnapshotError(
+                f"{name!r} of the snapshot is of type {type(value).__name__}, where a "
+                "tensor belongs. Nothing was written."
+            )
     return {
         name: value
         for name, value in snapshot.slots.items()
-        if contracts[name]["owner"] in owners
+        if contracts[name].get("owner", "sim") in owners
     }
 
 
@@ -142,15 +184,19 @@ def _check_model(physics: Physics, snapshot: Snapshot) -> None:
         )
 
 
+def _is_parameter(name: str) -> bool:
+    return name.startswith(("model/", "by_hand/"))
+
+
 def _expand_parameters(physics: Physics, values: dict[str, Tensor]) -> None:
     """Let parameters differ by world that do so in the snapshot; values stay.
 
     Constants of another engine, which this one does not have, are left to it.
     """
     for name in [name for name in values if name not in physics.ledger]:
-        group, _, rest = name.partition("/")
-        if group not in ("model", "by_hand"):
+        if not _is_parameter(name):
             continue
+        rest = name.partition("/")[2]
         try:
             physics.expand(rest)
         except SimStateError as error:

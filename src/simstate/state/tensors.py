@@ -11,6 +11,15 @@ from simstate.entity import Entity
 from simstate.errors import UnknownNameError, listed
 from simstate.ids import Index
 
+DOF_COLUMNS = (
+    "dof_pos",
+    "dof_vel",
+    "dof_pos_target",
+    "dof_vel_target",
+    "dof_effort_target",
+)
+"""The tensors that have a column for each 1-DoF joint."""
+
 
 @dataclass(frozen=True)
 class EntityTensors:
@@ -50,6 +59,9 @@ class EntityTensors:
     """Velocities of the links' origins, world axes [m/s]; shape (n, bodies, 3)."""
     body_ang_vel: Tensor
     """Angular velocities of the links, world axes [rad/s]; (n, bodies, 3)."""
+    dof_effort_target: Tensor | None = None
+    """Effort targets [N·m or N]; shape (n, joints). None, as in states of simulators
+    that have none: what is set stays."""
 
     def reorder(self, joint_names: Sequence[str]) -> EntityTensors:
         """The same state with the 1-DoF joints in another simulator's order.
@@ -57,11 +69,11 @@ class EntityTensors:
         Both sides must have the same joints; what is missing on either is named.
         """
         order = joint_order(self.joint_names, joint_names)
-        columns = ("dof_pos", "dof_vel", "dof_pos_target", "dof_vel_target")
+        columns = {name: getattr(self, name) for name in DOF_COLUMNS}
         return replace(
             self,
             joint_names=tuple(joint_names),
-            **{name: getattr(self, name)[:, order] for name in columns},
+            **{k: v if v is None else v[:, order] for k, v in columns.items()},
         )
 
 
@@ -108,6 +120,7 @@ _QUANTITIES = {
     "dof_vel": "joint_vel",
     "dof_pos_target": "joint_pos_target",
     "dof_vel_target": "joint_vel_target",
+    "dof_effort_target": "joint_effort_target",
     "ball_quat": "ball_joint_quat",
     "ball_ang_vel": "ball_joint_ang_vel",
     "body_pos": "body_link_pos_w",
@@ -141,10 +154,9 @@ def tensor_shapes(entity: Entity) -> dict[str, tuple[int, ...]]:
     """The shape of each tensor of an entity's state, without the worlds."""
     joints, balls = entity.num_joints, entity.num_ball_joints
     sizes = {"pos": 3, "rot": 4, "vel": 3, "ang_vel": 3}
-    dofs = ("dof_pos", "dof_vel", "dof_pos_target", "dof_vel_target")
     return {
         **{name: (size,) for name, size in sizes.items()},
-        **dict.fromkeys(dofs, (joints,)),
+        **dict.fromkeys(DOF_COLUMNS, (joints,)),
         "ball_quat": (balls, 4),
         "ball_ang_vel": (balls, 3),
         **{f"body_{name}": (entity.num_bodies, size) for name, size in sizes.items()},

@@ -44,13 +44,25 @@ class ObjectState(BodyState):
     """The links by name."""
 
 
-class RobotState(ObjectState):
-    """State of a robot: that of an object, and what its actuators aim at."""
+class RobotState(BodyState):
+    """State of a robot: of its root link, joints and links, and what they aim at.
 
-    dof_pos_target: NotRequired[dict[str, float]]
+    The linear velocity is that of the root link's origin, along world axes. Targets
+    exist for every 1-DoF joint, whether an actuator takes them or not.
+    """
+
+    dof_pos: dict[str, DofValue]
+    """Joint positions by name [rad or m]."""
+    dof_vel: dict[str, DofValue]
+    """Joint velocities by name [rad/s or m/s]."""
+    body: dict[str, BodyState]
+    """The links by name."""
+    dof_pos_target: dict[str, float]
     """Position targets by joint name [rad or m]."""
-    dof_vel_target: NotRequired[dict[str, float]]
+    dof_vel_target: dict[str, float]
     """Velocity targets by joint name [rad/s or m/s]."""
+    dof_effort_target: NotRequired[dict[str, float]]
+    """Effort targets by joint name [N·m or N]; not from every simulator."""
 
 
 class CameraState(TypedDict, total=False):

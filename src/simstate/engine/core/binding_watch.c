@@ -46,7 +46,7 @@ static PyObject* look(const batch_object* self, const arrays* a, double limit) {
       int at = i * mjNWARNING + k, more = warning[at].number != a->before[at];
       a->risen[at] = (uint8_t)more;
       rose |= more;
-      world |= more && k >= mjWARN_BADQPOS;
+      world |= more && k >= mjWARN_CONTACTFULL; /* contacts lost, or bad states */
     }
     a->bad[i] = (uint8_t)world;
     found |= world;

@@ -15,7 +15,6 @@ from simstate.errors import ModelError
 from simstate.simulators.align.report import Cause
 from simstate.simulators.mechanics import MujocoMechanics
 from simstate.simulators.parameters import ParameterDifference, overwritten
-from simstate.simulators.parameters.scene import IMPLICIT_SERVOS
 
 Difference = Callable[[MujocoMechanics], float]
 """How far a simulator's answers are from those of a MuJoCo model."""
@@ -57,11 +56,9 @@ class Matcher:
             ]
             try:
                 model = overwritten(self.model, chosen) if chosen else self.model
-                servos = any(
-                    d.kind == "integrator" and d.theirs == (IMPLICIT_SERVOS,)
-                    for d in chosen
-                )
-                self._made[kinds] = MujocoMechanics(model, implicit_servos=servos)
+                numbers = [d.theirs[0] for d in chosen if d.kind == "integrator"]
+                integrator = numbers[0] if numbers else None
+                self._made[kinds] = MujocoMechanics(model, integrator)
             except ModelError:
                 self._made[kinds] = None
         return self._made[kinds]

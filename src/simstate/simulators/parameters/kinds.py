@@ -39,6 +39,7 @@ from simstate.simulators.parameters.joints import (
 )
 from simstate.simulators.parameters.scene import (
     EXPLICIT_EULER,
+    EXPLICIT_GYROSCOPIC,
     IMPLICIT_SERVOS,
     of_options,
     read_friction,
@@ -145,6 +146,7 @@ KINDS: dict[str, ParameterKind] = {
             3.0: "implicitfast",
             EXPLICIT_EULER: "Euler with explicit dampers",
             IMPLICIT_SERVOS: "implicit dampers and servos",
+            EXPLICIT_GYROSCOPIC: "implicitfast with explicit gyroscopic forces",
         },
     ),
     "geom size": ParameterKind("m", read_sizes, write_size, absent=None),

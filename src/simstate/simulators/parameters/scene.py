@@ -31,6 +31,9 @@ EXPLICIT_EULER = 4.0
 """An integrator of which MuJoCo's is number 0, with dampers taken explicitly too."""
 IMPLICIT_SERVOS = 5.0
 """As MuJoCo's implicitfast (3), with the servos' stiffness taken implicitly too."""
+EXPLICIT_GYROSCOPIC = 6.0
+"""As MuJoCo's implicitfast (3), with the gyroscopic forces of free bodies that are
+alone taken explicitly."""
 
 
 def read_integrator(model: mujoco.MjModel, names: Names) -> dict[str, Array]:
@@ -46,24 +49,35 @@ def write_integrator(
     if number == EXPLICIT_EULER:
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER.value
         model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP.value
-    elif number == IMPLICIT_SERVOS:  # the rest is done when it steps
+    elif number in (
+        IMPLICIT_SERVOS,
+        EXPLICIT_GYROSCOPIC,
+    ):  # the rest is done when it steps
         model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value
     else:
         model.opt.integrator = int(number)
 
 
-def take_servos_implicitly(model: mujoco.MjModel) -> None:
-    """Make a model step with dampers and servos taken at the end of the step.
-
-    P (q* − q − h v⁺) is a damping of h P on top. implicitfast has dampers and servos at
-    v⁺, and of free bodies that are alone the gyroscopic forces too; where there are
-    such bodies, Euler, which has dampers at v⁺, gets the servos' damping as dampers.
-    """
-    alone = [
+def free_bodies_alone(model: mujoco.MjModel) -> list[int]:
+    """Bodies with a free joint and no children."""
+    return [
         b
         for b in range(1, model.nbody)
         if is_free(model, b) and not np.any(model.body_parentid[1:] == b)
     ]
+
+
+def step_as(model: mujoco.MjModel, number: float) -> None:
+    """Make a model step as an integrator that is not one of MuJoCo's.
+
+    Servos with a stiffness taken implicitly: P (q* − q − h v⁺) is a damping of h P on
+    top. implicitfast has dampers and servos at v⁺, and of free bodies that are alone
+    the gyroscopic forces too; where there are such bodies, Euler, which has dampers at
+    v⁺, gets the servos' damping as dampers.
+    """
+    if number not in (IMPLICIT_SERVOS, EXPLICIT_GYROSCOPIC):
+        return
+    alone = free_bodies_alone(model)
     step = float(model.opt.timestep)
     kind = mujoco.mjtIntegrator
     integrator = kind.mjINT_EULER if alone else kind.mjINT_IMPLICITFAST
@@ -71,7 +85,7 @@ def take_servos_implicitly(model: mujoco.MjModel) -> None:
     joints = {i.column: drive.joint for drive in drives(model) for i in drive.inputs}
     for a in range(model.nactuator):
         bias = model.actuator_biasprm[a]
-        if actuator_kind(model, a) == "position":
+        if number == IMPLICIT_SERVOS and actuator_kind(model, a) == "position":
             bias[2] += step * bias[1]
         joint = joints.get(int(model.actuator_ctrladr[a]))
         if alone and joint is not None:

@@ -1,0 +1,51 @@
+"""SceneDynamics: what concerns the scene as a whole."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from simstate.dynamics.dynamics import Dynamics
+from simstate.engine import Stage
+from simstate.ids import Ids, Values, as_values, check_finite
+from simstate.physics import Physics
+from simstate.reading import EVALUATED, Reading
+
+
+class SceneDynamics(Dynamics):
+    """The dynamics of all bodies of the scene; `num_dofs` is MuJoCo's nv."""
+
+    def __init__(self, physics: Physics) -> None:
+        super().__init__(physics, "sim.dynamics", range(1, physics.model.nbody))
+
+    potential_energy = Reading(
+        lambda own: own._potential(), unit="J", shape=(), stage=Stage.VELOCITY,
+        when=EVALUATED, evaluates=True,
+    )  # fmt: skip
+    """Potential energy as MuJoCo's: gravity_energy, and that of the springs of joints,
+    tendons and flexible bodies [J]; (num_envs,)."""
+
+    def _potential(self) -> Tensor:
+        physics = self.internals.physics
+        return physics.on_demand(lambda engine: engine.energies())[:, 0]
+
+    def inverse_dynamics(self, acceleration: Values, env_ids: Ids = None) -> Tensor:
+        """The forces in joint space that give accelerations, as mj_inverse; (n, nv).
+
+        `acceleration` is qacc [m/s² or rad/s², qvel's axes], a row for each selected
+        world. Contacts and other constraints are taken into account: it is
+        mass_matrix @ qacc + bias_force − passive_force − constraint_force(qacc).
+
+        The native engine has no batched call for it: MuJoCo runs one world after the
+        other there, tens of microseconds each.
+        """
+        physics = self.internals.physics
+        physics.ledger.recover()
+        rows = physics.select(env_ids)
+        like = physics.engine.field("qacc")
+        checked = as_values(
+            acceleration, "acceleration", rows.count, (like.shape[1],), like
+        )
+        check_finite(checked, "acceleration")
+        values = checked.expand(rows.count, -1)
+        ids = rows.tensor(physics.device)
+        return physics.on_demand(lambda engine: engine.inverse(values, ids))

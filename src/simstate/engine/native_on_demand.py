@@ -1,0 +1,170 @@
+"""What the native engine computes on demand.
+
+Some of it MuJoCo has no batched call for. Then it runs one world after the other in an
+MjData of its own: tens of microseconds each, for robots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
+from simstate.engine.stage import Stage
+from simstate.ids import int_list
+
+if TYPE_CHECKING:
+    from simstate.engine.native import NativeEngine
+
+_STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
+_FORCE_LIMITS = ("actuator_forcelimited", "jnt_actfrclimited", "tendon_actfrclimited")
+
+
+class NativeOnDemand(OnDemand):
+    """On demand, by MuJoCo's C functions."""
+
+    def __init__(self, engine: NativeEngine) -> None:
+        self._engine = engine
+
+    def _worlds(self, env_ids: list[int]) -> Iterator[tuple[Any, Any]]:
+        """Each world's own model, and an MjData in its state."""
+        engine = self._engine
+        data = mujoco.MjData(engine.batch.model)
+        differ = engine.has_own_parameters
+        for world in env_ids:
+            model = engine.batch.get_model(world) if differ else engine.batch.model
+            mujoco.mj_setState(model, data, engine.batch.state[world], _STATE)
+            yield model, data
+
+    def joint_wrenches(self) -> Tensor:
+        """By mj_rnePostConstraint, one world after the other."""
+        engine = self._engine
+        out = np.zeros((engine.num_envs, engine.model.nbody, 6))
+        with engine.calls:
+            worlds = self._worlds(list(range(engine.num_envs)))
+            for row, (model, data) in zip(out, worlds, strict=True):
+                mujoco.mj_forward(model, data)
+                mujoco.mj_rnePostConstraint(model, data)
+                row[:] = data.cfrc_int
+        return torch.as_tensor(out)
+
+    def inverse(self, qacc: Tensor, env_ids: Tensor) -> Tensor:
+        """By mj_inverse, one world after the other."""
+        out = np.zeros((qacc.shape[0], self._engine.model.nv))
+        with self._engine.calls:
+            worlds = self._worlds(int_list(env_ids))
+            for row, acc, (model, data) in zip(out, qacc, worlds, strict=True):
+                data.qacc[:] = acc.numpy()
+                mujoco.mj_inverse(model, data)
+                row[:] = data.qfrc_inverse
+        return torch.as_tensor(out)
+
+    def unlimited_actuation(self) -> tuple[Tensor, Tensor]:
+        """By a forward pass with the limits switched off, in all worlds."""
+        engine = self._engine
+        with self._without_limits():
+            kept = engine.keep_accelerations(slice(None))
+            try:
+                engine.forward(None, Stage.ACCELERATION)
+                names = ("actuator_force", "qfrc_actuator")
+                force, on_dofs = (engine.field(name).clone() for name in names)
+            finally:
+                engine.put_back(kept, slice(None))
+        return force, on_dofs
+
+    def energies(self) -> Tensor:
+        """By mj_energyPos and mj_energyVel, one world after the other."""
+        engine = self._engine
+        out = np.zeros((engine.num_envs, 2))
+        with engine.calls:
+            worlds = self._worlds(list(range(engine.num_envs)))
+            for row, (model, data) in zip(out, worlds, strict=True):
+                mujoco.mj_fwdPosition(model, data)
+                mujoco.mj_energyPos(model, data)
+                mujoco.mj_energyVel(model, data)
+                row[:] = data.energy
+        return torch.as_tensor(out)
+
+    @contextmanager
+    def _without_limits(self) -> Generator[None]:
+        """While it is entered, no force of an actuator is limited."""
+        names = [n for n in _FORCE_LIMITS if np.any(getattr(self._engine.model, n))]
+        flags = [self._engine.batch.expand(name) for name in names]
+        before = [flag.copy() for flag in flags]
+        try:
+            for flag in flags:
+                flag[:] = 0
+            yield
+        finally:
+            for flag, value in zip(flags, before, strict=True):
+                flag[:] = value
+
+    def contacts(self, env_ids: Tensor) -> ContactRows:
+        """By mj_contactForce, one world after the other."""
+        columns: dict[str, list[np.ndarray]] = {}
+        ids = int_list(env_ids)
+        with self._engine.calls:
+            for world, (model, data) in zip(ids, self._worlds(ids), strict=True):
+                mujoco.mj_forward(model, data)
+                for name, values in _contacts(model, data, world).items():
+                    columns.setdefault(name, []).append(values)
+        return ContactRows.of(columns, self._engine.dtype, self._engine.device)
+
+    def cast(
+        self, origins: Tensor, directions: Tensor, env_ids: Tensor | None, to: RayFilter
+    ) -> RayHits:
+        """By Batch.ray, which computes positions from the state itself."""
+        ids = None if env_ids is None else env_ids.numpy()
+        with self._engine.calls, self._only(to) as groups:
+            distance, geom, normal = self._engine.batch.ray(
+                origins.numpy(),
+                directions.numpy(),
+                geomgroup=groups,
+                flg_static=to.static,
+                bodyexclude=to.body if to.is_plain else -1,
+                ids=ids,
+                normal=True,
+            )
+        return RayHits(
+            torch.as_tensor(distance),
+            torch.as_tensor(geom).to(torch.int64),
+            torch.as_tensor(normal),
+        )
+
+    @contextmanager
+    def _only(self, to: RayFilter) -> Generator[np.ndarray | None]:
+        """The geom groups to pass; while it is entered, they stand for the filter."""
+        if to.is_plain:
+            yield None if to.groups is None else np.array(to.groups, dtype=np.uint8)
+            return
+        groups = self._engine.batch.expand("geom_group")
+        before = groups.copy()
+        try:
+            groups[:] = np.where(to.geoms, 0, 1)
+            yield np.array([1, 0, 0, 0, 0, 0], dtype=np.uint8)
+        finally:
+            groups[:] = before
+
+
+def _contacts(model: Any, data: Any, world: int) -> dict[str, np.ndarray]:
+    """The columns of the table for one world."""
+    contact = data.contact
+    force = np.zeros((data.ncon, 6))
+    for k, row in enumerate(force):
+        mujoco.mj_contactForce(model, data, k, row)
+    return {
+        "world": np.full(data.ncon, world),
+        "geom": contact.geom.copy(),
+        "flex": contact.flex.copy(),
+        "pos": contact.pos.copy(),
+        "frame": contact.frame.reshape(-1, 3, 3).copy(),
+        "dist": contact.dist.copy(),
+        "force": force,
+        "friction": contact.friction.copy(),
+    }

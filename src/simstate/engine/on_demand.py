@@ -1,0 +1,128 @@
+"""What no step computes: asked for at the present state, and not kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ContactRows:
+    """Contacts of some worlds, one in a row, as MuJoCo has them; engine's dtype."""
+
+    world: Tensor
+    """The world of each; int64, shape (contacts,)."""
+    geom: Tensor
+    """Its first and second geom, −1 for a flexible body; int64, (contacts, 2)."""
+    flex: Tensor
+    """Its flexible bodies, −1 for a geom; int64, (contacts, 2)."""
+    pos: Tensor
+    """The point between the two surfaces, world axes [m]; (contacts, 3)."""
+    frame: Tensor
+    """Normal, from the first to the second, and two tangents as rows, world axes;
+    (contacts, 3, 3)."""
+    dist: Tensor
+    """Distance of the surfaces, negative inside one another [m]; (contacts,)."""
+    force: Tensor
+    """Force then torque on the second by the first, along the rows of `frame`, about
+    `pos` [N, N·m]; (contacts, 6)."""
+    friction: Tensor
+    """Two sliding, one torsional and two rolling coefficients; (contacts, 5)."""
+
+    @staticmethod
+    def of(
+        columns: Mapping[str, Sequence[np.ndarray]],
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> ContactRows:
+        """Those of several worlds, one below the other."""
+        empty = {
+            "world": np.zeros(0), "geom": np.zeros((0, 2)), "flex": np.zeros((0, 2)),
+            "pos": np.zeros((0, 3)), "frame": np.zeros((0, 3, 3)),
+            "dist": np.zeros(0), "force": np.zeros((0, 6)),
+            "friction": np.zeros((0, 5)),
+        }  # fmt: skip
+        whole = ("world", "geom", "flex")
+        joined = {
+            name: torch.as_tensor(
+                np.concatenate([none, *columns.get(name, ())]),
+                dtype=torch.int64 if name in whole else dtype,
+                device=device,
+            )
+            for name, none in empty.items()
+        }
+        return ContactRows(**joined)
+
+
+@dataclass(frozen=True)
+class RayFilter:
+    """Which geoms rays can hit."""
+
+    geoms: np.ndarray
+    """Whether each geom of the model can be hit; bool, shape (ngeom,)."""
+    groups: tuple[bool, ...] | None
+    """The same by the six geom groups, None: all; but for `body`."""
+    body: int
+    """A body whose geoms cannot be hit; −1: there is none."""
+    is_plain: bool
+    """Whether groups and body say all; else `geoms` does."""
+    static: bool = True
+    """Whether geoms that never move can be hit."""
+
+
+@dataclass(frozen=True)
+class RayHits:
+    """What rays hit, in the engine's dtype; (num_envs, rays, …)."""
+
+    distance: Tensor
+    """From the origin along the unit direction [m]; −1: it hits nothing."""
+    geom: Tensor
+    """The geom's id in the model, int64; −1: none."""
+    normal: Tensor
+    """The surface's outward normal, world axes; zero: none."""
+
+
+class OnDemand(ABC):
+    """What MuJoCo computes when it is asked to, for the present state of all worlds.
+
+    Nothing that others read is changed: fields of the last dynamics evaluation keep
+    their values. Inputs are as they stand.
+    """
+
+    @abstractmethod
+    def joint_wrenches(self) -> Tensor:
+        """What acts on each body through its joints; (num_envs, nbody, 6).
+
+        Torque then force, about subtree_com[body_rootid[body]], world axes: MuJoCo's
+        cfrc_int of the dynamics at the present state.
+        """
+
+    @abstractmethod
+    def inverse(self, qacc: Tensor, env_ids: Tensor) -> Tensor:
+        """The forces in joint space that give `qacc`, as mj_inverse; (n, nv)."""
+
+    @abstractmethod
+    def unlimited_actuation(self) -> tuple[Tensor, Tensor]:
+        """actuator_force (num_envs, nout) and qfrc_actuator (num_envs, nv).
+
+        As they would be without the limits of actuators, joints and tendons.
+        """
+
+    @abstractmethod
+    def energies(self) -> Tensor:
+        """Potential (gravity and springs) and kinetic energy [J]; (num_envs, 2)."""
+
+    @abstractmethod
+    def contacts(self, env_ids: Tensor) -> ContactRows:
+        """All contacts of some worlds, with the forces of the present dynamics."""
+
+    @abstractmethod
+    def cast(
+        self, origins: Tensor, directions: Tensor, env_ids: Tensor | None, to: RayFilter
+    ) -> RayHits:
+        """Where rays hit, as mj_ray; origins and unit directions (n, rays, 3)."""

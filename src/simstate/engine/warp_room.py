@@ -1,0 +1,159 @@
+"""What MuJoCo Warp dropped for want of room, world by world. Importing it loads Warp.
+
+Contacts of all worlds lie in one buffer, constraints of each world in one of its own.
+What does not fit in is left out, and the step goes on without it.
+"""
+
+# Warp and MuJoCo Warp come without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+import warp as wp
+from torch import Tensor
+
+from simstate.errors import listed, warn
+
+import mujoco_warp as mjw  # isort: skip
+
+_Kind = mjw.OverflowType
+_DROPPED = int(_Kind.NEFC | _Kind.NJMAX_NNZ | _Kind.CCD | _Kind.HFIELD | _Kind.NVMAX)
+"""The kinds of overflow that Warp notes in the worlds whose contacts or constraints it
+drops. (That of the buffer for all worlds' contacts it notes in every one of them.)"""
+_INACCURATE = {
+    int(
+        _Kind.EPA_HORIZON
+    ): "the depth of a contact between convex shapes is inaccurate",
+    int(_Kind.CONTACT_MATCH): "a contact sensor counts too few contacts",
+    int(_Kind.TACTILE): "a touch grid sees too few geoms",
+}
+"""What else it leaves out, which no setting of ours can mend."""
+
+_POSITIONS = ("qpos", "mocap_pos", "mocap_quat")
+
+
+class Room:
+    """Finds the worlds in which contacts or constraints were dropped.
+
+    Args:
+        model: the compiled scene.
+        warp_model: the same as MuJoCo Warp has it, with per-world parameters.
+        data: the arrays that contacts and constraints are put into.
+    """
+
+    def __init__(self, model: mujoco.MjModel, warp_model: Any, data: Any) -> None:
+        self._model = model
+        self._warp_model = warp_model
+        self._data = data
+        self._bits = _view(data.overflow)
+        self._rows = _view(data.nefc)
+        self.lost = torch.zeros_like(self._bits, dtype=torch.bool)
+        """Worlds in which something was dropped since `clear`; shape (num_envs,)."""
+        self._most_contacts = 0
+        self._most_rows = 0
+
+    def clear(self) -> None:
+        """Forget what was dropped so far."""
+        self._bits.zero_()
+        self.lost.zero_()
+        self._most_contacts = self._most_rows = 0
+
+    def positions(self) -> dict[str, Tensor]:
+        """A copy of what contacts follow from, to be given to `look`."""
+        return {name: _view(getattr(self._data, name)).clone() for name in _POSITIONS}
+
+    def look(self, positions: dict[str, Tensor]) -> None:
+        """Take note of what was dropped in a pass that began at these positions.
+
+        What lies in a world's own buffers is found on the device; that of the common
+        one makes the host look, in two numbers.
+        """
+        self.lost |= (self._bits & _DROPPED) != 0
+        self.lost |= self._rows > self._data.njmax
+        if self._warp_model.is_sparse:
+            self.lost |= self._nonzeros() > self._data.njmax_nnz
+        found, pairs = int(self._data.nacon.numpy()[0]), self._pairs(self._data)
+        if max(found, pairs) > self._data.naconmax:
+            self.lost |= self._lost_contacts(positions, 2 * max(found, pairs))
+
+    def _nonzeros(self) -> Tensor:
+        """The entries of the constraints' Jacobian; shape (num_envs,)."""
+        efc, rows = self._data.efc, self._rows.clamp(max=self._data.njmax)
+        last = (rows - 1).clamp(min=0).to(torch.int64)[:, None]
+        ends = _view(efc.J_rowadr).gather(1, last) + _view(efc.J_rownnz).gather(1, last)
+        return torch.where(rows > 0, ends[:, 0], 0)
+
+    def _lost_contacts(self, positions: dict[str, Tensor], room: int) -> Tensor:
+        """The worlds that have more contacts where there is room for all of them."""
+        num_envs = self._data.nworld
+        while True:
+            roomy = mjw.make_data(self._model, nworld=num_envs, naconmax=room, njmax=1)
+            for name, values in positions.items():
+                if values.numel():
+                    _view(getattr(roomy, name)).copy_(values)
+            mjw.fwd_kinematics(self._warp_model, roomy)
+            mjw.collision(self._warp_model, roomy)
+            found = max(int(roomy.nacon.numpy()[0]), self._pairs(roomy))
+            if found <= room:
+                break
+            room = 2 * found
+        self._most_contacts = max(self._most_contacts, found)
+        lost = _per_world(roomy, num_envs) > _per_world(self._data, num_envs)
+        return torch.as_tensor(lost, device=self.lost.device)
+
+    def _pairs(self, data: Any) -> int:
+        """Pairs of geoms that may touch, which pass through the same buffer."""
+        return int(data.ncollision.numpy()[0])
+
+    def remedy(self) -> str:
+        """What was dropped, and the engine with half as much room again as needed."""
+        contacts = max(self._most_contacts, self._data.naconmax) / self._data.nworld
+        rows = max(int(self._rows.max()), self._data.njmax)
+        return (
+            "MuJoCo Warp ran out of room and dropped contacts or constraints; give it "
+            "more, such as engine=WarpCfg("
+            f"contacts_per_world={math.ceil(1.5 * contacts)}, "
+            f"constraints_per_world={math.ceil(1.5 * rows)})"
+        )
+
+    def report(self, env_ids: Tensor | None) -> bool:
+        """Warn, with the worlds, of what was dropped or is inaccurate in these ones.
+
+        Returns whether anything was dropped.
+        """
+        lost, bits = self.lost.cpu().numpy(), self._bits.cpu().numpy()
+        if env_ids is not None:
+            chosen = np.zeros_like(lost)
+            chosen[env_ids.cpu().numpy()] = True
+            lost, bits = lost & chosen, np.where(chosen, bits, 0)
+        if lost.any():
+            warn(f"{_in_worlds(lost)}: {self.remedy()}.")
+        for kind, consequence in _INACCURATE.items():
+            concerned = (bits & kind) != 0
+            if concerned.any():
+                warn(f"{_in_worlds(concerned)}: {consequence}.")
+        return bool(lost.any())
+
+
+def _in_worlds(mask: np.ndarray) -> str:
+    """The first words of a warning: how many worlds it is about, and which."""
+    worlds = np.flatnonzero(mask)
+    return f"In {len(worlds)} of {len(mask)} worlds ({listed(worlds, 10)})"
+
+
+def _per_world(data: Any, num_envs: int) -> np.ndarray:
+    """The contacts of each world that are in the buffer; shape (num_envs,)."""
+    found = min(int(data.nacon.numpy()[0]), data.naconmax)
+    return np.bincount(data.contact.worldid.numpy()[:found], minlength=num_envs)
+
+
+def _view(array: Any) -> Tensor:
+    """A tensor on the memory of a Warp array."""
+    return wp.to_torch(array, requires_grad=False)

@@ -1,0 +1,193 @@
+"""Jacobians of an entity's bodies, sites and geoms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.checks import one_of
+from simstate.dynamics.motion import (
+    cross_motion,
+    jacobian,
+    jacobian_dot,
+    turns_with_body,
+)
+from simstate.engine import OneTorchThread, Stage
+from simstate.entity.convention_state import ConventionState
+from simstate.entity.reader import EntityReader
+from simstate.errors import InvalidInputError, unknown_name
+from simstate.ids import Values, as_values
+from simstate.math import compute_velocity_from_cvel, quaternion
+
+Point = Literal["link", "com"]
+JacobianAxes = Literal["w", "b", "own"]
+"""World axes, the root link's, or those of the body, site or geom itself."""
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Points that move with bodies, in all worlds."""
+
+    pos: Tensor
+    """Along world axes [m]; (num_envs, n, 3)."""
+    bodies: list[int]
+    """The body of each, in the model."""
+
+
+class EntityKinematics(ConventionState):
+    """The part of Entity that has Jacobians."""
+
+    _reader: EntityReader
+
+    def jacobian(
+        self,
+        names: str | Sequence[str],
+        at: Point | Values = "link",
+        axes: JacobianAxes = "w",
+    ) -> Tensor:
+        """What takes qvel to linear then angular velocity; (num_envs, 6, nv).
+
+        It is that of the scene: jacobian @ sim.data.qvel is the velocity [m/s, rad/s].
+
+        Args:
+            names: a body, else a site, else a geom of the entity; several of one kind
+                give (num_envs, n, 6, nv).
+            at: the point whose velocity it is: "link", the origin of the body (or the
+                site, the geom's centre); "com", the body's centre of mass; or a point
+                in the body's axes [m], shape (3,), or (num_envs, 3).
+            axes: "w" is along world axes, "b" along the root link's, "own" along those
+                of the body, site or geom.
+        """
+        with OneTorchThread(), torch.inference_mode(False):
+            kind, ids = self._find_elements(names)
+            self._ensure(Stage.POSITION, "jacobian")
+            points = self._points(kind, ids, at)
+            matrix = jacobian(
+                self._reader.raw("cdof"),
+                points.pos - self._centres(points),
+                self._moves(points),
+            )
+            return self._shaped(matrix, names, kind, ids, axes)
+
+    def jacobian_dot(
+        self,
+        names: str | Sequence[str],
+        at: Point | Values = "link",
+        axes: JacobianAxes = "w",
+    ) -> Tensor:
+        """The time derivative of `jacobian`, of its components; (num_envs, 6, nv).
+
+        jacobian @ qacc + jacobian_dot @ qvel is the acceleration. The axes are those of
+        this instant: for "b" and "own" the derivative is taken along world axes, and
+        its result is turned.
+        """
+        with OneTorchThread(), torch.inference_mode(False):
+            kind, ids = self._find_elements(names)
+            self._ensure(Stage.VELOCITY, "jacobian_dot")
+            points = self._points(kind, ids, at)
+            centres = self._centres(points)
+            velocity = compute_velocity_from_cvel(
+                points.pos, centres, self._reader.raw("cvel")[:, points.bodies]
+            )
+            matrix = jacobian_dot(
+                self._reader.raw("cdof"),
+                self._cdof_rate(),
+                points.pos - centres,
+                velocity[..., :3],
+                self._moves(points),
+            )
+            return self._shaped(matrix, names, kind, ids, axes)
+
+    def _ensure(self, stage: Stage, what: str) -> None:
+        fresh = self.internals.fresh
+        fresh.ensure(stage, f"{self.index.name}.{what}")
+
+    def _find_elements(self, names: str | Sequence[str]) -> tuple[str, list[int]]:
+        """The kind of the elements, and their places in the entity."""
+        wanted = [names] if isinstance(names, str) else list(names)
+        kinds = {
+            "body": self.index.bodies.names,
+            "site": self.index.sites.names,
+            "geom": self.index.geoms.names,
+        }
+        for kind, known in kinds.items():
+            if wanted and all(name in known for name in wanted):
+                return kind, [known.index(name) for name in wanted]
+        known = [name for group in kinds.values() for name in group]
+        missing = next((name for name in wanted if name not in known), None)
+        if missing is not None:
+            raise unknown_name("body, site or geom", str(missing), known)
+        raise InvalidInputError(
+            f"Jacobians of several elements are of one kind, got {wanted}."
+        )
+
+    def _points(self, kind: str, ids: list[int], at: Point | Values) -> _Points:
+        model, reader = self.internals.model, self._reader
+        elements = {
+            "body": self.index.bodies,
+            "site": self.index.sites,
+            "geom": self.index.geoms,
+        }[kind]
+        places = [elements.ids[k] for k in ids]
+        field = {"body": "xpos", "site": "site_xpos", "geom": "geom_xpos"}[kind]
+        owner = {"site": model.site_bodyid, "geom": model.geom_bodyid}.get(kind)
+        bodies = places if owner is None else [int(owner[k]) for k in places]
+        if isinstance(at, str):
+            one_of("at", at, ("link", "com"))
+            if at == "com":
+                field, places = "xipos", bodies
+            return _Points(reader.raw(field)[:, places], bodies)
+        rows = self.internals.num_envs
+        point = torch.as_tensor(at)
+        if point.ndim == 1:
+            point = point.expand(rows, *point.shape)
+        local = as_values(point, "at", rows, (3,), reader.raw("xpos"))
+        quat = reader.raw("xquat")[:, bodies]
+        turned = quaternion.rotate(quat, local[:, None].expand(-1, len(bodies), -1))
+        return _Points(reader.raw("xpos")[:, bodies] + turned, bodies)
+
+    def _centres(self, points: _Points) -> Tensor:
+        roots = [int(self.internals.model.body_rootid[b]) for b in points.bodies]
+        return self._reader.raw("subtree_com")[:, roots]
+
+    def _moves(self, points: _Points) -> Tensor:
+        return self._reader.all_moved_by[points.bodies]
+
+    def _cdof_rate(self) -> Tensor:
+        """Rate of cdof; MuJoCo's cdof_dot leaves out how a body turns its own axes."""
+        reader = self._reader
+        bodies = np.asarray(self.internals.model.dof_bodyid).tolist()
+        carried = cross_motion(reader.raw("cvel")[:, bodies], reader.raw("cdof"))
+        return torch.where(self._own_axes, carried, reader.raw("cdof_dot"))
+
+    @cached_property
+    def _own_axes(self) -> Tensor:
+        mask = torch.as_tensor(turns_with_body(self.internals.model))
+        return mask.to(self.internals.device)[:, None]
+
+    def _shaped(
+        self,
+        matrix: Tensor,
+        names: str | Sequence[str],
+        kind: str,
+        ids: list[int],
+        axes: JacobianAxes,
+    ) -> Tensor:
+        """The matrix along the axes asked for, without the list if it is one."""
+        one_of("axes", axes, ("w", "b", "own"))
+        if axes != "w":
+            if axes == "b":
+                quat = self.data.root_link_quat_w[:, None]
+            else:
+                point = "link_" if kind == "body" else ""
+                quat = self.data.read(f"{kind}_{point}quat_w")[:, ids]
+            rot_bw = quaternion.to_matrix(quat).transpose(-1, -2)
+            halves = matrix.view(*matrix.shape[:2], 2, 3, -1)
+            matrix = torch.matmul(rot_bw[:, :, None], halves).flatten(2, 3)
+        return matrix[:, 0] if isinstance(names, str) else matrix

@@ -1,0 +1,225 @@
+"""Links that can be placed: with a free joint, mocap, or fixed to the world as root.
+
+Where such a link is stands in one place each: in qpos and qvel, in mocap_pos and
+mocap_quat, or in the world's own body_pos and body_quat. Nothing here is computed from
+the state, so that nothing can be stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.ids import Index, Selection, as_index, int_list
+from simstate.ledger import Write
+from simstate.math import quaternion
+from simstate.math.vector import norm
+from simstate.physics import Physics
+from simstate.scene import EntityIndex
+
+
+class _PosePart(NamedTuple):
+    """Columns of a pose, and where they are for links without a free joint."""
+
+    start: int
+    stop: int
+    mocap_field: str
+    parameter: str
+
+
+_POSE = (
+    _PosePart(0, 3, "mocap_pos", "body_pos"),
+    _PosePart(3, 7, "mocap_quat", "body_quat"),
+)
+
+_SAME = 2e-7
+"""How far a number in float32, or in text, may be off what it stands for."""
+
+
+class Links:
+    """The links of one entity that can be placed, by their body ids."""
+
+    def __init__(self, index: EntityIndex, physics: Physics) -> None:
+        model = physics.model
+        self._physics = physics
+        free = index.free_body_ids
+        self._qpos_adr = dict(zip(free, index.free_qpos_adr, strict=True))
+        self._dof_adr = dict(zip(free, index.free_dof_adr, strict=True))
+        self._mocap = {b: int(model.body_mocapid[b]) for b in index.mocap_bodies.ids}
+        self.base: int | None = None
+        """The root link, if it is fixed to the world and no joint moves it."""
+        if index.base == "fixed" and not model.body_dofnum[index.root_body_id]:
+            self.base = index.root_body_id
+
+    @property
+    def free(self) -> frozenset[int]:
+        """Links with a free joint, which have a velocity, too."""
+        return frozenset(self._qpos_adr)
+
+    @property
+    def placeable(self) -> frozenset[int]:
+        """Links whose pose can be written."""
+        base = () if self.base is None else (self.base,)
+        return frozenset((*self._qpos_adr, *self._mocap, *base))
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether a fixed base may be elsewhere than the model has it."""
+        expanded = self._physics.engine.expanded
+        return self.base is not None and any(p.parameter in expanded for p in _POSE)
+
+    # Reads.
+
+    def base_is_at(self, rows: Selection, pose: Tensor) -> bool:
+        """Whether a fixed base is exactly at these poses; shape (n, 7)."""
+        now = self.base_pose(rows)
+        same = now == pose
+        same[:, 3:] |= now[:, 3:] == normalized(pose[:, 3:])
+        return bool(same.all())
+
+    def base_pose(self, rows: Selection) -> Tensor:
+        """Where the base is fixed, world axes [m, wxyz]; shape (n, 7)."""
+        parts: list[Tensor] = []
+        for part in _POSE:
+            values = self._physics.engine.parameter(part.parameter)[:, self.base]
+            own = values.shape[0] > 1
+            parts.append(values[rows.index] if own else values.expand(rows.count, -1))
+        return torch.cat(parts, dim=-1)
+
+    def free_quats(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
+        """Orientations of free links, normalised, as qpos has them; (n, B, 4)."""
+        qpos = self._physics.engine.field("qpos")[rows.index]
+        columns = self._columns([self._qpos_adr[body] + 3 for body in bodies], 4)
+        return normalized(qpos[:, columns].reshape(rows.count, len(bodies), 4))
+
+    def free_ang_vels(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
+        """Angular velocities of free links, world axes [rad/s]; (n, B, 3)."""
+        qvel = self._physics.engine.field("qvel")[rows.index]
+        columns = self._columns([self._dof_adr[body] + 3 for body in bodies], 3)
+        ang_vel_b = qvel[:, columns].reshape(rows.count, len(bodies), 3)
+        return quaternion.rotate(self.free_quats(rows, bodies), ang_vel_b)
+
+    # Writes.
+
+    def pose_writes(
+        self, rows: Selection, bodies: Sequence[int], pose: Tensor
+    ) -> list[Write]:
+        """Writes of poses with quaternions of unit length; (n, B, 7)."""
+        return self._placed(rows, bodies, pose, 0, _POSE)
+
+    def pos_writes(
+        self, rows: Selection, bodies: Sequence[int], pos: Tensor
+    ) -> list[Write]:
+        """Writes of the links' origins, world axes [m]; (n, B, 3)."""
+        return self._placed(rows, bodies, pos, 0, _POSE[:1])
+
+    def quat_writes(
+        self, rows: Selection, bodies: Sequence[int], quat: Tensor
+    ) -> list[Write]:
+        """Writes of the links' orientations, unit length; (n, B, 4)."""
+        return self._placed(rows, bodies, quat, 3, _POSE[1:])
+
+    def _placed(
+        self,
+        rows: Selection,
+        bodies: Sequence[int],
+        values: Tensor,
+        first: int,
+        parts: Sequence[_PosePart],
+    ) -> list[Write]:
+        """Writes of the columns from `first` on of poses; shape (n, B, columns)."""
+        writes: list[Write] = []
+        free = [k for k, body in enumerate(bodies) if body in self._qpos_adr]
+        if free:
+            adrs = [self._qpos_adr[bodies[k]] + first for k in free]
+            columns = self._columns(adrs, values.shape[-1])
+            writes.append(Write("qpos", rows, columns, values[:, free].flatten(1)))
+        mocap = [k for k, body in enumerate(bodies) if body in self._mocap]
+        for part in parts if mocap else ():
+            ids = self._index([self._mocap[bodies[k]] for k in mocap])
+            of_part = values[:, mocap, part.start - first : part.stop - first]
+            writes.append(Write(part.mocap_field, rows, ids, of_part))
+        fixed = [k for k, body in enumerate(bodies) if body == self.base]
+        for part in parts if fixed else ():
+            of_part = values[:, fixed, part.start - first : part.stop - first]
+            if self._is_as_compiled(part.parameter, of_part[:, 0]):
+                continue
+            self._physics.expand(part.parameter)
+            ids = self._index([bodies[k] for k in fixed])
+            writes.append(Write(f"model/{part.parameter}", rows, ids, of_part))
+        return writes
+
+    def _is_as_compiled(self, parameter: str, values: Tensor) -> bool:
+        """Whether a base that was never moved is there already, to float32's digits.
+
+        Then all worlds can go on to have its place in common.
+        """
+        if parameter in self._physics.engine.expanded:
+            return False
+        now = self._physics.engine.parameter(parameter)[:, self.base]
+        if now.shape[-1] == 4:  # q and −q are one orientation
+            now = torch.where((values * now).sum(-1, keepdim=True) < 0.0, -now, now)
+        return bool(((values - now).abs() <= _SAME * (1.0 + now.abs())).all())
+
+    def vel_write(
+        self, rows: Selection, bodies: Sequence[int], vel: Tensor, quats: Tensor
+    ) -> Write:
+        """The write of velocities at the origins of free links, world axes; (n, B, 6).
+
+        `quats` are the orientations that they have then; (n, B, 4).
+        """
+        # A free joint keeps its angular velocity in body axes.
+        ang_vel_b = quaternion.rotate_inverse(quats, vel[..., 3:])
+        lin_vel = vel[..., :3].expand_as(ang_vel_b)
+        columns = self._columns([self._dof_adr[body] for body in bodies], 6)
+        values = torch.cat([lin_vel, ang_vel_b], dim=-1)
+        return Write("qvel", rows, columns, values.flatten(1))
+
+    def lin_vel_write(
+        self, rows: Selection, bodies: Sequence[int], lin_vel: Tensor
+    ) -> Write:
+        """The same of linear velocities alone; (n, B, 3)."""
+        columns = self._columns([self._dof_adr[body] for body in bodies], 3)
+        return Write("qvel", rows, columns, lin_vel.flatten(1))
+
+    def ang_vel_write(
+        self, rows: Selection, bodies: Sequence[int], ang_vel: Tensor, quats: Tensor
+    ) -> Write:
+        """The same of angular velocities alone; (n, B, 3)."""
+        ang_vel_b = quaternion.rotate_inverse(quats, ang_vel)
+        columns = self._columns([self._dof_adr[body] + 3 for body in bodies], 3)
+        return Write("qvel", rows, columns, ang_vel_b.flatten(1))
+
+    def _columns(self, adrs: Sequence[int], width: int) -> Index:
+        return self._index([adr + k for adr in adrs for k in range(width)])
+
+    def _index(self, ids: Sequence[int]) -> Index:
+        return as_index(ids, self._physics.device)
+
+
+def normalized(quat: Tensor) -> Tensor:
+    """Quaternions of unit length; a zero one is no turn, as in MuJoCo; (…, 4)."""
+    length = norm(quat)
+    no_turn = quat.new_tensor([1.0, 0.0, 0.0, 0.0])
+    return torch.where(length < 1e-15, no_turn, quat / length)
+
+
+def unit_pose(pose: Tensor, name: str) -> Tensor:
+    """The poses (…, 7) with quaternions of unit length."""
+    return torch.cat([pose[..., :3], unit_quat(pose[..., 3:7], name)], dim=-1)
+
+
+def unit_quat(quat: Tensor, name: str) -> Tensor:
+    """The quaternions scaled to unit length; a zero one raises."""
+    length = norm(quat)
+    if bool((length < 1e-9).any()):
+        where = int_list((length[..., 0] < 1e-9).nonzero()[0])
+        raise InvalidInputError(
+            f"The quaternion of {name} at {where} is zero: it has no direction. "
+            "Nothing was written."
+        )
+    return quat / length

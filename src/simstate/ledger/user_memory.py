@@ -1,0 +1,143 @@
+"""Memory of a user's own: what `sim.memory` and `env.memory` give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from simstate.checks import whole_number
+from simstate.engine import Stage
+from simstate.errors import InvalidInputError
+from simstate.ledger.ledger import Ledger
+from simstate.ledger.registry import reset_rule
+from simstate.ledger.slot import Owner, Reset, Slot, rows_for
+
+DTYPES = (
+    torch.float64,
+    torch.float32,
+    torch.float16,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+)
+"""What a slot may hold: what NumPy has, too."""
+
+
+def user_memory(
+    ledger: Ledger,
+    owner: Owner,
+    place: str,
+    name: str,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+    reset: Reset,
+    stage: Stage | None,
+    unit: str,
+    axes: str,
+    shared: bool,
+) -> Tensor:
+    """The tensor of the slot `place/name`, made by the first call."""
+    if ledger.open:
+        ledger.recover()
+    size = _check(name, shape, dtype)
+    full = f"{place}/{name}"
+    if full not in ledger:
+        if shared:
+            return _make_shared(ledger, owner, full, size, dtype, reset, unit).tensor
+        return ledger.memory(
+            full, size, dtype, reset, owner=owner, stage=stage, moves=owner == "sim",
+            optional=bool(ledger.open), users_own=True, unit=unit, axes=axes,
+        ).tensor  # fmt: skip
+    slot = ledger[full]
+    known = (slot.shape, slot.tensor.dtype, slot.stage, slot.shared)
+    if known != (size, dtype, stage, shared):
+        raise InvalidInputError(
+            f"There is a memory {name!r} already, with shape {slot.shape} and "
+            f"{slot.tensor.dtype}; asked for is shape {size} and {dtype}, or another "
+            "stage or sharing. Give it another name."
+        )
+    if slot.from_snapshot:
+        _declare(ledger, slot, reset, unit, axes)
+    if slot.tensor.requires_grad:  # a slot holds numbers
+        slot.tensor.detach_()
+    return slot.tensor
+
+
+def adopt(ledger: Ledger, name: str, contract: dict[str, object]) -> Slot:
+    """A slot as a snapshot describes it, which its owner has not asked for yet.
+
+    A function that asks for memory in every step has none before the first.
+    """
+    dtype = getattr(torch, str(contract["dtype"]))
+    reset, shape = contract["reset"], contract["shape"]
+    assert isinstance(shape, list)
+    size = tuple(int(n) for n in shape)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    plain: Reset = None if isinstance(reset, str) else torch.tensor(reset)
+    if contract["shared"]:
+        slot = ledger.shared(
+            name, torch.zeros(size, dtype=dtype), optional=True, users_own=True
+        )
+    else:
+        slot = ledger.memory(
+            name, size, dtype, plain, owner="env", optional=True, users_own=True
+        )
+    slot.from_snapshot = True
+    return slot
+
+
+def _declare(ledger: Ledger, slot: Slot, reset: Reset, unit: str, axes: str) -> None:
+    """Give a slot that a snapshot brought the contract that its owner states."""
+    slot.unit, slot.axes, slot.from_snapshot = unit, axes, False
+    if slot.shared:
+        return
+    start = 0.0 if reset is None or callable(reset) else reset
+    slot.initial = rows_for(slot.name, start, ledger.num_envs, slot)
+    slot.reset = reset_rule(reset)
+
+
+def _make_shared(
+    ledger: Ledger,
+    owner: Owner,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    reset: Reset,
+    unit: str,
+) -> Slot:
+    if callable(reset):
+        raise InvalidInputError(
+            f"The memory {name!r} is shared by all worlds, so no reset changes it: "
+            "give reset= a value to start with, not a function."
+        )
+    start = rows_for(
+        name, 0.0 if reset is None else reset, 1, torch.zeros(1, *shape, dtype=dtype)
+    )
+    return ledger.shared(
+        name, start[0], owner=owner, optional=bool(ledger.open), moves=owner == "sim",
+        users_own=True, unit=unit,
+    )  # fmt: skip
+
+
+def _check(name: object, shape: object, dtype: object) -> tuple[int, ...]:
+    """The shape, if name, shape and dtype make a slot."""
+    if not isinstance(name, str) or not name or "/" in name:
+        raise InvalidInputError(
+            f'The name of a memory must be words without "/", got {name!r}.'
+        )
+    if dtype not in DTYPES:
+        raise InvalidInputError(
+            f"The dtype of memory {name!r} must be one of torch's that NumPy has, too "
+            f"(float64 … bool), got {dtype!r}."
+        )
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
+        raise InvalidInputError(
+            f"The shape of memory {name!r} is that of one world's numbers, such as () "
+            f"or (3,); got {shape!r}."
+        )
+    sizes: Sequence[object] = shape  # pyright: ignore[reportUnknownVariableType]
+    return tuple(whole_number(f"A size of memory {name!r}", n, 0) for n in sizes)

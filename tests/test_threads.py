@@ -1,0 +1,213 @@
+"""Several threads, and forked processes: it works, or raises at once and says why."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import threading
+import traceback
+import warnings
+
+import mujoco
+import pytest
+import torch
+
+from simstate import EntityCfg, NativeCfg, SceneCfg, Simulation, ThreadError
+from simstate.env import Env, tasks
+
+SCENE = SceneCfg(entities={"robot": EntityCfg(model="quadruped")})
+
+
+def make(num_envs=5, engine="native", **options) -> Simulation:
+    sim = Simulation(SCENE, num_envs, engine=engine, **options)
+    sim.data.qvel[:, 1] = torch.linspace(-1, 1, num_envs).to(sim.dtype)
+    return sim
+
+
+def in_fork(function) -> str:
+    """What a forked child writes that calls the function; its end, if that is bad."""
+    sys.stdout.flush()
+    read, write = os.pipe()
+    with warnings.catch_warnings():  # of Python 3.12: there are threads
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        signal.alarm(30)  # ends a child that hangs
+        with os.fdopen(write, "w") as answer:
+            try:
+                answer.write(str(function()))
+            except BaseException:
+                answer.write(traceback.format_exc())
+        gc.collect()
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        text = answer.read()
+    _, status = os.waitpid(child, 0)
+    return text if status == 0 else f"status {status}: {text}"
+
+
+fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+
+
+@fork
+@pytest.mark.parametrize("call", ["step", "forward", "read"])
+def test_threads_are_not_in_a_forked_child(call):
+    sim = make(engine=NativeCfg(num_threads=3))
+    sim.step()
+    calls = {
+        "step": sim.step,
+        "forward": sim.forward,
+        "read": lambda: sim.scene["robot"].data.body_link_acc_w,
+    }
+    answer = in_fork(calls[call])
+    assert "ThreadError: This simulation was made before a fork" in answer
+    assert "num_threads=1" in answer
+    assert "status" not in answer
+    sim.step()  # the parent goes on
+
+
+@fork
+def test_a_child_may_drop_its_parents_simulation():
+    held = [make(engine=NativeCfg(num_threads=3))]
+    held[0].step()
+
+    def drop() -> str:
+        held.clear()
+        gc.collect()
+        return "dropped"
+
+    assert in_fork(drop) == "dropped"
+
+
+@fork
+@pytest.mark.parametrize("engine", [NativeCfg(num_threads=1), "warp"])
+def test_what_has_no_threads_goes_on_in_a_fork(engine):
+    sim, twin = make(engine=engine), make(engine=engine)
+    for each in (sim, twin):
+        each.step(2)
+
+    def go_on() -> str:
+        sim.step(3)
+        return sim.state.double().numpy().tobytes().hex()
+
+    answer = in_fork(go_on)
+    twin.step(3)
+    assert answer == twin.state.double().numpy().tobytes().hex()
+
+
+@fork
+def test_a_child_makes_simulations_of_its_own():
+    """Also where torch has used threads of its own before, for which it would wait."""
+    sim = make(engine=NativeCfg(num_threads=3))
+    sim.step(4)
+    x = torch.rand(600, 600)
+    (x @ x).sum()
+
+    def start_anew() -> str:
+        own = make(engine=NativeCfg(num_threads=3))
+        own.step(4)
+        (x @ x).sum()
+        return own.state.numpy().tobytes().hex()
+
+    assert in_fork(start_anew) == sim.state.numpy().tobytes().hex()
+
+
+@fork
+def test_an_environment_in_a_fork():
+    env = Env(tasks.make_cfg("Cartpole-Balance"), num_envs=3)
+    action = torch.zeros(3, env.action_dim)
+    env.step(action)
+    answer = in_fork(lambda: env.step(action))
+    assert ("ThreadError" in answer) == (len(os.sched_getaffinity(0)) > 1)
+    assert "status" not in answer
+
+
+@pytest.fixture
+def handler():
+    """MuJoCo's warning handler, one of the user's own."""
+    before = mujoco.get_mju_user_warning()
+    own = print
+    mujoco.set_mju_user_warning(own)
+    yield own
+    mujoco.set_mju_user_warning(before)
+
+
+def in_threads(*functions) -> list[BaseException]:
+    """What the functions raise, each in a thread of its own, all at once."""
+    raised: list[BaseException] = []
+    start = threading.Barrier(len(functions))
+
+    def run(function) -> None:
+        start.wait()
+        try:
+            function()
+        except BaseException as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=run, args=(each,)) for each in functions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_as_many_simulations_as_threads(count, handler):
+    """Each has the numbers of a run alone; the user's handler is where it was."""
+    sims, twins = ([make(3 + k) for k in range(count)] for _ in range(2))
+
+    def run(sim):
+        return lambda: [sim.step() for _ in range(40)]
+
+    assert in_threads(*map(run, sims)) == []
+    for sim, twin in zip(sims, twins, strict=True):
+        run(twin)()
+        assert torch.equal(sim.state, twin.state)
+    assert mujoco.get_mju_user_warning() is handler
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_one_simulation_in_threads(count, handler):
+    """All but one raise, or come after one another; none is half done."""
+    sim, twin = make(64), make(64)
+    done: list[int] = []
+
+    def run() -> None:
+        for _ in range(30):
+            sim.step()
+            done.append(1)
+
+    raised = in_threads(*[run] * count)
+    assert all(isinstance(error, ThreadError) for error in raised)
+    assert len(done) == 30 * count or raised
+    twin.step(len(done))
+    assert torch.equal(sim.state, twin.state)
+    sim.step()
+    assert mujoco.get_mju_user_warning() is handler
+
+
+def test_the_engine_itself_refuses_a_second_thread():
+    """Where no transaction is open: two reads that compute."""
+    sim = make(4)
+    engine = sim.internals.engine
+    inside, go_on = threading.Event(), threading.Event()
+    plain = engine.batch.forward
+
+    def slow(*args) -> None:
+        inside.set()
+        go_on.wait(20)
+        plain(*args)
+
+    engine.batch.forward = slow
+    thread = threading.Thread(target=sim.forward)
+    thread.start()
+    assert inside.wait(20)
+    with pytest.raises(ThreadError, match="computing in another thread"):
+        sim.forward()
+    go_on.set()
+    thread.join()
+    sim.forward()
