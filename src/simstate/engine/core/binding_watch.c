@@ -55,8 +55,8 @@ static PyObject* look(const batch_object* self, const arrays* a, double limit) {
 }
 
 /* Marks worlds whose numbers are beyond a limit in ranges of columns, or that have more
- * warnings of bad states than `counts`, and warnings of any kind in `risen`. Returns
- * whether there are such worlds, and such warnings. */
+ * warnings of lost contacts or bad states than `counts`; `risen` has those of any kind.
+ * Returns whether there are such worlds, and such warnings. */
 PyObject* core_find_bad(batch_object* self, PyObject* args) {
   PyObject *ranges, *counts, *bad, *risen, *found = NULL;
   double limit;
