@@ -92,7 +92,9 @@ class AdaptiveStepper(Stepper):
         self, compiled: CompiledAdaptiveSteps, n: int, env_ids: Tensor | None
     ) -> Tensor | None:
         stuck = compiled.step(n, env_ids)
-        if stuck is not None and self.sim.on_divergence == "raise":
+        if stuck is None or self._began_bad(stuck):
+            return stuck
+        if self.sim.on_divergence == "raise":
             world = int(stuck.nonzero()[0])
             raise self._out_of_mass(world) or self._tolerance_error(
                 stuck, compiled.failure(world)
@@ -170,7 +172,10 @@ class AdaptiveStepper(Stepper):
             fine = torch.finfo(torch.float64).eps * 4 * (start + elapsed).abs()
             least = fine.clamp(min=self.control.min_step)
             failed = active & ~done & (self.step_size < least)
-            if bool(failed.any()) and self.sim.on_divergence == "raise":
+            told_here = self.sim.on_divergence == "raise" and not self._began_bad(
+                failed
+            )
+            if told_here and bool(failed.any()):
                 raise self._step_error(failed, start + elapsed, h)
             stuck |= failed
             active = active & ~done & ~failed
@@ -292,6 +297,17 @@ class AdaptiveStepper(Stepper):
         shorter = h * factor.clamp(max=_SAFETY)
         proposed = torch.where(good, longer, shorter)
         self.step_size.copy_(torch.where(active, proposed, self.step_size))
+
+    def _began_bad(self, worlds: Tensor) -> bool:
+        """Whether one of these worlds had a number that is not finite to begin with.
+
+        The end of the step says which.
+        """
+        state = self.sim.internals.engine.field
+        fine = [
+            state(name)[worlds].isfinite().all() for name in ("qpos", "qvel", "act")
+        ]
+        return not all(bool(part) for part in fine)
 
     def _step_error(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
         """The error for worlds that cannot go on, as the first of them is described."""
