@@ -4,9 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PTERA := build/ptera
+CORE := setup.py $(wildcard src/simstate/engine/core/*.c src/simstate/engine/core/*.h)
 PEERS := build/peers
 PINS := build/pins
 ORACLES := build/oracles
+# What also runs without the compiled core.
+BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
+	tests/engine/test_parameters.py tests/parity/test_native.py tests/ledger/test_transactions.py \
+	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py
 SIMULATORS := build/simulators
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
@@ -26,13 +31,15 @@ train-demo: $(READY)-train
 
 test: $(READY)-test
 	$(BIN)/pytest -q
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' $(BOTH_PATHS)
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
-# at every line, 10⁸ world-steps with flat memory. Hours.
+# at every line, the laws without the compiled core, 10⁸ world-steps with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -m soak
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 
 # Mistakes that people make, put into a copy of the package one at a time: the slips of
@@ -103,7 +110,7 @@ clean:
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
 # alone. It runs again when one of its inputs changes.
-$(READY)-%: pyproject.toml constraints.txt
+$(READY)-%: pyproject.toml constraints.txt $(CORE)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.$(if $(filter-out demo,$*),[$*])'
 	touch $@
@@ -112,7 +119,7 @@ $(READY)-%: pyproject.toml constraints.txt
 $(READY): $(READY)-dev
 	touch $@
 
-$(PTERA)/.ready: pyproject.toml constraints.txt
+$(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
 	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
 	touch $@

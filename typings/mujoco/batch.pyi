@@ -6,7 +6,11 @@ from mujoco import MjModel
 DATA_FIELDS: frozenset[str]
 MODEL_FIELDS: frozenset[str]
 
-class SimulationError(Exception): ...
+class SimulationError(RuntimeError):
+    ids: np.ndarray[Any, Any]
+    def __init__(
+        self, ids: np.ndarray[Any, Any], message: str, ncall: int | None = ...
+    ) -> None: ...
 
 class Batch:
     model: MjModel

@@ -54,11 +54,12 @@ WITH_TASK_OPTIONS = {"train": Train, "play": Play}
 def main(args: list[str] | None = None) -> int:
     """Run a command; an error is one message, with --debug its traceback.
 
-    Without a command it prints the help.
+    Without a command it prints the help; with --version the versions, and whether the
+    native engine runs on the compiled core.
     """
     args = sys.argv[1:] if args is None else args
     if args == ["--version"]:
-        print(f"simstate {version('simstate')}")
+        print(versions())
         return 0
     try:
         with plain_warnings():
@@ -97,9 +98,25 @@ def _parsed(args: list[str]) -> Any:
         Command,  # pyright: ignore[reportArgumentType]
         args=args or ["--help"],
         prog="simstate",
-        description="The state layer for MuJoCo: simulate, inspect, check and train.",
+        description="The state layer for MuJoCo: simulate, inspect, check and train. "
+        "With --version: the versions, and which path the native engine takes.",
         config=(tyro.conf.OmitArgPrefixes,),
     )
+
+
+def versions() -> str:
+    """The versions in use, and the path of the native engine, in one line."""
+    from simstate.engine.core import description
+
+    own = ", ".join(
+        f"{name} {version(package)}"
+        for name, package in (
+            ("simstate", "simstate"),
+            ("MuJoCo", "mujoco"),
+            ("torch", "torch"),
+        )
+    )
+    return f"{own}; {description()}"
 
 
 def entry() -> None:

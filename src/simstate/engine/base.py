@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine.bare import BareForward
+from simstate.engine.core import CoreBatch
 from simstate.engine.fields import (
     EVALUATED_FIELDS,
     EVOLVING_FIELDS,
@@ -52,6 +54,8 @@ class Engine(ABC):
     """The model parameters that `set_const` computes."""
     all_constants: frozenset[str] = frozenset(mujoco.MjModel._setconst_outputs)  # pyright: ignore
     """Those that MuJoCo's own computes, on any engine."""
+    compiled: CoreBatch | None = None
+    """The worlds as the compiled core has them; None: it is not in use."""
     uses_sameframe: bool = False
     """Whether it takes the orientation of the body, or of its inertial frame, for
     elements that the model's `…_sameframe` flags mark."""
@@ -104,6 +108,17 @@ class Engine(ABC):
             self._shared[name] = self.model_parameter(name)
         return self._shared[name]
 
+    def differs(self, name: str) -> bool:
+        """Whether a model parameter may differ from world to world."""
+        return name in self.expanded or (
+            self._constants_differ and name in self.constants
+        )
+
+    @property
+    def num_differing(self) -> int:
+        """A number that changes when a further parameter may differ between worlds."""
+        return 2 * len(self.expanded) + self._constants_differ
+
     def model_parameter(self, name: str) -> Tensor:
         """The model's own value of a parameter, engine's dtype; shape (1, …)."""
         value = np.array(model_value(self.model, name))[None]
@@ -137,6 +152,11 @@ class Engine(ABC):
 
     @abstractmethod
     def _make_on_demand(self) -> OnDemand: ...
+
+    @property
+    def calls(self) -> AbstractContextManager[None]:
+        """To be entered for calls of the engine's library."""
+        return nullcontext()
 
     @abstractmethod
     def begin_evaluation(self) -> None:

@@ -11,7 +11,7 @@ class NativeCfg:
     """MuJoCo's C engine: float64, all cores of the CPU."""
 
     num_threads: int = 0
-    """Threads, the caller's included; 0: one for each CPU."""
+    """Threads, the caller's included; 0: by the work, at most one for each CPU."""
 
 
 @dataclass(frozen=True, kw_only=True)

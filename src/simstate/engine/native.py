@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import warnings
 from collections.abc import Callable
 
@@ -18,11 +17,13 @@ from torch import Tensor
 
 from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
+from simstate.engine.core import CoreBatch, Watch, is_available
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
 from simstate.engine.native_calls import NativeCalls
 from simstate.engine.native_on_demand import NativeOnDemand
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
+from simstate.engine.threads import threads_by_work
 from simstate.errors import InvalidInputError, listed, unknown_name, warn
 
 _STAGES = {
@@ -30,13 +31,14 @@ _STAGES = {
     Stage.VELOCITY: mujoco.mjtStage.mjSTAGE_VEL.value,
     Stage.ACCELERATION: mujoco.mjtStage.mjSTAGE_ACC.value,
 }
+_NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
 _FIRST_LOSS = mujoco.mjtWarning.mjWARN_CONTACTFULL.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 
 
 class NativeEngine(Engine):
-    """Worlds as rows of mjSTATE_INTEGRATION, run by mujoco.batch.
+    """Worlds as rows of mjSTATE_INTEGRATION, run by the compiled core or mujoco.batch.
 
     One MjData per thread serves all worlds: it measured as fast as one per world or
     faster, and memory does not grow with the worlds.
@@ -53,8 +55,12 @@ class NativeEngine(Engine):
         super().__init__(model, num_envs, torch.device("cpu"))
         if cfg.num_threads < 0:
             raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
-        threads = cfg.num_threads or _available_cpus()
-        self.batch = batch.Batch(_without_reset(model), num_envs, threads)
+        model = _neutral_settings(model)
+        threads = cfg.num_threads or threads_by_work(model, num_envs)
+        if is_available():
+            self.batch = self.compiled = CoreBatch(model, num_envs, threads)
+        else:
+            self.batch = batch.Batch(model, num_envs, threads)
         self._calls = NativeCalls(self.batch)
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
@@ -67,6 +73,11 @@ class NativeEngine(Engine):
         self._moving = self.batch.state[:, moving]
         self._sizes = np.zeros_like(self._moving)
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
+        self._watch: Watch | None = None
+        if self.compiled is not None:
+            looked_at = (moving, self.columns["ctrl"], mocap)
+            self._watch = Watch(self.compiled, looked_at, MAX_VALUE)
+            self._counts_before = self._watch.counts
         self._inputs = [
             part
             for part in (self.batch.state[:, self.columns["ctrl"]],
@@ -105,6 +116,9 @@ class NativeEngine(Engine):
 
     def begin_evaluation(self) -> None:
         """Take note of MuJoCo's counts of warnings."""
+        if self._watch is not None:
+            self._watch.begin()
+            return
         np.copyto(self._counts_before, self._counts)
 
     def advance(
@@ -123,7 +137,7 @@ class NativeEngine(Engine):
         with self._calls:
             if self._looks_at_every_step:
                 for _ in range(n - 1):
-                    self.batch.step(ids, 1)
+                    self.batch.step(ids, 1, _NO_STAGE)
                     self._observe(1, env_ids)
                 n = 1
             self.batch.step(ids, n, _STAGES[Stage.VELOCITY])
@@ -135,6 +149,9 @@ class NativeEngine(Engine):
 
     def find_bad(self) -> Tensor | None:
         """Worlds whose state or input is bad, or that MuJoCo found bad on its way."""
+        if self._watch is not None:
+            is_bad, _ = self._watch.look()
+            return torch.from_numpy(self._watch.bad.copy()) if is_bad else None
         # NaN compares as false. (A dot product would start BLAS's threads, and those
         # wait for milliseconds while MuJoCo's still spin.)
         np.abs(self._moving, out=self._sizes)
@@ -212,21 +229,18 @@ class NativeEngine(Engine):
         return f"MuJoCo warns: {mujoco.mju_warningText(kind, info)}"
 
 
-def _without_reset(model: mujoco.MjModel) -> mujoco.MjModel:
-    """A copy of the model whose worlds MuJoCo does not reset when it finds them bad.
+def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy of the model as the engine runs it; sound worlds have the same bits.
 
-    Even a forward pass would reset such a world, and its state would be lost.
+    MuJoCo does not reset the worlds that it finds bad: even a forward pass would, and
+    the state would be lost. A single kinematic tree is one constraint island: looking
+    for islands then only costs time.
     """
     model = copy.copy(model)
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_AUTORESET.value
+    if model.ntree == 1:
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_ISLAND.value
     return model
-
-
-def _available_cpus() -> int:
-    """The CPUs that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1  # macOS, Windows
 
 
 def _ids(env_ids: Tensor | None) -> np.ndarray | None:

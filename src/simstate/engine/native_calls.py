@@ -16,13 +16,14 @@ from types import FrameType, TracebackType
 import torch
 from mujoco import batch
 
+from simstate.engine.core import CoreBatch
 from simstate.engine.threads import is_running
 from simstate.errors import ModelError, ThreadError
 from simstate.mujoco_warnings import MUJOCO_WARNINGS
 
 _forks = 0
 """How many forks lie between this process and the first that loaded simstate."""
-_with_threads: weakref.WeakSet[batch.Batch] = weakref.WeakSet()
+_with_threads: weakref.WeakSet[batch.Batch | CoreBatch] = weakref.WeakSet()
 
 
 def _in_child() -> None:
@@ -44,7 +45,7 @@ if hasattr(os, "register_at_fork"):  # there is no fork on Windows
 class NativeCalls:
     """The context of every call of one batch; its errors become ours."""
 
-    def __init__(self, called: batch.Batch) -> None:
+    def __init__(self, called: batch.Batch | CoreBatch) -> None:
         self._has_threads = called.nthread > 1
         if self._has_threads:
             _with_threads.add(called)

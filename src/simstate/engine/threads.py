@@ -1,4 +1,4 @@
-"""Which thread runs what; and keeping torch's and MuJoCo's out of each other's way.
+"""How many threads step the worlds, which runs what, and torch's out of MuJoCo's way.
 
 The threads of mujoco.batch go on spinning for some fifty milliseconds after a call. A
 torch operation that is split over threads then waits for a core that a spinning thread
@@ -7,10 +7,62 @@ holds, at every one of its barriers: milliseconds instead of microseconds.
 
 from __future__ import annotations
 
+import os
 import sys
+import time
 from types import FrameType, TracebackType
 
+import mujoco
 import torch
+
+_WORK = 2e-4
+"""The work in one step of all worlds that is worth waking a thread for [s]."""
+
+
+def threads_by_work(model: mujoco.MjModel, num_envs: int) -> int:
+    """The number of threads for one step of so many worlds; at most one for each CPU.
+
+    Waking a thread and waiting for it costs tens of microseconds, and milliseconds
+    where other programs want the cores: few worlds are done sooner by the caller.
+    Results do not depend on it.
+    """
+    cpus = min(available_cpus(), num_envs)
+    return max(1, min(cpus, int(num_envs * step_seconds(model) / _WORK)))
+
+
+def step_seconds(model: mujoco.MjModel) -> float:
+    """How long one step of one world takes, about [s]: the shortest of a few.
+
+    A model that MuJoCo cannot evaluate counts as slow: its first step says why.
+    """
+    data = mujoco.MjData(model)
+    shortest, begun = 1.0, time.perf_counter()
+    handler = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(_ignore)
+    try:
+        for _ in range(5):
+            start = time.perf_counter()
+            mujoco.mj_forward(model, data)
+            shortest = min(shortest, time.perf_counter() - start)
+            if time.perf_counter() - begun > 0.01:
+                break
+    except mujoco.FatalError:
+        pass
+    finally:
+        mujoco.set_mju_user_warning(handler)
+    is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
+    return 4 * shortest if is_rk4 else shortest
+
+
+def _ignore(message: str) -> None:
+    del message
+
+
+def available_cpus() -> int:
+    """The CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS, Windows
 
 
 def is_running(thread: int, frame: FrameType) -> bool:

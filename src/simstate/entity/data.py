@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from simstate.entity import joints as j
+from simstate.entity.compiled_reads import direction_b
 from simstate.entity.frames import (
     BODY_COM,
     BODY_LINK,
@@ -86,6 +87,7 @@ class EntityData(QuantitySet):
     projected_gravity_b = Quantity(
         j.projected_gravity_b, kind="projected_gravity", axes="b", unit="1", shape=(3,),
         reads=("xquat",), parameters=("opt.gravity",),
+        compiled=lambda data: direction_b(data, data.gravity_direction()),
     )  # fmt: skip
     """Direction of gravity, root link's axes, unit length: (0, 0, −1) when upright;
     world −z in a world without gravity; (num_envs, 3)."""

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.entity.quantity import Axes, Compute, Quantity, Size
+from simstate.entity import compiled_reads
+from simstate.entity.quantity import Axes, Compile, Compute, Quantity, Size
 from simstate.ids import Index, as_index
 from simstate.math import (
     acceleration_from_cacc,
@@ -24,6 +25,7 @@ from simstate.math import (
 from simstate.scene import EntityIndex
 
 if TYPE_CHECKING:
+    from simstate.engine.core.reads import Read
     from simstate.entity.reader import EntityReader
 
 _AS_BODY = (
@@ -122,10 +124,10 @@ def _orientation(data: EntityReader, frame: Frame) -> Tensor:
     quat = data.raw("xquat")[:, picks.bodies]
     if not frame.local_quat:
         return quat
-    return quaternion.multiply(quat, _local_quat(data, frame, picks))
+    return quaternion.multiply(quat, local_quat(data, frame, picks))
 
 
-def _local_quat(data: EntityReader, frame: Frame, picks: Picks) -> Tensor:
+def local_quat(data: EntityReader, frame: Frame, picks: Picks) -> Tensor:
     """Orientation in the body as the engine takes it; (num_envs or 1, elements, 4).
 
     The compiler marks what is turned like its body, or like the body's inertial frame,
@@ -137,9 +139,16 @@ def _local_quat(data: EntityReader, frame: Frame, picks: Picks) -> Tensor:
     flags = data.parameter(frame.sameframe)[:, picks.elements][..., None]
     same = own.new_tensor([1.0, 0.0, 0.0, 0.0])
     if frame.local_quat != BODY_COM.local_quat:
-        inertial = _local_quat(data, BODY_COM, Picks(picks.bodies, picks.bodies, 0))
+        inertial = local_quat(data, BODY_COM, Picks(picks.bodies, picks.bodies, 0))
         own = torch.where(_any_of(flags, _AS_INERTIA), inertial, own)
     return torch.where(_any_of(flags, _AS_BODY), same, own)
+
+
+def _fixed_local_quat(data: EntityReader, frame: Frame) -> Tensor | None:
+    """Orientation in the body where all worlds have the same; None: the body's own."""
+    if not frame.local_quat:
+        return None
+    return local_quat(data, frame, data.picks(frame))
 
 
 def _local_parameters(frame: Frame) -> tuple[str, ...]:
@@ -184,8 +193,13 @@ def pose_w(frame: Frame, writer: str = "") -> Quantity:
     def compute(data: EntityReader) -> Tensor:
         return torch.cat([_position(data, frame), _orientation(data, frame)], dim=-1)
 
+    def compiled(data: EntityReader) -> Read:
+        return compiled_reads.pose_w(data, frame, _fixed_local_quat(data, frame))
+
     reads = (frame.pos_field, "xquat")
-    return _declare(frame, "pose", 7, "m, 1", compute, reads, writer=writer)
+    return _declare(
+        frame, "pose", 7, "m, 1", compute, reads, writer=writer, compiled=compiled
+    )
 
 
 def pos_w(frame: Frame) -> Quantity:
@@ -196,9 +210,15 @@ def pos_w(frame: Frame) -> Quantity:
 
 def quat_w(frame: Frame) -> Quantity:
     """Declare the orientation of a frame."""
+
+    def compiled(data: EntityReader) -> Read:
+        local = _fixed_local_quat(data, frame)
+        assert local is not None
+        return compiled_reads.quat_w(data, frame, local)
+
     return _declare(
         frame, "quat", 4, "1", lambda data: _orientation(data, frame), ("xquat",),
-        point_text="–",
+        point_text="–", compiled=compiled if frame.local_quat else None,
     )  # fmt: skip
 
 
@@ -207,7 +227,7 @@ def vel_w(frame: Frame, writer: str = "") -> Quantity:
     reads = (frame.pos_field, *_VELOCITY_READS)
     return _declare(
         frame, "vel", 6, "m/s, rad/s", lambda data: _velocity(data, frame), reads,
-        writer=writer,
+        writer=writer, compiled=lambda data: compiled_reads.vel_w(data, frame),
     )  # fmt: skip
 
 
@@ -236,8 +256,9 @@ def lin_vel_b(frame: Frame) -> Quantity:
     """Declare the velocity of a root frame's point along the root link's axes."""
     reads = (frame.pos_field, "xquat", *_VELOCITY_READS)
     return _declare(
-        frame, "lin_vel", 3, "m/s", _in_base(frame, "lin_vel_w"), reads, axes="b"
-    )
+        frame, "lin_vel", 3, "m/s", _in_base(frame, "lin_vel_w"), reads, axes="b",
+        compiled=lambda data: compiled_reads.lin_vel_b(data, frame),
+    )  # fmt: skip
 
 
 def ang_vel_b(frame: Frame) -> Quantity:
@@ -245,6 +266,7 @@ def ang_vel_b(frame: Frame) -> Quantity:
     return _declare(
         frame, "ang_vel", 3, "rad/s", _in_base(frame, "ang_vel_w"), ("xquat", "cvel"),
         axes="b", point_text=ANY_POINT,
+        compiled=lambda data: compiled_reads.ang_vel_b(data, frame),
     )  # fmt: skip
 
 
@@ -303,6 +325,7 @@ def _declare(
     writer: str = "",
     when: str = "now",
     evaluates: bool = False,
+    compiled: Compile | None = None,
 ) -> Quantity:
     """A quantity of a frame; what all of them have in common is said here."""
     oriented = kind in ("pose", "quat") and frame.local_quat
@@ -325,6 +348,7 @@ def _declare(
         remedy="" if writer or not remedy else f"use {{entity}}.{remedy}(…)",
         when=when,
         evaluates=evaluates,
+        compiled=compiled,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.entity import compiled_reads
 from simstate.entity.quantity import Axes, Quantity, Size
 from simstate.ids import Index
 from simstate.math import quaternion
@@ -37,6 +38,7 @@ def column(
         lambda data: data.take(field, columns),
         subject=subject, kind=kind, unit=unit, shape=(count,), reads=(field,),
         writer=writer, when=when, point_text=point_text, axes_text=axes_text,
+        compiled=lambda data: compiled_reads.take(data, field, columns),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from simstate.engine import FIELDS, Stage
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 
 if TYPE_CHECKING:
+    from simstate.engine.core.reads import Read
     from simstate.entity.reader import EntityReader
 
 Axes = Literal["w", "b", ""]
@@ -21,6 +22,10 @@ Axes = Literal["w", "b", ""]
 Size: TypeAlias = "str | int"
 
 Compute: TypeAlias = "Callable[[EntityReader], Tensor]"
+
+Compile: TypeAlias = "Callable[[EntityReader], Read | None]"
+"""What the compiled core is to compute, where all worlds have the same parameters;
+None: nothing, the formula is cheaper."""
 
 AXES_TEXT: dict[Axes, str] = {"w": "world", "b": "root link", "": "–"}
 
@@ -54,8 +59,11 @@ class Quantity:
         remedy: str = "",
         when: str = "now",
         evaluates: bool = False,
+        compiled: Compile | None = None,
     ) -> None:
         self.compute = compute
+        self.compiled = compiled
+        """The same by the compiled core; None: it has no such formula."""
         self.kind = kind
         self.subject = subject
         self.point = point
@@ -147,9 +155,12 @@ class Quantity:
             if memo.token == token:
                 return memo.value
         if reader.computed is not None:
-            return reader.remember(self.name, token, self.compute(reader))
-        with reader.computing(self, sys._getframe()):  # pyright: ignore[reportPrivateUsage]
-            return reader.remember(self.name, token, self.compute(reader))
+            return reader.compute(self, token)
+        try:
+            reader.begin(self, sys._getframe())  # pyright: ignore[reportPrivateUsage]
+            return reader.compute(self, token)
+        finally:
+            reader.computed = None
 
     def check_reads(self, name: str, stage: Stage, evaluates: bool = False) -> None:
         """Raise if computing this one reads what its declaration does not cover."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import FrameType
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from torch import Tensor
 from simstate.dynamics.motion import moved_by, spatial_acceleration
 from simstate.engine import STATE_FIELDS, OneTorchThread
 from simstate.entity import joints as j
+from simstate.entity.compiled_reads import CompiledRead
 from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
@@ -24,6 +24,9 @@ from simstate.ids import Index, as_index
 from simstate.physics import Physics
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+
+_TORCH_GRAIN = 32768
+"""Numbers from which on torch splits an operation over threads."""
 
 
 class Memo(NamedTuple):
@@ -87,6 +90,9 @@ class EntityReader:
         """The quantity that is being computed, if one is."""
         self._computing_frame: FrameType | None = None
         self._live: tuple[int, set[int]] | None = None
+        self._compiled: dict[str, CompiledRead | None] = {}
+        self._compiled_with = -1
+        """How many parameters differed between worlds when those were made."""
 
     def read(self, name: str) -> Tensor:
         """A quantity by name."""
@@ -98,26 +104,63 @@ class EntityReader:
         """A setting of the entity's own, live; shape (num_envs, …)."""
         return self.physics.ledger[f"entity/{self.name}/{name}"].tensor
 
-    @contextmanager
-    def computing(self, quantity: Quantity, frame: FrameType) -> Generator[None]:
-        """While it is entered, quantities read each other at no more than its stage.
+    def begin(self, quantity: Quantity, frame: FrameType) -> None:
+        """From now on quantities read each other at no more than this one's stage.
 
-        `frame` is that of the function which enters it.
-
-        One thread of torch's, and no inference mode: a memo outlives the caller's, in
-        which it could not be used.
+        `frame` is that of the function which computes it.
         """
-        try:
-            self._computing_frame = frame
-            self.computed = quantity
-            with OneTorchThread():
-                if torch.is_inference_mode_enabled():
-                    with torch.inference_mode(False):
-                        yield
-                else:
-                    yield
-        finally:
-            self.computed = None
+        self._computing_frame = frame
+        self.computed = quantity
+
+    def compute(self, quantity: Quantity, token: int) -> Tensor:
+        """Compute a quantity for the state of that token, and keep it.
+
+        Not in inference mode: a memo outlives the caller's, in which it could not be
+        used.
+        """
+        if torch.is_inference_mode_enabled():
+            with torch.inference_mode(False):
+                return self.compute(quantity, token)
+        compiled = self._compiled_read(quantity)
+        if compiled is not None:
+            value = compiled.run()
+            self.memo[quantity.name] = Memo(token, value, 0, False)
+            return value
+        if self._is_small:
+            return self.remember(quantity.name, token, quantity.compute(self))
+        with OneTorchThread():
+            return self.remember(quantity.name, token, quantity.compute(self))
+
+    @cached_property
+    def _is_small(self) -> bool:
+        """Whether torch would compute all quantities in the calling thread anyway."""
+        model = self.model
+        elements = max(model.nbody, model.ngeom, model.nsite, model.nv)
+        return 7 * elements * self.num_envs < _TORCH_GRAIN
+
+    def _compiled_read(self, quantity: Quantity) -> CompiledRead | None:
+        """The quantity by the compiled core; None: by its formula."""
+        if quantity.compiled is None or self.engine.compiled is None:
+            return None
+        known = self.engine.num_differing
+        if known != self._compiled_with:
+            self._compiled.clear()
+            self._compiled_with = known
+        if quantity.name not in self._compiled:
+            self._compiled[quantity.name] = self._make_compiled(quantity)
+        return self._compiled[quantity.name]
+
+    def _make_compiled(self, quantity: Quantity) -> CompiledRead | None:
+        assert quantity.compiled is not None
+        if any(self.engine.differs(name) for name in quantity.parameters):
+            return None
+        read = quantity.compiled(self)
+        if read is None or not read.count:
+            return None
+        sizes = [
+            size if isinstance(size, int) else read.count for size in quantity.shape
+        ]
+        return CompiledRead(self.num_envs, read, sizes)
 
     def forget_interrupted(self) -> None:
         """Forget a quantity whose computation was interrupted, and has not said so.
@@ -150,6 +193,10 @@ class EntityReader:
         if len(parts) == 1:
             return tensor[:, parts[0]]
         return torch.cat([tensor[:, part] for part in parts], dim=1)
+
+    def runs(self, name: str) -> list[slice]:
+        """The same ids as slices of neighbours, in their order."""
+        return self._parts[name]
 
     def columns(self, name: str) -> Index:
         """The ids of some of the entity's elements, a slice where contiguous."""

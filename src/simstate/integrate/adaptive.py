@@ -9,8 +9,10 @@ from torch import Tensor
 
 from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
+from simstate.engine.core import Failure
 from simstate.errors import IntegrationError, SimStateError
 from simstate.ids import int_list
+from simstate.integrate.compiled import CompiledAdaptiveSteps
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.schemes import Adaptive
 from simstate.integrate.stepper import StateBlock, Stepper
@@ -47,6 +49,7 @@ class AdaptiveStepper(Stepper):
         """Steps thrown away so far; shape (num_envs,)."""
         tableau = scheme.tableau
         rows = (tableau.b_error, tableau.b_error_low)
+        self._compiled_adaptive: CompiledAdaptiveSteps | None = None
         self._errors = [
             torch.tensor(row, dtype=torch.float64, device=self.sim.device)
             for row in rows
@@ -61,8 +64,25 @@ class AdaptiveStepper(Stepper):
             "rejected": self.rejected,
         }
 
+    def compiled_adaptive(self) -> CompiledAdaptiveSteps | None:
+        """The scheme in the compiled core, for the next step; None: Python takes it."""
+        models = self.compiled_models()
+        if models is None:
+            return None
+        known = self._compiled_adaptive
+        if known is None or known.models is not models:
+            worlds = self.sim.internals.engine.compiled
+            assert worlds is not None
+            self.check_tolerances()
+            known = CompiledAdaptiveSteps(self, worlds, models)
+            self._compiled_adaptive = known
+        return known
+
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
+        compiled = self.compiled_adaptive()
+        if compiled is not None:
+            return self._step_compiled(compiled, n, env_ids)
         with OneTorchThread():
             stuck = self._integrate(n * self.timestep, env_ids)
             self.finish(env_ids, n)
@@ -89,7 +109,7 @@ class AdaptiveStepper(Stepper):
             trying = trying & ~good
             unable = trying & (self.step_size < self._least(start))
             if bool(unable.any()) and self.sim.on_divergence == "raise":
-                raise self._tolerance_error(unable, start, h)
+                raise self._step_error(unable, start, h)
             failed |= unable
             trying = trying & ~unable
         time.copy_(start + taken)
@@ -115,6 +135,26 @@ class AdaptiveStepper(Stepper):
         fine = torch.finfo(torch.float64).eps * 4 * time.abs()
         return fine.clamp(min=self.control.min_step)
 
+    def _step_compiled(
+        self, compiled: CompiledAdaptiveSteps, n: int, env_ids: Tensor | None
+    ) -> Tensor | None:
+        stuck = compiled.step(n, env_ids)
+        if stuck is None or self._began_bad(stuck):
+            return stuck
+        if self.sim.on_divergence == "raise":
+            world = int(stuck.nonzero()[0])
+            raise self._out_of_mass(world) or self._tolerance_error(
+                stuck, compiled.failure(world)
+            )
+        return stuck
+
+    def _out_of_mass(self, world: int) -> SimStateError | None:
+        """The error for a world that cannot go on for want of mass, or None."""
+        flow = self.integration.mass_flow
+        if flow is not None and bool(flow.empty[world].any()):
+            return flow.out_of_mass_error()
+        return None
+
     def _activation_rate(self) -> Tensor:
         """act_dot, but none that would push an activation out of its range."""
         engine = self.sim.internals.engine
@@ -132,21 +172,29 @@ class AdaptiveStepper(Stepper):
             else block
             for block in super()._make_blocks()
         ]
-        processes = [process.name for process in self.integration.processes]
-        for given in (self.control.atol, self.control.rtol):
-            check_kinds(given, processes)
+        self.check_tolerances()
         self._tolerances = {block.name: self._find_tolerance(block) for block in blocks}
         return blocks
 
-    def _find_tolerance(self, block: StateBlock) -> tuple[Tensor, Tensor]:
-        """The absolute and the relative tolerance of a block, by dof; (num_dofs,)."""
-        kinds = block_kinds(self.sim.model, block.name, block.num_dofs)
-        like, control = block.value, self.control
+    def check_tolerances(self) -> None:
+        """Raise if a tolerance is for a kind of number that the state does not have."""
+        processes = [process.name for process in self.integration.processes]
+        for given in (self.control.atol, self.control.rtol):
+            check_kinds(given, processes)
+
+    def tolerances(self, block: str, num_dofs: int) -> tuple[list[float], list[float]]:
+        """The absolute and the relative tolerances of a block, by dof."""
+        kinds = block_kinds(self.sim.model, block, num_dofs)
         relative = dict.fromkeys(ABSOLUTE, RELATIVE)
         return (
-            like.new_tensor([tolerance(control.atol, k, ABSOLUTE) for k in kinds]),
-            like.new_tensor([tolerance(control.rtol, k, relative) for k in kinds]),
+            [tolerance(self.control.atol, kind, ABSOLUTE) for kind in kinds],
+            [tolerance(self.control.rtol, kind, relative) for kind in kinds],
         )
+
+    def _find_tolerance(self, block: StateBlock) -> tuple[Tensor, Tensor]:
+        """The same as tensors of the block's own; (num_dofs,) each."""
+        absolute, relative = self.tolerances(block.name, block.num_dofs)
+        return block.value.new_tensor(absolute), block.value.new_tensor(relative)
 
     def _integrate(self, span: float, env_ids: Tensor | None) -> Tensor | None:
         active = torch.ones_like(self.stages.chosen)
@@ -174,7 +222,7 @@ class AdaptiveStepper(Stepper):
                 failed
             )
             if told_here and bool(failed.any()):
-                raise self._tolerance_error(failed, start + elapsed, h)
+                raise self._step_error(failed, start + elapsed, h)
             stuck |= failed
             active = active & ~done & ~failed
             time.copy_(start + elapsed)
@@ -307,37 +355,42 @@ class AdaptiveStepper(Stepper):
         ]
         return not all(bool(part) for part in fine)
 
-    def _tolerance_error(
-        self, failed: Tensor, time: Tensor, h: Tensor
-    ) -> SimStateError:
+    def _step_error(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
+        """The error for worlds that cannot go on, as the first of them is described."""
         world = int(failed.nonzero()[0])
-        flow = self.integration.mass_flow
-        if flow is not None and bool(flow.empty[world].any()):
-            return flow.out_of_mass_error()
-        worst, where = -1.0, ""
+        empty = self._out_of_mass(world)
+        if empty is not None:
+            return empty
+        worst, name, element = -1.0, "", 0
         for block in self.blocks:
             error = self._block_error(block, h)[world].nan_to_num(nan=torch.inf)
             k = int(error.argmax())
             if float(error[k]) > worst:
-                worst, where = float(error[k]), self._describe(block, k)
+                worst, name, element = float(error[k]), block.name, k
+        failure = Failure(float(time[world]), float(h[world]), worst, name, element)
+        return self._tolerance_error(failed, failure)
+
+    def _tolerance_error(self, failed: Tensor, first: Failure) -> IntegrationError:
         worlds = int_list(failed.nonzero().flatten())
+        where = self._describe(first.block, first.element)
         message = (
-            f"{self.scheme.name} cannot meet its tolerance in world {world} at t = "
-            f"{float(time[world]):.9g} s: it would need a step of "
-            f"{float(self.step_size[world]):.3g} s, because with {float(h[world]):.3g} "
-            f"s the error of {where} was {worst:.3g} times its tolerance. Contacts and "
-            "other jumps need fixed steps (RK4) or integrator=None; otherwise raise "
-            "atol and rtol, or lower min_step. The state is as it was before the step."
+            f"{self.scheme.name} cannot meet its tolerance in world {worlds[0]} at t = "
+            f"{first.time:.9g} s: it would need a step of "
+            f"{float(self.step_size[worlds[0]]):.3g} s, because with {first.step:.3g} "
+            f"s the error of {where} was {first.error:.3g} times its tolerance. "
+            "Contacts and other jumps need fixed steps (RK4) or integrator=None; "
+            "otherwise raise atol and rtol, or lower min_step. The state is as it was "
+            "before the step."
         )
         return IntegrationError(message, worlds)
 
-    def _describe(self, block: StateBlock, k: int) -> str:
-        field = "qvel" if block.name == "qpos" else block.name
+    def _describe(self, block: str, k: int) -> str:
+        field = "qvel" if block == "qpos" else block
         if field == "mass":
             return f"the mass of body {self.sim.model.body(k).name or k!r}"
         if field in ("qvel", "act"):
-            return f"{block.name} of {describe_element(self.sim.model, field, k)}"
-        return f"{block.name}[{k}]"
+            return f"{block} of {describe_element(self.sim.model, field, k)}"
+        return f"{block}[{k}]"
 
 
 def _greatest(values: Tensor) -> Tensor:

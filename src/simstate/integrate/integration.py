@@ -24,7 +24,8 @@ from simstate.integrate.stochastic import Stochastic
 from simstate.integrate.timeline import Timeline
 from simstate.math.vector import greatest
 
-if TYPE_CHECKING:  # the first two load Warp
+if TYPE_CHECKING:  # the first three load Warp
+    from simstate.integrate.compiled_models import CompiledModels
     from simstate.integrate.mass import MassFlow
     from simstate.integrate.stepper import Stepper
     from simstate.integrate.worlds import IntegratedWorlds
@@ -56,6 +57,8 @@ class Integration:
         self.processes: list[Process] = []
         self.noises: list[DrivingNoise] = []
         self.mass_flow: MassFlow | None = None
+        self._compiled: tuple[tuple[int, int, bool], CompiledModels | None] | None
+        self._compiled = None
         self.stepper = None if scheme is None else self._make_stepper(scheme)
         self._timeline: Timeline | None = None
         sim.internals.evaluate = self.forces.evaluate
@@ -116,6 +119,15 @@ class Integration:
         physics.fresh.write(Stage.POSITION, env_ids, "a stage of a step")
         self.forces.evaluate(env_ids)
         physics.fresh.forwarded(env_ids, Stage.ACCELERATION)
+
+    def compiled_models(self) -> CompiledModels | None:
+        """The models as the compiled core has them; None: Python must evaluate one."""
+        from simstate.integrate.compiled_models import compile_models  # loads Warp
+
+        known = (len(self.forces.models), len(self.processes), self.mass_flow is None)
+        if self._compiled is None or self._compiled[0] != known:
+            self._compiled = (known, compile_models(self))
+        return self._compiled[1]
 
     @property
     def has_readers(self) -> bool:
@@ -238,6 +250,8 @@ class Integration:
             assert self.stepper is not None
             stuck = self.stepper.step(n, env_ids)
         physics.fresh.write(Stage.POSITION, env_ids, "a step")
+        if self.stepper.has_refreshed:
+            physics.fresh.forwarded(env_ids, Stage.VELOCITY)
         if physics.fresh.mode != "auto":  # in auto mode the first read does it
             physics.forward(env_ids)
         bad = _union(physics.engine.find_bad(), stuck, unusable, self._bad_own())

@@ -79,6 +79,11 @@ class Thruster(SceneForce):
         flows = bool(self.parameters["mass_flow"].any())
         self._mass_rate = sim.mass_rate if flows else None
 
+    @property
+    def uses_mass(self) -> bool:
+        """Whether it lets the body's mass flow."""
+        return self._mass_rate is not None
+
     def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the thrust, its moment about the body's COM, and the mass flow."""
         body, given = self._body, self.parameters

@@ -12,7 +12,7 @@ from simstate.integrate.stages import Stages
 from simstate.ledger import Slot
 from simstate.worlds import Worlds
 
-_LEAST = 1e-6
+LEAST_SHARE = 1e-6
 """A body that has less than this share of its mass at reset has run out of mass:
 divided by what is left, any force would be an acceleration without measure."""
 
@@ -56,6 +56,13 @@ class MassFlow:
         slot.initial, slot.reset = at_reset.tensor, "initial"
         slot.on_write, slot.companions = keep, (at_reset.name,)
         return at_reset.tensor
+
+    @property
+    def has_constants_by_hand(self) -> bool:
+        """Whether a constant that follows from masses was written by hand."""
+        slots = self.physics.ledger.slots
+        kept = (slots.get(f"by_hand/{name}") for name in self.physics.engine.constants)
+        return any(slot is not None and bool(slot.tensor.any()) for slot in kept)
 
     def evaluated(self) -> None:
         """Take note of the rates that an evaluation was made with."""
@@ -112,7 +119,7 @@ class MassState(FlatState):
         """
         if torch.equal(before, self.value):
             return
-        least = _LEAST * self._flow.mass_at_reset
+        least = LEAST_SHARE * self._flow.mass_at_reset
         gone = (self.value < least) | (self.value <= 0)
         empty = gone & (self.value < self.origin)
         if bool(empty.any()):

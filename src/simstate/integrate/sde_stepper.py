@@ -55,6 +55,9 @@ class StochasticStepper(Stepper):
         self._known_checksum: tuple[object, int] = (None, 0)
         self._num_checked = 0
 
+    def compiled(self) -> None:
+        """None: the compiled core has no noise."""
+
     @property
     def num_sources(self) -> int:
         """The number of Wiener processes in all."""

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from simstate.engine import OneTorchThread
 from simstate.errors import InvalidInputError, ModelError
+from simstate.integrate.compiled import CompiledSteps
+from simstate.integrate.compiled_models import CompiledModels
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.qpos_state import QPosState
 from simstate.integrate.schemes import Explicit
@@ -41,6 +43,9 @@ class Stepper:
         """Evaluations of the dynamics so far; shape (num_envs,)."""
         self._activation = activation_range(sim)
         self._blocks: list[StateBlock] | None = None
+        self._compiled: CompiledSteps | None = None
+        self.has_refreshed = False
+        """Whether the last step left positions and velocities current: the core's."""
 
     @property
     def blocks(self) -> list[StateBlock]:
@@ -93,8 +98,39 @@ class Stepper:
             "scheme, such as integrate.SRIW1()."
         )
 
+    def compiled(self) -> CompiledSteps | None:
+        """The scheme in the compiled core, for the next step; None: Python takes it."""
+        models = self.compiled_models()
+        if models is None:
+            return None
+        if self._compiled is None or self._compiled.models is not models:
+            worlds = self.sim.internals.engine.compiled
+            assert worlds is not None
+            self._compiled = CompiledSteps(self, worlds, models)
+        return self._compiled
+
+    def compiled_models(self) -> CompiledModels | None:
+        """The simulation's models in the core, with their present numbers, or None.
+
+        Observers see every evaluation, which Python must then make.
+        """
+        engine = self.sim.internals.engine
+        self.has_refreshed = False
+        if engine.compiled is None or engine.observers:
+            return None
+        models = self.integration.compiled_models()
+        if models is None or not models.update():
+            return None
+        self.has_refreshed = True
+        return models
+
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that could not be, or None."""
+        compiled = self.compiled()
+        if compiled is not None:
+            compiled.step(n, env_ids)
+            self._count(n * self.scheme.tableau.num_stages, env_ids)
+            return self.out_of_mass()
         with OneTorchThread():
             self._set_steps(env_ids)
             for _ in range(n):
@@ -137,8 +173,15 @@ class Stepper:
             for block in blocks:
                 block.advance(stage)
         torch.add(start, h, out=time)
-        self.evaluations += tableau.num_stages
+        self._count(tableau.num_stages, env_ids)
         self.finish(env_ids)
+
+    def _count(self, evaluations: int, env_ids: Tensor | None) -> None:
+        """Take note of evaluations in these worlds; None: all."""
+        if env_ids is None:
+            self.evaluations += evaluations
+        else:
+            self.evaluations[env_ids] += evaluations
 
     def displace(self, stage: int) -> None:
         """Move all blocks to a stage, or to the end of the step."""

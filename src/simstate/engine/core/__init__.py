@@ -1,0 +1,49 @@
+"""The compiled core of the native engine: C that runs on the worlds of a batch.
+
+It is optional. Where it was not built, or was built for another MuJoCo, or with
+`SIMSTATE_CORE=0` in the environment, the engine runs on `mujoco.batch` instead: the
+same bits, more slowly. `simstate --version` says which of the two is in use.
+
+The core writes into arrays past the counters that tell freshness of writes; each
+function here says which arrays those are.
+"""
+
+from __future__ import annotations
+
+from simstate.engine.core import reads
+from simstate.engine.core.batch import CoreBatch, Maxima
+from simstate.engine.core.integrator import (
+    AdaptiveIntegrator,
+    Failure,
+    Integrator,
+    MassArrays,
+)
+from simstate.engine.core.library import description, is_available
+from simstate.engine.core.loads import (
+    Load,
+    drag,
+    point_mass_gravity,
+    thruster,
+    uniform_gravity,
+)
+from simstate.engine.core.scheme import TableauLike
+from simstate.engine.core.watch import Watch
+
+__all__ = [
+    "AdaptiveIntegrator",
+    "CoreBatch",
+    "Failure",
+    "Integrator",
+    "Load",
+    "MassArrays",
+    "Maxima",
+    "TableauLike",
+    "Watch",
+    "description",
+    "drag",
+    "is_available",
+    "point_mass_gravity",
+    "reads",
+    "thruster",
+    "uniform_gravity",
+]

@@ -1,0 +1,303 @@
+"""Worlds of one model as rows of MuJoCo's state, stepped by the compiled core."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from mujoco import batch
+from numpy.typing import ArrayLike, NDArray
+
+from simstate.engine.core import library
+from simstate.engine.fields import STATE_FIELDS
+from simstate.engine.layout import state_columns
+from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.engine.core import _core
+
+Array = NDArray[Any]
+
+_VELOCITY = mujoco.mjtStage.mjSTAGE_VEL.value
+_ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC.value
+
+
+@dataclass(frozen=True, eq=False)
+class Maxima:
+    """The greatest norm of some elements over all substeps since it was cleared.
+
+    A step writes into `greatest` and never lowers it: set it to 0 to start anew. The
+    norms are of what each substep's evaluation leaves, for a contact sensor the force
+    of that substep. A norm that is not a number stays one.
+    """
+
+    groups: tuple[tuple[str, int, int], ...]
+    """For each: a bound field, the first element in a world's row, their number."""
+    greatest: Array
+    """Greatest Euclidean norms, float64; shape (num_worlds, groups)."""
+
+    @staticmethod
+    def of(num_worlds: int, groups: Sequence[tuple[str, int, int]]) -> Maxima:
+        """Maxima of these groups, all zero."""
+        return Maxima(tuple(groups), np.zeros((num_worlds, len(groups))))
+
+
+class CoreBatch:
+    """`nsim` worlds of a copy of a model, on `nthread` threads.
+
+    What it shares with `mujoco.batch.Batch` has the same names, meaning and bits: rows
+    of mjSTATE_INTEGRATION in `state`, live outputs by `bind`, per-world parameters by
+    `expand`. A step that ends with the velocity stage computes only what the bound
+    fields need: positions, velocities and their sensors, but not the mass matrix,
+    contacts and forces, unless a bound field or a sensor depends on those.
+
+    Args:
+        model: the model; the batch copies it.
+        nsim: the number of worlds.
+        nthread: threads, the caller's included; 0: one for each CPU.
+        persistent: keep one mjData for each world, at some 15 MB of address space each;
+            sleeping bodies need it.
+    """
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        nsim: int,
+        nthread: int = 0,
+        persistent: bool = False,
+    ) -> None:
+        self.model = model
+        self.nsim = nsim
+        self.persistent = persistent
+        make = library.module().Batch
+        self.core: _core.Batch = make(model._address, nsim, nthread, persistent)
+        found = self.core.describe()
+        self.nthread: int = found["num_threads"]
+        self.nstate: int = found["nstate"]
+        kinds = mujoco.mjtWarning.mjNWARNING
+        self.state = self._array(found["state"], (nsim, self.nstate), "<f8")
+        """The state of all worlds; shape (nsim, nstate)."""
+        self.warning = self._array(found["warning"], (nsim, int(kinds), 2), "<i4")
+        """Last element and count of each warning; shape (nsim, mjNWARNING, 2)."""
+        self.status = self._array(found["status"], (nsim,), "<i4")
+        """Whether each world's last call raised an error; shape (nsim,)."""
+        self.status.flags.writeable = False
+        self._columns = state_columns(model)
+        self._bound: dict[str, Array] = {}
+        self._expanded: dict[str, Array] = {}
+
+    @cached_property
+    def _template(self) -> mujoco.MjData:
+        """An MjData, for the shapes and types of fields."""
+        return mujoco.MjData(self.model)
+
+    def _array(self, address: int, shape: tuple[int, ...], kind: str) -> Array:
+        """An array on the batch's memory, which it keeps alive."""
+        return np.asarray(_Memory(self.core, address, shape, kind))
+
+    def bind(self, name: str) -> Array:
+        """A live field of mjData; shape (nsim, …). Outputs are read-only."""
+        if name in STATE_FIELDS:
+            rows = self.state[:, self._columns[name]]
+            if name == "time":
+                return rows[:, 0]
+            return rows.reshape(self.nsim, *getattr(self._template, name).shape)
+        if name not in self._bound:
+            found = self.core.output(name)
+            if found is None:
+                raise InvalidInputError(
+                    f"{name!r} is no field of mjData that can be bound."
+                )
+            template: Array = np.asarray(getattr(self._template, name))
+            kind = np.dtype(np.int32) if template.ndim == 0 else template.dtype
+            array = self._array(found[0], (self.nsim, *template.shape), kind.str)
+            array.flags.writeable = False
+            self._bound[name] = array
+        return self._bound[name]
+
+    def expand(self, name: str) -> Array:
+        """Live values of a model parameter by world; shape (nsim, …)."""
+        if name not in self._expanded:
+            owner = self.model.opt if name.startswith("opt.") else self.model
+            template = np.asarray(getattr(owner, name.removeprefix("opt."), None))
+            found = self.core.expand(name)
+            if found is None:
+                raise InvalidInputError(
+                    f"{name!r} is no field of mjModel that can differ between worlds."
+                )
+            kind = template.dtype
+            if name.startswith("opt."):  # stored as float64 or int32
+                kind = np.dtype(np.float64 if kind.kind == "f" else np.int32)
+            # bvh_aabb has the bodies' rows alone.
+            row = int(np.prod(template.shape[1:])) * kind.itemsize
+            shape = template.shape
+            if template.ndim and row:
+                shape = (found[1] // row, *template.shape[1:])
+            self._expanded[name] = self._array(found[0], (self.nsim, *shape), kind.str)
+        return self._expanded[name]
+
+    @property
+    def refreshes_everything(self) -> bool:
+        """Whether a bound field or a sensor needs the whole velocity stage."""
+        return self.core.needs_everything()
+
+    def step(
+        self,
+        ids: Array | None = None,
+        nstep: int = 1,
+        stage: int = _VELOCITY,
+        maxima: Maxima | None = None,
+    ) -> None:
+        """Advance by nstep × mj_step, then compute the stages up to `stage`.
+
+        Writes the worlds' rows of `state`, bound fields, warnings and status, and
+        `maxima.greatest`. Many substeps run in several rounds, to answer Ctrl-C with
+        all worlds at the same substep. Worlds in which MuJoCo raises an error keep the
+        state from before the round, and the others end with it.
+        """
+        ids = self.ids(ids)
+        if stage == _VELOCITY:
+            groups = None if maxima is None else maxima.groups
+            greatest = None if maxima is None else maxima.greatest
+            self.check(ids, self.core.fused_step(ids, nstep, groups, greatest))
+            return
+        if maxima is not None:
+            raise InvalidInputError("Maxima are kept in steps up to mjSTAGE_VEL.")
+        self.check(ids, self.core.step(ids, nstep, int(stage)))
+
+    def forward(self, ids: Array | None = None, stage: int = _ACCELERATION) -> None:
+        """Compute the stages up to `stage`; writes bound fields and warnings."""
+        ids = self.ids(ids)
+        self.check(ids, self.core.forward(ids, int(stage)))
+
+    def set_const(self, ids: Array | None = None) -> None:
+        """Run mj_setConst by world; writes the derived parameters, now per world."""
+        ids = self.ids(ids)
+        self.check(ids, self.core.set_const(ids))
+
+    def error(self, world: int) -> str:
+        """The message of the error that a world's last call raised, or ''."""
+        return self.core.error(world)
+
+    def get_model(self, world: int) -> mujoco.MjModel:
+        """A copy of the model with the parameters of one world."""
+        self._check_world(world)
+        model = copy.copy(self.model)
+        self.core.get_model(world, model._address)
+        return model
+
+    def get_data(self, world: int) -> mujoco.MjData:
+        """An MjData with the state of one world; persistent: with all fields."""
+        self._check_world(world)
+        data = mujoco.MjData(self.model)
+        self.core.get_data(world, data._address)
+        return data
+
+    def jac(
+        self, body: ArrayLike, point: ArrayLike, ids: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Jacobians of world points on bodies: linear, angular; each (n, 3, nv)."""
+        ids = self.ids(ids)
+        n = self.nsim if ids is None else len(ids)
+        bodies = _whole_numbers("body", body, (n,), 0, self.model.nbody)
+        points = np.ascontiguousarray(np.broadcast_to(point, (n, 3)), np.float64)
+        jacp, jacr = np.zeros((2, n, 3, self.model.nv))
+        self.check(ids, self.core.jac(ids, bodies, points, jacp, jacr))
+        return jacp, jacr
+
+    def ray(
+        self,
+        pnt: ArrayLike,
+        vec: ArrayLike,
+        geomgroup: ArrayLike | None = None,
+        flg_static: bool = True,
+        bodyexclude: ArrayLike = -1,
+        ids: Array | None = None,
+        normal: bool = False,
+    ) -> tuple[Array, ...]:
+        """Distances and geoms that rays hit, as mj_ray; each (n, rays).
+
+        Origins and directions are broadcast to (n, rays, 3), world axes; a miss is −1.
+        With `normal` also the surface normals, (n, rays, 3).
+        """
+        ids = self.ids(ids)
+        n = self.nsim if ids is None else len(ids)
+        starts = np.atleast_2d(np.asarray(pnt, np.float64))
+        directions = np.atleast_2d(np.asarray(vec, np.float64))
+        rays = np.broadcast_shapes(starts.shape[:-1], directions.shape[:-1])[-1]
+        starts = np.ascontiguousarray(np.broadcast_to(starts, (n, rays, 3)))
+        directions = np.ascontiguousarray(np.broadcast_to(directions, (n, rays, 3)))
+        exclude = _whole_numbers(
+            "bodyexclude", bodyexclude, (n, rays), -1, self.model.nbody
+        )
+        group = None if geomgroup is None else np.ascontiguousarray(geomgroup, np.uint8)
+        dist, geomid = np.zeros((n, rays)), np.zeros((n, rays), np.int32)
+        normals = np.zeros((n, rays, 3)) if normal else None
+        failed = self.core.ray(
+            *(ids, rays, starts, directions, group, flg_static, exclude),
+            *(dist, geomid, normals),
+        )
+        self.check(ids, failed)
+        return (dist, geomid) if normals is None else (dist, geomid, normals)
+
+    def check(self, ids: Array | None, failed: int) -> None:
+        """Raise for the worlds that failed in the last call."""
+        if failed:
+            chosen = np.arange(self.nsim) if ids is None else ids
+            worlds = chosen[self.status[chosen] != 0]
+            message = self.error(int(worlds[0]))
+            raise batch.SimulationError(worlds, message, len(chosen))
+
+    def ids(self, ids: ArrayLike | None) -> Array | None:
+        """Rising int32 ids; None for all."""
+        if ids is None:
+            return None
+        array = np.asarray(ids)
+        if array.dtype == bool:
+            if array.shape != (self.nsim,):
+                raise InvalidInputError(
+                    f"A mask of worlds must have shape ({self.nsim},), got "
+                    f"{array.shape}."
+                )
+            array = np.flatnonzero(array)
+        return np.ascontiguousarray(array, np.int32)
+
+    def _check_world(self, world: int) -> None:
+        if not 0 <= world < self.nsim:
+            raise InvalidInputError(
+                f"world must be from 0 to {self.nsim - 1}, got {world}."
+            )
+
+
+class _Memory:
+    """Memory of a batch as NumPy takes it; the array keeps the batch alive."""
+
+    def __init__(
+        self, owner: object, address: int, shape: tuple[int, ...], kind: str
+    ) -> None:
+        self._owner = owner
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "shape": shape,
+            "typestr": kind,
+        }
+
+
+def _whole_numbers(
+    what: str, values: ArrayLike, shape: tuple[int, ...], low: int, high: int
+) -> Array:
+    """Whole numbers from low to below high, broadcast, as int32."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "iu" or (
+        array.size and not (low <= array.min() and array.max() < high)
+    ):
+        raise InvalidInputError(
+            f"{what} must be whole numbers from {low} to {high - 1}, got {values!r}."
+        )
+    return np.ascontiguousarray(np.broadcast_to(array, shape), np.int32)

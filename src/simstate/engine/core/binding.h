@@ -1,0 +1,89 @@
+/* What the files that speak with Python share. Stable ABI of Python 3.11. */
+#ifndef SIMSTATE_CORE_BINDING_H_
+#define SIMSTATE_CORE_BINDING_H_
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "integrate.h"
+#include "reads.h"
+
+#define CORE_MAX_OUTPUTS 256
+
+/* Worlds of one model; owns libmujoco's batch. */
+typedef struct {
+  PyObject_HEAD
+  mjBatch* batch;
+  int num_worlds;
+  int sensor_needs;
+  core_output output[CORE_MAX_OUTPUTS];
+  core_outputs outputs;
+} batch_object;
+
+/* A scheme with the arrays that it reads and writes. */
+typedef struct {
+  PyObject_HEAD
+  batch_object* batch;
+  core_integrator in;
+  Py_buffer* view;  /* on all arrays, held as long as the object lives */
+  int num_views, capacity;
+} integrator_object;
+
+extern PyType_Spec core_batch_spec, core_integrator_spec, core_reads_spec;
+
+/* The type Batch, and the function that refuses Python's physics callbacks. */
+extern PyObject *core_batch_type, *core_check_callbacks;
+
+/* ---------------------------------------------------------------- binding_arguments.c */
+
+/* A view on an array: C-contiguous, of that element type and number of elements.
+ *
+ * `format` is 'd' (float64), 'i' (int32), 'q' (int64) or 'B' (bytes, bool); count < 0
+ * takes any. Returns 0 with an exception set if it does not fit. */
+int core_view(PyObject* array, Py_buffer* view, char format, Py_ssize_t count,
+              int writable, const char* name);
+
+/* World ids: None for all, or rising int32. `*ids` is NULL for all. */
+int core_view_ids(PyObject* object, Py_buffer* view, int num_worlds, const int** ids,
+                  int* count);
+
+/* -------------------------------------------------------- binding_description.c */
+
+/* Reads what integrator.py says; 0 with an exception set if something does not fit. */
+int core_read_description(integrator_object* self, PyObject* dict);
+void core_release_description(integrator_object* self);
+
+/* ------------------------------------------------------------------ binding_run.c */
+
+/* A call on some worlds of a batch; no ids: on all. */
+typedef struct {
+  enum { CORE_APPLY, CORE_STEP, CORE_FORWARD, CORE_SET_CONST } kind;
+  const int* ids;
+  int count;
+  mjfBatchFunc function;  /* of CORE_APPLY */
+  void* argument;
+  int save;
+  int num_steps, stage;   /* of the others */
+} core_call;
+
+/* Runs it without the GIL, and without the warnings that MuJoCo would print.
+ *
+ * Returns the number of worlds that failed; -1 with an exception set. */
+int core_run(batch_object* self, const core_call* call);
+
+/* The same for many steps, in as many calls as it takes to answer Ctrl-C; `prepare`
+ * gets the number of steps of the next call, and whether it is the last. */
+int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
+                   void (*prepare)(void* argument, int num_steps, int is_last));
+
+/* --------------------------------------------------------------- binding_points.c */
+
+/* Methods of Batch: what went wrong in a step (binding_watch.c). */
+PyObject* core_count_warnings(batch_object* self, PyObject* array);
+PyObject* core_find_bad(batch_object* self, PyObject* args);
+
+/* Methods of Batch: Jacobians of points, and rays, at the present positions. */
+PyObject* core_jac(batch_object* self, PyObject* args);
+PyObject* core_ray(batch_object* self, PyObject* args);
+
+#endif

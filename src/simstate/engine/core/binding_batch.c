@@ -1,0 +1,275 @@
+/* The Python type Batch: worlds of one model, and what runs on them. */
+#include <string.h>
+
+#include "binding.h"
+
+PyObject* core_batch_type;
+
+static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static char* names[] = {"model", "num_worlds", "num_threads", "persistent", NULL};
+  unsigned long long model;
+  int num_worlds, num_threads, persistent;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Kiip", names, &model, &num_worlds,
+                                   &num_threads, &persistent)) {
+    return NULL;
+  }
+  if (num_worlds < 1) {
+    PyErr_Format(PyExc_ValueError, "num_worlds must be at least 1, got %d.", num_worlds);
+    return NULL;
+  }
+  if (core_has_callbacks()) { /* making mjData may run them */
+    PyObject* fine = PyObject_CallNoArgs(core_check_callbacks);
+    if (!fine) return NULL;
+    Py_DECREF(fine);
+  }
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  batch_object* self = (batch_object*)allocate(type, 0);
+  if (!self) return NULL;
+  char error[1000] = "";
+  mjBatchConfig config = {num_threads, (mjtBool)persistent};
+  const mjModel* m = (const mjModel*)(uintptr_t)model;
+  Py_BEGIN_ALLOW_THREADS;
+  self->batch = lib.mjb_makeBatch(m, num_worlds, &config, error, sizeof error);
+  Py_END_ALLOW_THREADS;
+  if (!self->batch) {
+    Py_DECREF(self);
+    PyErr_SetString(PyExc_ValueError, error);
+    return NULL;
+  }
+  const int stateful = mjENBL_SLEEP | mjENBL_IPC;
+  self->num_worlds = num_worlds;
+  self->sensor_needs = core_sensor_needs(m);
+  self->outputs.output = self->output;
+  self->outputs.needs = m->opt.enableflags & stateful ? CORE_ALL : 0;
+  return (PyObject*)self;
+}
+
+static void batch_dealloc(batch_object* self) {
+  PyTypeObject* type = Py_TYPE((PyObject*)self);
+  if (self->batch) lib.mjb_deleteBatch(self->batch);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  release(self);
+  Py_DECREF(type);
+}
+
+static PyObject* describe(batch_object* self, PyObject* unused) {
+  (void)unused;
+  mjBatch* b = self->batch;
+  return Py_BuildValue("{s:i,s:i,s:K,s:K,s:K}", "num_threads", lib.mjb_nthread(b),
+                       "nstate", lib.mjb_nstate(b), "state",
+                       (unsigned long long)(uintptr_t)lib.mjb_state(b), "warning",
+                       (unsigned long long)(uintptr_t)lib.mjb_warning(b), "status",
+                       (unsigned long long)(uintptr_t)lib.mjb_status(b));
+}
+
+static PyObject* storage(const void* address, int size, int elemsize) {
+  return Py_BuildValue("Kn", (unsigned long long)(uintptr_t)address,
+                       (Py_ssize_t)size * elemsize);
+}
+
+static PyObject* output(batch_object* self, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8AndSize(name, NULL);
+  if (!text) return NULL;
+  int size, elemsize;
+  core_field field;
+  void* to = lib.mjb_output(self->batch, text, &size, &elemsize);
+  if (!to || !core_find_field(text, &field)) Py_RETURN_NONE;
+  core_outputs* outputs = &self->outputs;
+  for (int i = 0; i < outputs->num_outputs; i++) {
+    if (outputs->output[i].to == to) return storage(to, size, elemsize);
+  }
+  if (outputs->num_outputs == CORE_MAX_OUTPUTS) {
+    PyErr_SetString(PyExc_ValueError, "Too many fields are bound.");
+    return NULL;
+  }
+  outputs->output[outputs->num_outputs++] = (core_output){
+      field.offset, field.is_scalar, (size_t)size * (size_t)elemsize, to};
+  outputs->needs |= field.needs == CORE_SENSORS ? self->sensor_needs : field.needs;
+  return storage(to, size, elemsize);
+}
+
+static PyObject* expand(batch_object* self, PyObject* name) {
+  const char* text = PyUnicode_AsUTF8AndSize(name, NULL);
+  if (!text) return NULL;
+  int size, elemsize;
+  void* values = lib.mjb_expand(self->batch, text, &size, &elemsize);
+  if (!values) Py_RETURN_NONE;
+  /* Which sensors there are may then differ from world to world. */
+  if (!strncmp(text, "sensor_", 7)) self->outputs.needs |= CORE_ALL;
+  return storage(values, size, elemsize);
+}
+
+static PyObject* needs_everything(batch_object* self, PyObject* unused) {
+  (void)unused;
+  return PyBool_FromLong(self->outputs.needs & CORE_ALL);
+}
+
+static PyObject* error_of(batch_object* self, PyObject* world) {
+  long k = PyLong_AsLong(world);
+  if (k == -1 && PyErr_Occurred()) return NULL;
+  if (k < 0 || k >= self->num_worlds) {
+    PyErr_Format(PyExc_IndexError, "world must be from 0 to %d, got %ld.",
+                 self->num_worlds - 1, k);
+    return NULL;
+  }
+  return PyUnicode_FromString(lib.mjb_error(self->batch, (int)k));
+}
+
+/* Runs a call on the worlds that `ids` selects; the number that failed. */
+static PyObject* call_on(batch_object* self, PyObject* ids, core_call call,
+                         int64_t num_steps, void (*prepare)(void*, int, int)) {
+  Py_buffer view;
+  if (!core_view_ids(ids, &view, self->num_worlds, &call.ids, &call.count)) return NULL;
+  int failed = prepare ? core_run_steps(self, &call, num_steps, prepare)
+                       : core_run(self, &call);
+  PyBuffer_Release(&view);
+  return failed < 0 ? NULL : PyLong_FromLong(failed);
+}
+
+static int is_count(Py_ssize_t given, Py_ssize_t wanted, const char* name) {
+  if (given == wanted) return 1;
+  PyErr_Format(PyExc_TypeError, "%s takes %zd arguments, got %zd.", name, wanted, given);
+  return 0;
+}
+
+static PyObject* forward(batch_object* self, PyObject* const* args, Py_ssize_t count) {
+  if (!is_count(count, 2, "forward")) return NULL;
+  core_call call = {.kind = CORE_FORWARD, .stage = (int)PyLong_AsLong(args[1])};
+  if (PyErr_Occurred()) return NULL;
+  return call_on(self, args[0], call, 0, NULL);
+}
+
+static PyObject* set_const(batch_object* self, PyObject* ids) {
+  return call_on(self, ids, (core_call){.kind = CORE_SET_CONST}, 0, NULL);
+}
+
+static PyObject* step(batch_object* self, PyObject* const* args, Py_ssize_t count) {
+  if (!is_count(count, 3, "step")) return NULL;
+  core_call call = {.kind = CORE_STEP,
+                    .num_steps = (int)PyLong_AsLong(args[1]),
+                    .stage = (int)PyLong_AsLong(args[2])};
+  if (PyErr_Occurred()) return NULL;
+  return call_on(self, args[0], call, 0, NULL);
+}
+
+typedef struct {
+  core_step step;
+  const core_outputs* outputs;
+} step_argument;
+
+static void prepare_step(void* argument, int num_steps, int is_last) {
+  step_argument* a = argument;
+  a->step.num_steps = num_steps;
+  a->step.is_last = is_last;
+  a->step.outputs = is_last ? a->outputs : NULL;
+}
+
+static int is_bound(const batch_object* self, const core_field* field, size_t bytes) {
+  for (int i = 0; i < self->outputs.num_outputs; i++) {
+    const core_output* o = self->output + i;
+    if (o->offset == field->offset) return !o->is_scalar && o->bytes >= bytes;
+  }
+  return 0;
+}
+
+/* Groups as tuples (field, start, width); 0 with an exception set if one is wrong. */
+static int read_groups(const batch_object* self, PyObject* tuple, core_group* group) {
+  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {
+    const char* name;
+    core_field field;
+    PyObject* item = PyTuple_GetItem(tuple, i);
+    if (!PyArg_ParseTuple(item, "sii", &name, &group[i].start, &group[i].width)) {
+      return 0;
+    }
+    size_t end = sizeof(mjtNum) * ((size_t)group[i].start + (size_t)group[i].width);
+    if (group[i].start < 0 || group[i].width < 1 || !core_find_field(name, &field) ||
+        !is_bound(self, &field, end)) {
+      PyErr_Format(PyExc_ValueError,
+                   "Maxima are of elements of bound fields; got %s from %d, %d of them.",
+                   name, group[i].start, group[i].width);
+      return 0;
+    }
+    group[i].offset = field.offset;
+  }
+  return 1;
+}
+
+static PyObject* fused_step(batch_object* self, PyObject* const* args,
+                            Py_ssize_t count) {
+  if (!is_count(count, 4, "fused_step")) return NULL;
+  long long num_steps = PyLong_AsLongLong(args[1]);
+  if (PyErr_Occurred()) return NULL;
+  step_argument argument = {.outputs = &self->outputs};
+  core_call call = {
+      .kind = CORE_APPLY, .function = core_step_world, .argument = &argument, .save = 1};
+  if (Py_IsNone(args[2])) {
+    return call_on(self, args[0], call, num_steps, prepare_step);
+  }
+  Py_buffer view;
+  Py_ssize_t groups = PyTuple_Size(args[2]);
+  if (groups < 0 ||
+      !core_view(args[3], &view, 'd', groups * self->num_worlds, 1, "greatest")) {
+    return NULL;
+  }
+  core_group* group = PyMem_Calloc((size_t)groups + 1, sizeof *group);
+  core_maxima maxima = {(int)groups, group, view.buf};
+  argument.step.maxima = &maxima;
+  PyObject* failed = NULL;
+  if (!group) {
+    PyErr_NoMemory();
+  } else if (read_groups(self, args[2], group)) {
+    failed = call_on(self, args[0], call, num_steps, prepare_step);
+  }
+  PyMem_Free(group);
+  PyBuffer_Release(&view);
+  return failed;
+}
+
+static PyObject* get_model(batch_object* self, PyObject* args) {
+  int world;
+  unsigned long long model;
+  if (!PyArg_ParseTuple(args, "iK", &world, &model)) return NULL;
+  lib.mjb_getModel(self->batch, world, (mjModel*)(uintptr_t)model);
+  Py_RETURN_NONE;
+}
+
+static PyObject* get_data(batch_object* self, PyObject* args) {
+  int world;
+  unsigned long long data;
+  if (!PyArg_ParseTuple(args, "iK", &world, &data)) return NULL;
+  lib.mjb_getData(self->batch, world, (mjData*)(uintptr_t)data);
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"describe", (PyCFunction)describe, METH_NOARGS, NULL},
+    {"output", (PyCFunction)output, METH_O, NULL},
+    {"expand", (PyCFunction)expand, METH_O, NULL},
+    {"needs_everything", (PyCFunction)needs_everything, METH_NOARGS, NULL},
+    {"error", (PyCFunction)error_of, METH_O, NULL},
+    {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
+    {"fused_step", (PyCFunction)(void (*)(void))fused_step, METH_FASTCALL, NULL},
+    {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
+    {"set_const", (PyCFunction)set_const, METH_O, NULL},
+    {"count_warnings", (PyCFunction)core_count_warnings, METH_O, NULL},
+    {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},
+    {"jac", (PyCFunction)core_jac, METH_VARARGS, NULL},
+    {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},
+    {"get_model", (PyCFunction)get_model, METH_VARARGS, NULL},
+    {"get_data", (PyCFunction)get_data, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, batch_new},
+    {Py_tp_dealloc, batch_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec core_batch_spec = {
+    .name = "simstate.engine.core._core.Batch",
+    .basicsize = sizeof(batch_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

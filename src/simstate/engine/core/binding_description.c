@@ -1,0 +1,271 @@
+/* What Python says of an integrator: arrays to hold, numbers to keep, all checked. */
+#include <string.h>
+
+#include "binding.h"
+
+/* Holds an array; NULL with an exception set if it does not fit. */
+static void* hold(integrator_object* self, PyObject* array, char format,
+                  Py_ssize_t count, int writable, const char* name) {
+  if (self->num_views == self->capacity) {
+    int capacity = 2 * self->capacity + 32;
+    Py_buffer* view = PyMem_Calloc((size_t)capacity, sizeof *view);
+    if (!view) {
+      PyErr_NoMemory();
+      return NULL;
+    }
+    if (self->view) memcpy(view, self->view, sizeof *view * (size_t)self->num_views);
+    PyMem_Free(self->view);
+    self->view = view;
+    self->capacity = capacity;
+  }
+  if (!core_view(array, self->view + self->num_views, format, count, writable, name)) {
+    return NULL;
+  }
+  return self->view[self->num_views++].buf;
+}
+
+static Py_ssize_t last_count(const integrator_object* self) {
+  const Py_buffer* v = self->view + self->num_views - 1;
+  return v->len / v->itemsize;
+}
+
+/* Holds an array of an entry of a dictionary; None leaves NULL where it may. */
+static int hold_entry(integrator_object* self, PyObject* dict, const char* key,
+                      char format, Py_ssize_t count, int writable, int optional,
+                      void* to) {
+  PyObject* array = PyDict_GetItemString(dict, key);
+  if (array && !(optional && Py_IsNone(array))) {
+    void* buffer = hold(self, array, format, count, writable, key);
+    memcpy(to, &buffer, sizeof buffer);
+    return buffer != NULL;
+  }
+  if (!array) PyErr_Format(PyExc_KeyError, "%s is missing.", key);
+  return array != NULL;
+}
+
+static int read_int(PyObject* dict, const char* key, int* to) {
+  PyObject* value = PyDict_GetItemString(dict, key);
+  if (!value) {
+    PyErr_Format(PyExc_KeyError, "%s is missing.", key);
+    return 0;
+  }
+  *to = (int)PyLong_AsLong(value);
+  return !PyErr_Occurred();
+}
+
+static int read_double(PyObject* dict, const char* key, double* to) {
+  PyObject* value = PyDict_GetItemString(dict, key);
+  if (!value) {
+    PyErr_Format(PyExc_KeyError, "%s is missing.", key);
+    return 0;
+  }
+  *to = PyFloat_AsDouble(value);
+  return !PyErr_Occurred();
+}
+
+static int read_scheme(integrator_object* self, PyObject* dict) {
+  core_scheme* s = &self->in.scheme;
+  int attitude;
+  if (!hold_entry(self, dict, "b", 'd', -1, 0, 0, &s->b)) return 0;
+  Py_ssize_t n = last_count(self);
+  s->num_stages = (int)n;
+  if (n < 1 || !hold_entry(self, dict, "a", 'd', n * n, 0, 0, &s->a) ||
+      !hold_entry(self, dict, "c", 'd', n, 0, 0, &s->c) ||
+      !hold_entry(self, dict, "b_error", 'd', n, 0, 1, &s->b_error) ||
+      !hold_entry(self, dict, "b_error_low", 'd', n, 0, 1, &s->b_error_low) ||
+      !read_int(dict, "control_order", &s->control_order) ||
+      !read_int(dict, "first_same_as_last", &s->first_same_as_last) ||
+      !read_int(dict, "attitude", &attitude)) {
+    return 0;
+  }
+  s->attitude = (core_attitude)attitude;
+  return 1;
+}
+
+/* Holds indices, all of which must be below a limit. */
+static int hold_indices(integrator_object* self, PyObject* dict, const char* key,
+                        int limit, int** to, int* count) {
+  if (!hold_entry(self, dict, key, 'i', -1, 0, 0, to)) return 0;
+  *count = (int)last_count(self);
+  for (int i = 0; i < *count; i++) {
+    if ((*to)[i] < 0 || (*to)[i] >= limit) {
+      PyErr_Format(PyExc_ValueError, "%s has the index %d; the limit is %d.", key,
+                   (*to)[i], limit);
+      return 0;
+    }
+  }
+  return 1;
+}
+
+static int read_layout(integrator_object* self, PyObject* dict) {
+  core_integrator* in = &self->in;
+  int same_flat, same_quats;
+  if (!hold_indices(self, dict, "flat_qpos", in->nq, &in->flat_qpos, &in->num_flat) ||
+      !hold_indices(self, dict, "flat_qvel", in->nv, &in->flat_qvel, &same_flat) ||
+      !hold_indices(self, dict, "quat_qpos", in->nq - 3, &in->quat_qpos,
+                    &in->num_quats) ||
+      !hold_indices(self, dict, "quat_qvel", in->nv - 2, &in->quat_qvel, &same_quats) ||
+      !hold_entry(self, dict, "act_low", 'd', in->na, 0, 1, &in->act_low) ||
+      !hold_entry(self, dict, "act_high", 'd', in->na, 0, 1, &in->act_high) ||
+      !hold_entry(self, dict, "evaluations", 'q', in->num_worlds, 1, 0,
+                  &in->evaluations)) {
+    return 0;
+  }
+  if (same_flat != in->num_flat || same_quats != in->num_quats ||
+      !in->act_low != !in->act_high) {
+    PyErr_SetString(PyExc_ValueError, "The layout's indices or limits do not match.");
+    return 0;
+  }
+  return 1;
+}
+
+static int is_fit(const core_load* load) {
+  static const int needed[] = {3, 4, 9, 5};
+  int n = load->num_parameters;
+  if (load->kind < 0 || load->kind >= CORE_NUM_LOADS) return 0;
+  if (load->kind == CORE_POINT_GRAVITY) return n > 4 && n % 4 == 1;
+  return n == needed[load->kind];
+}
+
+/* A load as a tuple (kind, frame, bodies, parameters): one row, or one per world. */
+static int read_load(integrator_object* self, PyObject* tuple, core_load* load) {
+  core_integrator* in = &self->in;
+  PyObject *bodies, *parameters;
+  int kind, rows;
+  if (!PyArg_ParseTuple(tuple, "iiOOi", &kind, &load->frame, &bodies, &parameters,
+                        &rows)) {
+    return 0;
+  }
+  load->kind = (core_load_kind)kind;
+  load->body = hold(self, bodies, 'i', -1, 0, "bodies");
+  if (!load->body) return 0;
+  load->num_bodies = (int)last_count(self);
+  load->parameter = hold(self, parameters, 'd', -1, 0, "parameters");
+  if (!load->parameter) return 0;
+  Py_ssize_t count = last_count(self);
+  load->num_parameters = rows > 0 ? (int)(count / rows) : 0;
+  load->stride = rows == 1 ? 0 : (size_t)load->num_parameters;
+  int fine = is_fit(load) && load->frame >= -1 && load->frame < in->num_frames &&
+             (rows == 1 || rows == in->num_worlds) &&
+             (Py_ssize_t)rows * load->num_parameters == count;
+  for (int i = 0; i < load->num_bodies; i++) {
+    fine = fine && load->body[i] >= 0 && load->body[i] < in->nbody;
+  }
+  if (!fine) {
+    PyErr_Format(PyExc_ValueError, "Load of kind %d: wrong bodies, frame or number of "
+                 "parameters (%zd in %d rows).", kind, count, rows);
+  }
+  return fine;
+}
+
+static int read_loads(integrator_object* self, PyObject* dict) {
+  core_integrator* in = &self->in;
+  PyObject* frames = PyDict_GetItemString(dict, "frames");
+  PyObject* loads = PyDict_GetItemString(dict, "loads");
+  Py_ssize_t num_frames = frames ? PyTuple_Size(frames) : -1;
+  Py_ssize_t num_loads = loads ? PyTuple_Size(loads) : -1;
+  if (num_frames < 0 || num_loads < 0) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_KeyError, "frames or loads missing.");
+    return 0;
+  }
+  in->frame = PyMem_Calloc((size_t)num_frames + 1, sizeof *in->frame);
+  in->load = PyMem_Calloc((size_t)num_loads + 1, sizeof *in->load);
+  if (!in->frame || !in->load) {
+    PyErr_NoMemory();
+    return 0;
+  }
+  in->num_frames = (int)num_frames;
+  in->num_loads = (int)num_loads;
+  for (Py_ssize_t i = 0; i < num_frames; i++) {
+    in->frame[i] = hold(self, PyTuple_GetItem(frames, i), 'd',
+                        (Py_ssize_t)6 * in->num_worlds, 1, "frame");
+    if (!in->frame[i]) return 0;
+  }
+  for (Py_ssize_t i = 0; i < num_loads; i++) {
+    if (!read_load(self, PyTuple_GetItem(loads, i), in->load + i)) return 0;
+  }
+  return 1;
+}
+
+/* A parameter as (name, bytes of a world, its array or None where worlds share it). */
+static int read_constant(integrator_object* self, PyObject* tuple, core_constant* c) {
+  const char* name;
+  Py_ssize_t bytes;
+  PyObject* array;
+  if (!PyArg_ParseTuple(tuple, "snO", &name, &bytes, &array)) return 0;
+  c->offset = core_model_offset(name);
+  c->bytes = (size_t)bytes;
+  if (!c->offset || bytes < 0) {
+    PyErr_Format(PyExc_ValueError, "mjModel has no field %s.", name);
+    return 0;
+  }
+  if (Py_IsNone(array)) return 1;
+  c->to = hold(self, array, 'B', bytes * self->in.num_worlds, 1, name);
+  return c->to != NULL;
+}
+
+/* Masses that flow: rates, and the parameters that mj_setConst computes. */
+static int read_masses(integrator_object* self, PyObject* dict) {
+  core_integrator* in = &self->in;
+  PyObject* constants = PyDict_GetItemString(dict, "constants");
+  Py_ssize_t count = constants ? PyTuple_Size(constants) : -1;
+  Py_ssize_t numbers = (Py_ssize_t)in->num_worlds * in->nbody;
+  if (count < 0 ||
+      !hold_entry(self, dict, "mass_rate", 'd', numbers, 0, 1, &in->mass_rate) ||
+      !hold_entry(self, dict, "total_mass_rate", 'd', numbers, 1, 1,
+                  &in->total_mass_rate) ||
+      !hold_entry(self, dict, "least_mass", 'd', numbers, 0, 1, &in->least_mass) ||
+      !hold_entry(self, dict, "empty", 'B', numbers, 1, 1, &in->empty)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_KeyError, "constants is missing.");
+    return 0;
+  }
+  if (in->mass_rate &&
+      (!in->total_mass_rate || !in->least_mass || !in->empty || !count)) {
+    PyErr_SetString(PyExc_ValueError, "Masses that flow need all of their arrays.");
+    return 0;
+  }
+  in->constant = PyMem_Calloc((size_t)count + 1, sizeof *in->constant);
+  if (!in->constant) {
+    PyErr_NoMemory();
+    return 0;
+  }
+  in->num_constants = (int)count;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    if (!read_constant(self, PyTuple_GetItem(constants, i), in->constant + i)) return 0;
+  }
+  return 1;
+}
+
+static int read_control(integrator_object* self, PyObject* dict) {
+  core_integrator* in = &self->in;
+  core_control* c = &in->control;
+  Py_ssize_t n = in->num_worlds;
+  Py_ssize_t dofs = 2 * in->nv + in->na + in->nbody + 6 * in->num_frames;
+  if (!in->scheme.b_error) return 1;
+  return hold_entry(self, dict, "atol", 'd', dofs, 0, 0, &c->atol) &&
+         hold_entry(self, dict, "rtol", 'd', dofs, 0, 0, &c->rtol) &&
+         read_double(dict, "min_step", &c->min_step) &&
+         read_double(dict, "max_step", &c->max_step) &&
+         hold_entry(self, dict, "step_size", 'd', n, 1, 0, &c->step_size) &&
+         hold_entry(self, dict, "start", 'd', n, 1, 0, &c->start) &&
+         hold_entry(self, dict, "elapsed", 'd', n, 1, 0, &c->elapsed) &&
+         hold_entry(self, dict, "accepted", 'q', n, 1, 0, &c->accepted) &&
+         hold_entry(self, dict, "rejected", 'q', n, 1, 0, &c->rejected) &&
+         hold_entry(self, dict, "stuck", 'B', n, 1, 0, &c->stuck) &&
+         hold_entry(self, dict, "unfinished", 'B', n, 1, 0, &c->unfinished) &&
+         hold_entry(self, dict, "failure", 'd', 3 * n, 1, 0, &c->failure) &&
+         hold_entry(self, dict, "failure_at", 'i', 2 * n, 1, 0, &c->failure_at);
+}
+
+int core_read_description(integrator_object* self, PyObject* dict) {
+  return read_scheme(self, dict) && read_layout(self, dict) && read_loads(self, dict) &&
+         read_masses(self, dict) && read_control(self, dict);
+}
+
+void core_release_description(integrator_object* self) {
+  while (self->num_views) PyBuffer_Release(self->view + --self->num_views);
+  PyMem_Free(self->view);
+  PyMem_Free(self->in.frame);
+  PyMem_Free(self->in.load);
+  PyMem_Free(self->in.constant);
+}

@@ -1,0 +1,111 @@
+/* The Python type Integrator: a scheme with the arrays that it reads and writes. */
+#include "binding.h"
+
+static PyObject* integrator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject *batch, *dict;
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "OO", &batch, &dict)) return NULL;
+  if (!PyObject_IsInstance(batch, core_batch_type) || !PyDict_Check(dict)) {
+    PyErr_SetString(PyExc_TypeError, "Integrator takes a Batch and a dictionary.");
+    return NULL;
+  }
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  integrator_object* self = (integrator_object*)allocate(type, 0);
+  if (!self) return NULL;
+  Py_INCREF(batch);
+  self->batch = (batch_object*)batch;
+  const mjModel* m = lib.mjb_model(self->batch->batch);
+  self->in.shared = m;
+  self->in.num_worlds = self->batch->num_worlds;
+  self->in.nq = m->nq;
+  self->in.nv = m->nv;
+  self->in.na = m->na;
+  self->in.nbody = m->nbody;
+  self->in.nstate = lib.mjb_nstate(self->batch->batch);
+  if (core_read_description(self, dict)) return (PyObject*)self;
+  Py_DECREF(self);
+  return NULL;
+}
+
+static void integrator_dealloc(integrator_object* self) {
+  PyTypeObject* type = Py_TYPE((PyObject*)self);
+  core_release_description(self);
+  Py_XDECREF((PyObject*)self->batch);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  release(self);
+  Py_DECREF(type);
+}
+
+typedef struct {
+  core_integrator in;
+  const core_outputs* outputs;
+} fixed_argument;
+
+static void prepare_fixed(void* argument, int num_steps, int is_last) {
+  fixed_argument* a = argument;
+  a->in.num_steps = num_steps;
+  a->in.outputs = is_last ? a->outputs : NULL;
+}
+
+/* Runs on the worlds of `ids`; many steps are several calls, so that one can break. */
+static PyObject* run_on(integrator_object* self, PyObject* ids, mjfBatchFunc function,
+                        void* argument, int64_t num_steps) {
+  core_call call = {
+      .kind = CORE_APPLY, .function = function, .argument = argument, .save = 1};
+  Py_buffer view;
+  if (!core_view_ids(ids, &view, self->in.num_worlds, &call.ids, &call.count)) {
+    return NULL;
+  }
+  int failed = num_steps < 0 ? core_run(self->batch, &call)
+                             : core_run_steps(self->batch, &call, num_steps,
+                                              prepare_fixed);
+  PyBuffer_Release(&view);
+  return failed < 0 ? NULL : PyLong_FromLong(failed);
+}
+
+static PyObject* step(integrator_object* self, PyObject* args) {
+  PyObject* ids;
+  long long num_steps;
+  fixed_argument argument = {.in = self->in};
+  int refresh;
+  if (!PyArg_ParseTuple(args, "OLdp", &ids, &num_steps, &argument.in.step, &refresh)) {
+    return NULL;
+  }
+  argument.outputs = refresh ? &self->batch->outputs : NULL;
+  return run_on(self, ids, core_fixed_world, &argument, num_steps < 0 ? 0 : num_steps);
+}
+
+static PyObject* advance(integrator_object* self, PyObject* args) {
+  PyObject* ids;
+  core_integrator in = self->in;
+  long long budget;
+  int refresh;
+  if (!PyArg_ParseTuple(args, "OdLp", &ids, &in.span, &budget, &refresh)) return NULL;
+  if (!in.scheme.b_error) {
+    PyErr_SetString(PyExc_ValueError, "The scheme has no error estimate.");
+    return NULL;
+  }
+  in.budget = budget;
+  in.outputs = refresh ? &self->batch->outputs : NULL;
+  return run_on(self, ids, core_adaptive_world, &in, -1);
+}
+
+static PyMethodDef methods[] = {
+    {"step", (PyCFunction)step, METH_VARARGS, NULL},
+    {"advance", (PyCFunction)advance, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, integrator_new},
+    {Py_tp_dealloc, integrator_dealloc},
+    {Py_tp_methods, methods},
+    {0, NULL},
+};
+
+PyType_Spec core_integrator_spec = {
+    .name = "simstate.engine.core._core.Integrator",
+    .basicsize = sizeof(integrator_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

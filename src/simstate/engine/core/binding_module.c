@@ -1,0 +1,84 @@
+/* The Python module of the compiled core. */
+#include "binding.h"
+
+static PyObject* connect(PyObject* module, PyObject* args) {
+  PyObject *addresses, *check;
+  unsigned long long own_timer;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "OOK", &addresses, &check, &own_timer)) return NULL;
+  void* address[128];
+  Py_ssize_t count = 0;
+  while (core_symbols[count]) count++;
+  if (!PyTuple_Check(addresses) || PyTuple_Size(addresses) != count) {
+    PyErr_Format(PyExc_ValueError, "connect needs a tuple of %zd addresses.", count);
+    return NULL;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    address[i] = PyLong_AsVoidPtr(PyTuple_GetItem(addresses, i));
+    if (!address[i]) {
+      if (!PyErr_Occurred()) PyErr_Format(PyExc_ValueError, "%s is missing.",
+                                          core_symbols[i]);
+      return NULL;
+    }
+  }
+  core_connect(address, (const void*)(uintptr_t)own_timer);
+  if (lib.mj_version() != mjVERSION_HEADER) {
+    PyErr_Format(PyExc_ImportError, "built for MuJoCo %d, found %d.", mjVERSION_HEADER,
+                 lib.mj_version());
+    return NULL;
+  }
+  Py_INCREF(check);
+  Py_XDECREF(core_check_callbacks);
+  core_check_callbacks = check;
+  Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"connect", connect, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_core",
+    .m_doc = "MuJoCo's worlds, stepped and integrated in C.",
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+static PyObject* symbols(void) {
+  Py_ssize_t count = 0;
+  while (core_symbols[count]) count++;
+  PyObject* tuple = PyTuple_New(count);
+  for (Py_ssize_t i = 0; tuple && i < count; i++) {
+    PyTuple_SetItem(tuple, i, PyUnicode_FromString(core_symbols[i]));
+  }
+  return tuple;
+}
+
+static int add_type(PyObject* module, const char* name, PyType_Spec* spec,
+                    PyObject** keep) {
+  PyObject* type = PyType_FromSpec(spec);
+  if (!type) return 0;
+  if (keep) *keep = type;
+  int failed = PyModule_AddObjectRef(module, name, type);
+  Py_DECREF(type); /* the module keeps it */
+  return !failed;
+}
+
+PyMODINIT_FUNC PyInit__core(void) {
+  PyObject* module = PyModule_Create(&definition);
+  if (!module) return NULL;
+  PyObject* names = symbols();
+  int fine = names && !PyModule_AddObjectRef(module, "SYMBOLS", names) &&
+             !PyModule_AddIntConstant(module, "MUJOCO_VERSION", mjVERSION_HEADER) &&
+             add_type(module, "Batch", &core_batch_spec, &core_batch_type) &&
+             add_type(module, "Integrator", &core_integrator_spec, NULL) &&
+             add_type(module, "Reads", &core_reads_spec, NULL);
+  Py_XDECREF(names);
+  if (!fine) {
+    Py_DECREF(module);
+    return NULL;
+  }
+  return module;
+}

@@ -1,0 +1,27 @@
+/* Explicit Runge-Kutta schemes with a fixed step. */
+#include "integrate.h"
+
+static void step_once(core_world* w) {
+  const core_integrator* in = w->in;
+  const core_scheme* s = &in->scheme;
+  mjtNum start = w->d->time, h = in->step;
+  core_begin(w);
+  for (int stage = 0; stage < s->num_stages; stage++) {
+    int last = stage + 1 == s->num_stages;
+    if (core_has_readers(in)) w->d->time = start + h * s->c[stage];
+    core_evaluate(w, last);
+    core_record(w, stage, 0);
+    const double* weights = last ? s->b : s->a + (stage + 1) * s->num_stages;
+    core_displace(w, weights, stage + 1, h);
+  }
+  w->d->time = start + h;
+  core_finish(w);
+}
+
+void core_fixed_world(const mjModel* m, mjData* d, int world, void* argument) {
+  const core_integrator* in = argument;
+  core_world w;
+  core_world_open(&w, in, m, d, world);
+  for (int i = 0; i < in->num_steps; i++) step_once(&w);
+  core_world_close(&w);
+}

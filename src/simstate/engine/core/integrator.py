@@ -1,0 +1,306 @@
+"""Runge-Kutta schemes in C: all stages of a world in one call, without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simstate.engine.core import library
+from simstate.engine.core.batch import Array, CoreBatch
+from simstate.engine.core.loads import Load
+from simstate.engine.core.scheme import (
+    ATTITUDES,
+    TableauLike,
+    activation_range,
+    optional_row,
+    position_layout,
+    tableau_arrays,
+)
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+
+if TYPE_CHECKING:
+    from simstate.engine.core import _core
+
+_MECHANICS = ("qpos", "qvel", "act", "mass")
+_BUDGET = 20_000
+"""Evaluations of a world until Python may answer Ctrl-C."""
+
+
+@dataclass(frozen=True, eq=False)
+class MassArrays:
+    """Masses that are part of the state; each of shape (num_worlds, nbody).
+
+    The batch has `body_mass`, `body_inertia` and the parameters that follow from them
+    by world already (`expand`, `set_const`); a step writes them.
+    """
+
+    rate: NDArray[np.float64]
+    """How fast each mass changes without the loads [kg/s]; read."""
+    total_rate: NDArray[np.float64]
+    """The same with the loads' flow at the last evaluation [kg/s]; written."""
+    least: NDArray[np.float64]
+    """The masses below which a body has run out of it [kg]; read."""
+    empty: NDArray[np.bool_]
+    """Bodies that would have run out of mass; written."""
+    constants: Sequence[str]
+    """The parameters that follow from masses and inertias and are kept by world; the
+    others that mj_setConst computes stay as they are in the model."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a world could not meet its tolerance."""
+
+    time: float
+    """Where it got to [s]."""
+    step: float
+    """The last step that it tried [s]."""
+    error: float
+    """The error of that step in units of the tolerance."""
+    block: str
+    """The block of the state with that error."""
+    element: int
+    """Its number in the block, by dof."""
+
+
+class Integrator:
+    """A scheme of fixed step over qpos, qvel, act, masses and moving frames.
+
+    It does what `simstate.integrate`'s stepper does without Python's force models:
+    activations are clamped and a warm start is kept at each step's end.
+
+    Args:
+        batch: the worlds.
+        tableau: the scheme.
+        attitude: "lie", "high_order" or "manifold".
+        loads: force models that are evaluated at each stage.
+        frames: position and velocity of moving frames, float64, (num_worlds, 6) each,
+            which fall by the loads that name them; written by steps.
+        masses: the masses' arrays, if masses flow.
+    """
+
+    def __init__(
+        self,
+        batch: CoreBatch,
+        tableau: TableauLike,
+        attitude: str = "lie",
+        *,
+        loads: Sequence[Load] = (),
+        frames: Sequence[NDArray[np.float64]] = (),
+        masses: MassArrays | None = None,
+    ) -> None:
+        if attitude not in ATTITUDES:
+            raise unknown_name("attitude mode", attitude, ATTITUDES)
+        self.batch = batch
+        self.evaluations = np.zeros(batch.nsim, np.int64)
+        """Evaluations of the dynamics so far; shape (num_worlds,)."""
+        self._keep = (loads, frames, masses)
+        description = {
+            **tableau_arrays(tableau, attitude),
+            **position_layout(batch.model),
+            **activation_range(batch.model),
+            **_masses(batch, masses),
+            "evaluations": self.evaluations,
+            "frames": tuple(frames),
+            "loads": tuple(
+                (
+                    load.kind,
+                    load.frame,
+                    load.bodies,
+                    load.parameters,
+                    len(load.parameters),
+                )
+                for load in loads
+            ),
+            **self._control(),
+        }
+        try:
+            make = library.module().Integrator
+            self._core: _core.Integrator = make(batch.core, description)
+        except ValueError as error:
+            raise ShapeError(str(error)) from None
+
+    def _control(self) -> dict[str, Any]:
+        """What an adaptive scheme has beyond."""
+        return {"b_error": None, "b_error_low": None}
+
+    def step(
+        self, n: int, h: float, ids: Array | None = None, refresh: bool = True
+    ) -> None:
+        """Advance by n steps of h seconds.
+
+        Writes time, qpos, qvel, act and qacc_warmstart of the worlds' rows, frames,
+        masses with what follows from them, `evaluations`; and with `refresh` the bound
+        fields: positions and velocities at the new state, the others of the last stage.
+        A mass that runs out stays, and is noted in `masses.empty`.
+        """
+        ids = self.batch.ids(ids)
+        self.batch.check(ids, self._core.step(ids, n, h, refresh))
+
+
+class AdaptiveIntegrator(Integrator):
+    """A pair whose steps each world chooses for itself, to meet tolerances.
+
+    Args:
+        batch: the worlds.
+        tableau: the pair; it has `b_error`.
+        attitude: "lie" or "high_order".
+        atol: absolute tolerances by block: "qpos", "qvel", "act", "mass", and the names
+            of frames; each a number, or one for each dof.
+        rtol: relative tolerances, likewise.
+        min_step: the least step [s] before a world counts as stuck.
+        max_step: the greatest step [s].
+        loads: as of `Integrator`.
+        frames: moving frames by name, as of `Integrator`.
+        masses: as of `Integrator`.
+    """
+
+    def __init__(
+        self,
+        batch: CoreBatch,
+        tableau: TableauLike,
+        attitude: str = "lie",
+        *,
+        atol: Mapping[str, ArrayLike],
+        rtol: Mapping[str, ArrayLike],
+        min_step: float = 1e-12,
+        max_step: float = np.inf,
+        loads: Sequence[Load] = (),
+        frames: Mapping[str, NDArray[np.float64]] | None = None,
+        masses: MassArrays | None = None,
+    ) -> None:
+        if tableau.b_error is None:
+            raise InvalidInputError("An adaptive scheme needs b_error in its tableau.")
+        frames = frames or {}
+        self.blocks = (*_MECHANICS, *frames)
+        """The blocks of the state that have tolerances of their own."""
+        n = batch.nsim
+        self.step_size = np.zeros(n)
+        """The step that each world would try next [s]; 0: not known yet."""
+        self.accepted = np.zeros(n, np.int64)
+        """Steps taken so far; shape (num_worlds,)."""
+        self.rejected = np.zeros(n, np.int64)
+        """Steps thrown away so far; shape (num_worlds,)."""
+        self.stuck = np.zeros(n, bool)
+        """Worlds that could not meet their tolerance in the last call."""
+        self._start, self._elapsed = np.zeros(n), np.zeros(n)
+        self._unfinished = np.zeros(n, bool)
+        self._failure = np.zeros((n, 3))
+        self._failure_at = np.zeros((n, 2), np.int32)
+        self._settings = {
+            "b_error": np.array(tableau.b_error, np.float64),
+            "b_error_low": optional_row(tableau.b_error_low),
+            "atol": self._by_dof("atol", atol, batch.model),
+            "rtol": self._by_dof("rtol", rtol, batch.model),
+            "min_step": float(min_step),
+            "max_step": float(max_step),
+        }
+        super().__init__(
+            batch,
+            tableau,
+            attitude,
+            loads=loads,
+            frames=tuple(frames.values()),
+            masses=masses,
+        )
+
+    def _by_dof(
+        self, what: str, given: Mapping[str, ArrayLike], model: mujoco.MjModel
+    ) -> Array:
+        """The tolerances of all blocks one after the other, float64."""
+        for name in given:
+            if name not in self.blocks:
+                raise unknown_name(
+                    "block of the state with a tolerance", name, self.blocks
+                )
+        sizes = {"qpos": model.nv, "qvel": model.nv, "act": model.na}
+        parts: list[Array] = []
+        for name in self.blocks:
+            size = model.nbody if name == "mass" else sizes.get(name, 6)
+            value = given.get(name, 1.0 if name == "mass" else np.nan)
+            part = np.broadcast_to(np.asarray(value, np.float64), (size,))
+            if not (part > 0).all():
+                raise InvalidInputError(f"{what} must be > 0 for {name}.")
+            parts.append(part)
+        return np.concatenate(parts)
+
+    def _control(self) -> dict[str, Any]:
+        return {
+            **self._settings,
+            "step_size": self.step_size,
+            "start": self._start,
+            "elapsed": self._elapsed,
+            "accepted": self.accepted,
+            "rejected": self.rejected,
+            "stuck": self.stuck,
+            "unfinished": self._unfinished,
+            "failure": self._failure,
+            "failure_at": self._failure_at,
+        }
+
+    def advance(
+        self, span: float, ids: Array | None = None, refresh: bool = True
+    ) -> NDArray[np.bool_] | None:
+        """Advance by `span` seconds; the mask of worlds that are stuck, or None.
+
+        Writes what `step` writes, and `step_size`, `accepted`, `rejected`, `stuck`. A
+        world that is stuck is somewhere on its way: put it back.
+        """
+        ids = self.batch.ids(ids)
+        rows = slice(None) if ids is None else ids
+        self._start[rows] = self.batch.bind("time")[rows]
+        self._elapsed[rows] = 0.0
+        self._unfinished[:] = False
+        self.stuck[:] = False
+        while True:
+            failed = self._core.advance(ids, span, _BUDGET, refresh)
+            self.batch.check(ids, failed)
+            if not self._unfinished.any():
+                break
+            ids = np.flatnonzero(self._unfinished).astype(np.int32)
+        return self.stuck if self.stuck.any() else None
+
+    def failure(self, world: int) -> Failure:
+        """Why a world is stuck."""
+        time, step, error = (float(x) for x in self._failure[world])
+        block, element = (int(x) for x in self._failure_at[world])
+        return Failure(time, step, error, self.blocks[block], element)
+
+
+def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:
+    """The arrays of masses that flow, and every parameter that mj_setConst computes."""
+    if masses is None:
+        return {
+            "mass_rate": None,
+            "total_mass_rate": None,
+            "least_mass": None,
+            "empty": None,
+            "constants": (),
+        }
+    if batch.model.nflex:
+        raise InvalidInputError(
+            "Masses of a model with flexes cannot flow in the compiled core: run "
+            "without it (SIMSTATE_CORE=0)."
+        )
+    own = dict.fromkeys(("body_mass", "body_inertia", *masses.constants))
+    constants: list[tuple[str, int, Array | None]] = []
+    for name in own:
+        rows = batch.expand(name).reshape(batch.nsim, -1).view(np.uint8)
+        constants.append((name, rows.shape[1], rows))
+    computed: tuple[str, ...] = batch.model._setconst_outputs
+    for name in computed:
+        if name not in own:
+            value: Array = getattr(batch.model, name)
+            constants.append((name, value.nbytes, None))
+    return {
+        "mass_rate": masses.rate,
+        "total_mass_rate": masses.total_rate,
+        "least_mass": masses.least,
+        "empty": masses.empty,
+        "constants": tuple(constants),
+    }

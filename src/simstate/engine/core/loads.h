@@ -1,0 +1,37 @@
+/* Force models as data. */
+#ifndef SIMSTATE_CORE_LOADS_H_
+#define SIMSTATE_CORE_LOADS_H_
+
+#include "library.h"
+
+typedef enum {
+  CORE_UNIFORM_GRAVITY = 0,    /* parameters: acceleration (3) */
+  CORE_POINT_GRAVITY = 1,      /* (mu, x, y, z) of each mass; whether its gradient turns */
+  CORE_THRUSTER = 2,           /* force (3), point (3), mass flow, throttle, dry mass */
+  CORE_DRAG = 3,               /* drag area, density, wind (3) */
+  CORE_NUM_LOADS = 4,
+} core_load_kind;
+
+/* A force model as data. Its parameters may differ from world to world. */
+typedef struct {
+  core_load_kind kind;
+  int frame;                   /* the moving frame that it acts in; -1: the world */
+  int num_bodies;
+  const int* body;
+  int num_parameters;
+  const double* parameter;     /* of world 0 */
+  size_t stride;               /* to the next world; 0: all have the same */
+} core_load;
+
+/* Adds the loads to xfrc_applied and the mass flow to mass_rate (NULL: it has none).
+ *
+ * Needs the positions and velocities of the present state. `frame` has position and
+ * velocity of each moving frame. */
+void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjData* d,
+                    int world, const mjtNum* frame, mjtNum* mass_rate);
+
+/* The rate of a moving frame: its velocity, and the gravity at its origin. */
+void core_frame_rate(const core_load* load, int num_loads, int frame, int world,
+                     const mjtNum value[6], mjtNum rate[6]);
+
+#endif

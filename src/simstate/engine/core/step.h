@@ -1,0 +1,75 @@
+/* Steps of MuJoCo's own, and the fields that are read after them. */
+#ifndef SIMSTATE_CORE_STEP_H_
+#define SIMSTATE_CORE_STEP_H_
+
+#include "library.h"
+
+/* What must be computed at a new state so that the bound fields are those of it. */
+enum {
+  CORE_KINEMATICS = 1,         /* positions, orientations, tendons, cameras, lights */
+  CORE_TRANSMISSION = 2,       /* lengths of actuators */
+  CORE_VELOCITY = 4,           /* velocities of bodies */
+  CORE_TENDON_VELOCITY = 8,
+  CORE_ACTUATOR_VELOCITY = 16,
+  CORE_SENSORS = 32,           /* of positions and velocities */
+  CORE_ALL = 64,               /* the whole velocity stage: masses, contacts, forces */
+};
+
+/* Where mjData keeps a field, and what brings it up to date. */
+typedef struct {
+  size_t offset;   /* in mjData: of the pointer to it, or of the number itself */
+  int is_scalar;
+  int needs;       /* CORE_… */
+} core_field;
+
+/* Finds a field of mjData; 0 if there is none of that name. */
+int core_find_field(const char* name, core_field* found);
+
+/* The offset in mjModel of the pointer to a field; 0 if there is none. */
+size_t core_model_offset(const char* name);
+
+/* What the model's sensors of positions and velocities need. */
+int core_sensor_needs(const mjModel* m);
+
+/* Computes what `needs` says at the present state, with MuJoCo's bits. */
+void core_refresh(const mjModel* m, mjData* d, int needs);
+
+typedef struct {
+  size_t offset;
+  int is_scalar;
+  size_t bytes;    /* of one world */
+  char* to;        /* (num_worlds, bytes) */
+} core_output;
+
+typedef struct {
+  int num_outputs;
+  core_output* output;
+  int needs;
+} core_outputs;
+
+/* Copies a world's bound fields out of its mjData, as mjb_step does. */
+void core_copy_out(const core_outputs* outputs, const mjData* d, int world);
+
+/* Elements of a field whose greatest norm over the substeps is kept. */
+typedef struct {
+  size_t offset;
+  int start, width;
+} core_group;
+
+typedef struct {
+  int num_groups;
+  const core_group* group;
+  double* greatest;  /* (num_worlds, num_groups); NaN once a norm was */
+} core_maxima;
+
+typedef struct {
+  int num_steps;
+  int is_last;                  /* the call's last steps: their sensors are read */
+  const core_outputs* outputs;  /* NULL: refresh and copy nothing */
+  const core_maxima* maxima;    /* NULL: keep none */
+} core_step;
+
+/* mjfBatchFunc: num_steps × mj_step, then the refresh and the outputs. */
+void core_step_world(const mjModel* m, mjData* d, int world, void* step);
+
+#endif

@@ -1,0 +1,122 @@
+"""Quantities of frames by the compiled core: the formulas of `frames`, in one C pass.
+
+A quantity declares both; tests hold the two against each other. Parameters that differ
+from world to world, and what the core does not have, are computed by the formula.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine.core import reads
+
+if TYPE_CHECKING:
+    from simstate.entity.frames import Frame, Pick
+    from simstate.entity.reader import EntityReader
+
+
+class CompiledRead:
+    """One quantity of an entity, as the core computes it.
+
+    Args:
+        num_envs: the number of worlds.
+        read: what is computed.
+        sizes: the shape of one world's values.
+    """
+
+    def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
+        self._reads = reads.Reads(num_envs, [read])
+        self._shape = (num_envs, *sizes)
+
+    def run(self) -> Tensor:
+        """Its values in the present state, in memory of their own."""
+        values = np.empty(self._shape)
+        self._reads.write(values)
+        return torch.from_numpy(values)  # pyright: ignore[reportUnknownMemberType]
+
+
+def pose_w(data: EntityReader, frame: Frame, local: Tensor | None) -> reads.Read:
+    """Positions and orientations of a frame's elements."""
+    pos, elements, bodies, _ = _places(data, frame)
+    turned = _spread(local, elements, pos.shape[1])
+    return reads.pose_w(pos, elements, _field(data, "xquat"), bodies, turned)
+
+
+def quat_w(data: EntityReader, frame: Frame, local: Tensor) -> reads.Read:
+    """Orientations of elements that are turned by `local` in their bodies."""
+    pos, elements, bodies, _ = _places(data, frame)
+    turned = _spread(local, elements, pos.shape[1])
+    return reads.quat_w(_field(data, "xquat"), bodies, turned, elements)
+
+
+def vel_w(data: EntityReader, frame: Frame) -> reads.Read:
+    """Linear, then angular velocities of a frame's elements."""
+    pos, elements, bodies, roots = _places(data, frame)
+    return reads.vel_w(pos, elements, _motion(data), bodies, roots)
+
+
+def lin_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
+    """The velocity of a root frame's point, along the root link's axes."""
+    pos, _, bodies, roots = _places(data, frame)
+    body, root = int(bodies[0]), int(roots[0])
+    xquat = _field(data, "xquat")
+    return reads.lin_vel_b(pos, body, _motion(data), root, xquat, body)
+
+
+def ang_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
+    """The angular velocity of a root frame, along the root link's axes."""
+    body = int(_places(data, frame)[2][0])
+    return reads.ang_vel_b(body, _motion(data), _field(data, "xquat"), body)
+
+
+def direction_b(data: EntityReader, direction: Tensor) -> reads.Read:
+    """A direction of the world, (1, 3), along the root link's axes."""
+    base = data.index.root_body_id
+    return reads.direction_b(direction.numpy(), _field(data, "xquat"), base)
+
+
+def take(data: EntityReader, field: str, columns: str) -> reads.Read | None:
+    """Columns of a raw field that are not side by side; None: a view has them."""
+    runs = data.runs(columns)
+    if len(runs) == 1:
+        return None
+    ids = [i for run in runs for i in range(run.start, run.stop)]
+    return reads.take(_field(data, field), ids)
+
+
+def _field(data: EntityReader, name: str) -> Any:
+    """A raw field's live array, current from now on."""
+    return data.raw(name).numpy()
+
+
+def _motion(data: EntityReader) -> reads.Motion:
+    return reads.Motion(_field(data, "subtree_com"), _field(data, "cvel"))
+
+
+def _places(data: EntityReader, frame: Frame) -> tuple[Any, Any, Any, Any]:
+    """Positions of all elements of the kind, and ids: elements, bodies, their roots."""
+    picks, nbody = data.picks(frame), data.model.nbody
+    pos = _field(data, frame.pos_field)
+    return (
+        pos,
+        _ids(picks.elements, pos.shape[1]),
+        _ids(picks.bodies, nbody),
+        _ids(picks.roots, nbody),
+    )
+
+
+def _ids(pick: Pick, size: int) -> Any:
+    return np.arange(size)[pick].reshape(-1)
+
+
+def _spread(local: Tensor | None, elements: Any, size: int) -> Any:
+    """Orientations of some elements, (1, elements, 4), at their places among all."""
+    if local is None:
+        return None
+    turned = np.zeros((1, size, 4))
+    turned[:, elements] = local.numpy().reshape(1, -1, 4)
+    return turned
