@@ -124,7 +124,10 @@ class AdaptiveStepper(Stepper):
             fine = torch.finfo(torch.float64).eps * 4 * (start + elapsed).abs()
             least = fine.clamp(min=self.control.min_step)
             failed = active & ~done & (self.step_size < least)
-            if bool(failed.any()) and self.sim.on_divergence == "raise":
+            told_here = self.sim.on_divergence == "raise" and not self._began_bad(
+                failed
+            )
+            if told_here and bool(failed.any()):
                 raise self._tolerance_error(failed, start + elapsed, h)
             stuck |= failed
             active = active & ~done & ~failed
@@ -246,6 +249,17 @@ class AdaptiveStepper(Stepper):
         shorter = h * factor.clamp(max=_SAFETY)
         proposed = torch.where(good, longer, shorter)
         self.step_size.copy_(torch.where(active, proposed, self.step_size))
+
+    def _began_bad(self, worlds: Tensor) -> bool:
+        """Whether one of these worlds had a number that is not finite to begin with.
+
+        The end of the step says which.
+        """
+        state = self.sim.internals.engine.field
+        fine = [
+            state(name)[worlds].isfinite().all() for name in ("qpos", "qvel", "act")
+        ]
+        return not all(bool(part) for part in fine)
 
     def _tolerance_error(
         self, failed: Tensor, time: Tensor, h: Tensor

@@ -139,17 +139,18 @@ def rows_for(name: str, value: object, count: int, like: Slot | Tensor) -> Tenso
     try:
         exact = torch.as_tensor(value, device=tensor.device)  # pyright: ignore
         given = exact.detach().to(tensor.dtype)
-        if not tensor.dtype.is_floating_point and bool((given != exact).any()):
-            raise InvalidInputError(
-                f"The value at reset of {name!r} is {value!r}, which its "
-                f"{tensor.dtype} cannot hold."
-            )
-        if given.ndim <= len(shape):
+        holds = tensor.dtype.is_floating_point or bool((given == exact).all())
+        if holds and given.ndim <= len(shape):
             return given.expand(shape)[None].clone()
-        if given.shape[0] in (1, count):
+        if holds and given.shape[0] in (1, count):
             return given.expand(given.shape[0], *shape).clone()
     except (RuntimeError, TypeError, ValueError):
-        given = value
+        given, holds = value, True
+    if not holds:
+        raise InvalidInputError(
+            f"The value at reset of {name!r} is {value!r}, which its {tensor.dtype} "
+            "cannot hold."
+        )
     got = tuple(given.shape) if isinstance(given, Tensor) else repr(value)
     raise ShapeError(
         f"The value at reset of {name!r} must be a number, or have shape {shape} or "
