@@ -187,8 +187,8 @@ def _played(policy: tuple[str, ...]) -> Played:
 
     if len(policy) == 1 and policy[0] in tasks.names():
         raise InvalidInputError(
-            "What to play is missing: simstate play POLICY, with the folder of a run, a "
-            "checkpoint model_….npz or a policy .onnx."
+            "What to play is missing: simstate play POLICY, with the folder of a run, "
+            "a checkpoint model_….npz or a policy .onnx."
         )
     is_onnx = policy[-1].endswith(".onnx")
     with needs("play" if is_onnx else "train"):
