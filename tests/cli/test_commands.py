@@ -36,6 +36,17 @@ def test_run_takes_a_file_with_its_own_floor(tmp_path, capsys):
     assert "5 steps of 0.004 s" in capsys.readouterr().out
 
 
+def test_run_prints_json_alone(capsys):
+    options = ["--envs", "3", "--seconds", "0.1", "--world", "2", "--no-check"]
+    assert main(["run", "quadruped", *options, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["num_envs"], told["world"], told["diverged"]) == (3, 2, 0)
+    assert told["simulated_s"] == pytest.approx(0.1)
+    assert told["laws_hold"] is None
+    assert len(told["quantities"]["root_link_pos_w"]) == 3
+    assert told["quantities"]["root_link_pos_w"][2] > 0.1
+
+
 def test_check_prints_json(capsys):
     assert main(["check", "cube", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)

@@ -182,8 +182,14 @@ def _played(policy: tuple[str, ...]) -> Played:
             "Name a policy: the folder of a run, a checkpoint model_….npz or an .onnx "
             "file."
         )
+    from simstate.env import tasks
     from simstate.train.played import load_played
 
+    if len(policy) == 1 and policy[0] in tasks.names():
+        raise InvalidInputError(
+            "What to play is missing: simstate play POLICY, with the folder of a run, "
+            "a checkpoint model_….npz or a policy .onnx."
+        )
     is_onnx = policy[-1].endswith(".onnx")
     with needs("play" if is_onnx else "train"):
         return load_played(Path(policy[-1]), policy[0] if len(policy) == 2 else None)

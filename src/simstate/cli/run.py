@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -17,6 +19,7 @@ from simstate.cli.options import (
     Debug,
     Device,
     Engine,
+    Json,
     Model,
     check_plot,
     check_positive,
@@ -58,6 +61,7 @@ class Run:
     """Save the worlds at the end as a snapshot in this .npz file; see `diff`."""
     check: bool = True
     """Whether to check the laws on the model afterwards."""
+    json: Json = False
     debug: Debug = False
 
     def execute(self) -> int:
@@ -65,7 +69,7 @@ class Run:
         check_positive("--seconds", self.seconds)
         check_plot("--plot", self.plot)
         check_writable("--save", self.save)
-        out = console()
+        out = Console(quiet=True) if self.json else console()
         scene = scene_of(self.model)
         check_moves(scene)
         sim = Simulation(
@@ -91,10 +95,38 @@ class Run:
         if robot.num_joints:
             out.print(joint_table(robot, self.world))
         self._write_files(sim, out, path)
-        if not finished:
+        code = 130
+        if finished:
+            code = self._check(scene, out) if self.check else 0
+        else:
             out.print("Interrupted: the tables show what was simulated so far.")
-            return 130
-        return self._check(scene, out) if self.check else 0
+        if self.json:
+            print(json.dumps(self._facts(sim, steps, elapsed, code), indent=2))
+        return code
+
+    def _facts(
+        self, sim: Simulation, steps: int, elapsed: float, code: int
+    ) -> dict[str, Any]:
+        """What the tables show, for programs."""
+        robot = sim.scene[ENTITY]
+        return {
+            "model": self.model,
+            "engine": sim.engine_name,
+            "num_envs": sim.num_envs,
+            "steps": steps,
+            "simulated_s": steps * sim.timestep,
+            "elapsed_s": elapsed,
+            "world_steps_per_second": steps * sim.num_envs / max(elapsed, 1e-9),
+            "diverged": int(sim.diverged.sum()),
+            "finished": code != 130,
+            "laws_hold": code == 0 if self.check and code != 130 else None,
+            "world": self.world,
+            "quantities": {
+                name: robot.data.read(name)[self.world].cpu().numpy().tolist()
+                for name, quantity in EntityData.quantities.items()
+                if _is_shown(robot, quantity)
+            },
+        }
 
     def _total_steps(self, sim: Simulation) -> int:
         return max(1, round(self.seconds / sim.timestep))

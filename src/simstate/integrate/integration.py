@@ -244,13 +244,15 @@ class Integration:
             if env_ids is not None:
                 alive &= torch.zeros_like(alive).index_fill(0, env_ids, True)
             env_ids = alive.nonzero().flatten()
+        refreshed = False
         if timeline is not None:
             stuck = timeline.step(n, env_ids)
         else:
             assert self.stepper is not None
             stuck = self.stepper.step(n, env_ids)
+            refreshed = self.stepper.has_refreshed
         physics.fresh.write(Stage.POSITION, env_ids, "a step")
-        if self.stepper.has_refreshed:
+        if refreshed:
             physics.fresh.forwarded(env_ids, Stage.VELOCITY)
         if physics.fresh.mode != "auto":  # in auto mode the first read does it
             physics.forward(env_ids)
