@@ -41,6 +41,12 @@ soak: $(READY)-test
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 
+# Mistakes that people make, put into a copy of the package one at a time: the slips of
+# tests/mutants.py, then random ones in a few modules. Prints how many a test notices.
+mutants: $(READY)-test
+	$(BIN)/python tests/mutants.py
+	$(BIN)/python tests/mutants.py --random 40
+
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
 	$(PTERA)/bin/python tests/interop/ptera_glider.py

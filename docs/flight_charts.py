@@ -196,7 +196,39 @@ def glider_modes() -> Figure:
     return figure
 
 
-CHARTS = (low_orbit, slew, glider_modes)
+def touch_down() -> Figure:
+    """Height and mass of the rockets; apogee and ground in closed form."""
+    names = page("touch-down", 2)
+    history, gravity = names["history"], 9.80665
+    figure, grid = plt.subplots(1, 2, figsize=(8.4, 3.0))
+    for k, flow in enumerate(names["flow"].tolist()):
+        times = history.time[:, k].numpy()
+        height = history["height"][:, k].numpy()
+        grid[0].plot(times, height / 1e3, color=COLOURS[k], label=f"{flow:g} kg/s")
+        grid[1].plot(times, history["mass"][:, k].numpy(), color=COLOURS[k])
+        time, speed, place = 0.0, 0.0, 0.0
+        for thrust, full, empty in ((2000, 30, 18), (900, 12, 7)):
+            burn, jet = (full - empty) / flow, thrust / flow
+            ratio = math.log(full / empty)
+            place += speed * burn - gravity / 2 * burn**2
+            place += jet * (burn - empty / flow * ratio)
+            speed += jet * ratio - gravity * burn
+            time += burn
+        top = place + speed**2 / (2 * gravity)
+        apogee = time + speed / gravity
+        ground = apogee + math.sqrt(2 * top / gravity)
+        grid[0].plot([apogee, ground], [top / 1e3, 0], "x", color=COLOURS[k])
+    grid[0].set_ylabel("height [km]")
+    grid[0].legend(frameon=False)
+    grid[1].set_ylabel("mass [kg]")
+    grid[1].set_xlim(0, 12)
+    for axes in grid:
+        axes.set_xlabel("time [s]")
+        axes.grid(visible=True, alpha=0.3)
+    return figure
+
+
+CHARTS = (low_orbit, slew, glider_modes, touch_down)
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import (
     ConventionError,
     DivergenceError,
+    FileError,
     IntegrationError,
     InvalidInputError,
     ModelError,
@@ -51,6 +52,7 @@ __all__ = [
     "Entity",
     "EntityCfg",
     "EntityData",
+    "FileError",
     "InitialStateCfg",
     "IntegrationError",
     "InvalidInputError",

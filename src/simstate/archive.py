@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -36,18 +37,16 @@ def read_archive(
     """Header and tensors of a file of one of these formats, whole and unaltered."""
     if not path.is_file():
         raise SnapshotError(f"There is no file {str(path)!r}.")
-    if not zipfile.is_zipfile(path):
-        raise SnapshotError(
-            f"{str(path)!r} is not a whole file of simstate: it is no .npz archive. It "
-            "may be cut off, damaged or of another kind."
-        )
+    check_archive(path)
     try:
-        archive: Any = np.load(path, allow_pickle=False)
-        with archive:
-            arrays: dict[str, np.ndarray] = {name: archive[name] for name in archive}
+        with zipfile.ZipFile(path) as archive:
+            arrays = {
+                name.removesuffix(".npy"): _array(archive.read(name))
+                for name in archive.namelist()
+            }
         digest = arrays.pop("digest").tobytes()
         whole = digest == _digest(arrays)
-        header: dict[str, Any] = json.loads(arrays.pop("header").tobytes())
+        header: Any = json.loads(arrays.pop("header").tobytes())
     except Exception as error:  # what a damaged archive raises is without limits
         raise SnapshotError(
             f"{str(path)!r} is not a whole file of simstate: {error}. It may be cut "
@@ -55,13 +54,55 @@ def read_archive(
         ) from error
     if not whole:
         raise SnapshotError(f"{str(path)!r} was altered: its checksum does not fit.")
-    if header.get("format") not in formats:
+    form = cast("dict[str, Any]", header).get("format") if _is_dict(header) else None
+    if form not in formats:
         raise SnapshotError(
-            f"{str(path)!r} has the format {header.get('format')!r}; this version "
+            f"{str(path)!r} has the format {form!r}; this version "
             f"reads {' and '.join(map(repr, formats))}."
         )
     tensors = {name: torch.as_tensor(array.copy()) for name, array in arrays.items()}
     return header, tensors
+
+
+def check_archive(path: Path) -> None:
+    """Raise unless a file is a zip archive that holds no more than its own size.
+
+    Nothing that is read here is compressed, so that more would be a bomb.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except Exception as error:
+        raise SnapshotError(
+            f"{str(path)!r} is not a whole file of simstate: it is no .npz archive. It "
+            "may be cut off, damaged or of another kind."
+        ) from error
+    if unpacked > path.stat().st_size:
+        raise SnapshotError(
+            f"{str(path)!r} would unpack from {path.stat().st_size:,} to {unpacked:,} "
+            "bytes, but files of simstate are not compressed: it was not unpacked."
+        )
+
+
+def _array(data: bytes) -> np.ndarray:
+    """The array of a .npy file, whose header must say what the rest is."""
+    stream = io.BytesIO(data)
+    version = np.lib.format.read_magic(stream)
+    read = {(1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0}[version]  # fmt: skip
+    shape, by_columns, dtype = read(stream)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    size = dtype.itemsize * math.prod(shape)
+    rest = data[stream.tell() :]
+    if len(rest) != size:
+        raise ValueError(f"an array of {size} bytes has {len(rest)}")
+    array = np.frombuffer(rest, dtype)
+    return array.reshape(shape, order="F" if by_columns else "C")
+
+
+def _is_dict(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -5,14 +5,32 @@ from __future__ import annotations
 import difflib
 import sys
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parent)
 
 
 class SimStateError(Exception):
-    """The parent of every error that simstate raises on purpose."""
+    """The parent of every error that simstate raises on purpose.
+
+    Beside its text it has data, where there are any: the `name` that it is about, the
+    names that are `known`, the `shape` that was given, the `worlds` concerned.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        name: str = "",
+        known: Iterable[str] = (),
+        shape: Iterable[int] | None = None,
+        worlds: Iterable[int] = (),
+    ) -> None:
+        super().__init__(*args)
+        self.name = name
+        self.known = tuple(known)
+        self.shape = None if shape is None else tuple(shape)
+        self.worlds = tuple(worlds)
 
 
 class InvalidInputError(SimStateError, ValueError):
@@ -33,6 +51,10 @@ class ModelError(SimStateError, ValueError):
 
 class SnapshotError(SimStateError, ValueError):
     """A snapshot that is damaged, of another model or of another kind."""
+
+
+class FileError(SimStateError, OSError):
+    """A file that cannot be written: a full or read-only disk, a missing folder."""
 
 
 class UnknownNameError(SimStateError, KeyError, AttributeError):
@@ -57,9 +79,9 @@ class DivergenceError(SimStateError, RuntimeError):
     the call; the others have advanced.
     """
 
-    def __init__(self, message: str, env_ids: list[int]) -> None:
-        super().__init__(message)
-        self.env_ids = env_ids
+    def __init__(self, message: str, env_ids: Sequence[int] = ()) -> None:
+        super().__init__(message, worlds=env_ids)
+        self.env_ids = list(env_ids)
 
 
 class IntegrationError(DivergenceError):
@@ -68,7 +90,9 @@ class IntegrationError(DivergenceError):
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for `name`, which is not among `known`, with the nearest names."""
-    return UnknownNameError(f"Unknown {kind} {name!r}.{suggestion(name, known)}")
+    names = list(known)
+    message = f"Unknown {kind} {name!r}.{suggestion(name, names)}"
+    return UnknownNameError(message, name=name, known=names)
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

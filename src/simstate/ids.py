@@ -82,7 +82,9 @@ def select(ids: Ids, size: int, kind: str, device: torch.device) -> Selection:
         if tensor.shape != (size,):
             raise ShapeError(
                 f"A boolean mask of {kind} ids must have shape ({size},), "
-                f"got {tuple(tensor.shape)}."
+                f"got {tuple(tensor.shape)}.",
+                name=f"{kind} ids",
+                shape=tensor.shape,
             )
         tensor = tensor.nonzero().flatten()
         return Selection(tensor, tensor.numel(), size)
@@ -164,9 +166,9 @@ def as_values(
     """The values as a finite tensor of `like`'s dtype; shape (rows or 1, *shape)."""
     tensor = _as_float_tensor(values, name, like)
     if tensor.ndim != 1 + len(shape) or tuple(tensor.shape[1:]) != shape:
-        raise ShapeError(_expected(name, rows, shape, tensor))
+        raise _wrong_shape(name, rows, shape, tensor)
     if tensor.shape[0] not in (rows, 1):
-        raise ShapeError(_expected(name, rows, shape, tensor))
+        raise _wrong_shape(name, rows, shape, tensor)
     return tensor
 
 
@@ -177,7 +179,8 @@ def check_finite(tensor: Tensor, name: str) -> None:
         where = int_list((~finite).nonzero()[0])
         value = float(tensor[tuple(where)])
         raise InvalidInputError(
-            f"{name} must be finite, got {value} at {where}. Nothing was written."
+            f"{name} must be finite, got {value} at {where}. Nothing was written.",
+            name=name,
         )
 
 
@@ -213,11 +216,15 @@ def as_array(values: Values, name: str) -> np.ndarray[Any, Any]:
     )
 
 
-def _expected(name: str, rows: int, shape: tuple[int, ...], got: Tensor) -> str:
-    """The message for values of a wrong shape."""
+def _wrong_shape(
+    name: str, rows: int, shape: tuple[int, ...], got: Tensor
+) -> ShapeError:
+    """The error for values of a wrong shape."""
     want = (rows, *shape)
-    return (
+    return ShapeError(
         f"{name} must have shape {want}: one row per selected world, or "
         f"{(1, *shape)} to give every one of them the same row; "
-        f"got {tuple(got.shape)}. Nothing was written."
+        f"got {tuple(got.shape)}. Nothing was written.",
+        name=name,
+        shape=got.shape,
     )

@@ -34,7 +34,7 @@ from simstate.ids import (
     everything,
     select,
 )
-from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
+from simstate.ledger import Backup, Chunk, Ledger, Scope, Slot, Write
 from simstate.random import WorldRandom
 from simstate.state_rows import StateRows
 
@@ -88,6 +88,8 @@ class Physics:
         self._followed: dict[str, Tensor] = {}
         """Parameters as they were when constants last followed from them."""
         self._shortcuts = Shortcuts(self.model, self.device)
+        self.step_scope: Scope = "step"
+        """What a step may change; "run": anything, since actions of events write."""
         self._add_fields(initial)
         self.rng = WorldRandom(self.ledger, seed, first_world)
         self.everywhere = everything(engine.num_envs)
@@ -230,9 +232,8 @@ class Physics:
         for (name, *others), memory in self.engine.state_memory():
             if others:
                 moving = moving_columns(self.engine)
-                whole = torch.cat(
-                    [saved.kept_rows(memory), memory[:, moving.stop :]], dim=1
-                )
+                kept = saved.kept_rows(memory)[:, : moving.stop]
+                whole = torch.cat([kept, memory[:, moving.stop :]], dim=1)
                 return self.engine.split(whole)
             if FIELDS[name].moves and memory.numel():
                 fields[name] = saved.kept_rows(memory)

@@ -221,7 +221,7 @@ class Worlds:
                 "sim.step was called within a step, by a force model or a process: "
                 "they are evaluated at a stage that is only tried out."
             )
-        with ledger.transaction("step", "sim.step()") as saved:
+        with ledger.transaction(self.internals.step_scope, "sim.step()") as saved:
             assert saved.backup is not None
             error = self._step(n, rows, saved.backup)
         if error is not None:

@@ -13,6 +13,7 @@ from simstate.cli.bench import Bench
 from simstate.cli.check import Check
 from simstate.cli.console import plain_warnings, report_error
 from simstate.cli.diff import Diff
+from simstate.cli.dispersions import Dispersions
 from simstate.cli.explain import Explain
 from simstate.cli.inspect import Inspect
 from simstate.cli.integrate import Integrate
@@ -31,6 +32,7 @@ Command = (
     | Annotated[Check, tyro.conf.subcommand("check")]
     | Annotated[Diff, tyro.conf.subcommand("diff")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
+    | Annotated[Dispersions, tyro.conf.subcommand("dispersions")]
     | Annotated[Align, tyro.conf.subcommand("align")]
     | Annotated[Tasks, tyro.conf.subcommand("tasks")]
     | Annotated[Train, tyro.conf.subcommand("train")]

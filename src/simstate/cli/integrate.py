@@ -14,7 +14,6 @@ from simstate.cli.console import console, escaped
 from simstate.cli.model import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
-from simstate.integrate.conservation import conservative_model
 from simstate.simulation import Simulation
 
 
@@ -79,6 +78,8 @@ class Integrate:
 
         The scheme's is that of the same run without damping and actuation.
         """
+        from simstate.integrate.conservation import conservative_model  # loads Warp
+
         model, removed = conservative_model(sim.model)
         change = float(found.energy[-1] - found.energy[0])
         if not removed:

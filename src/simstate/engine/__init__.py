@@ -14,6 +14,7 @@ from simstate.engine.fields import (
     RawData,
     RawField,
 )
+from simstate.engine.memory import check_memory, native_bytes, warp_bytes
 from simstate.engine.native import NativeEngine
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
@@ -57,9 +58,11 @@ def make_engine(
                 f"The native engine runs on the CPU, got device={str(device)!r}: use "
                 "engine='warp' for a GPU."
             )
+        check_memory(num_envs, native_bytes(model), device)
         return NativeEngine(model, num_envs, cfg)
     if isinstance(cfg, WarpCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
         from simstate.engine.warp import WarpEngine  # loads Warp
 
+        check_memory(num_envs, warp_bytes(model), device)
         return WarpEngine(model, num_envs, device, cfg)
     raise unknown_name("engine", str(cfg), ("native", "warp"))

@@ -46,6 +46,8 @@ class Engine(ABC):
     dtype: torch.dtype
     can_settle: bool = False
     """Whether bad worlds can be put back before positions are computed."""
+    is_exact: bool = False
+    """Whether a world has the same bits in any batch and on any number of threads."""
     state_is_live: bool
     """Whether `state` is the engine's own memory; else it is a copy."""
     constants: frozenset[str]
@@ -261,6 +263,10 @@ class Engine(ABC):
     def _alias(self, name: str) -> Tensor:
         """Another tensor on a field's memory, whose writes nobody counts."""
         return self.field(name).data
+
+    def warp_arrays(self) -> tuple[Any, Any] | None:
+        """MuJoCo Warp's model and data, if the worlds are in them; for drawing."""
+        return None
 
     def bare_forward(self) -> BareForward | None:
         """The present state evaluated by the engine's library alone.

@@ -46,6 +46,7 @@ class NativeEngine(Engine):
 
     name = "native"
     dtype = torch.float64
+    is_exact = True
     state_is_live = True
     constants = Engine.all_constants
     uses_sameframe = True

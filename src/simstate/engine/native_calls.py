@@ -13,13 +13,13 @@ import threading
 import weakref
 from types import FrameType, TracebackType
 
-import mujoco
 import torch
 from mujoco import batch
 
 from simstate.engine.core import CoreBatch
 from simstate.engine.threads import is_running
 from simstate.errors import ModelError, ThreadError
+from simstate.mujoco_warnings import MUJOCO_WARNINGS
 
 _forks = 0
 """How many forks lie between this process and the first that loaded simstate."""
@@ -34,7 +34,6 @@ def _in_child() -> None:
     global _forks
     _forks += 1
     torch.set_num_threads(1)
-    _HANDLER.forked()
     for one in list(_with_threads):  # never collected from here on
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
@@ -72,7 +71,7 @@ class NativeCalls:
                     "thread at a time: wait for it, or use one Simulation for each."
                 )
             self._callers[None] = here
-        _HANDLER.silence()
+        MUJOCO_WARNINGS.silence()
 
     def __exit__(
         self,
@@ -80,52 +79,9 @@ class NativeCalls:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        _HANDLER.restore()
+        MUJOCO_WARNINGS.restore()
         self._callers.clear()
         if isinstance(error, batch.SimulationError):
             enough = "memory" not in str(error)
             hint = "" if enough else ' Give the model more: <size memory="…"/>.'
             raise ModelError(f"{str(error).rstrip('.')}.{hint}") from error
-
-
-class _Handler:
-    """Keeps MuJoCo from printing what its counters say anyway, in any thread.
-
-    The handler is one for the process: the first of the calls that overlap puts ours
-    in its place, the last puts it back.
-    """
-
-    def __init__(self) -> None:
-        self._threads: set[int] = set()
-        self._theirs = None
-
-    def silence(self) -> None:
-        """For the call that this thread begins."""
-        self._threads.add(threading.get_ident())
-        present = mujoco.get_mju_user_warning()
-        if present is not _ignore:
-            self._theirs = present
-            mujoco.set_mju_user_warning(_ignore)
-
-    def restore(self) -> None:
-        """For the call that this thread ends."""
-        self._threads.discard(threading.get_ident())
-        if self._threads:  # one may have died within a call
-            self._threads &= {thread.ident or 0 for thread in threading.enumerate()}
-        if not self._threads:
-            mujoco.set_mju_user_warning(self._theirs)
-            if self._threads:  # one has begun meanwhile
-                mujoco.set_mju_user_warning(_ignore)
-
-    def forked(self) -> None:
-        """In a child: the calls of other threads will never end."""
-        self._threads.clear()
-        if mujoco.get_mju_user_warning() is _ignore:
-            mujoco.set_mju_user_warning(self._theirs)
-
-
-def _ignore(message: str) -> None:
-    del message
-
-
-_HANDLER = _Handler()

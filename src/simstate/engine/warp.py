@@ -292,6 +292,10 @@ class WarpEngine(Engine):
         """Warn of what was dropped or left inaccurate since `begin_step`."""
         return self._room.report(env_ids)
 
+    def warp_arrays(self) -> tuple[Any, Any]:
+        """The engine's own."""
+        return self.warp_model, self.warp_data
+
     def bare_forward(self) -> BareForward | None:
         """The present state by MuJoCo Warp alone; None with per-world parameters."""
         if self.expanded:

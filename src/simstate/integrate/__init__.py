@@ -9,6 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from simstate.integrate.events import Event, Task
 from simstate.integrate.forces import ForceModel
 from simstate.integrate.frame import MovingFrame
 from simstate.integrate.gravity import Gravity, UniformGravity
@@ -17,6 +18,7 @@ from simstate.integrate.gravity_sources import (
     PointMassGravity,
     ThirdBody,
 )
+from simstate.integrate.history import History
 from simstate.integrate.integration import Integration, Integrator
 from simstate.integrate.loads import Drag, JointTargets, Thruster
 from simstate.integrate.parameters import Parameters
@@ -110,11 +112,13 @@ __all__ = [
     "Euler",
     "EulerHeun",
     "EulerMaruyama",
+    "Event",
     "Explicit",
     "ForceModel",
     "GeometricBrownian",
     "Gravity",
     "Heun",
+    "History",
     "Integration",
     "Integrator",
     "JointTargets",
@@ -131,6 +135,7 @@ __all__ = [
     "Stochastic",
     "StochasticTableau",
     "Tableau",
+    "Task",
     "ThirdBody",
     "Thruster",
     "UniformGravity",

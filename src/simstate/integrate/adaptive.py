@@ -108,6 +108,53 @@ class AdaptiveStepper(Stepper):
             return flow.out_of_mass_error()
         return None
 
+    def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
+        """One step of each world that meets its tolerance, at most `limit` long [s].
+
+        Returns the steps, and the worlds that cannot meet it; (num_envs,) each.
+        """
+        time = self.sim.internals.engine.field("time").data
+        start = time.clone().double()
+        trying, failed = going.clone(), torch.zeros_like(going)
+        taken = torch.zeros_like(self.step_size)
+        self._start_steps(trying, float(limit[going].max()))
+        while bool(trying.any()):
+            h = torch.minimum(self.step_size, limit)
+            h = h.clamp(max=self.control.max_step) * trying
+            self._try_step(start, h, trying)
+            error = self._error(h)
+            good = trying & (error <= 1)
+            taken = torch.where(good, h, taken)
+            self._adapt(h, error, good, trying)
+            trying = trying & ~good
+            unable = trying & (self.step_size < self._least(start))
+            if bool(unable.any()) and self.sim.on_divergence == "raise":
+                raise self._step_error(unable, start, h)
+            failed |= unable
+            trying = trying & ~unable
+        time.copy_(start + taken)
+        self.finish(going.nonzero().flatten())
+        if self.integration.mass_flow is not None:
+            self.integration.mass_flow.empty.zero_()  # of steps that were rejected
+        return taken, failed
+
+    def move(self, h: Tensor, env_ids: Tensor) -> None:
+        """Take one step of each world's own size [s], whatever its error; 0: none."""
+        time = self.sim.internals.engine.field("time").data
+        start = time.clone().double()
+        active = h > 0
+        for block in self.blocks:
+            block.begin(active)
+        self._evaluate_start(active)
+        self._try_step(start, h, active)
+        time.copy_(start + h)
+        self.finish(env_ids)
+
+    def _least(self, time: Tensor) -> Tensor:
+        """The shortest step that there is at a time [s]; (num_envs,)."""
+        fine = torch.finfo(torch.float64).eps * 4 * time.abs()
+        return fine.clamp(min=self.control.min_step)
+
     def _activation_rate(self) -> Tensor:
         """act_dot, but none that would push an activation out of its range."""
         engine = self.sim.internals.engine
@@ -169,8 +216,7 @@ class AdaptiveStepper(Stepper):
             self._adapt(h, error, good, active)
             self.clamp_activations()
             done = good & (span - elapsed <= 1e-12 * span)
-            fine = torch.finfo(torch.float64).eps * 4 * (start + elapsed).abs()
-            least = fine.clamp(min=self.control.min_step)
+            least = self._least(start + elapsed)
             failed = active & ~done & (self.step_size < least)
             told_here = self.sim.on_divergence == "raise" and not self._began_bad(
                 failed

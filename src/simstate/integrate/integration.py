@@ -11,9 +11,17 @@ from torch import Tensor
 from simstate.engine import MAX_VALUE, Stage
 from simstate.errors import InvalidInputError
 from simstate.integrate.forces import ForceModel, Forces
+from simstate.integrate.partial import (
+    AdaptiveParts,
+    FixedParts,
+    MujocoParts,
+    PartialSteps,
+    WholeParts,
+)
 from simstate.integrate.processes import DrivingNoise, Process
 from simstate.integrate.schemes import Adaptive, Explicit
 from simstate.integrate.stochastic import Stochastic
+from simstate.integrate.timeline import Timeline
 from simstate.math.vector import greatest
 
 if TYPE_CHECKING:  # the first three load Warp
@@ -52,6 +60,7 @@ class Integration:
         self._compiled: tuple[tuple[int, int, bool], CompiledModels | None] | None
         self._compiled = None
         self.stepper = None if scheme is None else self._make_stepper(scheme)
+        self._timeline: Timeline | None = None
         sim.internals.evaluate = self.forces.evaluate
         sim.internals.with_loads = self.forces.with_loads
         sim.internals.advance = self.step
@@ -72,6 +81,34 @@ class Integration:
             "integrator must be a scheme of simstate.integrate, such as RK4(), or "
             f"None, got {scheme!r}."
         )
+
+    @property
+    def timeline(self) -> Timeline:
+        """Events, tasks and histories, and the steps that they interrupt."""
+        if self._timeline is None:
+            self._timeline = Timeline(self, self._make_parts())
+        return self._timeline
+
+    def _make_parts(self) -> PartialSteps:
+        from simstate.integrate.adaptive import AdaptiveStepper  # loads Warp
+
+        if self.stepper is None:
+            self._not_within_a_step("The first event, task or run")
+            return MujocoParts(self)
+        if isinstance(self.stepper, AdaptiveStepper):
+            return AdaptiveParts(self.stepper)
+        if isinstance(self.scheme, Stochastic):
+            return WholeParts(self.stepper)
+        return FixedParts(self.stepper)
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether events, tasks or histories interrupt steps."""
+        return self._timeline is not None and self._timeline.is_busy
+
+    def check_can_add(self, what: str) -> None:
+        """Raise if something that adds to a world is added within a step."""
+        self._not_within_a_step(what)
 
     def evaluate(self, env_ids: Tensor | None) -> None:
         """Evaluate the dynamics at a stage, where models and processes may read."""
@@ -192,10 +229,11 @@ class Integration:
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns the worlds that went bad, or None."""
-        if self.stepper is None:
+        timeline = self._timeline if self.is_interrupted else None
+        if self.stepper is None and timeline is None:
             return self._step_with_held_loads(n, env_ids)
         physics = self.sim.internals
-        if "opt.timestep" in physics.engine.expanded:
+        if self.stepper is not None and "opt.timestep" in physics.engine.expanded:
             raise InvalidInputError(
                 "simstate's integrators take one time step for all worlds, but "
                 'sim.expand("opt.timestep") made it differ: use integrator=None.'
@@ -206,13 +244,20 @@ class Integration:
             if env_ids is not None:
                 alive &= torch.zeros_like(alive).index_fill(0, env_ids, True)
             env_ids = alive.nonzero().flatten()
-        stuck = self.stepper.step(n, env_ids)
+        if timeline is not None:
+            stuck = timeline.step(n, env_ids)
+        else:
+            assert self.stepper is not None
+            stuck = self.stepper.step(n, env_ids)
         physics.fresh.write(Stage.POSITION, env_ids, "a step")
-        if self.stepper.has_refreshed:
+        if timeline is None and self.stepper is not None and self.stepper.has_refreshed:
             physics.fresh.forwarded(env_ids, Stage.VELOCITY)
         if physics.fresh.mode != "auto":  # in auto mode the first read does it
             physics.forward(env_ids)
-        return _union(physics.engine.find_bad(), stuck, unusable, self._bad_own())
+        bad = _union(physics.engine.find_bad(), stuck, unusable, self._bad_own())
+        if timeline is not None and bad is not None:
+            timeline.forget(bad)
+        return bad
 
     def _step_with_held_loads(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """MuJoCo's own steps, with the force models' loads held over each of them."""

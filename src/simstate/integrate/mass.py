@@ -48,6 +48,8 @@ class MassFlow:
         )  # fmt: skip
 
         def keep(rows: Selection | None) -> None:
+            if self.physics.ledger.is_stepping:
+                return  # an action, which a reset undoes
             index = slice(None) if rows is None else rows.index
             at_reset.tensor.data[index] = slot.tensor[index]
 

@@ -146,6 +146,11 @@ class Stepper:
             raise flow.out_of_mass_error()
         return flow.empty.any(dim=1)
 
+    def move(self, h: Tensor, env_ids: Tensor) -> None:
+        """Take one step of each world's own size [s]; 0: it stays; (num_envs,)."""
+        self.stages.set_steps(h)
+        self._step(env_ids)
+
     def _set_steps(self, env_ids: Tensor | None) -> None:
         if env_ids is None:
             self.stages.set_steps(self.timestep)

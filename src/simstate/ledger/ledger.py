@@ -213,8 +213,9 @@ class Ledger(Registry):
     def transaction(self, scope: Scope, what: str) -> Transaction:
         """A context in which what is in `scope` changes wholly or not at all.
 
-        "inputs" are the inputs; "step" is what a step changes; "sim" is all of the
-        simulation's; "env" is everything. Where another transaction is open around one
+        "inputs" are the inputs; "step" is what a step changes; "run" is a step in which
+        actions write, and "sim" any other call: all of the simulation's; "env" is
+        everything. Where another transaction is open around one
         of "sim", it is that one which is undone.
         """
         if self.open:

@@ -13,9 +13,9 @@ from torch import Tensor
 from simstate.engine import Stage
 from simstate.ids import Index
 
-Scope = Literal["inputs", "step", "sim", "env", "write"]
-"""What is saved: the inputs, what a step changes, all of the simulation, everything, or
-what one write is about."""
+Scope = Literal["inputs", "step", "run", "sim", "env", "write"]
+"""What is saved: the inputs; what a step changes; all of the simulation, for a step in
+which actions write; all of the simulation; everything; what one write is about."""
 
 ARENA_COLUMNS = 32
 """Room for small slots in the first piece of memory for them; more in later ones."""
@@ -43,7 +43,7 @@ class Chunk:
             return self.memory
         if self.owner != "sim":
             return None
-        if scope == "sim":
+        if scope in ("sim", "run"):
             return self.memory
         columns = self.moving if scope == "step" else self.inputs
         if columns is None or columns == slice(None):
@@ -133,6 +133,17 @@ class Backup:
             else:
                 np.copyto(live, kept, where=worlds.numpy().reshape(shape))
 
+    def changed(self) -> Tensor:
+        """The worlds that differ from what was saved; bool, (num_envs,)."""
+        masks = [
+            _rows_differ(torch.as_tensor(live), torch.as_tensor(kept))
+            for chunk, live, kept in zip(
+                self._chunks, self._live, self._kept, strict=True
+            )
+            if not chunk.shared
+        ]
+        return torch.stack(masks).any(dim=0)
+
     def holds(self, memory: Tensor) -> bool:
         """Whether a tensor's memory, or some of it, is saved here."""
         return memory.untyped_storage().data_ptr() in self._storages
@@ -155,6 +166,13 @@ def _copy(to: Any, source: Any) -> None:
         to.copy_(source)
     else:
         np.copyto(to, source)
+
+
+def _rows_differ(one: Tensor, two: Tensor) -> Tensor:
+    differ = one != two
+    if one.is_floating_point():
+        differ &= ~(one.isnan() & two.isnan())
+    return differ.flatten(1).any(dim=1) if one.ndim > 1 else differ
 
 
 def _same(one: Any, two: Any) -> bool:

@@ -36,7 +36,7 @@ class Registry:
         self._chunks: list[Chunk] = []
         self._chunk_of: dict[str, Chunk] = {}
         self._arenas: dict[tuple[object, ...], Arena] = {}
-        self._backups: dict[Scope, Backup] = {}
+        self._backups: dict[tuple[Scope, str], Backup] = {}
 
     @contextmanager
     def naming(self, scope: str) -> Generator[None]:
@@ -50,7 +50,7 @@ class Registry:
     @property
     def is_stepping(self) -> bool:
         """Whether a step is running."""
-        return any(transaction.scope == "step" for transaction in self.open)
+        return any(transaction.scope in ("step", "run") for transaction in self.open)
 
     def add(
         self, slot: Slot, chunk: Chunk | None = None, base: Tensor | None = None
@@ -179,11 +179,12 @@ class Registry:
         """The slots of some owners, in the order in which they were added."""
         return (slot for slot in self.slots.values() if slot.owner in owners)
 
-    def backup(self, scope: Scope) -> Backup:
-        """The memory that is saved for a scope, with room for a copy of it."""
-        if scope not in self._backups:
-            self._backups[scope] = Backup.of_scope(self._chunks, scope)
-        return self._backups[scope]
+    def backup(self, scope: Scope, purpose: str = "") -> Backup:
+        """The memory of a scope, with room for a copy of it for each purpose."""
+        key = scope, purpose
+        if key not in self._backups:
+            self._backups[key] = Backup.of_scope(self._chunks, scope)
+        return self._backups[key]
 
 
 def reset_rule(

@@ -40,7 +40,7 @@ def check(
             for entity, quantity, error in law.find(sim):
                 check = Check(law.name, entity, quantity, error, tolerance)
                 report.checks.append(check if check.passed else attributed(sim, check))
-    if sim.engine_name == "native":
+    if sim.internals.engine.is_exact:
         for law, other in _other_batches(scene, engine, num_envs):
             for entity, quantity, error in _same_run(
                 scene, engine, num_envs, seed, other

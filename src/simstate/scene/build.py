@@ -9,13 +9,14 @@ import mujoco
 import numpy as np
 
 from simstate.errors import InvalidInputError, ModelError, warn
+from simstate.mujoco_warnings import MUJOCO_WARNINGS
 from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.contacts import BuiltContacts, add_contacts
 from simstate.scene.ground import add_ground, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entity
 from simstate.scene.initial import Start, default_data, unit_quat, vector
-from simstate.scene.load import EntityModel, compile_spec, prepare_entity, silenced
+from simstate.scene.load import EntityModel, compile_spec, prepare_entity
 from simstate.scene.settings import settle
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
@@ -155,7 +156,7 @@ def _attach(
     states_ctrl = any(len(key.ctrl) for key in keys)
     states_act = any(len(key.act) for key in keys)
     frame = parent.worldbody.add_frame(pos=pos, quat=quat)
-    with silenced():
+    with MUJOCO_WARNINGS.silenced():
         try:
             parent.attach(part.spec, prefix=f"{name}/", frame=frame)
         except ValueError as error:

@@ -37,6 +37,11 @@ NAMED_KINDS = {
 
 
 _READABLE = (".xml", ".urdf")
+_WHAT_CAN_BE_READ = (
+    ". A model file is MJCF, whose outermost element is <mujoco>, or URDF, whose is "
+    "<robot>."
+)
+_OTHER_FORMAT = ("XML parse error", "XML Error: Unrecognized XML model", "ParseXML:")
 _REMEDIES = {
     ".mjb": "A compiled model goes to Simulation itself: "
     "Simulation(mujoco.MjModel.from_binary_path(path)).",
@@ -139,25 +144,13 @@ def _explained(what: str) -> Generator[None]:
             yield
     except (ValueError, mujoco.FatalError) as error:
         reason = " ".join(str(error).split())
-        raise ModelError(f"{what} is not a valid MuJoCo model: {reason}") from error
+        hint = _WHAT_CAN_BE_READ if reason.startswith(_OTHER_FORMAT) else ""
+        raise ModelError(
+            f"{what} is not a valid MuJoCo model: {reason}{hint}"
+        ) from error
     for text in dict.fromkeys(str(warning.message) for warning in said):
         if text.startswith("Attach conflict"):
             warn(f"{what}: {text}", UserWarning)
-
-
-@contextmanager
-def silenced() -> Generator[None]:
-    """Keep MuJoCo from printing what it says when the scene is compiled, too."""
-    handler = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(_ignore)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(handler)
-
-
-def _ignore(message: str) -> None:
-    del message
 
 
 class EntityModel(NamedTuple):

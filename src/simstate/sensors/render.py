@@ -12,9 +12,10 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from simstate.engine.warp import WarpEngine, mjw
-from simstate.engine.warp_start import initialise
+from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
 from simstate.worlds import Worlds
+
+import mujoco_warp as mjw  # isort: skip
 
 _SHOWN = (
     "geom_xpos",
@@ -52,8 +53,10 @@ class Renderer:
         self._device = wp.device_from_torch(sim.device)
         engine = sim.internals.engine
         with wp.ScopedDevice(self._device):
-            if isinstance(engine, WarpEngine):
-                self._model, self._data = engine.warp_model, engine.warp_data
+            own = engine.warp_arrays()
+            self._is_own = own is not None
+            if own is not None:
+                self._model, self._data = own
             else:
                 self._model = mjw.put_model(sim.model)
                 self._data = mjw.make_data(
@@ -92,13 +95,12 @@ class Renderer:
     def _copy_positions(self) -> None:
         """Bring the drawing model's positions and looks up to date."""
         physics = self._sim.internals
-        is_own = isinstance(physics.engine, WarpEngine)
         for name in _SHOWN:
             values = physics.read_field(name)
-            if not is_own and values.numel():
+            if not self._is_own and values.numel():
                 target = wp.to_torch(getattr(self._data, name))
                 target.copy_(values.reshape(target.shape))
-        if is_own:
+        if self._is_own:
             return
         for name in _LOOKS:
             values = physics.engine.expanded.get(name)

@@ -92,9 +92,15 @@ def _session(path: Path) -> Any:
         raise InvalidInputError(f"There is no file {str(path)!r}.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(
-        str(path), options, providers=["CPUExecutionProvider"]
-    )
+    try:
+        # From memory: a model whose numbers are in other files has none of them.
+        return onnxruntime.InferenceSession(
+            path.read_bytes(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # ONNX Runtime has a dozen of its own
+        raise InvalidInputError(
+            f"{str(path)!r} is not a policy in one ONNX file: {error}"
+        ) from error
 
 
 def _order(wanted: list[str], have: list[str], what: str, path: str) -> list[int]:

@@ -64,9 +64,27 @@ class Snapshot:
     def load(path: str | Path) -> Snapshot:
         """Read a file that `save` wrote; one that is cut or altered is refused."""
         header, slots = read_archive(Path(path), (FORMAT_2, FORMAT_1))
-        if header["format"] == FORMAT_1:
-            return Snapshot(*slots_of_format_1(header, slots))
+        try:
+            if header["format"] == FORMAT_1:
+                header, slots = slots_of_format_1(header, slots)
+            _check_whole(header, slots)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise SnapshotError(
+                f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}."
+            ) from error
         return Snapshot(header, slots)
+
+
+def _check_whole(header: dict[str, Any], slots: dict[str, Tensor]) -> None:
+    """Raise unless all is there that the use of a snapshot relies on."""
+    for key in ("engine", "dtype", "mujoco", "timestep", "model"):
+        header[key]
+    contracts: dict[str, Any] = header["slots"]
+    for name in (*contracts, *slots):
+        contracts[name]["owner"]
+    for name in STATE_FIELDS:
+        if slots[name].ndim < 1 or len(slots[name]) != len(slots["qpos"]):
+            raise ValueError(f"{name} has the shape {tuple(slots[name].shape)}")
 
 
 def take_snapshot(

@@ -9,7 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from simstate.archive import read_archive, write_archive
+from simstate.archive import check_archive, read_archive, write_archive
 from simstate.errors import SnapshotError
 
 FORMAT = "simstate training 2"
@@ -42,7 +42,7 @@ def read_checkpoint(path: Path) -> Content:
     header, tensors = read_archive(path, (FORMAT,))
     try:
         return _unpacked(header["content"], tensors)
-    except (KeyError, IndexError, TypeError) as error:
+    except (KeyError, IndexError, TypeError, ValueError) as error:
         raise SnapshotError(
             f"{str(path)!r} is not a checkpoint of simstate: {error!r}."
         ) from error
@@ -96,6 +96,7 @@ def _unpacked(value: Any, tensors: dict[str, Tensor]) -> Any:
 
 def _read_old(path: Path) -> Content:
     """The networks of a checkpoint of the first version; no code in it is run."""
+    check_archive(path)
     try:
         content: Content = torch.load(path, map_location="cpu", weights_only=True)
         form: object = content["format"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from simstate.env import TrainCfg
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, SnapshotError
 from simstate.train.checkpoint import Content
 
 
@@ -35,6 +35,11 @@ class RunCfg:
     @staticmethod
     def of(content: Content) -> RunCfg:
         """The settings of the run that wrote a checkpoint."""
-        settings = dict(content["run"])
-        settings["train"] = TrainCfg(**settings["train"])
-        return RunCfg(**settings)
+        try:
+            settings = dict(content["run"])
+            settings["train"] = TrainCfg(**settings["train"])
+            return RunCfg(**settings)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SnapshotError(
+                f"The checkpoint does not say what run it is of: {error!r}."
+            ) from error

@@ -1,0 +1,98 @@
+"""`simstate dispersions`: a study of scattered worlds, its table and its worst one."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+from rich.table import Table
+
+from simstate.cli.console import console
+from simstate.cli.options import Debug, Json
+from simstate.dispersions import Outcome, load_study
+from simstate.errors import InvalidInputError
+
+
+@dataclass
+class Dispersions:
+    """Run a study on thousands of worlds; statistics with confidence bounds.
+
+    The file defines study(), which returns a simstate.dispersions.Study. World k has
+    the same numbers in any batch.
+
+    Example: simstate dispersions drop.py --worlds 2000 --out drop
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A Python file with a function study()."""
+    worlds: int = 1000
+    """How many worlds to run."""
+    batch: int = 256
+    """How many at once; results do not depend on it."""
+    seed: int = 0
+    """Seed of all draws and of the worlds' noise."""
+    confidence: float = 0.95
+    """With which the bounds hold."""
+    out: Path | None = None
+    """A folder for worlds.csv, envelopes.png and worst.npz, a snapshot to replay."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        study = load_study(self.file)
+        if not 0 < self.confidence < 1:
+            raise InvalidInputError(
+                f"--confidence must be between 0 and 1, got {self.confidence}."
+            )
+        if self.out is not None:
+            if self.out.exists() and not self.out.is_dir():
+                raise InvalidInputError(f"--out {str(self.out)!r} is no folder.")
+            self.out.mkdir(parents=True, exist_ok=True)
+        outcome = study.run(self.worlds, self.batch, self.seed)
+        rows = outcome.table(self.confidence)
+        if self.out is not None:
+            outcome.save_csv(self.out / "worlds.csv")
+            if outcome.histories:
+                outcome.plot(self.out / "envelopes.png")
+            worst = study.snapshot(outcome.worst_world, self.seed)
+            worst.save(self.out / "worst.npz")
+        if self.json:
+            found = {
+                "worlds": self.worlds, "seed": self.seed,
+                "confidence": self.confidence, "worst_world": outcome.worst_world,
+                "table": [_finite(asdict(row)) for row in rows],
+            }  # fmt: skip
+            print(json.dumps(found, indent=2))
+        else:
+            self._print(outcome)
+        return 0
+
+    def _print(self, outcome: Outcome) -> None:
+        out = console()
+        share = f"{100 * self.confidence:g} %"
+        table = Table(title=f"{self.file.name}: {self.worlds} worlds, seed {self.seed}")
+        for head in ("result", "statistic", "value", f"{share} from", "to"):
+            table.add_column(head, justify="left" if head < "s" else "right")
+        for row in outcome.table(self.confidence):
+            name = f"{row.result} \\[{row.unit}]" if row.unit else row.result
+            cells = ("" if math.isnan(x) else f"{x:.6g}" for x in (row.low, row.high))
+            table.add_row(name, row.statistic, f"{row.value:.6g}", *cells)
+        out.print(table)
+        out.print(
+            f"Worst by {outcome.worst_by}: world {outcome.worst_world}", markup=False
+        )
+        if self.out is not None:
+            out.print(f"Files: {self.out}", markup=False)
+
+
+def _finite(row: dict[str, object]) -> dict[str, object]:
+    """Numbers that JSON has; None for the others."""
+    return {
+        key: None if isinstance(x, float) and not math.isfinite(x) else x
+        for key, x in row.items()
+    }

@@ -1,0 +1,151 @@
+"""Study: a simulation with scattered numbers, what is measured of it, and its runs."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from simstate.checks import whole_number
+from simstate.dispersions.distributions import Distribution, draw_worlds
+from simstate.dispersions.outcome import Outcome
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.integrate.history import Recorded
+from simstate.random import check_seed
+from simstate.simulation import Simulation
+from simstate.state import Snapshot
+
+Make: TypeAlias = Callable[..., Simulation]
+"""`make(draws, num_envs=…, seed=…, first_world=…)` gives a simulation at its start; the
+keywords are Simulation's. `draws` has (num_envs, …) of each name."""
+Measure: TypeAlias = "Callable[[Any], Tensor] | tuple[Callable[[Any], Tensor], str]"
+"""A function of the simulation at the end that gives (num_envs,), or with its unit."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """What `simstate dispersions` runs: a file's `study()` returns one.
+
+    World k of a study has the same numbers in any batch.
+    """
+
+    make: Make
+    """Makes the worlds of a batch; see `Make`."""
+    draws: Mapping[str, Distribution]
+    """What differs from world to world."""
+    until: float
+    """When a world ends [s], unless a terminal event ends it."""
+    results: Mapping[str, Measure]
+    """What is measured at the end: numbers, or bool for what may succeed."""
+    record: Recorded | None = None
+    """Quantities whose envelopes are drawn, as `sim.record` takes them."""
+    every: float | None = None
+    """The time between two samples of them [s]; None: a hundredth of `until`."""
+    worst: str | None = None
+    """The result whose greatest size is worst; None: the first one."""
+    units: dict[str, str] = field(init=False, default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        if not self.results or not self.draws:
+            raise InvalidInputError("A study needs draws and results.")
+        if self.worst is not None and self.worst not in self.results:
+            raise unknown_name("result of the study", self.worst, self.results)
+        for name, given in self.results.items():
+            self.units[name] = "" if callable(given) else given[1]
+
+    def simulation(
+        self, num_envs: int, seed: int = 0, first_world: int = 0
+    ) -> Simulation:
+        """Worlds of the study at their start, from a global id on."""
+        drawn = draw_worlds(self.draws, num_envs, seed, first_world)
+        sim = self.make(drawn, num_envs=num_envs, seed=seed, first_world=first_world)
+        own = getattr(sim, "sim", sim)  # a FreeFlight has its simulation in it
+        if not isinstance(own, Simulation) or own.num_envs != num_envs:
+            raise InvalidInputError(
+                "make(draws, num_envs=…, seed=…, first_world=…) must return a "
+                f"Simulation of {num_envs} worlds, got {sim!r}."
+            )
+        return own
+
+    def run(self, worlds: int, batch: int = 256, seed: int = 0) -> Outcome:
+        """Run so many worlds, in batches; the result does not depend on these."""
+        worlds = whole_number("worlds", worlds, 1)
+        batch = whole_number("batch", batch, 1)
+        check_seed(seed)
+        parts: list[dict[str, Tensor]] = []
+        times: Tensor | None = None
+        histories: dict[str, list[Tensor]] = {}
+        units: dict[str, str] = {}
+        for first in range(0, worlds, batch):
+            count = min(batch, worlds - first)
+            sim = self.simulation(count, seed, first)
+            history = None
+            if self.record is not None:
+                every = self.until / 100 if self.every is None else self.every
+                history = sim.record(quantities=self.record, every=every)
+            sim.run(until=self.until)
+            parts.append(self._measure(sim))
+            if history is not None:
+                times, units = _longest(times, history.time), history.units
+                for name in history.names:
+                    histories.setdefault(name, []).append(history[name])
+        results = {n: torch.cat([part[n] for part in parts]) for n in self.results}
+        draws = draw_worlds(self.draws, worlds, seed, 0)
+        joined = {name: _joined(kept) for name, kept in histories.items()}
+        return Outcome(
+            results, draws, self.units, times, joined, units,
+            self.worst or next(iter(self.results)), seed,
+        )  # fmt: skip
+
+    def snapshot(self, world: int, seed: int = 0) -> Snapshot:
+        """One world of the study at its start, to replay."""
+        return self.simulation(1, seed, world).snapshot()
+
+    def _measure(self, sim: Simulation) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = {}
+        for name, given in self.results.items():
+            function = given if callable(given) else given[0]
+            values: Tensor = function(sim)
+            if tuple(values.shape) != (sim.num_envs,):
+                raise ShapeError(
+                    f"Result {name!r} must have shape ({sim.num_envs},), got "
+                    f"{tuple(values.shape)}."
+                )
+            kept = values.detach().cpu()
+            found[name] = kept.clone() if kept.dtype == torch.bool else kept.double()
+        return found
+
+
+def load_study(path: str | Path) -> Study:
+    """The study that a Python file's function `study()` returns."""
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidInputError(f"There is no file {str(file)!r}.")
+    made = runpy.run_path(str(file), run_name=file.stem).get("study")
+    found = made() if callable(made) else made
+    if not isinstance(found, Study):
+        raise InvalidInputError(
+            f"{str(file)!r} must define study(), which returns a "
+            "simstate.dispersions.Study."
+        )
+    return found
+
+
+def _longest(one: Tensor | None, two: Tensor) -> Tensor:
+    """The times of all samples, of the batch that has most; (samples,)."""
+    times = two.nan_to_num(-torch.inf).amax(dim=1)
+    return times if one is None or len(times) > len(one) else one
+
+
+def _joined(parts: list[Tensor]) -> Tensor:
+    """Histories of batches side by side, NaN where one has ended; (samples, n, …)."""
+    longest = max(len(part) for part in parts)
+    whole = [part.new_full((longest, *part.shape[1:]), torch.nan) for part in parts]
+    for filled, part in zip(whole, parts, strict=True):
+        filled[: len(part)] = part
+    return torch.cat(whole, dim=1)

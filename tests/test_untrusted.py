@@ -1,0 +1,113 @@
+"""What files of others can make the program do: the lines of SECURITY.md."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from simstate import EntityCfg, SceneCfg, SimStateError, Simulation, SnapshotError
+from simstate.simulators.policy import _session
+from simstate.train.checkpoint import write_checkpoint
+from simstate.train.run import TrainingRun
+
+
+def run_of(**changes) -> dict:
+    run = {"task": "Cartpole-Balance", "train": {}, "seed": 0}
+    return {"run": run | changes, "iteration": 1, "algorithm": {}, "env": {}}
+
+
+@pytest.mark.parametrize("task", ["os:system", "tests.env.conftest", "../evil.py", 7])
+def test_a_checkpoint_names_no_code(tmp_path, task):
+    write_checkpoint(tmp_path / "model_1.npz", run_of(task=task))
+    with pytest.raises(SimStateError, match="Unknown task"):
+        TrainingRun.resume(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"env": {}},
+        {"env": {}, "run": 3},
+        {"env": {}, "run": {"task": "Cartpole-Balance"}},
+        run_of(evil=1),
+        run_of(train={"num_envs": "many"}),
+    ],
+)
+def test_a_checkpoint_that_makes_no_sense_is_refused(tmp_path, content):
+    write_checkpoint(tmp_path / "model_1.npz", content)
+    with pytest.raises(SnapshotError, match="what run it is of"):
+        TrainingRun.resume(tmp_path)
+
+
+def test_a_checkpoint_cannot_ask_for_all_memory(tmp_path):
+    write_checkpoint(tmp_path / "model_1.npz", run_of(train={"num_envs": 10**12}))
+    with pytest.raises(SimStateError, match="need about"):
+        TrainingRun.resume(tmp_path)
+
+
+def onnx_file(path, external: str | None) -> None:
+    """y = x + b; b may be in another file."""
+    values = np.ones(3, np.float32)
+    b = helper.make_tensor("b", TensorProto.FLOAT, [3], values.tobytes(), raw=True)
+    if external is not None:
+        b.ClearField("raw_data")
+        b.data_location = TensorProto.EXTERNAL
+        b.external_data.add(key="location", value=external)
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in "xy"]
+    node = helper.make_node("Add", ["x", "b"], ["y"])
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], [b])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    made.ir_version = 9
+    path.write_bytes(made.SerializeToString())
+
+
+@pytest.mark.parametrize("there", ["../secret.bin", "secret.bin", "/etc/hostname"])
+def test_a_policy_reads_no_other_file(tmp_path, monkeypatch, there):
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    for folder in (tmp_path, tmp_path / "run"):
+        (folder / "secret.bin").write_bytes(np.full(3, 7.0, np.float32).tobytes())
+    path = tmp_path / "run" / "policy.onnx"
+    onnx_file(path, there)
+    with pytest.raises(SimStateError, match=r"policy\.onnx"):
+        _session(path)
+    onnx_file(path, None)
+    assert onnx.load(str(path)).graph.name == "g"
+    assert _session(path).get_inputs()[0].name == "x"
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"\x08\x07" * 50])
+def test_what_is_no_onnx_is_refused(tmp_path, content):
+    (tmp_path / "p.onnx").write_bytes(content)
+    with pytest.raises(SimStateError, match=r"p\.onnx"):
+        _session(tmp_path / "p.onnx")
+
+
+def test_mujoco_follows_includes_out_of_the_folder(tmp_path):
+    """As SECURITY.md says: a model file of somebody else can read what you can."""
+    (tmp_path / "models").mkdir()
+    part = '<mujoco><worldbody><body name="far"><freejoint/><geom size=".1"/></body>'
+    (tmp_path / "outside.xml").write_text(f"{part}</worldbody></mujoco>")
+    path = tmp_path / "models" / "it.xml"
+    path.write_text('<mujoco><include file="../outside.xml"/></mujoco>')
+    scene = SceneCfg(entities={"it": EntityCfg(model=str(path))}, timestep=None)
+    sim = Simulation(scene, 2)
+    assert sim.scene["it"].body_names == ("far",)
+
+
+def test_entities_of_xml_are_not_expanded(tmp_path):
+    """The bomb of a billion laughs is a name like any other."""
+    laughs = '<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
+    path = tmp_path / "it.xml"
+    path.write_text(
+        f"<!DOCTYPE m [{laughs}]><mujoco model='&b;'><worldbody>"
+        "<body><freejoint/><geom size='.1'/></body></worldbody></mujoco>"
+    )
+    try:
+        spec = mujoco.MjSpec.from_file(str(path))
+    except ValueError:
+        return
+    assert "haha" not in spec.modelname
