@@ -48,8 +48,10 @@ def pose_w(data: EntityReader, frame: Frame, local: Tensor | None) -> reads.Read
 
 def quat_w(data: EntityReader, frame: Frame, local: Tensor) -> reads.Read:
     """Orientations of elements that are turned by `local` in their bodies."""
-    pos, elements, bodies, _ = _places(data, frame)
-    turned = _spread(local, elements, pos.shape[1])
+    picks, size = data.picks(frame), data.parameter(frame.local_quat).shape[1]
+    elements = _ids(picks.elements, size)
+    bodies = _ids(picks.bodies, data.model.nbody)
+    turned = _spread(local, elements, size)
     return reads.quat_w(_field(data, "xquat"), bodies, turned, elements)
 
 
@@ -69,8 +71,9 @@ def lin_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
 
 def ang_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
     """The angular velocity of a root frame, along the root link's axes."""
-    body = int(_places(data, frame)[2][0])
-    return reads.ang_vel_b(body, _motion(data), _field(data, "xquat"), body)
+    body = int(_ids(data.picks(frame).bodies, data.model.nbody)[0])
+    motion = reads.Motion(None, _field(data, "cvel"))
+    return reads.ang_vel_b(body, motion, _field(data, "xquat"), body)
 
 
 def direction_b(data: EntityReader, direction: Tensor) -> reads.Read:

@@ -28,8 +28,8 @@ _TAKE, _QUAT, _POSE, _LIN_VEL, _VEL, _LIN_VEL_B, _ANG_VEL_B, _DIRECTION_B = rang
 class Motion:
     """The fields that velocities come from, with their axes after the worlds'."""
 
-    subtree_com: Array
-    """(num_worlds, nbody, 3)."""
+    subtree_com: Array | None
+    """(num_worlds, nbody, 3); None: for angular velocities."""
     cvel: Array
     """(num_worlds, nbody, 6)."""
 
