@@ -69,7 +69,7 @@ def test_everything_comes_back():
 
 
 def test_an_integrators_memory_comes_back():
-    sim = make(integrator=integrate.DP54())
+    sim = make(integrator=integrate.DP54(atol=1e-6))
     process = Decay("decay", [1.0, 2.0])
     sim.add_process(process)
     sim.restore(Snapshot.load(DATA / "format_1_adaptive.npz"))
