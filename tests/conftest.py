@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 
 import mujoco
@@ -84,6 +85,11 @@ INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 
 MakeSim = Callable[..., Simulation]
 Rows = Callable[..., Tensor]
+# A shell in the background starts its commands with Ctrl-C ignored: tests that send it,
+# and their children, would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 LoadRow = Callable[[mujoco.MjModel, Tensor], mujoco.MjData]
 
 
