@@ -213,8 +213,10 @@ class Physics:
         self.ledger.observe()
         fresh.write(Stage.POSITION, env_ids, "sim.forward()")  # should it not end
         for name, followed in self._followed.items():
-            if not torch.equal(followed, self.engine.expand(name)):
-                fresh.write(Stage.CONSTANT, None, f'a write to sim.expand("{name}")')
+            differs = (followed != self.engine.expand(name)).flatten(1).any(dim=1)
+            ids = differs.nonzero().flatten()
+            if ids.numel():
+                fresh.write(Stage.CONSTANT, ids, f'a write to sim.expand("{name}")')
         fresh.refresh_constants()
         self._evaluate_and_report(env_ids)
         fresh.forwarded(env_ids, Stage.ACCELERATION)

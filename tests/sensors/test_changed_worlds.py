@@ -141,7 +141,8 @@ def shipped():
 
 
 def test_every_event_that_ships_is_here():
-    assert shipped() == set(EVENTS)
+    # A delay shows in nothing but motion, and needs actuators with a history.
+    assert shipped() - {"randomize_delay"} == set(EVENTS)
 
 
 def test_a_task_with_every_event_is_shown(engine):

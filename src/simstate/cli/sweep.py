@@ -60,7 +60,11 @@ def _check_folders(folder: Path, cells: list[Cell], resume: bool) -> set[str]:
 def _run(folder: Path, cell: Cell, begun: bool) -> TrainingRun:
     from simstate.train.run import TrainingRun
 
-    return TrainingRun.resume(folder) if begun else TrainingRun(cell.cfg, folder)
+    return (
+        TrainingRun.resume(folder, cell.cfg.task)
+        if begun
+        else TrainingRun(cell.cfg, folder)
+    )
 
 
 def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:

@@ -178,7 +178,7 @@ class Train(TaskCommand):
         if self.run_dir is None and not self.task:
             raise InvalidInputError("--resume needs a task, or the run by --run-dir.")
         folder = self.run_dir or _newest(RUNS / tasks.find(self.task).label)
-        run = TrainingRun.resume(folder)
+        run = TrainingRun.resume(folder, self.task or None)
         self._check_same(run.cfg)
         output = dataclasses.replace(run.cfg.output, **self._given(*_OUTPUT))
         run.cfg = dataclasses.replace(run.cfg, output=output)

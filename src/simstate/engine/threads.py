@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from types import FrameType, TracebackType
 
@@ -66,8 +67,14 @@ def available_cpus() -> int:
 
 
 def is_running(thread: int, frame: FrameType) -> bool:
-    """Whether a function is still running in a thread, by its identity and frame."""
-    above = sys._current_frames().get(thread)  # pyright: ignore[reportPrivateUsage]
+    """Whether a function is still running in a thread, by its identity and frame.
+
+    In another thread that is alive it counts as running: the stack of a thread that
+    runs cannot be looked at, it changes on the way.
+    """
+    if thread != threading.get_ident():
+        return thread in sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    above: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while above is not None and above is not frame:
         above = above.f_back
     return above is not None

@@ -52,9 +52,10 @@ class Room:
         self._model = model
         self._warp_model = warp_model
         self._data = data
-        self._bits = _view(data.overflow)
-        self._rows = _view(data.nefc)
-        self.lost = torch.zeros_like(self._bits, dtype=torch.bool)
+        with torch.inference_mode(False):  # written to later on
+            self._bits = _view(data.overflow)
+            self._rows = _view(data.nefc)
+            self.lost = torch.zeros_like(self._bits, dtype=torch.bool)
         """Worlds in which something was dropped since `clear`; shape (num_envs,)."""
         self._most_contacts = 0
         self._most_rows = 0

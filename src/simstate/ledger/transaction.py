@@ -107,11 +107,11 @@ class Transaction:
         If it was begun in another thread that is alive, that is an error of the caller:
         the stack of a thread that runs cannot be looked at.
         """
+        if self._frame is None or not is_running(self._thread, self._frame):
+            return False
         if self._thread != threading.get_ident():
-            if self._thread not in sys._current_frames():  # pyright: ignore[reportPrivateUsage]
-                return False
             raise self.elsewhere()
-        return self._frame is not None and is_running(self._thread, self._frame)
+        return True
 
     def elsewhere(self) -> ThreadError:
         """The error of a thread that comes second."""

@@ -12,7 +12,7 @@ from simstate.errors import InvalidInputError
 from simstate.simulators.policy import OnnxPolicy, metadata_of
 from simstate.train.checkpoint import Content, find_checkpoint, read_checkpoint
 from simstate.train.evaluate import Act
-from simstate.train.run_cfg import RunCfg
+from simstate.train.run_cfg import RunCfg, check_no_code
 
 
 class Played(ABC):
@@ -44,11 +44,13 @@ class PlayedCheckpoint(Played):
 class PlayedOnnx(Played):
     """An exported policy, run by ONNX Runtime: neither torch's networks nor rsl-rl."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, named: str | None) -> None:
         facts = metadata_of(path)
         if "run" in facts:
             super().__init__(RunCfg.of({"run": facts["run"]}))
         else:
+            if named is None:
+                check_no_code(facts["task"])
             super().__init__(RunCfg.for_task(facts["task"]))
         self._path = path
 
@@ -65,10 +67,12 @@ def load_played(path: Path, task: str | None = None) -> Played:
         task: where its task is now; None: where it was.
     """
     if path.suffix == ".onnx":
-        played: Played = PlayedOnnx(path)
+        played: Played = PlayedOnnx(path, task)
     else:
         content = read_checkpoint(find_checkpoint(path))
         played = PlayedCheckpoint(RunCfg.of(content), content)
+    if task is None:
+        check_no_code(played.run.task)
     if task is not None:
         found = tasks.find(task)
         if found.label != label_of(played.run.task):

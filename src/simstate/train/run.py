@@ -35,7 +35,7 @@ from simstate.train.film import Film
 from simstate.train.logs import Log, open_logs
 from simstate.train.memory import check_memory
 from simstate.train.progress import Progress, Report, no_report
-from simstate.train.run_cfg import RunCfg
+from simstate.train.run_cfg import RunCfg, check_no_code
 from simstate.train.run_file import check_task_file, described_run, write_run_file
 
 MANY_ROWS = 4096
@@ -79,8 +79,11 @@ class TrainingRun:
             self._restore(checkpoint)
 
     @staticmethod
-    def resume(run_dir: Path) -> TrainingRun:
-        """The run of a folder, where its latest checkpoint left it."""
+    def resume(run_dir: Path, task: str | None = None) -> TrainingRun:
+        """The run of a folder, where its latest checkpoint left it.
+
+        A task that is a function of a module, or a file that has moved, must be named.
+        """
         path = find_checkpoint(run_dir)
         content = read_checkpoint(path)
         if "env" not in content:
@@ -88,8 +91,11 @@ class TrainingRun:
                 f"{str(path)!r} is of the first version: it can be played and "
                 "exported, but its worlds cannot be restored. Train anew to go on."
             )
-        check_task_file(run_dir)
-        return TrainingRun(RunCfg.of(content), run_dir, content)
+        cfg = RunCfg.of(content)
+        if task is None:
+            check_no_code(cfg.task)
+        check_task_file(run_dir, cfg.find_task())
+        return TrainingRun(cfg, run_dir, content)
 
     def learn(
         self,

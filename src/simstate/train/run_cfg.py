@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 from simstate.env import EnvCfg, TrainCfg, tasks
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
-from simstate.errors import InvalidInputError, SnapshotError
+from simstate.errors import InvalidInputError, SnapshotError, UnknownNameError
 from simstate.train.checkpoint import Content
 from simstate.train.logs import LogKind
 
@@ -111,3 +112,20 @@ class RunCfg:
         """The task's environment with the settings of this run."""
         cfg = without(self.find_task().env_cfg(), "env", self.without)
         return with_settings(cfg, "env", self.settings)
+
+
+def check_no_code(task: object) -> None:
+    """Raise if a file's task is code that its user has not chosen to run.
+
+    A run keeps the full path of its task's file. What is named in any other way may
+    have come along with the checkpoint, or be a function of somebody else's.
+    """
+    if not isinstance(task, str):
+        raise UnknownNameError(f"Unknown task {task!r}: a name is a string.")
+    file = task if task.endswith(".py") else task.rpartition(":")[0]
+    is_code = file.endswith(".py") or ":" in task
+    if is_code and not (file.endswith(".py") and Path(file).is_absolute()):
+        raise UnknownNameError(
+            f"Unknown task {task!r}: the file names code to run. If you trust it, name "
+            "the task yourself, before the file."
+        )

@@ -82,12 +82,12 @@ def read_run_file(path: Path) -> RunCfg:
     return cfg
 
 
-def check_task_file(run_dir: Path) -> None:
+def check_task_file(run_dir: Path, task: Task) -> None:
     """Warn if a run's task is written otherwise than when the run began."""
     path = run_dir / FILE
     if path.is_file():
         content = _content(path)
-        _warn_if_changed(path, content, tasks.find(content["task"]))
+        _warn_if_changed(path, content, task)
 
 
 def _warn_if_changed(path: Path, content: dict[str, Any], task: Task) -> None:
