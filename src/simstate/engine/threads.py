@@ -73,7 +73,7 @@ def is_running(thread: int, frame: FrameType) -> bool:
     runs cannot be looked at, it changes on the way.
     """
     if thread != threading.get_ident():
-        return thread in sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+        return any(other.ident == thread for other in threading.enumerate())
     above: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while above is not None and above is not frame:
         above = above.f_back
