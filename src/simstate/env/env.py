@@ -127,7 +127,7 @@ class Env:
                 f"{self.step_dt:g} s of one step (decimation × timestep)."
             )
         # Buffers are written to later on, which inference mode would forbid.
-        with torch.inference_mode(False), torch.no_grad(), OneTorchThread():
+        with torch.inference_mode(False), OneTorchThread():
             self._make_buffers()
             self._make_terms()
             self.events.startup(self, self.all_ids)
@@ -242,11 +242,7 @@ class Env:
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self._check_action(action, renewed)
-        with (
-            torch.no_grad(),  # a graph of a term's would stay in what it wrote
-            OneTorchThread(),
-            self._ledger.transaction("env", "env.step()"),
-        ):
+        with OneTorchThread(), self._ledger.transaction("env", "env.step()"):
             return self._step(checked, renewed)
 
     def _step(
@@ -338,11 +334,7 @@ class Env:
         ids = rows.tensor(self.device).clone()
         if init_states is not None:  # while nothing has changed yet
             check_states(self.sim, init_states, rows)
-        with (
-            torch.no_grad(),
-            OneTorchThread(),
-            self._ledger.transaction("env", "env.reset()"),
-        ):
+        with OneTorchThread(), self._ledger.transaction("env", "env.reset()"):
             log = self._end(ids)
             if seed is not None:
                 self.rng.seed(seed, ids)

@@ -95,7 +95,7 @@ class Term:
         value = self(env)
         fits = isinstance(value, Tensor) and value.ndim == ndim
         if fits and value.shape[0] == env.num_envs:
-            return value
+            return value.detach()  # a graph would stay in what is made of it
         want = f"({env.num_envs},)" if ndim == 1 else f"({env.num_envs}, k)"
         got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         with written_at(self.place):

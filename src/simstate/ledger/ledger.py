@@ -222,6 +222,7 @@ class Ledger(Registry):
             self.recover()
         if not self.open:
             self.observe()  # an undo takes back what comes from here on
+            self.drop_graphs()
             self.watch.check_addresses()
         elif scope == "env":
             raise InvalidInputError(

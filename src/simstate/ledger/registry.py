@@ -33,6 +33,7 @@ class Registry:
         self.scope = ""
         """What the names of a user's memory begin with: the term that is running."""
         self.watch = Watch()
+        self._users_own: list[Slot] = []
         self._chunks: list[Chunk] = []
         self._chunk_of: dict[str, Chunk] = {}
         self._arenas: dict[tuple[object, ...], Arena] = {}
@@ -66,6 +67,8 @@ class Registry:
             self._chunks.append(chunk)
             self._backups.clear()
         self.slots[slot.name] = slot
+        if slot.users_own:
+            self._users_own.append(slot)
         self._chunk_of[slot.name] = chunk
         if slot.stage is not None and slot.tensor.numel():
             self.watch.add_slot(slot, slot.stage, base)
@@ -141,6 +144,12 @@ class Registry:
         self._chunk_of[name].moving = slice(None)
         self._backups.clear()
         return slot
+
+    def drop_graphs(self) -> None:
+        """Let a user's memory hold numbers alone: a graph would grow with each step."""
+        for slot in self._users_own:
+            if slot.tensor.requires_grad:
+                slot.tensor.detach_()
 
     def _check_addable(self, slot: Slot) -> None:
         """Raise unless a slot of that name can be added now."""
