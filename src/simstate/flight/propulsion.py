@@ -6,6 +6,7 @@ it lags, saturates, and is part of the state.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import torch
@@ -26,7 +27,7 @@ SEA_LEVEL_DENSITY = 1.225
 """[kg/m³]."""
 
 
-class _Spinning:
+class _Spinning(ABC):
     """What a rotor and a propeller share: a place, an axis, a direction, an inertia."""
 
     def __init__(
@@ -75,11 +76,11 @@ class _Spinning:
             point=self.parameters["position"],
         )
 
+    @abstractmethod
     def thrust_and_torque(
         self, state: FlightState, speed: Tensor, axis: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Thrust [N] and the air's torque against the rotation [N·m]; (num_envs,)."""
-        raise NotImplementedError
 
 
 class Rotor(_Spinning):
