@@ -5,7 +5,7 @@
     python tests/mutants.py --random 20 files.py=tests/test_files.py
 
 A mistake is made in a copy of the package, and the tests named for its module run on
-that copy until the first one fails. Survivors are printed as a difference.
+that copy until the first one fails. Each is printed with its line.
 """
 
 from __future__ import annotations
@@ -107,7 +107,11 @@ MODULES = {
     "math/quaternion.py": "tests/math",
     "math/euler.py": "tests/math",
     "math/spatial.py": "tests/math",
-    "freshness.py": f"tests/test_freshness.py tests/test_partial_step.py {SLIPS}",
+    "freshness.py": f"tests/test_freshness.py tests/test_partial_step.py "
+    f"tests/engine/test_constants.py {SLIPS}",
+    "checks.py": "tests/test_checks.py",
+    "named.py": "tests/test_bad_calls.py",
+    "engine/choices.py": "tests/engine/test_choices.py",
 }
 """Modules that random mistakes are made in, and the tests that should notice."""
 
@@ -230,6 +234,15 @@ def is_noticed(mutant: Mutant, folder: Path) -> bool:
         path.write_text(good)
 
 
+def line_of(mutant: Mutant) -> str:
+    """Where a random mistake is: ":line: the line as it was"."""
+    if mutant.place < 0:
+        return ":"
+    source = (ROOT / "src" / "simstate" / mutant.file).read_text()
+    number = source.count("\n", 0, mutant.place)
+    return f":{number + 1}: {source.splitlines()[number].strip()}:"
+
+
 def main() -> int:
     """Make the mistakes, and print how many were noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -264,8 +277,8 @@ def main() -> int:
             noticed = is_noticed(mutant, folder)
             survivors += not noticed
             print(f"{k:3}/{len(chosen)} {'noticed ' if noticed else 'SURVIVED'} "
-                  f"{mutant.file}: {mutant.old.strip()!r} → {mutant.new.strip()!r}",
-                  flush=True)  # fmt: skip
+                  f"{mutant.file}{line_of(mutant)} {mutant.old.strip()!r} → "
+                  f"{mutant.new.strip()!r}", flush=True)  # fmt: skip
     rate = 1 - survivors / max(1, len(chosen))
     print(f"{len(chosen) - survivors} of {len(chosen)} noticed ({rate:.1%})")
     return int(rate < 0.95)

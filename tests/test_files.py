@@ -24,7 +24,7 @@ from simstate import (
     Simulation,
     SnapshotError,
 )
-from simstate.archive import read_archive, write_archive
+from simstate.archive import _array, read_archive, write_archive
 from simstate.files import write_atomically
 from simstate.state import Snapshot
 from simstate.train.checkpoint import read_checkpoint, write_checkpoint
@@ -167,6 +167,18 @@ def test_an_array_that_claims_to_be_huge_is_refused(tmp_path):
         archive.writestr("state.npy", data[: len(npy(np.zeros(4)))])
     with pytest.raises(SnapshotError, match=r"it\.npz"):
         read_archive(path, ("x",))
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_arrays_of_every_version_that_has_no_names(version):
+    """NumPy writes the second where a header is long; the third is for names."""
+    values, buffer = np.arange(6.0).reshape(2, 3).T, io.BytesIO()
+    np.lib.format.write_array(buffer, values, version=version)
+    if version == (3, 0):
+        with pytest.raises(KeyError):
+            _array(buffer.getvalue())
+    else:
+        assert np.array_equal(_array(buffer.getvalue()), values)
 
 
 @pytest.mark.parametrize("header", [[1, 2], "text", 7, None, {"format": ["x"]}, {}])

@@ -438,3 +438,16 @@ def test_everything_is_all_and_a_part_is_not() -> None:
     assert everything(4).is_all
     assert not select(slice(0, 3), 4, "env", torch.device("cpu")).is_all
     assert not select([3, 2, 1, 0], 4, "env", torch.device("cpu")).is_all
+
+
+@pytest.mark.parametrize("ids", [[0, True], (True, 2), [False, 0, 1]])
+def test_ids_are_ints_or_a_mask_and_not_both(ids: Any) -> None:
+    """NumPy would make ints of them."""
+    with pytest.raises(InvalidInputError, match="not both") as caught:
+        select(ids, 3, "env", torch.device("cpu"))
+    assert caught.value.name == "env ids"
+
+
+def test_ids_without_values_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match="meta"):
+        select(torch.tensor([0], device="meta"), 3, "env", torch.device("cpu"))

@@ -103,3 +103,28 @@ def test_distributions_are_what_they_say():
 def test_bad_seeds_are_refused(seed):
     with pytest.raises(InvalidInputError, match="whole number ≥ 0"):
         streams(2, seed)
+
+
+@pytest.mark.parametrize(
+    "rows", [[1, 1], [-1], [9], [0.0], True, torch.tensor([2, 0, 2]), "all"], ids=str
+)
+def test_rows_that_are_no_worlds_are_refused(rows):
+    """A world that stands twice would draw the same numbers twice."""
+    rng, twin = streams(4, 3), streams(4, 3)
+    for call in (
+        lambda: rng.bits(rows, 2),
+        lambda: rng.uniform(rows, 2),
+        lambda: rng.seed(8, rows),
+    ):
+        with pytest.raises(InvalidInputError, match="env ids"):
+            call()
+    assert torch.equal(rng.bits(ALL, 3), twin.bits(ALL, 3))
+
+
+def test_rows_that_change_in_place_are_looked_at_again():
+    rng = streams(4, 3)
+    rows = torch.tensor([2, 0])
+    rng.bits(rows, 1)
+    rows[1] = 2
+    with pytest.raises(InvalidInputError, match="repeated: 2"):
+        rng.bits(rows, 1)

@@ -92,17 +92,17 @@ class IntegrationError(DivergenceError):
     """An adaptive integrator cannot meet its tolerance in these worlds."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownNameError:
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for `name`, which is not among `known`, with the nearest names."""
     names = list(known)
-    message = f"Unknown {kind} {name!r}.{suggestion(name, names)}"
-    return UnknownNameError(message, name=name, known=names)
+    message = f"Unknown {kind} {str(name)[:80]!r}.{suggestion(name, names)}"
+    return UnknownNameError(message, name=str(name), known=names)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
+def suggestion(name: object, known: Iterable[str]) -> str:
     """What may have been meant by a name, and what is known, as two sentences."""
     names = list(known)
-    close = difflib.get_close_matches(name, names, n=3, cutoff=0.6)
+    close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
     hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
     return f"{hint} Known: {listed(names)}."
 

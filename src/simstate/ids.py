@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import as_array
 from simstate.errors import InvalidInputError, ShapeError, listed
 
 Ids: TypeAlias = "int | slice | Sequence[int] | np.ndarray[Any, Any] | Tensor | None"
@@ -98,30 +99,48 @@ def _slice(ids: slice, size: int, kind: str) -> range:
     try:
         return range(size)[ids]
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{kind} ids cannot be {ids}: {error}.") from error
+        raise InvalidInputError(
+            f"{kind} ids cannot be {ids}: {error}.", name=f"{kind} ids"
+        ) from error
 
 
 def _as_id_tensor(ids: object, kind: str, device: torch.device) -> Tensor:
     """The ids as a one-dimensional integer or boolean tensor on the device."""
+    name = f"{kind} ids"
     if isinstance(ids, bool):
-        raise InvalidInputError(f"{kind} ids must be ints or a mask, got {ids}.")
+        raise InvalidInputError(f"{name} must be ints or a mask, got {ids}.", name=name)
     if isinstance(ids, int):
         ids = [ids]
     try:
         tensor = ids if isinstance(ids, Tensor) else torch.as_tensor(np.asarray(ids))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"{kind} ids must be None, a slice, ints or a boolean mask, got {ids!r}."
+            f"{name} must be None, a slice, ints or a boolean mask, got {ids!r}.",
+            name=name,
         ) from error
     if tensor.numel() == 0 and tensor.dtype.is_floating_point:
         tensor = tensor.to(torch.int64)  # an empty list has no dtype of its own
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
-        raise InvalidInputError(f"{kind} ids must be integers, got {tensor.dtype}.")
+        raise InvalidInputError(
+            f"{name} must be integers, got {tensor.dtype}.", name=name
+        )
+    if tensor.is_meta:
+        raise InvalidInputError(
+            f"{name} have no values: they are on 'meta'.", name=name
+        )
+    if isinstance(ids, list | tuple) and tensor.dtype != torch.bool:
+        mixed = [i for i in cast("Sequence[object]", ids) if isinstance(i, bool)]
+        if mixed:  # NumPy makes ints of them
+            raise InvalidInputError(
+                f"{name} must be ints or a mask, not both, got {ids!r}.", name=name
+            )
     if tensor.ndim == 0:
         tensor = tensor.reshape(1)
     if tensor.ndim != 1:
         raise ShapeError(
-            f"{kind} ids must be one-dimensional, got shape {tuple(tensor.shape)}."
+            f"{name} must be one-dimensional, got shape {tuple(tensor.shape)}.",
+            name=name,
+            shape=tensor.shape,
         )
     return tensor.to(device)
 
@@ -133,13 +152,15 @@ def _check_ids(ids: Tensor, size: int, kind: str) -> None:
     wrong = ids[(ids < 0) | (ids >= size)]
     if wrong.numel():
         raise InvalidInputError(
-            f"{kind} ids must be in [0, {size}), got {listed(int_list(wrong), 5)}."
+            f"{kind} ids must be in [0, {size}), got {listed(int_list(wrong), 5)}.",
+            name=f"{kind} ids",
         )
     ordered = ids.sort().values
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if repeated.numel():
         raise InvalidInputError(
-            f"{kind} ids must be unique, repeated: {listed(int_list(repeated), 5)}."
+            f"{kind} ids must be unique, repeated: {listed(int_list(repeated), 5)}.",
+            name=f"{kind} ids",
         )
 
 
@@ -172,48 +193,28 @@ def as_values(
     return tensor
 
 
-def check_finite(tensor: Tensor, name: str) -> None:
-    """Raise, naming the first bad element, unless every number is finite."""
-    finite = torch.isfinite(tensor)
-    if not bool(finite.all()):
-        where = int_list((~finite).nonzero()[0])
-        value = float(tensor[tuple(where)])
-        raise InvalidInputError(
-            f"{name} must be finite, got {value} at {where}. Nothing was written.",
-            name=name,
-        )
-
-
 def _as_float_tensor(values: Values, name: str, like: Tensor) -> Tensor:
     """The values in the dtype of `like`, refused unless they are real numbers there."""
     if isinstance(values, Tensor):
         if values.device != like.device:
             raise InvalidInputError(
                 f"{name} is on {values.device}, the simulation on {like.device}: "
-                f"pass {name}.to({str(like.device)!r})."
+                f"pass {name}.to({str(like.device)!r}).",
+                name=name,
             )
         if not values.dtype.is_floating_point:
             raise InvalidInputError(
-                f"{name} must be floating point, got {values.dtype}: pass .double()."
+                f"{name} must be floating point, got {values.dtype}: pass .double().",
+                name=name,
+            )
+        if values.layout != torch.strided:
+            raise InvalidInputError(
+                f"{name} is {values.layout}: pass {name}.to_dense().", name=name
             )
         # A copy: live values may be written to where they come from.
         return values.detach().to(like.dtype, copy=True)
     array = as_array(values, name)
     return torch.as_tensor(array, dtype=like.dtype, device=like.device)
-
-
-def as_array(values: Values, name: str) -> np.ndarray[Any, Any]:
-    """The numbers of an array or of nested sequences."""
-    try:
-        array = np.array(values)
-        if array.dtype.kind in "iuf":
-            return array.astype(np.float64)
-    except (TypeError, ValueError):
-        pass
-    raise InvalidInputError(
-        f"{name} must be real numbers in a tensor, array or nested list of even shape, "
-        f"got {type(values).__name__}: {str(values)[:60]}."
-    )
 
 
 def _wrong_shape(

@@ -7,12 +7,14 @@ What entities, integrators, sensors and states are built on. A user meets it as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeVar
 
 import mujoco
 import torch
 from torch import Tensor
 
+from simstate.checks import check_finite
 from simstate.engine import (
     CONSTANT_INPUTS,
     FIELDS,
@@ -23,6 +25,7 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.base import moving_columns
+from simstate.engine.choices import CHOICES, check_choice
 from simstate.engine.mesh_bounds import MeshBounds
 from simstate.engine.shortcuts import Shortcuts
 from simstate.freshness import Freshness, Mode
@@ -31,7 +34,6 @@ from simstate.ids import (
     Selection,
     Values,
     as_values,
-    check_finite,
     everything,
     select,
 )
@@ -272,14 +274,16 @@ class Physics:
             slot.computed = True
         if name in CONSTANT_INPUTS:
             self._followed[name] = tensor.detach().clone()
+        if name in CHOICES:
+            slot.check = partial(check_choice, self.model, name)
         return self.ledger.add(slot).tensor
 
     def write_parameter(
         self, name: str, values: Values, element_ids: Ids, env_ids: Ids
     ) -> None:
         """Write a parameter of some elements in some worlds, checked; (n, E, …)."""
-        tensor = self.expand(name)
         rows = self.select(env_ids)
+        tensor = self.expand(name)
         elements = select(element_ids, tensor.shape[1], f"{name} element", self.device)
         shape = (elements.count, *tensor.shape[2:])
         checked = as_values(values, name, rows.count, shape, tensor)

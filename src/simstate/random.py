@@ -14,15 +14,14 @@ that starts at s is mix(s + k·γ), so all worlds draw at once.
 from __future__ import annotations
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
-from simstate.ids import Index
+from simstate.checks import whole_number
+from simstate.ids import Index, select
 from simstate.ledger import Ledger
 
 
@@ -52,11 +51,10 @@ class WorldRandom:
 
     def __init__(self, ledger: Ledger, seed: int, first_world: int = 0) -> None:
         worlds = torch.arange(first_world, first_world + ledger.num_envs)
-        number = torch.int64
+        number, first = torch.int64, _signed(whole_number("seed", seed, 0))
         self._seed = ledger.memory(
-            "random/seed", dtype=number, reset=None, initial=_signed(check_seed(seed)),
-            optional=True,
-        ).tensor  # fmt: skip
+            "random/seed", dtype=number, reset=None, initial=first, optional=True
+        ).tensor
         self._world = ledger.memory(
             "random/world", dtype=number, reset=None, initial=worlds, optional=True
         ).tensor
@@ -65,15 +63,19 @@ class WorldRandom:
         ).tensor
         self._own_world = worlds.to(ledger.device)
         self._on_host = ledger.device.type == "cpu"
+        self._known: tuple[Tensor | None, int] = (None, 0)
+        """Ids that have been looked at, and their version then."""
 
     def seed(self, seed: int, rows: Index = slice(None)) -> None:
         """Start the streams of these worlds anew, each that of its own global id."""
-        self._seed[rows] = _signed(check_seed(seed))
+        rows = self._checked(rows)
+        self._seed[rows] = _signed(whole_number("seed", seed, 0))
         self._world[rows] = self._own_world[rows]
         self._count[rows] = 0
 
     def bits(self, rows: Index, columns: int) -> Tensor:
         """64 random bits each, as signed integers; shape (n, columns)."""
+        rows = self._checked(rows)
         if not self._on_host:
             steps = torch.arange(1, columns + 1, device=self._count.device)
             return _draw(self._seed, self._world, self._count, rows, columns, steps)
@@ -100,16 +102,19 @@ class WorldRandom:
         # Box and Muller's transform; 1 − u is in (0, 1], where the logarithm is finite.
         return (-2.0 * torch.log1p(-radius)).sqrt() * (2.0 * math.pi * angle).cos()
 
+    def _checked(self, rows: Index) -> Index:
+        """The rows, if they are worlds, each once: a repeated one would draw alike.
 
-def check_seed(seed: object) -> int:
-    """The seed, if it is a whole number of at least 0."""
-    try:
-        number = operator.index(seed)  # pyright: ignore[reportArgumentType]
-    except TypeError:
-        number = -1
-    if number < 0 or isinstance(seed, bool):
-        raise InvalidInputError(f"seed must be a whole number ≥ 0, got {seed!r}.")
-    return number
+        Ids are looked at once: what one reset draws, it draws for the same tensor.
+        """
+        if isinstance(rows, slice):
+            return rows
+        known, version = self._known
+        if rows is not known or rows._version != version:
+            rows = select(rows, len(self._count), "env", self._count.device).index
+            if isinstance(rows, Tensor) and not rows.is_inference():
+                self._known = (rows, rows._version)
+        return rows
 
 
 def _draw(

@@ -12,16 +12,11 @@ import numpy as np
 import torch
 
 from simstate.engine import CONSTANT_INPUTS
+from simstate.engine.choices import CHOICES
 from simstate.errors import ModelError, SimStateError, listed
 from simstate.ids import Selection
 from simstate.ledger import Write
 from simstate.physics import Physics
-
-_CHOICES = frozenset(
-    ("geom_dataid", "geom_matid", "geom_contype", "geom_conaffinity", "geom_condim",
-     "geom_priority", "site_matid", "mat_texid", "jnt_limited")
-)  # fmt: skip
-"""Whole numbers of a model that are no part of its structure."""
 
 _IGNORED = ("name", "paths", "text", "key_", "bvh_", "_")
 """What fields begin with that no world needs of its own: texts, keyframes, and trees of
@@ -63,7 +58,7 @@ def _changes(physics: Physics, variant: mujoco.MjModel) -> dict[str, np.ndarray]
             structure.append(f"{name} {ours.shape} {theirs.shape}")
         elif np.array_equal(ours, theirs) or name in follows:
             continue
-        elif name in _CHOICES or ours.dtype.kind == "f":
+        elif name in CHOICES or ours.dtype.kind == "f":
             changes[name] = theirs
         else:
             structure.append(name)

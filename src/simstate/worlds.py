@@ -12,7 +12,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.checks import as_device, one_of, whole_number
+from simstate.checks import as_device, check_finite, instance_of, one_of, whole_number
 from simstate.divergence import Divergence
 from simstate.diverging import Diverging, OnDivergence
 from simstate.engine import (
@@ -30,7 +30,6 @@ from simstate.ids import (
     Selection,
     Values,
     as_values,
-    check_finite,
     everything,
 )
 from simstate.ledger import Backup, Reset, Write, user_memory
@@ -57,10 +56,10 @@ class Worlds:
         seed: int,
         first_world: int,
     ) -> None:
-        num_envs = whole_number("num_envs", num_envs, 1)
+        num_envs = whole_number("num_envs", num_envs, 1, 2**50)
         one_of("freshness", freshness, ("auto", "strict", "off"))
         one_of("on_divergence", on_divergence, ("raise", "mask"))
-        whole_number("first_world", first_world, 0)
+        whole_number("first_world", first_world, 0, 2**62)
         self._built: BuiltScene = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
@@ -198,8 +197,8 @@ class Worlds:
             one_of("stage", stage, get_args(StageName))
             at = Stage[stage.upper()]
         return user_memory(
-            self.internals.ledger, "sim", "memory", name, shape, dtype or self.dtype,
-            reset, at, unit, axes, shared,
+            self.internals.ledger, "sim", "memory", name, shape,
+            self.dtype if dtype is None else dtype, reset, at, unit, axes, shared,
         )  # fmt: skip
 
     # Going on.
@@ -213,7 +212,7 @@ class Worlds:
         the state before the last of the n steps; with an `integrator` they are of the
         new state, too. Worlds in `diverged` do not move.
         """
-        n = whole_number("n", n, 1)
+        n = whole_number("n", n, 1, 2**31 - 1)
         rows = self._select(env_ids)
         ledger = self.internals.ledger
         if ledger.is_stepping:
@@ -302,6 +301,7 @@ class Worlds:
         ("dof_invweight0") keeps what you wrote.
         """
         self._recover()
+        instance_of("The name of a parameter", name, str)
         tensor = self.internals.expand(name)
         if name in self.internals.engine.constants - CONSTANT_INPUTS:
             self.internals.fresh.ensure(Stage.CONSTANT, f'sim.expand("{name}")')
@@ -315,6 +315,7 @@ class Worlds:
         As writing into `expand(name)`, but checked, and the other worlds stay fresh.
         """
         self._recover()
+        instance_of("The name of a parameter", name, str)
         self.internals.write_parameter(name, values, element_ids, env_ids)
 
     def set_const(self, env_ids: Ids = None) -> None:

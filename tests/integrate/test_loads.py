@@ -151,7 +151,7 @@ def test_drag_is_against_the_world_in_every_frame():
         (lambda: Drag("model", "body", [0.2, 0.3]), "area of Drag has 2 rows"),
         (lambda: Drag("model", "body", 1.0, density=[[1.0]]), "density of Drag"),
         (lambda: Drag("model", "body", 1.0, wind=[1.0, 2.0]), "wind of Drag"),
-        (lambda: Drag("model", "body", 0.0), "area of Drag must be finite and > 0"),
+        (lambda: Drag("model", "body", 0.0), "area of Drag must be > 0 and finite"),
         (lambda: Drag("model", "body", 1.0, density="air"), "density of Drag must be"),
         (lambda: Thruster("model", "body", 3.0), "force of Thruster"),
         (lambda: Thruster("model", "body", (1, 0, 0), mass_flow=-1), "mass_flow"),

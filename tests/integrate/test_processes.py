@@ -164,7 +164,7 @@ def test_initial_values_must_be_finite_and_fit_the_worlds():
     ],
 )
 def test_parameters_must_be_positive(build):
-    with pytest.raises(InvalidInputError, match="'x' must be finite and > 0"):
+    with pytest.raises(InvalidInputError, match="'x' must be > 0 and finite"):
         build()
 
 

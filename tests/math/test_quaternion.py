@@ -47,14 +47,46 @@ def test_group_axioms(shape, seed):
     assert torch.allclose(q.rotate_inverse(a, q.rotate(a, vec)), vec)
 
 
+@pytest.mark.parametrize("shape", [*SHAPES, (3, 4), (4, 3)], ids=str)
 @given(seed=st.integers(0, 2**32 - 1))
-def test_agrees_with_scipy(seed):
-    quat, vec = random_quats((7,), seed), random_vectors((7,), seed)
-    matrix = as_scipy(quat).as_matrix()
+def test_agrees_with_scipy(shape, seed):
+    quat, vec = random_quats(shape, seed), random_vectors(shape, seed)
+    theirs = as_scipy(quat)
+    matrix = theirs.as_matrix().reshape(*shape, 3, 3)
     assert np.allclose(q.to_matrix(quat), matrix, atol=1e-14)
-    assert np.allclose(q.rotate(quat, vec), as_scipy(quat).apply(vec.numpy()))
-    assert same_rotation(q.from_matrix(torch.as_tensor(matrix)), quat)
-    assert np.allclose(q.to_rotation_vector(quat), as_scipy(quat).as_rotvec())
+    turned = theirs.apply(vec.numpy().reshape(-1, 3)).reshape(*shape, 3)
+    assert np.allclose(q.rotate(quat, vec), turned)
+    found = q.from_matrix(torch.as_tensor(matrix))
+    assert found.shape == (*shape, 4)
+    assert same_rotation(found, quat)
+    rotvec, mrp = (x.reshape(*shape, 3) for x in (theirs.as_rotvec(), theirs.as_mrp()))
+    assert np.allclose(q.to_rotation_vector(quat), rotvec)
+    assert np.allclose(q.to_mrp(quat), mrp)
+    assert same_rotation(q.from_rotation_vector(torch.as_tensor(rotvec)), quat)
+    assert same_rotation(q.from_mrp(torch.as_tensor(mrp)), quat)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_a_shadow_set_of_parameters_is_the_same_rotation(shape):
+    mrp = q.to_mrp(random_quats(shape, 3))
+    shadow = -mrp / (mrp * mrp).sum(-1, keepdim=True)
+    assert same_rotation(q.from_mrp(shadow), q.from_mrp(mrp))
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_of_a_quaternion_and_its_negative_one_is_canonical(shape):
+    quat = random_quats(shape, 6)
+    quat[..., 0] = 0.0  # a half turn: the first that is not zero is positive
+    for given_ in (quat, -quat):
+        found = q.canonical(given_)
+        assert bool((found[..., 1] > 0).all())
+        assert torch.equal(found.abs(), quat.abs())
+
+
+def test_a_quaternion_of_length_zero_is_no_turn():
+    """As in MuJoCo; any other becomes of unit length."""
+    quat = torch.tensor([[0.0] * 4, [0.0, 3.0, 0.0, -4.0]], dtype=torch.float64)
+    assert q.normalize(quat).tolist() == [[1, 0, 0, 0], [0, 0.6, 0, -0.8]]
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e-14, 1e-9, 1e-6, 1e-3])

@@ -7,6 +7,7 @@ from simstate.math import (
     compute_velocity_from_cvel,
     move_velocity,
 )
+from simstate.math.spatial import move_moment, rigid_rate
 
 
 def test_compute_velocity_from_cvel_is_linear_then_angular():
@@ -33,3 +34,35 @@ def test_centripetal_acceleration():
     point = torch.tensor([3.0, 0.0, 0.0], dtype=torch.float64)
     acc = acceleration_from_cacc(point, zero, cvel, torch.zeros(6, dtype=torch.float64))
     assert acc.tolist() == [-12.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+
+def test_a_force_elsewhere_has_a_moment():
+    """5 N up at (2, 0, 0): about the origin −10 N·m about y, about (3, 0, 0) 5."""
+    force = torch.tensor([0.0, 0.0, 5.0], dtype=torch.float64)
+    place = torch.tensor([2.0, 0.0, 0.0], dtype=torch.float64)
+    none = torch.zeros(3, dtype=torch.float64)
+    assert move_moment(none, force, -place).tolist() == [0.0, -10.0, 0.0]
+    about_origin = move_moment(none, force, -place)
+    beyond = torch.tensor([3.0, 0.0, 0.0], dtype=torch.float64)
+    assert move_moment(about_origin, force, beyond).tolist() == [0.0, 5.0, 0.0]
+
+
+def test_a_point_of_a_turning_body():
+    """At 2 rad/s about z, a point at (0, 3, 0) moves at −6 m/s along x."""
+    angular = torch.tensor([0.0, 0.0, 2.0], dtype=torch.float64)
+    linear = torch.tensor([1.0, 0.0, 0.5], dtype=torch.float64)
+    offset = torch.tensor([0.0, 3.0, 0.0], dtype=torch.float64)
+    assert rigid_rate(linear, angular, offset).tolist() == [-5.0, 0.0, 0.5]
+
+
+def test_acceleration_is_the_derivative_of_velocity():
+    """Of a point of a body in accelerated motion, by differences of its path."""
+    cvel = torch.tensor([0.3, -0.5, 0.8, 1.0, -2.0, 0.4], dtype=torch.float64)
+    cacc = torch.tensor([-0.7, 0.2, 0.6, 0.5, 1.5, -0.9], dtype=torch.float64)
+    com = torch.tensor([0.2, -0.1, 0.4], dtype=torch.float64)
+    point = torch.tensor([1.1, 0.7, -0.6], dtype=torch.float64)
+    acc = acceleration_from_cacc(point, com, cvel, cacc)
+    h = 1e-5
+    now = compute_velocity_from_cvel(point, com, cvel)
+    later = compute_velocity_from_cvel(point + h * now[:3], com, cvel + h * cacc)
+    torch.testing.assert_close((later - now) / h, acc, rtol=1e-4, atol=1e-4)

@@ -194,7 +194,7 @@ def test_levels_follow_how_far_a_world_has_come():
     ("changes", "message"),
     [
         ({"kinds": ("flta",)}, "Did you mean 'flat'"),
-        ({"levels": 0}, "levels must be ≥ 1"),
+        ({"levels": 0}, "levels must be a whole number ≥ 1"),
         ({"resolution": 3.0}, "a quarter"),
         ({"kinds": (lambda reach, difficulty, rng: np.zeros(3),)}, "finite heights"),
     ],

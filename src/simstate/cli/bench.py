@@ -14,9 +14,10 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from simstate.checks import number
 from simstate.cli.console import Advance, console, progress
 from simstate.cli.model import check_moves, disturb, scene_of
-from simstate.cli.options import Debug, Device, Engine, Json, Model, check_positive
+from simstate.cli.options import Debug, Device, Engine, Json, Model
 from simstate.errors import InvalidInputError
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
@@ -90,7 +91,7 @@ class Bench:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        check_positive("--seconds", self.seconds)
+        number("--seconds", self.seconds, more_than=0)
         if not self.envs:
             raise InvalidInputError("--envs needs at least one number of worlds.")
         scene = scene_of(self.model)

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from rich.table import Table
 
+from simstate.checks import number
 from simstate.cli.console import console, escaped
 from simstate.cli.model import ENTITY, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model
-from simstate.errors import InvalidInputError
 from simstate.math.vector import norm
 from simstate.sensors.contact_table import ContactTable, weight_of
 from simstate.simulation import Simulation
@@ -33,8 +33,7 @@ class Contacts:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        if not 0.0 <= self.time < float("inf"):
-            raise InvalidInputError(f"--time must be ≥ 0 and finite, got {self.time}.")
+        number("--time", self.time, at_least=0)
         sim = Simulation(scene_of(self.model), engine=self.engine)
         steps = round(self.time / sim.timestep)
         if steps:

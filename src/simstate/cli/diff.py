@@ -10,9 +10,10 @@ from typing import Annotated, Any
 
 import tyro
 
+from simstate.checks import number, whole_number
 from simstate.cli.console import console
 from simstate.cli.options import Debug, Json
-from simstate.errors import InvalidInputError, SnapshotError
+from simstate.errors import SnapshotError
 from simstate.simulators.state_file import holds_states, load_states
 from simstate.state import Snapshot, diff
 from simstate.state.diff import Diff as Differences
@@ -44,12 +45,8 @@ class Diff:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        if not 0 <= self.tolerance < math.inf:
-            raise InvalidInputError(
-                f"--tolerance must be ≥ 0 and finite, got {self.tolerance}."
-            )
-        if self.rows < 0:
-            raise InvalidInputError(f"--rows must be ≥ 0, got {self.rows}.")
+        number("--tolerance", self.tolerance, at_least=0)
+        whole_number("--rows", self.rows, 0)
         if holds_states(self.left) and holds_states(self.right):
             found, notes = self._states()
         else:

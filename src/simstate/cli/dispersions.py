@@ -11,6 +11,7 @@ from typing import Annotated
 import tyro
 from rich.table import Table
 
+from simstate.checks import number
 from simstate.cli.console import console
 from simstate.cli.options import Debug, Json
 from simstate.dispersions import Outcome, load_study
@@ -45,10 +46,7 @@ class Dispersions:
     def execute(self) -> int:
         """Run the command; the exit code."""
         study = load_study(self.file)
-        if not 0 < self.confidence < 1:
-            raise InvalidInputError(
-                f"--confidence must be between 0 and 1, got {self.confidence}."
-            )
+        number("--confidence", self.confidence, more_than=0, less_than=1)
         if self.out is not None:
             if self.out.exists() and not self.out.is_dir():
                 raise InvalidInputError(f"--out {str(self.out)!r} is no folder.")

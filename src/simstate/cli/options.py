@@ -30,12 +30,6 @@ Json = Annotated[bool, tyro.conf.arg(help="Print JSON instead of tables.")]
 Debug = Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")]
 
 
-def check_positive(option: str, seconds: float) -> None:
-    """Raise unless an amount of time is positive and finite."""
-    if not 0 < seconds < float("inf"):
-        raise InvalidInputError(f"{option} must be > 0 and finite, got {seconds}.")
-
-
 def check_writable(option: str, path: Path | None) -> None:
     """Raise before the work, not after it, if a file cannot be put there."""
     if path is None:

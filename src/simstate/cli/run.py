@@ -13,6 +13,7 @@ from rich.table import Table
 from torch import Tensor
 
 from simstate import oracles
+from simstate.checks import number
 from simstate.cli.console import console, escaped, progress, verdict_table
 from simstate.cli.model import ENTITY, check_moves, disturb, scene_of
 from simstate.cli.options import (
@@ -22,7 +23,6 @@ from simstate.cli.options import (
     Json,
     Model,
     check_plot,
-    check_positive,
     check_writable,
 )
 from simstate.cli.trajectory import Trajectory
@@ -66,7 +66,7 @@ class Run:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        check_positive("--seconds", self.seconds)
+        number("--seconds", self.seconds, more_than=0)
         check_plot("--plot", self.plot)
         check_writable("--save", self.save)
         out = Console(quiet=True) if self.json else console()

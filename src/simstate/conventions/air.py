@@ -11,12 +11,12 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
+from simstate.checks import Limits, one_of
 from simstate.conventions.values import (
     AngleUnit,
     as_tensor,
     batch_of,
     check_rotation,
-    choice,
     in_radians,
 )
 from simstate.errors import InvalidInputError
@@ -44,7 +44,7 @@ def wind_angles(
     At rest both are zero; flight along an axis at which one of them is undefined gives
     that one as zero.
     """
-    choice("definition of the wind angles", definition, get_args(Definition))
+    one_of("definition of the wind angles", definition, get_args(Definition))
     velocity = as_tensor(velocity_b, "velocity_b", 3)
     alpha, beta = _angles(velocity, definition)
     scale = in_radians(unit)
@@ -59,11 +59,10 @@ def velocity_from_wind_angles(
     unit: AngleUnit = "deg",
 ) -> Tensor:
     """The velocity along body axes of a speed [m/s] and its angles; (..., 3)."""
-    choice("definition of the wind angles", definition, get_args(Definition))
+    one_of("definition of the wind angles", definition, get_args(Definition))
     scale = in_radians(unit)
     length = as_tensor(speed, "speed")
-    if bool((length < 0).any()):
-        raise InvalidInputError("speed must be ≥ 0: turn the angles instead.")
+    Limits(at_least=0).check(length, "speed", " Turn the angles instead.")
     attack = as_tensor(alpha, "alpha", like=length) * scale
     slip = as_tensor(beta, "beta", like=length) * scale
     batch_of(speed=(length, 0), alpha=(attack, 0), beta=(slip, 0))
@@ -87,8 +86,8 @@ def R_pas(
     body axes in that order ("ptera_5_1").
     """
     for name in (source, target):
-        choice("flight axes", name, get_args(FlightAxes))
-    choice("definition of the wind angles", definition, get_args(Definition))
+        one_of("flight axes", name, get_args(FlightAxes))
+    one_of("definition of the wind angles", definition, get_args(Definition))
     velocity = None if velocity_b is None else as_tensor(velocity_b, "velocity_b", 3)
     attitude = None
     if R_pas_E_to_B is not None:

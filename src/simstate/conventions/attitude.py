@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import check_rotation, check_unit, choice
+from simstate.checks import one_of
+from simstate.conventions.values import check_rotation, check_unit
 from simstate.errors import InvalidInputError
 from simstate.math import euler, quaternion
 
@@ -48,11 +49,11 @@ class Attitude:
     """Of Euler angles: an id such as "izyx"; see `simstate.math.euler`."""
 
     def __post_init__(self) -> None:
-        choice("attitude form", self.form, get_args(Form))
-        choice("sense of rotation", self.sense, get_args(Sense))
-        choice("direction of rotation", self.turns, get_args(Turns))
+        one_of("attitude form", self.form, get_args(Form))
+        one_of("sense of rotation", self.sense, get_args(Sense))
+        one_of("direction of rotation", self.turns, get_args(Turns))
         if self.form == "euler":
-            choice("Euler sequence", self.sequence, euler.SEQUENCES)
+            one_of("Euler sequence", self.sequence, euler.SEQUENCES)
         elif self.sequence:
             raise InvalidInputError(
                 f"A sequence is for Euler angles, got {self.sequence!r} with the form "

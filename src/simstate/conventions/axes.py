@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from simstate.errors import unknown_name
+from simstate.checks import one_of
 from simstate.math import quaternion
 
 Kind = Literal["world", "body"]
@@ -55,10 +55,7 @@ def known(kind: Kind) -> tuple[str, ...]:
 
 def check(axes: object, kind: Kind) -> None:
     """Raise unless `axes` is the id of right-handed axes of the kind."""
-    if not isinstance(axes, str) or axes not in known(kind):
-        raise unknown_name(
-            f"{kind} axes (three directions, right-handed)", str(axes), known(kind)
-        )
+    one_of(f"{kind} axes (three directions, right-handed)", axes, known(kind))
 
 
 @lru_cache

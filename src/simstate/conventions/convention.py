@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Literal, TypeAlias, get_args
 
+from simstate.checks import one_of
 from simstate.conventions import axes
 from simstate.conventions.attitude import Attitude
-from simstate.conventions.values import AngleUnit, choice, in_radians
+from simstate.conventions.values import AngleUnit, in_radians
 from simstate.errors import InvalidInputError
 
 Point: TypeAlias = Literal["origin", "com"]
@@ -56,10 +57,10 @@ class Convention:
                 "Attitude('quaternion_wxyz')."
             )
         in_radians(self.angle_unit)
-        choice("position point", self.position_point, get_args(Point))
-        choice("velocity point", self.velocity_point, get_args(Point))
-        choice("axes of linear velocity", self.linear_axes, get_args(Along))
-        choice("axes of angular velocity", self.angular_axes, get_args(Along))
+        one_of("position point", self.position_point, get_args(Point))
+        one_of("velocity point", self.velocity_point, get_args(Point))
+        one_of("axes of linear velocity", self.linear_axes, get_args(Along))
+        one_of("axes of angular velocity", self.angular_axes, get_args(Along))
         given = self.order
         is_list = isinstance(given, list | tuple)  # pyright: ignore[reportUnnecessaryIsInstance]
         if not is_list or sorted(map(str, given)) != sorted(COMPONENTS):

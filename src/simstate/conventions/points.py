@@ -6,10 +6,10 @@ leads from the point that a quantity is given at to the one where it is wanted [
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
-from simstate.conventions.values import as_tensor, batch_of
+from simstate.checks import Limits
+from simstate.conventions.values import as_tensor, together
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.math import inertia as inertias
@@ -21,20 +21,19 @@ def move_moment(moment: Values, force: Values, offset: Values) -> Tensor:
 
     `force` is the load's whole force [N], which is the same about every point.
     """
-    first = as_tensor(moment, "moment", 3)
-    whole = as_tensor(force, "force", 3, like=first)
-    shift = as_tensor(offset, "offset", 3, like=first)
-    batch_of(moment=(first, 1), force=(whole, 1), offset=(shift, 1))
-    return spatial.move_moment(first, whole, shift)
+    return spatial.move_moment(
+        *together(moment=(moment, 3), force=(force, 3), offset=(offset, 3))
+    )
 
 
 def move_velocity(velocity: Values, angular_velocity: Values, offset: Values) -> Tensor:
     """The velocity [m/s] of another point of a body turning at [rad/s]; (..., 3)."""
-    first = as_tensor(velocity, "velocity", 3)
-    rates = as_tensor(angular_velocity, "angular_velocity", 3, like=first)
-    shift = as_tensor(offset, "offset", 3, like=first)
-    batch_of(velocity=(first, 1), angular_velocity=(rates, 1), offset=(shift, 1))
-    return spatial.rigid_rate(first, rates, shift)
+    checked = together(
+        velocity=(velocity, 3),
+        angular_velocity=(angular_velocity, 3),
+        offset=(offset, 3),
+    )
+    return spatial.rigid_rate(*checked)
 
 
 def move_inertia(
@@ -45,11 +44,12 @@ def move_inertia(
     `com` leads from the point of `inertia` to the centre of mass [m]; zeros if the
     inertia is about it.
     """
-    matrix = check_inertia(inertia)
-    masses = check_mass(mass, like=matrix)
-    centre = as_tensor(com, "com", 3, like=matrix)
-    shift = as_tensor(offset, "offset", 3, like=matrix)
-    batch_of(inertia=(matrix, 2), mass=(masses, 0), com=(centre, 1), offset=(shift, 1))
+    matrix, masses, centre, shift = together(
+        inertia=(check_inertia(inertia), 3, 3),
+        mass=(check_mass(mass),),
+        com=(com, 3),
+        offset=(offset, 3),
+    )
     about_com = inertias.about_com(matrix, masses, centre)
     if fault := inertias.physical_fault(about_com):
         raise InvalidInputError(
@@ -71,7 +71,4 @@ def check_inertia(inertia: Values, name: str = "inertia") -> Tensor:
 
 def check_mass(mass: Values | float, like: Tensor | None = None) -> Tensor:
     """The masses [kg], if all are positive; shape (...)."""
-    tensor = as_tensor(mass, "mass", like=like)
-    if not bool((tensor > 0).all()):
-        raise InvalidInputError(f"mass must be > 0, got {float(torch.min(tensor)):g}.")
-    return tensor
+    return Limits(more_than=0).check(as_tensor(mass, "mass", like=like), "mass")

@@ -13,14 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simstate.checks import one_of
 from simstate.conventions.values import (
     AngleUnit,
     as_tensor,
-    batch_of,
     check_rotation,
     check_unit,
-    choice,
     in_radians,
+    together,
 )
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
@@ -40,10 +40,7 @@ def active_from_passive(R_pas: Values) -> Tensor:
 
 def rotate(R: Values, vector: Values) -> Tensor:
     """R @ vector: the vector turned (active) or in other axes (passive); (..., 3)."""
-    rot = _rotation(R, "R")
-    vec = as_tensor(vector, "vector", 3, like=rot)
-    batch_of(R=(rot, 2), vector=(vec, 1))
-    return apply(rot, vec)
+    return apply(*together(R=(_rotation(R, "R"), 3, 3), vector=(vector, 3)))
 
 
 def active_from_angles(
@@ -54,7 +51,7 @@ def active_from_angles(
     Tait-Bryan angles (..., 3) are listed as [roll, pitch, yaw] whatever the sequence;
     see `simstate.math.euler` for the ids.
     """
-    choice("Euler sequence", sequence, euler.SEQUENCES)
+    one_of("Euler sequence", sequence, euler.SEQUENCES)
     given = as_tensor(angles, "angles", 3) * in_radians(unit)
     return quaternion.to_matrix(euler.to_quaternion(given, sequence))
 
@@ -76,7 +73,7 @@ def angles_from_active(
     At a pole, where two turns are about one line, the last turn of the intrinsic order
     is zero; the matrix is reproduced to rounding there as everywhere.
     """
-    choice("Euler sequence", sequence, euler.SEQUENCES)
+    one_of("Euler sequence", sequence, euler.SEQUENCES)
     quat = quaternion.from_matrix(_rotation(R_act, "R_act"))
     scale = in_radians(unit)
     given = euler.from_quaternion(quat, sequence) / scale
@@ -117,27 +114,22 @@ def passive_transform(R_pas_A_to_B: Values, b_A_a: Values) -> Tensor:
     It takes a position in axes A from point a to that in axes B from point b.
     """
     rot = _rotation(R_pas_A_to_B, "R_pas_A_to_B")
-    point = as_tensor(b_A_a, "b_A_a", 3, like=rot)
-    batch_of(R_pas_A_to_B=(rot, 2), b_A_a=(point, 1))
-    return transform.passive(rot, point)
+    return transform.passive(*together(R_pas_A_to_B=(rot, 3, 3), b_A_a=(b_A_a, 3)))
 
 
 def active_transform(R_act: Values, shift: Values) -> Tensor:
     """The transform that turns a position, then moves it by `shift`; (..., 4, 4)."""
     rot = _rotation(R_act, "R_act")
-    move = as_tensor(shift, "shift", 3, like=rot)
-    batch_of(R_act=(rot, 2), shift=(move, 1))
-    return transform.from_parts(rot, move)
+    return transform.from_parts(*together(R_act=(rot, 3, 3), shift=(shift, 3)))
 
 
 def compose(*transforms: Values) -> Tensor:
     """All the transforms, applied from the first to the last; shape (..., 4, 4)."""
     if not transforms:
         raise InvalidInputError("There is no transform to compose: give at least one.")
-    first = _transform(transforms[0])
-    checked = [first, *(_transform(one, like=first) for one in transforms[1:])]
-    batch_of(**{f"transform {k}": (one, 2) for k, one in enumerate(checked)})
-    return transform.compose(*checked)
+    checked = {f"transform {k}": _transform(one) for k, one in enumerate(transforms)}
+    parts = {name: (one, 4, 4) for name, one in checked.items()}
+    return transform.compose(*together(**parts))
 
 
 def invert(rigid: Values) -> Tensor:
@@ -147,26 +139,26 @@ def invert(rigid: Values) -> Tensor:
 
 def apply_to_position(rigid: Values, position: Values) -> Tensor:
     """The position, turned and moved; shape (..., 3)."""
-    checked = _transform(rigid)
-    point = as_tensor(position, "position", 3, like=checked)
-    batch_of(transform=(checked, 2), position=(point, 1))
-    return transform.apply_to_position(checked, point)
+    rigid = _transform(rigid)
+    return transform.apply_to_position(
+        *together(transform=(rigid, 4, 4), position=(position, 3))
+    )
 
 
 def apply_to_vector(rigid: Values, vector: Values) -> Tensor:
     """The free vector (a velocity, a force), turned and not moved; shape (..., 3)."""
-    checked = _transform(rigid)
-    vec = as_tensor(vector, "vector", 3, like=checked)
-    batch_of(transform=(checked, 2), vector=(vec, 1))
-    return transform.apply_to_vector(checked, vec)
+    rigid = _transform(rigid)
+    return transform.apply_to_vector(
+        *together(transform=(rigid, 4, 4), vector=(vector, 3))
+    )
 
 
 def _rotation(values: Values, name: str) -> Tensor:
     return check_rotation(as_tensor(values, name, 3, 3), name)
 
 
-def _transform(values: Values, like: Tensor | None = None) -> Tensor:
-    tensor = as_tensor(values, "transform", 4, 4, like=like)
+def _transform(values: Values) -> Tensor:
+    tensor = as_tensor(values, "transform", 4, 4)
     check_rotation(tensor[..., :3, :3], "The rotation of the transform")
     last = tensor.new_tensor([0.0, 0.0, 0.0, 1.0])
     if not torch.equal(tensor[..., 3, :], last.expand_as(tensor[..., 3, :])):

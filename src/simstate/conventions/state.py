@@ -155,7 +155,11 @@ class RigidBodyState:
     def __getitem__(self, index: int | slice | Tensor) -> RigidBodyState:
         """Some states of the first batch dimension."""
         if not self.batch_shape:
-            raise ShapeError("This is a single state, which has no element to take.")
+            raise ShapeError(
+                "This is a single state, which has no element to take.",
+                name="state",
+                shape=(),
+            )
         position, attitude, linear, angular = (part[index] for part in self.parts)
         com = None if self.com is None else self.com[index]
         return RigidBodyState(self.convention, position, attitude, linear, angular, com)
@@ -212,11 +216,17 @@ def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
     for state in states:
         check_same(first, state)
         if not state.batch_shape:
-            raise ShapeError("A single state has no dimension to join along.")
+            raise ShapeError(
+                "A single state has no dimension to join along.",
+                name="states",
+                shape=(),
+            )
         if state.batch_shape[1:] != first.batch_shape[1:]:
             raise ShapeError(
                 "States to join have one batch shape behind the first dimension, got "
-                f"{first.batch_shape} and {state.batch_shape}."
+                f"{first.batch_shape} and {state.batch_shape}.",
+                name="states",
+                shape=state.batch_shape,
             )
     columns = zip(*(state.parts for state in states), strict=True)
     position, attitude, linear, angular = (torch.cat(column) for column in columns)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.ids import Values, as_array, int_list
+from simstate.checks import as_array, check_finite, one_of
+from simstate.errors import InvalidInputError, ShapeError
+from simstate.ids import Values, int_list
 from simstate.math.vector import common_batch, determinant, norm
 
 AngleUnit: TypeAlias = Literal["rad", "deg"]
@@ -28,24 +29,21 @@ def as_tensor(
         tensor = values
         if not tensor.dtype.is_floating_point:
             raise InvalidInputError(
-                f"{name} must be floating point, got {tensor.dtype}: pass .double()."
+                f"{name} must be floating point, got {tensor.dtype}: pass .double().",
+                name=name,
             )
     else:
-        tensor = torch.as_tensor(as_array(cast("Values", values), name))
+        tensor = torch.as_tensor(as_array(values, name))
     if like is not None:
         tensor = tensor.to(device=like.device, dtype=like.dtype)
     if tail and tuple(tensor.shape[-len(tail) :]) != tail:
         wanted = ", ".join(("…", *map(str, tail)))
         raise ShapeError(
-            f"{name} must have shape ({wanted}), got {tuple(tensor.shape)}."
+            f"{name} must have shape ({wanted}), got {tuple(tensor.shape)}.",
+            name=name,
+            shape=tensor.shape,
         )
-    finite = torch.isfinite(tensor)
-    if not bool(finite.all()):
-        where = int_list((~finite).nonzero()[0])
-        raise InvalidInputError(
-            f"{name} must be finite, got {float(tensor[tuple(where)])} at {where}."
-        )
-    return tensor
+    return check_finite(tensor, name, after="")
 
 
 def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
@@ -55,9 +53,25 @@ def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
         wanted = f"shape {shape}" if shape else "a single number"
         raise ShapeError(
             f"{name} is that of one body and must be {wanted}, got "
-            f"{tuple(tensor.shape)}."
+            f"{tuple(tensor.shape)}.",
+            name=name,
+            shape=tensor.shape,
         )
     return tensor.to(torch.float64)
+
+
+def together(**parts: tuple[Values, *tuple[int, ...]]) -> tuple[Tensor, ...]:
+    """Named values, each with its own last dimensions: checked, of one dtype and batch.
+
+    The first gives dtype and device.
+    """
+    found: list[Tensor] = []
+    for name, (values, *tail) in parts.items():
+        like = found[0] if found else None
+        found.append(as_tensor(values, name, *tail, like=like))
+    ranks = (len(part) - 1 for part in parts.values())
+    batch_of(**dict(zip(parts, zip(found, ranks, strict=True), strict=True)))
+    return tuple(found)
 
 
 def batch_of(**parts: tuple[Tensor, int]) -> tuple[int, ...]:
@@ -73,20 +87,16 @@ def batch_of(**parts: tuple[Tensor, int]) -> tuple[int, ...]:
     except RuntimeError as error:
         said = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ShapeError(
-            f"The batch shapes must broadcast to one batch shape, got {said}."
+            f"The batch shapes must broadcast to one batch shape, got {said}.",
+            name=", ".join(shapes),
+            shape=next(iter(shapes.values())),
         ) from error
 
 
 def in_radians(unit: str) -> float:
     """One of the unit, in radians; an unknown unit raises."""
-    choice("angle unit", unit, tuple(_SCALES))
+    one_of("angle unit", unit, _SCALES)
     return _SCALES[unit]
-
-
-def choice(what: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Raise, listing what is allowed, unless the value is one of them."""
-    if not isinstance(value, str) or value not in allowed:
-        raise unknown_name(what, str(value), allowed)
 
 
 def numbers(row: Tensor) -> str:
@@ -108,14 +118,18 @@ def check_rotation(rot: Tensor, name: str) -> Tensor:
         where = int_list(bad.nonzero()[0])
         raise InvalidInputError(
             f"{name} must be a rotation matrix; at {where} its rows are not "
-            f"orthonormal: R Rᵀ is off by {float(off[tuple(where)]):.2g}."
+            f"orthonormal: R Rᵀ is off by {float(off[tuple(where)]):.2g}.",
+            name=name,
+            shape=rot.shape,
         )
     mirrored = determinant(rot) < 0
     if bool(mirrored.any()):
         where = int_list(mirrored.nonzero()[0])
         raise InvalidInputError(
             f"{name} must be a rotation matrix; at {where} it has determinant −1: it "
-            "mirrors, as a change to left-handed axes does."
+            "mirrors, as a change to left-handed axes does.",
+            name=name,
+            shape=rot.shape,
         )
     return rot
 
@@ -128,6 +142,8 @@ def check_unit(quat: Tensor, name: str) -> Tensor:
         where = int_list(bad.nonzero()[0])
         raise InvalidInputError(
             f"{name} must be unit quaternions; at {where} the length is "
-            f"{float(length[..., 0][tuple(where)]):.6g}. Normalise it first."
+            f"{float(length[..., 0][tuple(where)]):.6g}. Normalise it first.",
+            name=name,
+            shape=quat.shape,
         )
     return quat / length

@@ -8,12 +8,12 @@ from statistics import NormalDist
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
+from simstate.checks import number
 
 
 def mean_bounds(values: Tensor, confidence: float) -> tuple[float, float]:
     """Bounds of the mean by Student's t; NaN for fewer than two values; (n,)."""
-    _check(confidence)
+    number("confidence", confidence, more_than=0, less_than=1)
     n = len(values)
     if n < 2:
         return math.nan, math.nan
@@ -30,7 +30,7 @@ def quantile_bounds(
     The number of values below the quantile is binomial. ±inf where so few values do
     not tell.
     """
-    _check(confidence)
+    number("confidence", confidence, more_than=0, less_than=1)
     n, tail = len(values), (1 - confidence) / 2
     ordered = values.sort().values
     below = torch.cumsum(_binomial(n, share), dim=0)  # P(count ≤ k)
@@ -43,7 +43,7 @@ def quantile_bounds(
 
 def proportion_bounds(count: int, n: int, confidence: float) -> tuple[float, float]:
     """Bounds of a probability that was seen count times in n, by Wilson's score."""
-    _check(confidence)
+    number("confidence", confidence, more_than=0, less_than=1)
     if not n:
         return 0.0, 1.0
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
@@ -51,13 +51,6 @@ def proportion_bounds(count: int, n: int, confidence: float) -> tuple[float, flo
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     reach = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + (z / n / 2) ** 2)
     return max(0.0, middle - reach), min(1.0, middle + reach)
-
-
-def _check(confidence: float) -> None:
-    if not 0 < confidence < 1:
-        raise InvalidInputError(
-            f"confidence must be between 0 and 1, got {confidence}."
-        )
 
 
 def _binomial(n: int, share: float) -> Tensor:

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import Limits
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.integrate.parameters import Numbers, numbers
@@ -71,8 +72,7 @@ def normal(
 def log_normal(median: Numbers, sigma: Numbers) -> Distribution:
     """Numbers whose logarithm is normal, with that median and deviation of the log."""
     centre = numbers(median, "median")
-    if bool((centre <= 0).any()):
-        raise InvalidInputError(f"median must be > 0, got {median}.")
+    Limits(more_than=0).check(centre, "median")
     inner = normal(centre.log(), sigma)
     return Distribution(inner.shape, inner.columns, True, lambda z: inner.make(z).exp())
 

@@ -11,12 +11,11 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.checks import whole_number
+from simstate.checks import has_shape, whole_number
 from simstate.dispersions.distributions import Distribution, draw_worlds
 from simstate.dispersions.outcome import Outcome
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.integrate.history import Recorded
-from simstate.random import check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot
 
@@ -76,7 +75,7 @@ class Study:
         """Run so many worlds, in batches; the result does not depend on these."""
         worlds = whole_number("worlds", worlds, 1)
         batch = whole_number("batch", batch, 1)
-        check_seed(seed)
+        whole_number("seed", seed, 0)
         parts: list[dict[str, Tensor]] = []
         times: Tensor | None = None
         histories: dict[str, list[Tensor]] = {}
@@ -111,11 +110,7 @@ class Study:
         for name, given in self.results.items():
             function = given if callable(given) else given[0]
             values: Tensor = function(sim)
-            if tuple(values.shape) != (sim.num_envs,):
-                raise ShapeError(
-                    f"Result {name!r} must have shape ({sim.num_envs},), got "
-                    f"{tuple(values.shape)}."
-                )
+            has_shape(f"Result {name!r}", values, (sim.num_envs,))
             kept = values.detach().cpu()
             found[name] = kept.clone() if kept.dtype == torch.bool else kept.double()
         return found

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from simstate.checks import check_finite
 from simstate.dynamics.dynamics import Dynamics
 from simstate.engine import Stage
-from simstate.ids import Ids, Values, as_values, check_finite
+from simstate.ids import Ids, Values, as_values
 from simstate.physics import Physics
 from simstate.reading import EVALUATED, Reading
 

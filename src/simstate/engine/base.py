@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine.bare import BareForward
+from simstate.engine.choices import check_by_world
 from simstate.engine.core import CoreBatch
 from simstate.engine.fields import (
     EVALUATED_FIELDS,
@@ -93,7 +94,7 @@ class Engine(ABC):
     def expand(self, name: str) -> Tensor:
         """Live per-world values of a model parameter; shape (num_envs, …)."""
         if name not in self.expanded:
-            _check_by_world(name)
+            check_by_world(self.model, name)
             with torch.inference_mode(False):
                 self.expanded[name] = self._expand(name).data
         return self.expanded[name]
@@ -311,16 +312,6 @@ class Engine(ABC):
     @abstractmethod
     def set_const(self, env_ids: Tensor | None) -> None:
         """Recompute the model's constants that depend on changed parameters."""
-
-
-def _check_by_world(name: str) -> None:
-    """Raise for what all worlds have in common on every engine."""
-    if name.startswith(("hfield_", "mesh_", "tex_")):
-        raise InvalidInputError(
-            f"{name} is common to all worlds. To give them different meshes or "
-            "heightfields, compile all of these in one model and let each world "
-            'choose: sim.write_variant(…), or sim.expand("geom_dataid").'
-        )
 
 
 def moving_columns(engine: Engine) -> slice:

@@ -312,11 +312,13 @@ def unavailable_field(name: str) -> UnknownNameError:
         return UnknownNameError(
             f"sim.data.{name} is not offered: MuJoCo computes it only on demand, so "
             "in a batch it would be stale or another world's. Instead, "
-            f"{_ON_DEMAND[name]}."
+            f"{_ON_DEMAND[name]}.",
+            name=name,
         )
     if name in _ELSEWHERE:
         return UnknownNameError(
             f"sim.data.{name} is not one number for each world: here it is "
-            f"{_ELSEWHERE[name]}."
+            f"{_ELSEWHERE[name]}.",
+            name=name,
         )
     return unknown_name("field of sim.data", name, FIELDS)

@@ -15,6 +15,7 @@ import torch
 from mujoco import batch
 from torch import Tensor
 
+from simstate.checks import whole_number
 from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.core import CoreBatch, Watch, is_available
@@ -24,7 +25,7 @@ from simstate.engine.native_on_demand import NativeOnDemand
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
 from simstate.engine.threads import threads_by_work
-from simstate.errors import InvalidInputError, listed, unknown_name, warn
+from simstate.errors import listed, unknown_name, warn
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
@@ -53,8 +54,7 @@ class NativeEngine(Engine):
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))
-        if cfg.num_threads < 0:
-            raise InvalidInputError(f"num_threads must be ≥ 0, got {cfg.num_threads}.")
+        whole_number("num_threads", cfg.num_threads, 0)
         model = _neutral_settings(model)
         threads = cfg.num_threads or threads_by_work(model, num_envs)
         if is_available():

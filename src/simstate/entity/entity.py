@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -17,6 +17,7 @@ from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import as_index
 from simstate.math import quaternion
+from simstate.named import Named
 from simstate.physics import Physics
 from simstate.scene import EntityCfg, EntityIndex
 from simstate.scene.load import matching
@@ -359,25 +360,10 @@ def _data_class(name: str, cfg: EntityCfg | None) -> type[EntityData]:
     return data
 
 
-class SceneEntities(Mapping[str, Entity]):
-    """The entities of a scene by name; an unknown name raises with suggestions."""
+class SceneEntities(Named[Entity]):
+    """The entities of a scene by name."""
 
-    def __init__(self, entities: dict[str, Entity]) -> None:
-        self._entities = entities
-
-    def __getitem__(self, name: str) -> Entity:
-        if name not in self._entities:
-            raise unknown_name("entity", str(name), self._entities)
-        return self._entities[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._entities)
-
-    def __len__(self) -> int:
-        return len(self._entities)
-
-    def __repr__(self) -> str:
-        return f"SceneEntities({', '.join(map(repr, self._entities.values()))})"
+    kind = "entity"
 
 
 def _find(

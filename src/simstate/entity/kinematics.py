@@ -110,6 +110,10 @@ class EntityKinematics(ConventionState):
 
     def _find_elements(self, names: str | Sequence[str]) -> tuple[str, list[int]]:
         """The kind of the elements, and their places in the entity."""
+        if not isinstance(names, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"A Jacobian is of a name or of several, got {names!r}.", name="names"
+            )
         wanted = [names] if isinstance(names, str) else list(names)
         kinds = {
             "body": self.index.bodies.names,

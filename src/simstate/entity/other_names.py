@@ -61,7 +61,7 @@ def unknown_quantity(
     """
     where = f"{entity}.data has no {name!r}"
     if name in _OTHER_NAMES:
-        return UnknownNameError(f"{where}: here it is {_OTHER_NAMES[name]}.")
+        return UnknownNameError(f"{where}: here it is {_OTHER_NAMES[name]}.", name=name)
     found = _WITHOUT_POINT.fullmatch(name)
     if found:
         subject, kind, axes = found.groups()
@@ -71,6 +71,9 @@ def unknown_quantity(
             isaac = link if kind in _POSES else com
             theirs = f" Isaac Lab's is {isaac}." if isaac in names else ""
             return UnknownNameError(
-                f"{where}: the point is part of the name, {' or '.join(names)}.{theirs}"
+                f"{where}: the point is part of the name, {' or '.join(names)}."
+                f"{theirs}",
+                name=name,
+                known=names,
             )
     return unknown_name(f"quantity of {entity}.data", name, known)

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from simstate.checks import check_finite
 from simstate.entity.links import unit_pose, unit_quat
 from simstate.entity.writers import EntityWriters
-from simstate.ids import Selection, as_index, check_finite
+from simstate.ids import Selection, as_index
 from simstate.ledger import Write
 from simstate.scene.index import TargetKind
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from torch import Tensor
 
+from simstate.checks import check_finite
 from simstate.entity.links import Links, unit_pose
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, listed
@@ -16,7 +17,6 @@ from simstate.ids import (
     Values,
     as_index,
     as_values,
-    check_finite,
     everything,
     int_list,
     select,

@@ -9,6 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
+from simstate.checks import instance_of, number, whole_number
 from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
 from simstate.env.noise import ObservationNoise
@@ -153,19 +154,9 @@ def check_cfg(cfg: object) -> None:
         _check_kinds(part, getattr(cfg, part), kind)
     for name, group in cfg.observations.items():
         _check_kinds(f"observations[{name!r}].terms", group.terms, ObservationTermCfg)
-    if not is_whole(cfg.decimation, least=1):
-        raise InvalidInputError(
-            f"decimation must be a whole number ≥ 1, got {cfg.decimation!r}."
-        )
-    if not is_number(cfg.episode_length_s) or not cfg.episode_length_s > 0.0:
-        raise InvalidInputError(
-            f"episode_length_s must be > 0 and finite, got {cfg.episode_length_s!r}."
-        )
-    if not is_whole(cfg.max_divergence_dumps, least=0):
-        raise InvalidInputError(
-            "max_divergence_dumps must be a whole number ≥ 0, got "
-            f"{cfg.max_divergence_dumps!r}."
-        )
+    whole_number("decimation", cfg.decimation, 1)
+    number("episode_length_s", cfg.episode_length_s, more_than=0)
+    whole_number("max_divergence_dumps", cfg.max_divergence_dumps, 0)
     for part in ("observations", "actions"):
         if not getattr(cfg, part):
             raise InvalidInputError(f"{part} is empty: an Env needs at least one.")
@@ -179,11 +170,7 @@ def _check_kinds(where: str, values: object, kind: type) -> None:
             f"{type(values).__name__}."
         )
     for name, value in cast("Mapping[object, object]", values).items():
-        if not isinstance(value, kind):
-            raise InvalidInputError(
-                f"EnvCfg.{where}[{name!r}] must be a {kind.__name__}, got "
-                f"{type(value).__name__}."
-            )
+        instance_of(f"EnvCfg.{where}[{name!r}]", value, kind)
 
 
 def is_whole(value: object, least: int) -> bool:

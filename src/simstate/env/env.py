@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import torch
 from torch import Tensor
 
+from simstate.checks import whole_number
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.entity import SceneEntities
 from simstate.env import (
@@ -30,12 +31,12 @@ from simstate.env.reward_sum import RewardSum
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
 from simstate.env.terrain_places import TerrainPlaces
-from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Ids, Index
 from simstate.integrate import Integrator
 from simstate.ledger import Reset, user_memory
 from simstate.places import written_at
-from simstate.random import WorldRandom, check_seed
+from simstate.random import WorldRandom
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.apply import States, check_states
@@ -97,7 +98,7 @@ class Env:
         integrator: Integrator | None = None,
         first_world: int = 0,
     ) -> None:
-        check_seed(seed)
+        whole_number("seed", seed, 0)
         check_cfg(cfg)
         self.cfg = cfg
         self.auto_reset = auto_reset
@@ -328,7 +329,7 @@ class Env:
         self._begin_call()
         rows = self.sim.internals.select(env_ids)
         if seed is not None:
-            check_seed(seed)
+            whole_number("seed", seed, 0)
         if not rows.count:
             return self.observations, {"log": {}}
         ids = rows.tensor(self.device).clone()
@@ -375,7 +376,9 @@ class Env:
         if tuple(steps.shape) != (self.num_envs,) or steps.dtype.is_floating_point:
             raise ShapeError(
                 f"episode_length_buf must be integers of shape ({self.num_envs},), got "
-                f"{steps.dtype} of shape {tuple(steps.shape)}."
+                f"{steps.dtype} of shape {tuple(steps.shape)}.",
+                name="episode_length_buf",
+                shape=steps.shape,
             )
         self._recover()
         self._episode_length.copy_(steps)
@@ -655,7 +658,9 @@ class Env:
             raise ShapeError(
                 f"action must have shape {want}, a row for each world and a column "
                 f"for each of {', '.join(self.action_names)}; got "
-                f"{tuple(action.shape)}. Nothing was done."
+                f"{tuple(action.shape)}. Nothing was done.",
+                name="action",
+                shape=action.shape,
             )
         if action.device != self.device or not action.dtype.is_floating_point:
             raise InvalidInputError(
@@ -683,4 +688,4 @@ class _Commands(dict[str, Command]):
     """The commands by name; an unknown name raises with suggestions."""
 
     def __missing__(self, name: str) -> Command:
-        raise UnknownNameError(f"Unknown command {name!r}.{suggestion(name, self)}")
+        raise unknown_name("command", name, self)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from simstate.checks import number
 from simstate.errors import InvalidInputError
 from simstate.ids import Index
 from simstate.random import WorldRandom
@@ -101,14 +102,9 @@ class SensorNoise(ObservationNoise):
         """Raise unless all of it makes sense."""
         names = ("density", "bias_std", "bias_walk", "scale_std", "resolution")
         for name in names:
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise InvalidInputError(
-                    f"{name} of a SensorNoise must be ≥ 0, got {getattr(self, name)}."
-                )
-        if not self.bias_time > 0.0:
-            raise InvalidInputError(
-                f"bias_time of a SensorNoise must be > 0 s, got {self.bias_time}."
-            )
+            number(f"{name} of a SensorNoise", getattr(self, name), at_least=0)
+        what = "bias_time of a SensorNoise"
+        number(what, self.bias_time, more_than=0, finite=False, unit="s")
         if self.limits is not None and not self.limits[0] < self.limits[1]:
             raise InvalidInputError(
                 f"limits of a SensorNoise are (least, greatest), got {self.limits}."

@@ -151,7 +151,9 @@ class ObservationTerm(Term):
         names = super().column_names(env, count)
         if len(names) != count:
             raise ShapeError(
-                f"The {self.label} has {count} columns, but names for {len(names)}."
+                f"The {self.label} has {count} columns, but names for {len(names)}.",
+                name=self.label,
+                shape=[count],
             )
         if self.history == 1:
             return names
@@ -219,14 +221,18 @@ class ObservationTerm(Term):
         if value.shape[1] != self._width:
             raise ShapeError(
                 f"The {self.label} returned {value.shape[1]} columns, and "
-                f"{self._width} before: their number must stay."
+                f"{self._width} before: their number must stay.",
+                name=self.label,
+                shape=value.shape,
             )
 
     def _check_scale(self, value: Tensor) -> None:
         if isinstance(self.scale, Tensor) and self.scale.shape[0] != value.shape[1]:
             raise ShapeError(
                 f"The {self.label} has {self.scale.shape[0]} scales for "
-                f"{value.shape[1]} numbers: give one for each, or a single one."
+                f"{value.shape[1]} numbers: give one for each, or a single one.",
+                name=self.label,
+                shape=value.shape,
             )
 
 

@@ -99,7 +99,11 @@ class Term:
         want = f"({env.num_envs},)" if ndim == 1 else f"({env.num_envs}, k)"
         got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         with written_at(self.place):
-            raise ShapeError(f"The {self.label} must return shape {want}, got {got}.")
+            raise ShapeError(
+                f"The {self.label} must return shape {want}, got {got}.",
+                name=self.label,
+                shape=getattr(value, "shape", None),
+            )
 
     def column_names(self, env: Env, count: int) -> list[str]:
         """A readable name for each of the numbers that the function returns."""

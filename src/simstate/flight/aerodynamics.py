@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import choice
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.checks import has_shape, one_of
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.loads import Load, NamedPoint
 from simstate.flight.state import FlightState
 from simstate.flight.table import Table
@@ -73,7 +73,7 @@ class Aerodynamics:
         point: NamedPoint | Values = "com",
         induced_drag: Numbers = 0.0,
     ) -> None:
-        choice("axes of aerodynamic forces", axes, get_args(ForceAxes))
+        one_of("axes of aerodynamic forces", axes, get_args(ForceAxes))
         self.axes: ForceAxes = axes
         self.point = point
         self.forces = BODY_FORCES if axes == "body" else LIFT_FORCES
@@ -161,11 +161,7 @@ class Aerodynamics:
                 raise unknown_name(f"variable of {name}", variable, variables)
         for term in self._terms[name]:
             value = term(variables)
-            if value.shape != zero.shape:
-                raise ShapeError(
-                    f"A term of {name} must have shape {tuple(zero.shape)}, got "
-                    f"{tuple(value.shape)}."
-                )
+            has_shape(f"A term of {name}", value, tuple(zero.shape))
             total = total + value
         return total
 

@@ -9,6 +9,7 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.checks import number
 from simstate.conventions import PTERA, Convention, RigidBodyState
 from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.rotations import passive_from_angles
@@ -59,10 +60,7 @@ class ControlCfg:
                 )
             parts.append(f'ctrllimited="true" ctrlrange="{low!r} {high!r}"')
         lag = float(as_single(self.time_constant, f"time_constant of {name}"))
-        if lag < 0:
-            raise InvalidInputError(
-                f"The time constant of control {name!r} must be ≥ 0 [s], got {lag:g}."
-            )
+        number(f"The time constant of control {name!r}", lag, at_least=0, unit="s")
         if lag:
             parts.append(f'dyntype="filter" dynprm="{lag!r}"')
         return f"<general {' '.join(parts)}/>"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import choice
+from simstate.checks import one_of
 from simstate.integrate.parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class StandardAtmosphere:
         temperature_offset: Numbers = 0.0,
         density_factor: Numbers = 1.0,
     ) -> None:
-        choice("kind of altitude", altitude, get_args(AltitudeKind))
+        one_of("kind of altitude", altitude, get_args(AltitudeKind))
         self.altitude: AltitudeKind = altitude
         self.parameters = Parameters("StandardAtmosphere")
         self.parameters.declare("temperature_offset", temperature_offset, unit="K")

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from simstate.checks import has_shape
 from simstate.entity import Entity
-from simstate.errors import ShapeError, unknown_name
+from simstate.errors import unknown_name
 from simstate.ids import Ids, Values, as_values
+from simstate.integrate.parameters import numbers
 from simstate.ledger import Write
 from simstate.simulation import Simulation
 
@@ -84,12 +86,8 @@ class Controls:
         checked: dict[int, Tensor] = {}
         for name, given in commands.items():
             index = self._index(name)
-            values = torch.as_tensor(given, dtype=torch.float64)
-            if values.shape not in ((), (rows.count,)):
-                raise ShapeError(
-                    f"{name} must be a number or have shape ({rows.count},), one for "
-                    f"each selected world; got {tuple(values.shape)}."
-                )
+            values = numbers(given, name)
+            has_shape(name, values, (), (rows.count,), means=", of the selected worlds")
             column = values.expand(rows.count)[:, None].to(self.sim.device)
             like = self.sim.internals.engine.field("ctrl")
             checked[index] = as_values(column, name, rows.count, (1,), like)

@@ -8,10 +8,11 @@ from typing import Literal, TypeAlias, get_args
 
 from torch import Tensor
 
+from simstate.checks import has_shape, one_of
 from simstate.conventions.air import Definition, FlightAxes, R_pas
-from simstate.conventions.values import as_tensor, choice
+from simstate.conventions.values import as_tensor
 from simstate.entity import Entity
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.aircraft import AIRFRAME
 from simstate.flight.state import FlightState
 from simstate.ids import Values
@@ -68,8 +69,8 @@ def resolve(load: Load, entity: Entity, state: FlightState) -> Wrench:
             f"A load model returns a Load or several, got {type(load).__name__}: try "
             "Load(force=…, moment=…, axes='body', point='com')."
         )
-    choice("flight axes", load.axes, get_args(FlightAxes))
-    choice("definition of the wind angles", load.definition, get_args(Definition))
+    one_of("flight axes", load.axes, get_args(FlightAxes))
+    one_of("definition of the wind angles", load.definition, get_args(Definition))
     if load.body not in entity.body_names:
         raise unknown_name("link of the aircraft", load.body, entity.body_names)
     body_id = entity.body_names.index(load.body)
@@ -88,11 +89,7 @@ def resolve(load: Load, entity: Entity, state: FlightState) -> Wrench:
 
 def _vectors(values: Values, name: str, like: Tensor) -> Tensor:
     tensor = as_tensor(values, name, 3, like=like)
-    if tensor.ndim > 2 or (tensor.ndim == 2 and len(tensor) not in (1, len(like))):
-        raise ShapeError(
-            f"{name} must have shape ({len(like)}, 3), or (3,) for all worlds, got "
-            f"{tuple(tensor.shape)}."
-        )
+    has_shape(name, tensor, (len(like), 3), (1, 3), (3,))
     return tensor.expand(len(like), 3)
 
 
@@ -126,7 +123,7 @@ def _rot_ea(
 def _to_com(load: Load, entity: Entity, body_id: int, like: Tensor) -> Tensor | None:
     """From the load's point to the link's COM, link's axes [m]; None if the same."""
     if isinstance(load.point, str):
-        choice("point of a load", load.point, get_args(NamedPoint))
+        one_of("point of a load", load.point, get_args(NamedPoint))
         if load.point == "com":
             return None
     model_id = entity.index.bodies.ids[body_id]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import choice
+from simstate.checks import check_finite, has_shape, one_of
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Values
 from simstate.integrate.parameters import numbers
@@ -46,7 +46,7 @@ class Table:
         times: str | None = None,
         per_world: bool = False,
     ) -> None:
-        choice("behaviour outside a table", outside, get_args(Outside))
+        one_of("behaviour outside a table", outside, get_args(Outside))
         if not axes:
             raise InvalidInputError("A table needs at least one axis.")
         self.outside: Outside = outside
@@ -56,15 +56,9 @@ class Table:
         self.values: Tensor = numbers(values, "values of a table").contiguous()
         sizes = tuple(len(points) for points in self.axes.values())
         wanted = (*sizes, *tail)
-        got = tuple(self.values.shape[1:] if per_world else self.values.shape)
-        if got != wanted:
-            worlds = ("num_envs",) if per_world else ()
-            raise ShapeError(
-                f"values of a table over {', '.join(self.axes)} must have shape "
-                f"{(*worlds, *wanted)}, got {tuple(self.values.shape)}."
-            )
-        if not bool(self.values.isfinite().all()):
-            raise InvalidInputError("values of a table must be finite.")
+        what = f"values of a table over {', '.join(self.axes)}"
+        has_shape(what, self.values, ("num_envs", *wanted) if per_world else wanted)
+        check_finite(self.values, "values of a table", after="")
         self._flat: Tensor = self.values.reshape(-1, *tail)
         self._tail = tail
 
@@ -78,7 +72,9 @@ class Table:
         if self.per_world and self.values.shape[0] != sim.num_envs:
             raise ShapeError(
                 f"A table has {self.values.shape[0]} rows, the simulation "
-                f"{sim.num_envs} worlds."
+                f"{sim.num_envs} worlds.",
+                name="values of a table",
+                shape=self.values.shape,
             )
         self.axes = {name: points.to(sim.device) for name, points in self.axes.items()}
         self.values, self._flat = (x.to(sim.device) for x in (self.values, self._flat))
@@ -150,13 +146,10 @@ class Table:
 
 def _breakpoints(name: str, given: Sequence[float] | Values) -> Tensor:
     """The checked breakpoints of an axis; (n,)."""
-    points = numbers(given, f"breakpoints of {name}")
-    if points.ndim != 1 or not len(points) or not bool(points.isfinite().all()):
-        raise ShapeError(
-            f"The breakpoints of {name} must be a list of finite numbers, got shape "
-            f"{tuple(points.shape)}."
-        )
-    if bool((points.diff() <= 0).any()):
-        raise InvalidInputError(f"The breakpoints of {name} must rise, got {given}.")
+    what = f"breakpoints of {name}"
+    points = check_finite(numbers(given, what), what, after="")
+    has_shape(what, points, ("n",))
+    if not len(points) or bool((points.diff() <= 0).any()):
+        raise InvalidInputError(f"The {what} must rise, got {given}.", name=what)
     ordered: Tensor = points.contiguous()
     return ordered

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import choice
+from simstate.checks import one_of
 from simstate.errors import InvalidInputError
 from simstate.integrate.parameters import Numbers
 from simstate.integrate.processes import Process
@@ -101,7 +101,7 @@ class Turbulence(Process):
         intensity_factor: Numbers = 1.0,
         name: str = "turbulence",
     ) -> None:
-        choice("severity of turbulence", severity, get_args(Severity))
+        one_of("severity of turbulence", severity, get_args(Severity))
         along, across = self.sizes
         widths = (along, across, across, 1, 1, 1)
         self._parts = list(itertools.accumulate(widths))

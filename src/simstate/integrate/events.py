@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import one_of
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.checks import has_shape, number, one_of
+from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.integrate.worlds import IntegratedWorlds
@@ -45,8 +45,7 @@ class Event:
                 "An event needs function(sim), which gives a number for each world, "
                 "and may have action(sim, env_ids)."
             )
-        if not 0 < tolerance < math.inf:
-            raise InvalidInputError(f"tolerance must be > 0 [s], got {tolerance}.")
+        number("tolerance", tolerance, more_than=0, unit="s")
         self.name = name
         self.function, self.action = function, action
         self.direction, self.terminal = direction, terminal
@@ -70,13 +69,8 @@ class Event:
     def values(self, ids: Tensor) -> Tensor:
         """The function now, float64, checked for some worlds; (num_envs,)."""
         values = self.function(self._sim)
-        want = (self._sim.num_envs,)
-        if not isinstance(values, Tensor) or tuple(values.shape) != want:  # pyright: ignore[reportUnnecessaryIsInstance]
-            got = tuple(values.shape) if isinstance(values, Tensor) else repr(values)  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ShapeError(
-                f"The function of event {self.name!r} must give a tensor of shape "
-                f"{want}, got {got}."
-            )
+        what = f"What the function of event {self.name!r} gives"
+        has_shape(what, values, (self._sim.num_envs,))
         values = values.detach().to(torch.float64)
         bad = values[ids].isnan()
         if bool(bad.any()):
@@ -84,7 +78,9 @@ class Event:
             qpos = self._sim.internals.engine.field("qpos")[world]
             if bool(qpos.isfinite().all()):  # a diverged world is found by itself
                 raise InvalidInputError(
-                    f"The function of event {self.name!r} is NaN in world {world}."
+                    f"The function of event {self.name!r} is NaN in world {world}.",
+                    name=self.name,
+                    worlds=[world],
                 )
         return values
 
@@ -119,10 +115,8 @@ class Task:
             raise InvalidInputError(
                 f"A task is called as function(sim, env_ids); got {function!r}."
             )
-        if not 0 < period < math.inf or not math.isfinite(offset):
-            raise InvalidInputError(
-                f"period must be > 0 and offset finite [s], got {period} and {offset}."
-            )
+        number("period", period, more_than=0, unit="s")
+        number("offset", offset, unit="s")
         self.name, self.function = name, function
         self.period, self.offset = float(period), float(offset)
         self.last: Tensor = sim.internals.ledger.memory(
@@ -132,13 +126,13 @@ class Task:
 
     def sample(self, time: Tensor) -> Tensor:
         """The number of the last sample up to a time, −1 before the first."""
-        number = ((time.double() - self.offset) / self.period + 1e-9).floor()
-        return number.clamp(min=-1).long()
+        sample = ((time.double() - self.offset) / self.period + 1e-9).floor()
+        return sample.clamp(min=-1).long()
 
     def due(self, time: Tensor) -> Tensor:
         """The worlds whose sample has not been taken yet; bool, (num_envs,)."""
-        number = self.sample(time)
-        return (number != self.last) & (number >= 0)
+        sample = self.sample(time)
+        return (sample != self.last) & (sample >= 0)
 
     def until_next(self, time: Tensor) -> Tensor:
         """How long it is to the next sample [s]; (num_envs,)."""

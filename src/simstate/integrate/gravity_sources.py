@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from simstate.checks import has_shape
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Values
 from simstate.integrate import point_mass
@@ -68,7 +69,9 @@ class PointMassGravity(Gravity):
             if places.shape[-2:] != (count, 3):
                 raise ShapeError(
                     f"There are {count} masses: position must have shape ({count}, 3) "
-                    f"or (num_envs, {count}, 3), got {tuple(places.shape)}."
+                    f"or (num_envs, {count}, 3), got {tuple(places.shape)}.",
+                    name="position",
+                    shape=places.shape,
                 )
             self.parameters.declare("position", places, count, 3, unit="m")
 
@@ -109,11 +112,8 @@ class PointMassGravity(Gravity):
         now = sim.internals.engine.field("time").double()
         count = self.mu.shape[-1]
         start, later = self.positions(now), self.positions(now + 1e3)
-        if tuple(start.shape) not in ((1, count, 3), (sim.num_envs, count, 3)):
-            raise ShapeError(
-                f"position(t) must have shape ({sim.num_envs}, {count}, 3): worlds, "
-                f"masses, axes; got {tuple(start.shape)}."
-            )
+        whole = (sim.num_envs, count, 3)
+        has_shape("position(t)", start, whole, (1, count, 3))
         held = (start == 0).all(dim=-1) & (later == 0).all(dim=-1)
         moving = (start != later).any(dim=-1)
         if bool(held.any()) and bool(moving.any()):

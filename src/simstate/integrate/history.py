@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import torch
 from torch import Tensor
 
+from simstate.checks import number
 from simstate.engine import FIELDS
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.figures import check_figure_file, new_figure, save_figure
@@ -42,12 +42,20 @@ class History:
     def __init__(
         self, sim: IntegratedWorlds, quantities: Recorded, every: float | None
     ) -> None:
-        if every is not None and not 0 < every < math.inf:
-            raise InvalidInputError(f"every must be > 0 [s], or None; got {every}.")
+        if every is not None:
+            number("every", every, more_than=0, unit="s")
         self._sim, self.every = sim, every
         self.units: dict[str, str] = {"time": "s"}
         """The unit of each quantity."""
         self._reads: dict[str, Read] = {}
+        if isinstance(quantities, str) or not isinstance(
+            quantities, Sequence | Mapping
+        ):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                "sim.record needs quantities as a list of names, or as a dictionary, "
+                f"got {quantities!r}.",
+                name="quantities",
+            )
         named = quantities if isinstance(quantities, Mapping) else None
         for name in quantities:
             self._add(name, name if named is None else named[name])
@@ -64,11 +72,12 @@ class History:
         if isinstance(given, str):
             self._reads[name], self.units[name] = _named(self._sim, given)
             return
-        read, unit = (given, "") if callable(given) else given
+        read, unit = given if _is_pair(given) else (given, "")
         if not callable(read):
             raise InvalidInputError(
                 f"What is recorded as {name!r} must be the name of a quantity or a "
-                f"function of the simulation, got {read!r}."
+                f"function of the simulation, got {given!r}.",
+                name=str(name),
             )
         self._reads[name], self.units[name] = read, unit
 
@@ -206,9 +215,15 @@ class History:
         if not isinstance(values, Tensor) or values.shape[:1] != (count,):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ShapeError(
                 f"What is recorded as {name!r} must give a tensor of shape "
-                f"({count}, …)."
+                f"({count}, …).",
+                name=name,
+                shape=getattr(values, "shape", None),
             )
         return values.detach().to("cpu", torch.float64, copy=True)
+
+
+def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
+    return isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2
 
 
 def _named(sim: IntegratedWorlds, name: str) -> tuple[Read, str]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import torch
 from torch import Tensor
 
+from simstate.checks import Limits
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.integrate.frame import com_in_world
 from simstate.integrate.parameters import (
     Numbers,
     OfTime,
-    Parameter,
     by_world,
     vectors_by_world,
 )
@@ -105,10 +105,8 @@ class Thruster(SceneForce):
             throttle = self.parameters["throttle"]
         else:
             throttle = by_world(sim, "throttle", self._throttle(t))
-        if bool(((throttle < 0) | (throttle > 1)).any()):
-            Parameter("throttle", (), at_least=0, at_most=1).check(
-                throttle, f"The throttle of the Thruster on {self.body!r}"
-            )
+        what = f"The throttle of the Thruster on {self.body!r}"
+        Limits(at_least=0, at_most=1).check(throttle, what)
         mass = sim.internals.engine.parameter("body_mass")[:, self._body].double()
         fuelled = mass > self.parameters["dry_mass"]
         return torch.where(fuelled, throttle, 0.0)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 import torch
 from torch import Tensor
 
+from simstate.checks import FINITE, Limits, as_array, has_shape
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.ids import Values, as_array, int_list
+from simstate.ids import Values
 
 if TYPE_CHECKING:
     from simstate.integrate.worlds import IntegratedWorlds
@@ -30,9 +31,7 @@ class Parameter:
     name: str
     shape: tuple[int, ...]
     unit: str = ""
-    more_than: float | None = None
-    at_least: float | None = None
-    at_most: float | None = None
+    limits: Limits = FINITE
 
     def read(self, values: Numbers, owner: str) -> Tensor:
         """The numbers, checked; float64, shape `shape` or (worlds, *shape)."""
@@ -47,38 +46,11 @@ class Parameter:
                 f"{tuple(tensor.shape)}."
                 if rank
                 else f"{what} must be a number, or have shape (num_envs,), got "
-                f"{tuple(tensor.shape)}."
+                f"{tuple(tensor.shape)}.",
+                name=what,
+                shape=tensor.shape,
             )
-        self.check(tensor, what)
-        return tensor
-
-    def check(self, tensor: Tensor, what: str) -> None:
-        """Raise, naming the first, if a number is not finite or out of range."""
-        bad = ~tensor.isfinite()
-        if self.more_than is not None:
-            bad |= tensor <= self.more_than
-        if self.at_least is not None:
-            bad |= tensor < self.at_least
-        if self.at_most is not None:
-            bad |= tensor > self.at_most
-        if bool(bad.any()):
-            where = int_list(bad.nonzero()[0])
-            place = f" at {where}" if where else ""
-            unit = f" [{self.unit}]" if self.unit else ""
-            raise InvalidInputError(
-                f"{what} must be {self._range()}{unit}, got "
-                f"{float(tensor[tuple(where)]):g}{place}."
-            )
-
-    def _range(self) -> str:
-        limits = [
-            f"{sign} {limit:g}"
-            for sign, limit in (
-                (">", self.more_than), ("≥", self.at_least), ("≤", self.at_most),
-            )
-            if limit is not None
-        ]  # fmt: skip
-        return " and ".join(["finite", *limits])
+        return self.limits.check(tensor, what)
 
 
 class Parameters(Mapping[str, Tensor]):
@@ -105,7 +77,8 @@ class Parameters(Mapping[str, Tensor]):
         at_most: float | None = None,
     ) -> Tensor:
         """Take the numbers of a parameter; refuse those that it cannot have."""
-        parameter = Parameter(name, shape, unit, more_than, at_least, at_most)
+        limits = Limits(more_than, at_least, at_most=at_most, unit=unit)
+        parameter = Parameter(name, shape, unit, limits)
         self._values[name] = parameter.read(values, self._owner)
         self._declared[name] = parameter
         return self._values[name]
@@ -126,7 +99,9 @@ class Parameters(Mapping[str, Tensor]):
             if rows.shape[0] not in (1, sim.num_envs):
                 raise ShapeError(
                     f"{name} of {self._owner} has {rows.shape[0]} rows, the simulation "
-                    f"{sim.num_envs} worlds: give one for each, or one for all."
+                    f"{sim.num_envs} worlds: give one for each, or one for all.",
+                    name=name,
+                    shape=rows.shape,
                 )
             spread[name] = rows.to(sim.device)
         key = self._free_key(sim)
@@ -176,27 +151,21 @@ def numbers(values: Numbers, what: str) -> Tensor:
     """Real numbers as a float64 tensor, in whatever shape they have."""
     if isinstance(values, Tensor):
         if values.is_complex() or values.dtype == torch.bool:
-            raise InvalidInputError(f"{what} must be real numbers, got {values.dtype}.")
+            raise InvalidInputError(
+                f"{what} must be real numbers, got {values.dtype}.", name=what
+            )
         return values.detach().to(torch.float64)
-    return torch.as_tensor(as_array(cast("Values", values), what))
+    return torch.as_tensor(as_array(values, what))
 
 
 def by_world(sim: IntegratedWorlds, what: str, values: Tensor | float) -> Tensor:
     """What a user's function gave: a number for each world, float64; (num_envs,)."""
     tensor = torch.as_tensor(values, dtype=torch.float64, device=sim.device)
-    if tensor.shape not in ((), (sim.num_envs,)):
-        raise ShapeError(
-            f"{what} must be a number or have shape ({sim.num_envs},), got "
-            f"{tuple(tensor.shape)}."
-        )
+    has_shape(what, tensor, (), (sim.num_envs,))
     return tensor.expand(sim.num_envs)
 
 
 def vectors_by_world(values: Tensor, what: str, num_envs: int) -> Tensor:
     """What a user's function gave: a vector for each world; (num_envs or 1, 3)."""
-    if tuple(values.shape) not in ((3,), (1, 3), (num_envs, 3)):
-        raise ShapeError(
-            f"{what} must have shape ({num_envs}, 3), or (3,) for all worlds, got "
-            f"{tuple(values.shape)}."
-        )
+    has_shape(what, values, (num_envs, 3), (3,), (1, 3))
     return values.double().reshape(-1, 3)

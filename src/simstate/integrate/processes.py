@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from simstate.checks import check_finite, has_shape
 from simstate.engine import MAX_VALUE, Stage
 from simstate.errors import InvalidInputError, ShapeError
-from simstate.ids import Values
+from simstate.ids import Values, int_list
 from simstate.integrate.parameters import Numbers, Parameters, numbers
 from simstate.worlds import Worlds
 
@@ -73,14 +74,11 @@ class Process(ABC):
                 "mass are the mechanics' blocks."
             )
         self.name = name
-        self.initial = torch.as_tensor(initial, dtype=torch.float64)
-        if self.initial.ndim not in (1, 2) or not self.initial.numel():
-            raise ShapeError(
-                f"The initial value of process {name!r} must have shape (width,) or "
-                f"(num_envs, width), got {tuple(self.initial.shape)}."
-            )
-        if not bool(self.initial.isfinite().all()):
-            raise InvalidInputError(f"The initial value of {name!r} is not finite.")
+        what = f"The initial value of process {name!r}"
+        self.initial = check_finite(numbers(initial, what), what, after="")
+        has_shape(what, self.initial, ("width",), ("num_envs", "width"))
+        if not self.initial.numel():
+            raise ShapeError(f"{what} is empty.", name=what, shape=self.initial.shape)
         self.parameters = Parameters(f"process {name!r}")
         """Its numbers by name: one row for every world, once it is added."""
 
@@ -111,7 +109,9 @@ class Process(ABC):
         except RuntimeError:
             raise ShapeError(
                 f"The initial value of process {self.name!r} has "
-                f"{self.initial.shape[0]} rows, the simulation {sim.num_envs} worlds."
+                f"{self.initial.shape[0]} rows, the simulation {sim.num_envs} worlds.",
+                name=self.name,
+                shape=self.initial.shape,
             ) from None
         self.parameters.attach(sim)
         slot = sim.internals.ledger.memory(
@@ -140,18 +140,16 @@ class Process(ABC):
         if sim is None:
             raise InvalidInputError(f"Process {self.name!r} is in no simulation yet.")
         rate = self.rate(sim.internals.engine.field("time"), sim)
-        if rate.shape != self.value.shape:
-            raise ShapeError(
-                f"The rate of process {self.name!r} must have shape "
-                f"{tuple(self.value.shape)}, got {tuple(rate.shape)}."
-            )
+        has_shape(f"The rate of process {self.name!r}", rate, tuple(self.value.shape))
         bad = ~rate.isfinite().all(dim=1)
         if bool(bad.any()):
             bad &= finite_worlds(sim)  # a diverged world is found by itself
             if bool(bad.any()):
                 raise InvalidInputError(
                     f"The rate of process {self.name!r} is not finite, first in world "
-                    f"{int(bad.nonzero()[0])}. The state is as it was before the step."
+                    f"{int(bad.nonzero()[0])}. The state is as it was before the step.",
+                    name=self.name,
+                    worlds=int_list(bad.nonzero()[:, 0]),
                 )
         return rate
 

@@ -11,6 +11,7 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.checks import has_shape
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.integrate import kernels
 from simstate.integrate.schemes import ATTITUDE_MODES, AttitudeMode
@@ -67,7 +68,9 @@ class QPosState:
         if value.ndim != 2 or not value.dtype.is_floating_point:
             raise ShapeError(
                 "value must be qpos of all worlds, floating point, shape (num_envs, "
-                f"nq); got {value.dtype} of shape {tuple(value.shape)}."
+                f"nq); got {value.dtype} of shape {tuple(value.shape)}.",
+                name="value",
+                shape=value.shape,
             )
         self.value = value
         self.attitude: AttitudeMode = attitude
@@ -84,7 +87,9 @@ class QPosState:
         if self.value.shape[1] != model.nq:
             raise ShapeError(
                 f"The state has {self.value.shape[1]} positions a world, the model "
-                f"{model.nq}."
+                f"{model.nq}.",
+                name="value",
+                shape=self.value.shape,
             )
         self.model = model
         self.quaternion_blocks, self.euclidean_qpos, self.euclidean_qvel = [], [], []
@@ -181,11 +186,7 @@ class QPosState:
 
     def set_diffusion(self, diffusion: Tensor) -> None:
         """Set what each noise source moves, as rates are given; (num_envs, k, nv)."""
-        if diffusion.ndim != 3:
-            raise ShapeError(
-                "diffusion must have shape (num_envs, sources, nv), got "
-                f"{tuple(diffusion.shape)}."
-            )
+        has_shape("diffusion", diffusion, ("num_envs", "sources", "nv"))
         parts = [
             self._as_rate("diffusion", diffusion[:, k], False)
             for k in range(diffusion.shape[1])
@@ -204,7 +205,9 @@ class QPosState:
             raise ShapeError(
                 f"{what} must have shape {(num_envs, model.nv)} (as qvel)"
                 + (f" or {whole} (rates of qpos)" if whole[1] != model.nv else "")
-                + f", got {tuple(rate.shape)}."
+                + f", got {tuple(rate.shape)}.",
+                name=what,
+                shape=rate.shape,
             )
         return self.as_rate(rate)
 
@@ -224,11 +227,7 @@ class QPosState:
         """
         num_envs = self.value.shape[0]
         steps = torch.as_tensor(h, dtype=self.value.dtype, device=self.value.device)
-        if steps.ndim and tuple(steps.shape) != (num_envs,):
-            raise ShapeError(
-                f"h must be a number or have shape ({num_envs},), got "
-                f"{tuple(steps.shape)}."
-            )
+        has_shape("h", steps, (), (num_envs,))
         self._configured()
         if pseudo_step is None:
             self._propagate_by(self.derivative, steps.expand(num_envs))
@@ -238,7 +237,9 @@ class QPosState:
             sources = "no diffusion is set" if noise is None else tuple(noise.shape[:2])
             raise ShapeError(
                 "pseudo_step must have one increment per world and noise source "
-                f"({sources}), got shape {tuple(pseudo_step.shape)}."
+                f"({sources}), got shape {tuple(pseudo_step.shape)}.",
+                name="pseudo_step",
+                shape=pseudo_step.shape,
             )
         move = self.derivative * steps.expand(num_envs)[:, None]
         move = move + (noise * pseudo_step.to(noise)[..., None]).sum(dim=1)

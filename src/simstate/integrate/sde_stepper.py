@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.checks import check_finite, has_shape
 from simstate.engine import Stage
-from simstate.errors import InvalidInputError, ShapeError, unknown_name, warn
+from simstate.errors import InvalidInputError, unknown_name, warn
+from simstate.ids import int_list
 from simstate.integrate.noise import NoiseStream
 from simstate.integrate.processes import DrivingNoise, finite_worlds
 from simstate.integrate.schemes import Explicit
@@ -93,15 +95,14 @@ class StochasticStepper(Stepper):
         wanted = (self.sim.num_envs, self.num_sources)
         given = [increments] if integrals is None else [increments, integrals]
         for tensor in given:
-            fits = tensor.ndim == 3 and tuple(tensor.shape[1:]) == wanted
-            if not fits or not tensor.shape[0]:
-                raise ShapeError(
-                    f"Noise must have shape (steps, {wanted[0]}, {wanted[1]}): steps, "
-                    f"worlds, sources; got {tuple(tensor.shape)}."
-                )
-            if not bool(tensor.isfinite().all()) or tensor.shape != increments.shape:
+            has_shape("Noise", tensor, ("steps", *wanted), means=" (worlds, sources)")
+            check_finite(tensor, "Noise", after="")
+            if not tensor.shape[0] or tensor.shape != increments.shape:
                 raise InvalidInputError(
-                    "Noise must be finite, increments and integrals of one shape."
+                    "Noise must be of a step at least, increments and integrals of one "
+                    "shape.",
+                    name="Noise",
+                    shape=tensor.shape,
                 )
         increments = increments.to(self.sim.device, torch.float64)
         if integrals is None:
@@ -259,16 +260,15 @@ class StochasticStepper(Stepper):
             if name not in widths:
                 raise unknown_name(f"block in the diffusion of {kind}", name, widths)
             wanted = (self.sim.num_envs, noise.num_sources, widths[name])
-            if tuple(values.shape) != wanted:
-                raise ShapeError(
-                    f"The diffusion of {kind} for {name} must have shape {wanted} "
-                    f"(worlds, sources, width), got {tuple(values.shape)}."
-                )
+            what = f"The diffusion of {kind} for {name}"
+            has_shape(what, values, wanted, means=" (worlds, sources, width)")
             bad = ~values.isfinite().flatten(1).all(dim=1)
             if bool(bad.any()) and bool((bad & finite_worlds(self.sim)).any()):
                 raise InvalidInputError(
-                    f"The diffusion of {kind} for {name} is not finite, first in world "
-                    f"{int(bad.nonzero()[0])}. The state is as it was before the step."
+                    f"{what} is not finite, first in world {int(bad.nonzero()[0])}. "
+                    "The state is as it was before the step.",
+                    name=what,
+                    worlds=int_list(bad.nonzero()[:, 0]),
                 )
 
 

@@ -8,6 +8,7 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.checks import check_finite, instance_of
 from simstate.engine import EngineCfg
 from simstate.errors import InvalidInputError
 from simstate.freshness import Mode
@@ -22,6 +23,7 @@ from simstate.integrate.events import (
 from simstate.integrate.forces import ForceModel
 from simstate.integrate.history import History, Recorded
 from simstate.integrate.integration import Integration, Integrator
+from simstate.integrate.parameters import by_world, numbers
 from simstate.integrate.processes import DrivingNoise, Process
 from simstate.scene import SceneCfg
 from simstate.worlds import OnDivergence, Worlds
@@ -120,9 +122,8 @@ class IntegratedWorlds(Worlds):
         integration = self._integration()
         integration.check_can_add("sim.add_event")
         name = self._free_name("event", name, function)
-        timeline = integration.timeline
         event = Event(self, function, direction, terminal, action, name, tolerance)
-        timeline.events.append(event)
+        integration.timeline.events.append(event)
         self.internals.step_scope = "run"
         return event
 
@@ -149,8 +150,8 @@ class IntegratedWorlds(Worlds):
         integration = self._integration()
         integration.check_can_add("sim.add_task")
         name = self._free_name("task", name, function)
-        timeline = integration.timeline
         task = Task(self, function, period, offset, name)
+        timeline = integration.timeline
         if not timeline.parts.can_be_cut:
             _check_multiple("period", period, self.timestep)
             _check_multiple("offset", offset, self.timestep)
@@ -173,19 +174,19 @@ class IntegratedWorlds(Worlds):
         """
         integration = self._integration()
         integration.check_can_add("sim.record")
+        history = History(self, quantities, every)
         timeline = integration.timeline
         if every is not None and not timeline.parts.can_be_cut:
             _check_multiple("every", every, self.timestep)
-        history = History(self, quantities, every)
         timeline.histories.append(history)
         return history
 
     def stop_recording(self, history: History) -> None:
         """Keep no more samples in a history."""
-        timeline = self._integration().timeline
-        if history not in timeline.histories:
+        kept = self.integration.timeline.histories if self.integration else []
+        if history not in kept:
             raise InvalidInputError("This history is not being recorded.")
-        timeline.histories.remove(history)
+        kept.remove(history)
 
     def run(self, until: float | Tensor, env_ids: Ids = None) -> Run:
         """Advance worlds to a time [s], or to the terminal event that comes first.
@@ -199,13 +200,8 @@ class IntegratedWorlds(Worlds):
             env_ids: the worlds; None: all.
         """
         rows = self._select(env_ids).tensor(self.device)
-        goal = torch.as_tensor(until, dtype=torch.float64, device=self.device)
-        if goal.shape not in ((), (self.num_envs,)) or not bool(goal.isfinite().all()):
-            raise InvalidInputError(
-                f"until must be a finite time [s] or have shape ({self.num_envs},), "
-                f"got {until!r}."
-            )
-        goal = goal.expand(self.num_envs)
+        goal = by_world(self, "until [s]", numbers(until, "until [s]"))
+        check_finite(goal, "until [s]", after="")
         self._run_whole_steps(goal, rows)
         ended = torch.zeros_like(self.diverged)
         if not len(self._going(goal, ended, rows)):
@@ -249,6 +245,7 @@ class IntegratedWorlds(Worlds):
         """A name for an event or a task that no other has."""
         if name is None:
             name = str(getattr(function, "__name__", type(function).__name__))
+        instance_of(f"The name of this {kind}", name, str)
         ledger, wanted, count = self.internals.ledger, name, 1
         probe = "count" if kind == "event" else "last"
         while f"{kind}/{name}/{probe}" in ledger:

@@ -25,10 +25,10 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
+from simstate.checks import number, whole_number
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg, tasks
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.random import check_seed
 from simstate.sensors.view import VIEW, with_view
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -210,7 +210,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             )
         for seed in seeds:  # all of them, before a world is reset
             if seed is not None:
-                check_seed(seed)
+                whole_number("seed", seed, 0)
         super().reset(seed=seeds[0])
         for world in (int(k) for k in np.flatnonzero(mask)):
             self.env.reset(seed=seeds[world], env_ids=[world])
@@ -284,8 +284,7 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _action_space(dim: int, limit: float) -> Box:
-    if not limit > 0.0:
-        raise InvalidInputError(f"action_limit must be > 0, got {limit}.")
+    number("action_limit", limit, more_than=0, finite=False)
     return Box(-limit, limit, (dim,), np.float32)
 
 

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor
 
+from simstate.checks import has_shape, whole_number
 from simstate.entity.state_writes import TARGETS
 from simstate.env import Env
 from simstate.env.actions import JointAction
@@ -59,8 +60,7 @@ class MetaSimEnv:
         success: PerWorld | None = None,
         max_episode_steps: int | None = None,
     ) -> None:
-        if decimation < 1:
-            raise InvalidInputError(f"decimation must be ≥ 1, got {decimation}.")
+        whole_number("decimation", decimation, 1)
         self.sim = sim
         self.decimation = decimation
         self._reward = reward
@@ -227,7 +227,9 @@ def _check_count(actions: Sequence[Action], num_envs: int) -> None:
     if len(actions) != num_envs:
         raise ShapeError(
             f"actions must be {num_envs}, one for each world, got {len(actions)}. "
-            "Nothing was written."
+            "Nothing was written.",
+            name="actions",
+            shape=[len(actions)],
         )
 
 
@@ -235,7 +237,9 @@ def _finite(value: float, world: int, joint: str) -> float:
     if not math.isfinite(value):
         raise InvalidInputError(
             f"The target of {joint!r} in actions[{world}] must be finite, got {value}. "
-            "Nothing was written."
+            "Nothing was written.",
+            name=joint,
+            worlds=[world],
         )
     return value
 
@@ -259,9 +263,5 @@ def _of_worlds(sim: Simulator, function: PerWorld | None, what: str) -> Tensor:
     if function is None:
         return torch.zeros(sim.num_envs)
     values = function(sim)
-    if values.shape != (sim.num_envs,):
-        raise ShapeError(
-            f"The {what} function must return shape ({sim.num_envs},), got "
-            f"{tuple(values.shape)}."
-        )
+    has_shape(f"What the {what} function returns", values, (sim.num_envs,))
     return values

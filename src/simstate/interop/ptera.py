@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import number
 from simstate.conventions import MUJOCO_QVEL, PTERA, RigidBodyState, convert
 from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.values import as_single
@@ -98,8 +99,7 @@ class MuJoCoModel:
             if place not in _INJECTED:
                 raise unknown_name("place in extra_xml", place, _INJECTED)
         step = float(as_single(delta_time, "delta_time"))
-        if not step > 0:
-            raise InvalidInputError(f"delta_time must be > 0, got {delta_time!r}.")
+        number("delta_time", step, more_than=0)
         if not name:
             raise InvalidInputError(
                 "name is empty: the airplane's body is found by it."

@@ -54,7 +54,10 @@ class Ledger(Registry):
             self.recover()
         self.observe()
         for write in writes:
-            self._refuse_while_evaluating(self[write.name])
+            slot = self[write.name]
+            self._refuse_while_evaluating(slot)
+            if slot.check is not None:
+                slot.check(write.values)
         slots = [self[name] for name in {write.name: None for write in writes}]
         alone = len(writes) == 1 and slots[0].on_write is None
         if alone or self.open:
@@ -109,6 +112,9 @@ class Ledger(Registry):
                 self._refuse_while_evaluating(slot)
             watched.version = version
             return
+        for slot in watched.slots:
+            if slot.check is not None:
+                slot.check(slot.tensor)
         if watched.on_write is not None:
             watched.on_write()
         self.listener(watched.stage, None, f"a write to {watched.label}")

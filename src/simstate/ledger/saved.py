@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from simstate.errors import SnapshotError, listed
+from simstate.errors import InvalidInputError, SnapshotError, listed
 from simstate.ledger.registry import Registry
 from simstate.ledger.slot import Owner, Slot
 
@@ -46,7 +46,17 @@ def check_saved(
                 f"{slot.tensor.dtype}. Nothing was written."
             )
     for name, value in values.items():
-        _check_finite(registry.slots[name], value, values.get("diverged"))
+        slot = registry.slots[name]
+        _check_finite(slot, value, values.get("diverged"))
+        if slot.check is not None:
+            try:
+                slot.check(value)
+            except InvalidInputError as error:
+                raise SnapshotError(
+                    f"{name!r} was saved with what it cannot be: {error} Nothing was "
+                    "written.",
+                    name=name,
+                ) from error
 
 
 def _check_finite(slot: Slot, value: Tensor, diverged: Tensor | None) -> None:

@@ -56,6 +56,8 @@ class Slot:
     axes: str = ""
     on_write: Callable[[Selection | None], None] | None = None
     """Told of writes by a user, with the worlds; None: it may have been any."""
+    check: Callable[[Tensor], None] | None = None
+    """Raises at values that no world may have, whoever writes them; shape (n, …)."""
     companions: tuple[str, ...] = ()
     """The names of slots that `on_write` changes."""
     computed: bool = False
@@ -138,6 +140,8 @@ def rows_for(name: str, value: object, count: int, like: Slot | Tensor) -> Tenso
     shape = tuple(tensor.shape[1:])
     try:
         exact = torch.as_tensor(value, device=tensor.device)  # pyright: ignore
+        if exact.is_complex():
+            raise TypeError
         given = exact.detach().to(tensor.dtype)
         holds = tensor.dtype.is_floating_point or bool((given == exact).all())
         if holds and given.ndim <= len(shape):
@@ -149,10 +153,13 @@ def rows_for(name: str, value: object, count: int, like: Slot | Tensor) -> Tenso
     if not holds:
         raise InvalidInputError(
             f"The value at reset of {name!r} is {value!r}, which its {tensor.dtype} "
-            "cannot hold."
+            "cannot hold.",
+            name=name,
         )
     got = tuple(given.shape) if isinstance(given, Tensor) else repr(value)
     raise ShapeError(
         f"The value at reset of {name!r} must be a number, or have shape {shape} or "
-        f"{(count, *shape)}; got {got}."
+        f"{(count, *shape)}; got {got}.",
+        name=name,
+        shape=given.shape if isinstance(given, Tensor) else None,
     )

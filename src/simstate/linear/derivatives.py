@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import choice
+from simstate.checks import has_shape, one_of
 from simstate.engine.base import model_value
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.linear.coordinates import StateVector
 from simstate.linear.model import LinearModel
 
@@ -59,7 +59,7 @@ def linearise(
         time: whether the model is in continuous or in discrete time.
         step: of the differences, in each number's own unit.
     """
-    choice("time of a linear model", time, get_args(Time))
+    one_of("time of a linear model", time, get_args(Time))
     if sim.dtype != torch.float64:
         raise InvalidInputError(
             "Differences of float32 have no more than three digits: linearise with "
@@ -170,17 +170,14 @@ class _Derivatives:
         values: list[Tensor] = []
         for name, function in self.outputs.items():
             value = function(self.sim)
+            many = ("num_envs", "k")
+            has_shape(f"Output {name!r}", value, ("num_envs",), many)
             if value.ndim == 1:
                 names.append(name)
                 values.append(value[:, None].clone())
-            elif value.ndim == 2:
+            else:
                 names += [f"{name}[{k}]" for k in range(value.shape[1])]
                 values.append(value.clone())
-            else:
-                raise ShapeError(
-                    f"Output {name!r} must have shape (num_envs,) or (num_envs, k), "
-                    f"got {tuple(value.shape)}."
-                )
         return names, torch.cat(values, dim=1) if values else torch.zeros(0)
 
     def _is_mujocos(self) -> bool:
@@ -246,11 +243,7 @@ def _input_views(sim: Simulation, inputs: Inputs | None) -> dict[str, Tensor]:
         inputs = names
     if isinstance(inputs, Mapping):
         for name, view in inputs.items():
-            if tuple(view.shape) != (sim.num_envs,):
-                raise ShapeError(
-                    f"Input {name!r} must be a view of shape ({sim.num_envs},), got "
-                    f"{tuple(view.shape)}."
-                )
+            has_shape(f"Input {name!r}, a view,", view, (sim.num_envs,))
         return dict(inputs)
     found: dict[str, Tensor] = {}
     for name in inputs:

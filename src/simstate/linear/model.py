@@ -66,7 +66,9 @@ class LinearModel:
         if self.c.shape[1] != self.c.shape[2]:
             raise ShapeError(
                 f"There are {self.c.shape[1]} outputs for {self.c.shape[2]} states: "
-                "give as many outputs as states."
+                "give as many outputs as states.",
+                name="outputs",
+                shape=self.c.shape,
             )
         if self.d.numel() and float(self.d.abs().max()) > 1e-9:
             raise InvalidInputError("Some outputs depend on inputs directly.")

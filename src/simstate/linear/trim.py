@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError, ShapeError, SimStateError
+from simstate.checks import has_shape
+from simstate.errors import InvalidInputError, SimStateError
 from simstate.integrate.parameters import Numbers, numbers
 from simstate.math.vector import solve
 from simstate.simulation import Simulation
@@ -108,11 +109,7 @@ class _Problem:
                     f"{unknown.high}."
                 )
             start = numbers(unknown.start, name)
-            if start.shape not in ((), (count,)):
-                raise ShapeError(
-                    f"The start of {name!r} must be a number or have shape ({count},), "
-                    f"got {tuple(start.shape)}."
-                )
+            has_shape(f"The start of {name!r}", start, (), (count,))
             columns.append(start.expand(count))
         given = list(unknowns.values())
         self.low = torch.tensor([u.low for u in given], dtype=torch.float64)
@@ -128,11 +125,7 @@ class _Problem:
         """What should be zero, at these values; (num_envs, k)."""
         self._write(self.named(x))
         found = self._residual()
-        if found.ndim != 2 or found.shape[0] != x.shape[0]:
-            raise ShapeError(
-                f"The residual must have shape ({x.shape[0]}, k), got "
-                f"{tuple(found.shape)}."
-            )
+        has_shape("The residual", found, (x.shape[0], "k"))
         return found.double().clone()
 
     def _jacobian(self, x: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import mujoco
 
+from simstate.checks import number
 from simstate.errors import InvalidInputError
 
 SHORTEST_STEP_S = 0.001
@@ -42,20 +43,15 @@ class ActuatorCfg(ABC):
     """The greatest delay that `events.randomize_delay` may draw [s]; None: delay_s."""
 
     def __post_init__(self) -> None:
-        if self.friction is not None and not self.friction >= 0:
-            raise InvalidInputError(f"friction must be ≥ 0, got {self.friction}.")
-        longest = self.delay_s if self.max_delay_s is None else self.max_delay_s
-        if not 0.0 <= self.delay_s <= longest < math.inf:
-            raise InvalidInputError(
-                "delay_s must be ≥ 0 and at most max_delay_s, got "
-                f"{self.delay_s} and {self.max_delay_s}."
-            )
-        if self.effort_limit is not None and not self.effort_limit > 0:
-            raise InvalidInputError(
-                f"effort_limit must be > 0, got {self.effort_limit}."
-            )
-        if self.armature is not None and not self.armature >= 0:
-            raise InvalidInputError(f"armature must be ≥ 0, got {self.armature}.")
+        self._check("delay_s", "friction", "armature", at_least=0)
+        self._check("max_delay_s", at_least=self.delay_s)
+        self._check("effort_limit", more_than=0, finite=False)
+
+    def _check(self, *names: str, **limits: Any) -> None:
+        """Raise unless these numbers, where they are given, are within limits."""
+        for name in names:
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), **limits)
 
     def add_to(self, spec: mujoco.MjSpec, joint: Any) -> None:
         """Add an actuator named as the joint to the model's specification."""
@@ -117,11 +113,7 @@ class PositionActuatorCfg(ActuatorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("stiffness", "damping"):
-            if not getattr(self, name) >= 0:
-                raise InvalidInputError(
-                    f"{name} must be ≥ 0, got {getattr(self, name)}."
-                )
+        self._check("stiffness", "damping", at_least=0)
         if "pos" not in self.inputs or not set(self.inputs) <= set(_INPUT_BITS):
             raise InvalidInputError(
                 "inputs must hold 'pos' and may hold 'vel' and 'ff', got "
@@ -149,8 +141,7 @@ class VelocityActuatorCfg(ActuatorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.damping > 0:
-            raise InvalidInputError(f"damping must be > 0, got {self.damping}.")
+        self._check("damping", more_than=0)
 
     def _configure(self, actuator: Any) -> None:
         actuator.set_to_velocity(kv=self.damping)
@@ -165,8 +156,7 @@ class MotorActuatorCfg(ActuatorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.gear == 0:
-            raise InvalidInputError("gear must not be 0: the motor would do nothing.")
+        _check_gear(self.gear)
 
     def _configure(self, actuator: Any) -> None:
         actuator.set_to_motor()
@@ -194,12 +184,8 @@ class DcMotorActuatorCfg(ActuatorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("motor_constant", "resistance", "voltage_limit"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise InvalidInputError(f"{name} must be > 0, got {value}.")
-        if self.gear == 0:
-            raise InvalidInputError("gear must not be 0: the motor would do nothing.")
+        self._check("motor_constant", "resistance", "voltage_limit", more_than=0)
+        _check_gear(self.gear)
 
     def _configure(self, actuator: Any) -> None:
         constant = [self.motor_constant, self.motor_constant]
@@ -208,3 +194,11 @@ class DcMotorActuatorCfg(ActuatorCfg):
         if self.voltage_limit is not None:
             actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_TRUE
             actuator.ctrlrange = [-self.voltage_limit, self.voltage_limit]
+
+
+def _check_gear(gear: float) -> None:
+    """Raise unless a motor with this gear does something."""
+    if number("gear", gear) == 0:
+        raise InvalidInputError(
+            "gear must not be 0: the motor would do nothing.", name="gear"
+        )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from simstate.errors import InvalidInputError, ModelError, warn
+from simstate.checks import number
+from simstate.errors import ModelError, warn
 from simstate.mujoco_warnings import MUJOCO_WARNINGS
 from simstate.places import written_at
 from simstate.scene.cameras import add_cameras
@@ -135,11 +136,9 @@ def _check_scene(scene: SceneCfg) -> None:
             raise ModelError(
                 f"An entity's name is not empty and has no '/' in it, got {name!r}."
             )
-        if not 0.0 < cfg.soft_joint_pos_limit_factor <= 1.0:
-            raise InvalidInputError(
-                f"soft_joint_pos_limit_factor of {name!r} must be in (0, 1], got "
-                f"{cfg.soft_joint_pos_limit_factor}."
-            )
+        factor = cfg.soft_joint_pos_limit_factor
+        what = f"soft_joint_pos_limit_factor of {name!r}"
+        number(what, factor, more_than=0, at_most=1)
 
 
 def _warn_of_new_defaults(scene: SceneCfg, model: mujoco.MjModel, ground: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from simstate.checks import number, whole_number
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.scene.cfg import CameraCfg
 from simstate.scene.initial import unit_quat, vector
@@ -53,21 +54,15 @@ def look_at_quat(pos: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def _check(name: str, cfg: CameraCfg) -> None:
     """Raise unless the configuration of a camera makes sense."""
-    if cfg.width < 1 or cfg.height < 1:
-        raise InvalidInputError(
-            f"Camera {name!r} must have at least one pixel, got {cfg.width} × "
-            f"{cfg.height}."
-        )
-    if cfg.fovy is not None and not 0.0 < cfg.fovy < 180.0:
-        raise InvalidInputError(
-            f"fovy of camera {name!r} must be in (0, 180) degrees, got {cfg.fovy}."
+    whole_number(f"width [pixels] of camera {name!r}", cfg.width, 1)
+    whole_number(f"height [pixels] of camera {name!r}", cfg.height, 1)
+    if cfg.fovy is not None:
+        number(
+            f"fovy of camera {name!r}", cfg.fovy, more_than=0, less_than=180, unit="°"
         )
     if cfg.intrinsic is not None:
-        numbers = vector(cfg.intrinsic, 4, f"intrinsic of camera {name!r}")
-        if not numbers[:2].min() > 0:
-            raise InvalidInputError(
-                f"Camera {name!r}: focal lengths must be > 0, got {cfg.intrinsic}."
-            )
+        for focal in vector(cfg.intrinsic, 4, f"intrinsic of camera {name!r}")[:2]:
+            number(f"Focal lengths of camera {name!r}", focal, more_than=0)
     if cfg.follow and cfg.body is None:
         raise InvalidInputError(
             f"Camera {name!r} has follow=True but no body: say which it is to follow."

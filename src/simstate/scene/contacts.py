@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import mujoco
 
-from simstate.checks import one_of, whole_number
+from simstate.checks import instance_of, number, one_of, whole_number
 from simstate.errors import (
-    InvalidInputError,
     ModelError,
     UnknownNameError,
     unknown_name,
@@ -192,14 +191,8 @@ def _match(pattern: str, names: Sequence[str]) -> list[str]:
 
 def _check(name: str, cfg: ContactCfg) -> None:
     """Raise unless a configuration makes sense."""
-    if not isinstance(cfg, ContactCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInputError(
-            f"Contact sensor {name!r} must be a ContactCfg, got {type(cfg).__name__}."
-        )
+    instance_of(f"Contact sensor {name!r}", cfg, ContactCfg)
     one_of(f"kind of contact sensor {name!r}", cfg.kind, ("body", "subtree", "geom"))
     whole_number(f"strongest of contact sensor {name!r}", cfg.strongest, 1)
     whole_number(f"history of contact sensor {name!r}", cfg.history, 0)
-    if not cfg.threshold >= 0.0:
-        raise InvalidInputError(
-            f"threshold of contact sensor {name!r} must be ≥ 0 N, got {cfg.threshold}."
-        )
+    number(f"threshold of contact sensor {name!r}", cfg.threshold, at_least=0, unit="N")

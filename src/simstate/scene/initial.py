@@ -8,8 +8,10 @@ from typing import cast
 
 import mujoco
 import numpy as np
+import torch
 
-from simstate.errors import InvalidInputError, ShapeError, unknown_name, warn
+from simstate.checks import as_array, check_finite, has_shape
+from simstate.errors import InvalidInputError, unknown_name, warn
 from simstate.scene.cfg import InitialStateCfg, JointValue
 from simstate.scene.index import Elements, EntityIndex
 from simstate.scene.load import matching
@@ -74,16 +76,9 @@ def _fill_histories(model: mujoco.MjModel, data: mujoco.MjData) -> None:
 
 def vector(values: Sequence[float], size: int, what: str) -> np.ndarray:
     """The numbers as an array of `size` finite float64s."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"{what} must be {size} numbers, got {values!r}."
-        ) from error
-    if array.shape != (size,):
-        raise ShapeError(f"{what} must be {size} numbers, got shape {array.shape}.")
-    if not np.isfinite(array).all():
-        raise InvalidInputError(f"{what} must be finite, got {array.tolist()}.")
+    array = as_array(values, what)
+    has_shape(what, array, (size,))
+    check_finite(torch.as_tensor(array), what, after="")
     return array
 
 
@@ -92,7 +87,9 @@ def unit_quat(values: Sequence[float], what: str) -> np.ndarray:
     quat = vector(values, 4, what)
     norm = float(np.linalg.norm(quat))
     if norm < 1e-9:
-        raise InvalidInputError(f"{what} must not be zero, got {quat.tolist()}.")
+        raise InvalidInputError(
+            f"{what} must not be zero, got {quat.tolist()}.", name=what
+        )
     return quat / norm
 
 

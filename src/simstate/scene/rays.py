@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import mujoco
 import numpy as np
 
-from simstate.checks import one_of, whole_number
+from simstate.checks import instance_of, number, one_of, whole_number
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.scene.initial import vector
 from simstate.scene.load import matching
@@ -39,16 +38,9 @@ def build_rays(
 
 
 def _build(model: mujoco.MjModel, name: str, cfg: RayCastCfg) -> BuiltRays:
-    if not isinstance(cfg, RayCastCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInputError(
-            f"Rays {name!r} must be a RayCastCfg, got {type(cfg).__name__}."
-        )
+    instance_of(f"Rays {name!r}", cfg, RayCastCfg)
     one_of(f"alignment of rays {name!r}", cfg.alignment, ("full", "yaw", "world"))
-    if not 0.0 < cfg.max_distance < math.inf:
-        raise InvalidInputError(
-            f"max_distance of rays {name!r} must be > 0 m and finite, got "
-            f"{cfg.max_distance}."
-        )
+    number(f"max_distance of rays {name!r}", cfg.max_distance, more_than=0, unit="m")
     if not isinstance(cfg.pattern, RayPattern):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
             f"pattern of rays {name!r} must have a method rays(), got {cfg.pattern!r}."

@@ -8,7 +8,6 @@ they state different things, physics raises, and looks are warned of.
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from simstate.checks import number
 from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
 from simstate.scene.cfg import SceneCfg
 
@@ -104,12 +104,9 @@ def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
 
 
 def _check_numbers(spec: mujoco.MjSpec) -> None:
-    if not np.isfinite(spec.option.gravity).all():
-        raise InvalidInputError(f"gravity must be finite, got {spec.option.gravity}.")
-    if not 0 < spec.option.timestep < math.inf:
-        raise InvalidInputError(
-            f"timestep must be > 0 and finite, got {spec.option.timestep}."
-        )
+    for part in spec.option.gravity:
+        number("gravity", part, unit="m/s²")
+    number("timestep", spec.option.timestep, more_than=0)
 
 
 def _agreed_option(name: str, specs: Specs) -> Any:

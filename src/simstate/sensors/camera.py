@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from simstate.engine import Stage
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.errors import InvalidInputError
 from simstate.ids import Index
+from simstate.named import Named
 from simstate.scene import CameraCfg
 from simstate.state.tensors import CameraTensors
 from simstate.worlds import Worlds
@@ -151,19 +152,10 @@ class Camera:
         return self._images[1]
 
 
-class SceneCameras(Mapping[str, Camera]):
-    """The cameras of a scene by name; an unknown name raises with suggestions."""
+class SceneCameras(Named[Camera]):
+    """The cameras of a scene by name."""
+
+    kind = "camera"
 
     def __init__(self, sim: Worlds, cfgs: Mapping[str, CameraCfg]) -> None:
-        self._cameras = {name: Camera(sim, name, cfg) for name, cfg in cfgs.items()}
-
-    def __getitem__(self, name: str) -> Camera:
-        if name not in self._cameras:
-            raise unknown_name("camera", name, self._cameras)
-        return self._cameras[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._cameras)
-
-    def __len__(self) -> int:
-        return len(self._cameras)
+        super().__init__({name: Camera(sim, name, cfg) for name, cfg in cfgs.items()})

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
+from simstate.checks import number
 from simstate.engine import Stage
-from simstate.errors import InvalidInputError, UnknownNameError, unknown_name
 from simstate.math.vector import apply, cross, dot, norm
+from simstate.named import Named
 from simstate.physics import Physics
 from simstate.reading import LAST_EVALUATION, Reading, Readings
 from simstate.scene.contacts import BuiltContacts
@@ -122,8 +123,7 @@ class ContactSensor(Readings):
         return self._began(self.air_time, dt)
 
     def _began(self, clock: Tensor, dt: float) -> Tensor:
-        if not dt > 0.0:
-            raise InvalidInputError(f"dt must be > 0 s, got {dt}.")
+        number("dt", dt, more_than=0, unit="s")
         half = 0.5 * float(self.internals.physics.model.opt.timestep)
         return (clock > 0.0) & (clock < dt + half)
 
@@ -248,26 +248,13 @@ class ContactSensor(Readings):
         )
 
 
-class SceneContacts(Mapping[str, ContactSensor]):
-    """The contact sensors of a scene by name; an unknown one raises what to do."""
+class SceneContacts(Named[ContactSensor]):
+    """The contact sensors of a scene by name."""
+
+    kind = "contact sensor"
+    how_to_declare = "declare it with SceneCfg(contacts={{{name}: ContactCfg(of=…)}})."
 
     def __init__(self, physics: Physics, built: Mapping[str, BuiltContacts]) -> None:
-        self._sensors = {
-            name: ContactSensor(physics, name, one) for name, one in built.items()
-        }
-
-    def __getitem__(self, name: str) -> ContactSensor:
-        if name not in self._sensors:
-            if not self._sensors:
-                raise UnknownNameError(
-                    f"The scene has no contact sensor {name!r}, nor any other: declare "
-                    f"it with SceneCfg(contacts={{{name!r}: ContactCfg(of=…)}})."
-                )
-            raise unknown_name("contact sensor", name, self._sensors)
-        return self._sensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sensors)
-
-    def __len__(self) -> int:
-        return len(self._sensors)
+        super().__init__(
+            {n: ContactSensor(physics, n, one) for n, one in built.items()}
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from simstate.engine import RayFilter, RayHits, Stage
-from simstate.errors import UnknownNameError, unknown_name
 from simstate.math import quaternion
+from simstate.named import Named
 from simstate.physics import Physics
 from simstate.reading import Reading, Readings
 from simstate.scene.rays import BuiltRays
@@ -125,29 +125,14 @@ class RaySensor(Readings):
         return below - self.distance * self.direction_w[..., 2]
 
 
-class SceneRays(Mapping[str, RaySensor]):
-    """The rays of a scene by name; an unknown name raises what to do."""
+class SceneRays(Named[RaySensor]):
+    """The rays of a scene by name."""
+
+    kind = "rays"
+    how_to_declare = "declare them with SceneCfg(rays={{{name}: RayCastCfg(…)}})."
 
     def __init__(self, physics: Physics, built: Mapping[str, BuiltRays]) -> None:
-        self._sensors = {
-            name: RaySensor(physics, name, one) for name, one in built.items()
-        }
-
-    def __getitem__(self, name: str) -> RaySensor:
-        if name not in self._sensors:
-            if not self._sensors:
-                raise UnknownNameError(
-                    f"The scene has no rays {name!r}, nor any other: declare them with "
-                    f"SceneCfg(rays={{{name!r}: RayCastCfg(…)}})."
-                )
-            raise unknown_name("rays", name, self._sensors)
-        return self._sensors[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._sensors)
-
-    def __len__(self) -> int:
-        return len(self._sensors)
+        super().__init__({n: RaySensor(physics, n, one) for n, one in built.items()})
 
 
 def _expansion(vectors: np.ndarray, with_pos: bool) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import one_of, whole_number
+from simstate.checks import check_finite, one_of, whole_number
 from simstate.entity import Entity
 from simstate.errors import DivergenceError, InvalidInputError
 from simstate.ids import Ids, int_list
@@ -218,8 +218,7 @@ class AdaptedSimulator(ABC):
         """
         n = whole_number("n", n, 1)
         ids = self._ids(env_ids)
-        if not bool(torch.isfinite(self.ctrl).all()):
-            raise InvalidInputError("ctrl must be finite. Nothing was done.")
+        check_finite(self.ctrl, "ctrl", after=" Nothing was done.")
         before, act = self.read(ids), self.reference.data.act[ids].clone()
         try:
             failed = self.advance(n, self.ctrl.numpy(), ids)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import number
 from simstate.errors import InvalidInputError, ModelError
 from simstate.space.planets import Planet
 
@@ -40,10 +41,8 @@ class HarmonicCoefficients:
                 "C̄ and S̄ must be square and of one shape, got "
                 f"{tuple(self.c.shape)} and {tuple(self.s.shape)}."
             )
-        if not (self.mu > 0 and self.radius > 0):
-            raise InvalidInputError(
-                f"mu and radius must be > 0, got {self.mu} and {self.radius}."
-            )
+        number("mu", self.mu, more_than=0)
+        number("radius", self.radius, more_than=0)
 
     @property
     def degree(self) -> int:

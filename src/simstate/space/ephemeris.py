@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.checks import check_finite, has_shape, number, whole_number
+from simstate.errors import InvalidInputError
 from simstate.space.epoch import DAY, Epoch, load_erfa
 from simstate.space.planets import ASTRONOMICAL_UNIT
 
@@ -40,10 +41,8 @@ class Ephemeris:
     def __init__(
         self, source: Source, segment: float, degree: int = 13, name: str = "ephemeris"
     ) -> None:
-        if not (segment > 0 and degree >= 1):
-            raise InvalidInputError(
-                f"segment must be > 0 [s] and degree ≥ 1, got {segment} and {degree}."
-            )
+        number("segment", segment, more_than=0, unit="s")
+        whole_number("degree", degree, 1)
         self.source, self.segment, self.degree, self.name = (
             source,
             segment,
@@ -87,13 +86,9 @@ class Ephemeris:
         middle = (np.arange(first, end) + 0.5) * self.segment
         times = middle[:, None] + 0.5 * self.segment * np.cos(angle)
         values = np.asarray(self.source(times.reshape(-1)), dtype=np.float64)
-        if values.shape != (times.size, 3):
-            raise ShapeError(
-                f"The source of {self.name} must give ({times.size}, 3), got "
-                f"{values.shape}."
-            )
-        if not np.isfinite(values).all():
-            raise InvalidInputError(f"The source of {self.name} is not finite.")
+        what = f"What the source of {self.name} gives"
+        has_shape(what, values, (times.size, 3))
+        check_finite(torch.as_tensor(values), what, after="")
         weights = 2.0 / count * np.cos(np.outer(np.arange(count), angle))
         weights[0] *= 0.5
         found = np.einsum("kj,njc->nkc", weights, values.reshape(-1, count, 3))

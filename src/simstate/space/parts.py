@@ -23,6 +23,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from simstate.checks import number
 from simstate.conventions.values import as_single
 from simstate.errors import InvalidInputError, ModelError
 from simstate.ids import Values
@@ -242,6 +243,4 @@ def _quat_of_axis(axis: np.ndarray) -> list[float]:
 
 def _check_positive(part: Any, what: str, *names: str) -> None:
     for name in names:
-        value = getattr(part, name)
-        if not (np.isfinite(value) and value > 0):
-            raise InvalidInputError(f"{name} of {what} must be > 0, got {value}.")
+        number(f"{name} of {what}", getattr(part, name), more_than=0)

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import choice
+from simstate.checks import check_finite, number, one_of
 from simstate.errors import InvalidInputError
 
 Below: TypeAlias = Literal["off", "least"]
@@ -41,19 +41,17 @@ def pulses(
         below: what becomes of shorter ones: "off", or the "least" pulse for those of at
             least half its length.
     """
-    choice("pulse that is too short", below, get_args(Below))
+    one_of("pulse that is too short", below, get_args(Below))
+    number("period", period, more_than=0, unit="s")
+    number("timestep", timestep, more_than=0, unit="s")
     steps = round(period / timestep)
     if steps < 1 or not math.isclose(steps * timestep, period, rel_tol=1e-9):
         raise InvalidInputError(
             f"period must be a whole number of time steps, got {period:g} s and "
             f"{timestep:g} s."
         )
-    if not 0 <= min_on_time <= period:
-        raise InvalidInputError(
-            f"min_on_time must be from 0 to the period, got {min_on_time:g} s."
-        )
-    if not bool(duty.isfinite().all()):
-        raise InvalidInputError("duty must be finite.")
+    number("min_on_time", min_on_time, at_least=0, at_most=period, unit="s")
+    check_finite(duty, "duty", after="")
     on = duty.double().clamp(0.0, 1.0) * period
     short = on < min_on_time * (1 - 1e-12)
     if below == "least":

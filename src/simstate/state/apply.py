@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
+from simstate.checks import check_finite
 from simstate.entity import Entity
 from simstate.entity.state_writes import TARGETS, Part
 from simstate.errors import (
@@ -19,7 +20,7 @@ from simstate.errors import (
     UnknownNameError,
     suggestion,
 )
-from simstate.ids import Selection, check_finite
+from simstate.ids import Selection
 from simstate.ledger import Write
 from simstate.math import quaternion
 from simstate.state.parse import ROOT_SIZES, EntityUpdate, check_quats, parse_states
@@ -66,7 +67,9 @@ def check_states(sim: Worlds, states: States, rows: Selection) -> list[EntityUpd
     if count not in (rows.count, 1):
         raise ShapeError(
             f"states must be {rows.count}, one for each selected world, or a single "
-            f"one for all of them; got {count}. Nothing was written."
+            f"one for all of them; got {count}. Nothing was written.",
+            name="states",
+            shape=[count],
         )
     if isinstance(states, TensorState):
         groups = (("objects", states.objects), ("robots", states.robots))
@@ -163,7 +166,9 @@ def _update_of(
     path = f"{group}.{name}"
     if name not in known:
         raise UnknownNameError(
-            f"Unknown entity {path}.{suggestion(name, known)} Nothing was written."
+            f"Unknown entity {path}.{suggestion(name, known)} Nothing was written.",
+            name=name,
+            known=known,
         )
     entity = sim.scene[name]
     joints = joint_order(tensors.joint_names, entity.joint_names)
@@ -198,7 +203,9 @@ def _checked(
         if not isinstance(tensor, Tensor) or tuple(tensor.shape) != want:
             got = tuple(tensor.shape) if isinstance(tensor, Tensor) else tensor
             raise ShapeError(
-                f"{path}.{key} must have shape {want}, got {got}. Nothing was written."
+                f"{path}.{key} must have shape {want}, got {got}. Nothing was written.",
+                name=f"{path}.{key}",
+                shape=getattr(tensor, "shape", None),
             )
         values[key] = tensor.detach().to(device=sim.device, dtype=sim.dtype)
         check_finite(values[key], f"{path}.{key}")

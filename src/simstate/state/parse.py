@@ -208,7 +208,9 @@ def _stack(
         row, column = (~finite).nonzero()[0]
         raise InvalidInputError(
             f"states[{worlds[int(row)]}].{path} must be finite, got "
-            f"{float(tensor[row, column])}. Nothing was written."
+            f"{float(tensor[row, column])}. Nothing was written.",
+            name=path,
+            worlds=[worlds[int(row)]],
         )
     return tensor
 
@@ -228,12 +230,15 @@ def _vector(value: Any, size: int, path: str) -> Tensor:
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InvalidInputError(
             f"{path} must be {size} numbers, got {type(value).__name__}: {error}. "
-            "Nothing was written."
+            "Nothing was written.",
+            name=path,
         ) from error
     if tuple(tensor.shape) != (size,):
         raise ShapeError(
             f"{path} must have shape ({size},), got {tuple(tensor.shape)}. Nothing was "
-            "written."
+            "written.",
+            name=path,
+            shape=tensor.shape,
         )
     return tensor.detach().to(torch.float64)
 
@@ -260,7 +265,9 @@ def _numbers(
         raise InvalidInputError(
             f"states[{worlds[row]}].{path}.{names[column]} must be finite in "
             f"{str(sim.dtype).removeprefix('torch.')}, got {array[row, column]}. "
-            "Nothing was written."
+            "Nothing was written.",
+            name=f"{path}.{names[column]}",
+            worlds=[worlds[row]],
         )
     return tensor
 
@@ -302,6 +309,8 @@ def _check_keys(part: Any, known: Dict, where: str) -> None:
     for key in cast("Dict", part):
         if key not in known:
             raise UnknownNameError(
-                f"Unknown key {where}.{key}.{suggestion(str(key), known)} Nothing was "
-                "written."
+                f"Unknown key {where}.{key}.{suggestion(key, known)} Nothing was "
+                "written.",
+                name=str(key),
+                known=known,
             )

@@ -130,7 +130,9 @@ def restore_snapshot(
         raise ShapeError(
             f"The snapshot has {snapshot.num_envs} worlds, {rows.count} are selected: "
             "select as many, or restore a snapshot of one world into all of them. "
-            "Nothing was written."
+            "Nothing was written.",
+            name="snapshot",
+            shape=[snapshot.num_envs],
         )
     contracts = snapshot.header["slots"]
     asked_later = [

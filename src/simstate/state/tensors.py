@@ -172,6 +172,8 @@ def joint_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
         raise UnknownNameError(
             "The joints of the two sides differ. Only in the order that was asked for: "
             f"{listed(missing)}. Only in the state: {listed(extra)}. "
-            f"Asked for more than once: {listed(repeated)}."
+            f"Asked for more than once: {listed(repeated)}.",
+            name=(missing + extra + repeated)[0],
+            known=have,
         )
     return [list(have).index(name) for name in want]

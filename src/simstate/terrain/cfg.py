@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from simstate.checks import whole_number
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.terrain.generators import GENERATORS, Generator
 
@@ -39,10 +40,7 @@ class TerrainCfg:
 
     def __post_init__(self) -> None:
         for name in ("levels", "columns"):
-            if getattr(self, name) < 1:
-                raise InvalidInputError(
-                    f"{name} must be ≥ 1, got {getattr(self, name)}."
-                )
+            whole_number(name, getattr(self, name), 1)
         if not 0.0 < self.resolution <= self.size / 4.0:
             raise InvalidInputError(
                 "resolution must be > 0 and at most a quarter of a tile's size, got "

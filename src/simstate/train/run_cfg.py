@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from simstate.checks import number, one_of, whole_number
 from simstate.env import EnvCfg, TrainCfg, tasks
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
@@ -36,12 +37,10 @@ class OutputCfg:
     def __post_init__(self) -> None:
         for name in ("save_every", "keep", "video_every", "video_envs"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise InvalidInputError(f"{name} must be ≥ 1, got {value}.")
-        if self.logger not in ("tensorboard", "wandb", "none"):
-            raise InvalidInputError(
-                f"logger must be tensorboard, wandb or none, got {self.logger!r}."
-            )
+            if value is not None:
+                whole_number(name, value, 1)
+        number("video_seconds", self.video_seconds, more_than=0, unit="s")
+        one_of("logger", self.logger, get_args(LogKind))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +62,7 @@ class RunCfg:
     def __post_init__(self) -> None:
         train = self.train
         for name in ("num_envs", "iterations", "steps_per_env"):
-            value = getattr(train, name)
-            if value < 1:
-                raise InvalidInputError(f"{name} must be ≥ 1, got {value}.")
+            whole_number(name, getattr(train, name), 1)
         if train.num_envs * train.steps_per_env < train.num_mini_batches:
             raise InvalidInputError(
                 f"{train.num_envs} worlds × {train.steps_per_env} steps are too few "
@@ -121,11 +118,14 @@ def check_no_code(task: object) -> None:
     have come along with the checkpoint, or be a function of somebody else's.
     """
     if not isinstance(task, str):
-        raise UnknownNameError(f"Unknown task {task!r}: a name is a string.")
+        raise UnknownNameError(
+            f"Unknown task {task!r}: a name is a string.", name=str(task)
+        )
     file = task if task.endswith(".py") else task.rpartition(":")[0]
     is_code = file.endswith(".py") or ":" in task
     if is_code and not (file.endswith(".py") and Path(file).is_absolute()):
         raise UnknownNameError(
             f"Unknown task {task!r}: the file names code to run. If you trust it, name "
-            "the task yourself, before the file."
+            "the task yourself, before the file.",
+            name=str(task),
         )

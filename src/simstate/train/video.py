@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from simstate.checks import number
 from simstate.env import Env
 from simstate.errors import InvalidInputError
 from simstate.sensors.view import VIEW
@@ -27,8 +28,7 @@ def check_video(path: Path, fps: float) -> None:
         )
     if not path.absolute().parent.is_dir():
         raise InvalidInputError(f"There is no folder {str(path.absolute().parent)!r}.")
-    if not 0.0 < fps < float("inf"):
-        raise InvalidInputError(f"fps must be > 0 and finite, got {fps}.")
+    number("fps", fps, more_than=0)
 
 
 def film(env: Env, act: Act, seconds: float, fps: float) -> list[Frame]:

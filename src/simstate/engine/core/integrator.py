@@ -21,7 +21,7 @@ from simstate.engine.core.scheme import (
     position_layout,
     tableau_arrays,
 )
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.errors import InvalidInputError, unknown_name
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -123,7 +123,7 @@ class Integrator:
             make = library.module().Integrator
             self._core: _core.Integrator = make(batch.core, description)
         except ValueError as error:
-            raise ShapeError(str(error)) from None
+            raise InvalidInputError(str(error)) from None
 
     def _control(self) -> dict[str, Any]:
         """What an adaptive scheme has beyond."""

@@ -125,7 +125,9 @@ def _rows(values: ArrayLike) -> NDArray[np.float64]:
     array = np.atleast_2d(np.asarray(values, np.float64))
     if array.ndim != 2 or array.shape[1] != 3:
         raise ShapeError(
-            f"A vector must have shape (3,) or (num_worlds, 3), got {array.shape}."
+            f"A vector must have shape (3,) or (num_worlds, 3), got {array.shape}.",
+            name="vector",
+            shape=array.shape,
         )
     return array
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from simstate.engine.core import library
-from simstate.errors import ShapeError
+from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -177,7 +177,7 @@ class Reads:
                 num_worlds, tuple(read.as_tuple() for read in reads)
             )
         except ValueError as error:
-            raise ShapeError(str(error)) from None
+            raise InvalidInputError(str(error)) from None
         self._shapes = [(num_worlds, read.count, read.width) for read in reads]
         ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
         self.size = int(ends[-1]) if len(ends) else 0

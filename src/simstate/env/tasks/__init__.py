@@ -95,7 +95,9 @@ def find(reference: str | Path) -> Task:
     if found is None:
         raise UnknownNameError(
             f"Unknown task {reference!r}.{suggestion(reference, names())} A task of "
-            "your own is the path of a .py file, or package.module:function."
+            "your own is the path of a .py file, or package.module:function.",
+            name=str(reference),
+            known=names(),
         )
     return found
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import mujoco
 
-from simstate.errors import InvalidInputError, ModelError
+from simstate.checks import number, whole_number
+from simstate.errors import ModelError
 from simstate.scene import SceneCfg, build_scene
 from simstate.simulators.align.causes import Matcher
 from simstate.simulators.align.compare import QUESTIONS, compare
@@ -67,10 +66,8 @@ def align(
         seconds: how long the runs are [s]; 0: none.
         seed: seed of the states.
     """
-    if states < 1:
-        raise InvalidInputError(f"states must be ≥ 1, got {states}.")
-    if not 0 <= seconds < math.inf:
-        raise InvalidInputError(f"seconds must be ≥ 0 and finite, got {seconds}.")
+    whole_number("states", states, 1)
+    number("seconds", seconds, at_least=0)
     for name in simulators:
         info(name).require()
     built = build_scene(scene)

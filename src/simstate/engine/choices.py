@@ -1,0 +1,76 @@
+"""Whole numbers of a model that worlds may choose; all others are its structure.
+
+MuJoCo trusts what it has compiled: a parent, an address or a count that a world changes
+is read out of bounds, and ends the process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.errors import InvalidInputError
+from simstate.ids import int_list
+
+CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] = {
+    "geom_dataid": lambda model: range(-1, max(model.nmesh, model.nhfield)),
+    "geom_matid": lambda model: range(-1, model.nmat),
+    "site_matid": lambda model: range(-1, model.nmat),
+    "tendon_matid": lambda model: range(-1, model.nmat),
+    "mat_texid": lambda model: range(-1, model.ntex),
+    "geom_condim": (1, 3, 4, 6),
+    **dict.fromkeys(
+        (
+            "geom_contype", "geom_conaffinity", "geom_priority", "geom_group",
+            "body_contype", "body_conaffinity", "flex_contype", "flex_conaffinity",
+            "site_group", "jnt_group", "tendon_group", "actuator_group",
+            "jnt_limited", "tendon_limited", "actuator_ctrllimited",
+            "actuator_forcelimited", "actuator_actlimited", "jnt_actfrclimited",
+            "tendon_actfrclimited", "jnt_actgravcomp", "actuator_actearly",
+            "eq_active0", "light_active", "light_castshadow",
+        )
+    ),
+}  # fmt: skip
+"""By field: what it may be; None: anything."""
+
+_KEPT_UP_TO_DATE = ("body_sameframe", "geom_sameframe", "site_sameframe")
+"""What simstate itself writes where frames differ by world."""
+
+
+def check_by_world(model: mujoco.MjModel, name: str) -> None:
+    """Raise for what all worlds have in common on every engine."""
+    if name.startswith(("hfield_", "mesh_", "tex_")):
+        raise InvalidInputError(
+            f"{name} is common to all worlds. To give them different meshes or "
+            "heightfields, compile all of these in one model and let each world "
+            'choose: sim.write_variant(…), or sim.expand("geom_dataid").',
+            name=name,
+        )
+    dtype = getattr(getattr(model, name, None), "dtype", np.dtype(float))
+    if dtype.kind in "iub" and name not in (*CHOICES, *_KEPT_UP_TO_DATE):
+        raise InvalidInputError(
+            f"{name} is the structure of the model, which all worlds have in common: "
+            "compile another model.",
+            name=name,
+        )
+
+
+def check_choice(model: mujoco.MjModel, name: str, values: Tensor) -> None:
+    """Raise if a world chooses what the model does not have; (num_envs, n)."""
+    allowed = CHOICES.get(name)
+    if allowed is None:
+        return
+    known = list(allowed(model) if callable(allowed) else allowed)
+    wrong = ~torch.isin(values, torch.tensor(known, device=values.device))
+    if bool(wrong.any()):
+        worlds = int_list(wrong.flatten(1).any(dim=1).nonzero()[:, 0])
+        span = f"{known[0]} to {known[-1]}" if callable(allowed) else f"one of {known}"
+        raise InvalidInputError(
+            f"{name} must be {span}, got {int(values[wrong][0])} in world {worlds[0]}.",
+            name=name,
+            worlds=worlds,
+        )

@@ -1,0 +1,113 @@
+"""Whole numbers of the model by world: choices are checked, structure stays."""
+
+from __future__ import annotations
+
+import mujoco
+import pytest
+import torch
+
+from simstate import (
+    EntityCfg,
+    InvalidInputError,
+    SceneCfg,
+    Simulation,
+    SnapshotError,
+)
+
+BOXES = """
+<mujoco>
+  <asset>
+    <mesh name="small" builtin="sphere" params="1"/>
+    <mesh name="large" builtin="sphere" params="2" scale="2 2 2"/>
+  </asset>
+  <worldbody>
+    <body name="one" pos="0 0 3"><freejoint/><geom type="mesh" mesh="small"/>
+      <body name="two" pos="1 0 0"><joint axis="0 1 0"/><geom size=".2"/></body></body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def make(num_envs: int = 3) -> Simulation:
+    scene = SceneCfg(entities={"it": EntityCfg(model=BOXES)}, timestep=None)
+    sim = Simulation(scene, num_envs)
+    sim.data.qvel[:, 2] = torch.linspace(-1, 1, num_envs, dtype=sim.dtype)
+    return sim
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "body_parentid",
+        "jnt_type",
+        "geom_bodyid",
+        "dof_parentid",
+        "M_rownnz",
+        "geom_type",
+    ],
+)
+def test_the_structure_of_a_model_is_common_to_all_worlds(name):
+    """MuJoCo reads it unchecked: a world that changed it would end the process."""
+    sim = make()
+    before = sim.snapshot().slots.keys()
+    with pytest.raises(InvalidInputError, match=f"{name} is the structure") as caught:
+        sim.expand(name)
+    assert caught.value.name == name
+    assert sim.snapshot().slots.keys() == before
+    sim.step()
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("geom_dataid", 2),
+        ("geom_dataid", -2),
+        ("geom_condim", 10**6),
+        ("geom_matid", 99),
+    ],
+)
+def test_a_choice_that_the_model_does_not_have_is_refused(name, bad):
+    sim, twin = make(), make()
+    choice = sim.expand(name)
+    good = choice.clone()
+    twin.expand(name)
+    choice[2, 0] = bad
+    with pytest.raises(InvalidInputError, match=f"{name} must be .*world 2") as caught:
+        sim.step()
+    assert (caught.value.name, caught.value.worlds) == (name, (2,))
+    with pytest.raises(InvalidInputError, match=f"{name} must be"):
+        sim.forward()
+    choice.copy_(good)
+    sim.step()
+    twin.step()
+    assert torch.equal(sim.state, twin.state)
+
+
+def test_a_snapshot_cannot_bring_such_a_choice():
+    """A file of somebody else may have any number in it."""
+    sim = make()
+    sim.expand("geom_dataid")
+    snapshot = sim.snapshot()
+    snapshot.slots["model/geom_dataid"][1, 0] = 10**6
+    before = sim.state.clone()
+    for fresh in (sim, make()):
+        with pytest.raises(SnapshotError, match=r"geom_dataid.*cannot be"):
+            fresh.restore(snapshot)
+    assert torch.equal(sim.state, before)
+    assert int(sim.expand("geom_dataid").max()) == 0
+
+
+def test_choices_by_world_are_those_of_models_compiled_so():
+    sim = make()
+    sim.expand("geom_condim")[1] = 1
+    sim.expand("geom_dataid")[2, 0] = 1
+    sim.step(5)
+    model = mujoco.MjModel.from_xml_string(BOXES)
+    model.geom_condim[:] = 1
+    data = mujoco.MjData(model)
+    data.qvel[2] = 0.0
+    for _ in range(5):
+        mujoco.mj_step(model, data)
+    torch.testing.assert_close(
+        sim.data.qpos[1], torch.from_numpy(data.qpos), rtol=1e-12, atol=1e-14
+    )
