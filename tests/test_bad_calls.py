@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
-from simstate import EntityCfg, InitialStateCfg, SceneCfg, SimStateError, Simulation
+from simstate import (
+    CameraCfg,
+    ContactCfg,
+    EntityCfg,
+    InitialStateCfg,
+    MotorActuatorCfg,
+    NativeCfg,
+    PositionActuatorCfg,
+    SceneCfg,
+    SimStateError,
+    Simulation,
+)
+from simstate.env import Env, tasks
 
 SCENE = SceneCfg(
     entities={"it": EntityCfg(model="cube", init_state=InitialStateCfg(pos=(2, 0, 1)))}
@@ -74,3 +87,86 @@ def test_it_is_refused_and_nothing_has_changed(sim, call):
     assert after.keys() == before.keys()
     for name, values in before.items():
         assert torch.equal(values, after[name]), name
+
+
+# What is made.
+
+
+def scene(**changes) -> Simulation:
+    parts = {"entities": {"it": EntityCfg(model="cube")}, **changes}
+    return Simulation(SceneCfg(**parts), 2)
+
+
+def entity(model: str = "cartpole", **changes) -> Simulation:
+    return scene(entities={"it": EntityCfg(model=model, **changes)})
+
+
+def servo(**changes) -> PositionActuatorCfg:
+    return PositionActuatorCfg(**{"joints": ".*", "stiffness": 1.0, **changes})
+
+
+MADE = {
+    "contacts of NaN": lambda: scene(contacts={"c": ContactCfg(of=math.nan)}),
+    "a threshold that is a text": lambda: scene(
+        contacts={"c": ContactCfg(of="it/cube", threshold="1")}
+    ),
+    "a camera that is none": lambda: scene(cameras={"c": 3}),
+    "a camera as wide as the world": lambda: scene(
+        cameras={"c": CameraCfg(width=10**400)}
+    ),
+    "rays that are none": lambda: scene(rays={"r": "all"}),
+    "a terrain that is none": lambda: scene(terrain=1.0),
+    "some ground": lambda: scene(ground=torch.ones(2)),
+    "a start that is none": lambda: entity(init_state=math.nan),
+    "actuators that are none": lambda: entity(actuators=2.0),
+    "actuators in a text": lambda: entity(actuators="servo"),
+    "joints by a number": lambda: entity(actuators=(servo(joints=3.0),)),
+    "no stiffness": lambda: servo(stiffness=None),
+    "a stiffness without end": lambda: servo(stiffness=math.inf),
+    "a gear that is NaN": lambda: MotorActuatorCfg(joints=".*", gear=math.nan),
+    "a delay in words": lambda: servo(delay_s="long"),
+    "more delay than there may be": lambda: servo(delay_s=0.2, max_delay_s=0.1),
+    "threads without end": lambda: Simulation(
+        SCENE, 2, engine=NativeCfg(num_threads=10**400)
+    ),
+    "half a thread": lambda: Simulation(SCENE, 2, engine=NativeCfg(num_threads=0.5)),
+}
+
+
+@pytest.mark.parametrize("make", MADE.values(), ids=MADE.keys())
+def test_what_makes_no_sense_is_not_made(make):
+    with pytest.raises(SimStateError) as caught:
+        make()
+    assert 20 < len(str(caught.value)) < 500
+
+
+@pytest.fixture(scope="module")
+def env() -> Env:
+    made = Env(tasks.make_cfg("Cartpole-Balance"), num_envs=3)
+    made.step(torch.full((3, made.action_dim), 0.3))
+    return made
+
+
+OF_AN_ENV = {
+    "a sparse action": lambda env: env.step(torch.zeros(3, env.action_dim).to_sparse()),
+    "a period of 0": lambda env: env.phase(0),
+    "a period of NaN": lambda env: env.phase(math.nan),
+    "a period in words": lambda env: env.phase("long"),
+    "a length that is a number": lambda env: setattr(env, "episode_length_buf", 3.0),
+    "lengths that are none": lambda env: setattr(
+        env, "episode_length_buf", torch.ones(3, dtype=torch.bool)
+    ),
+    "a task of a long name": lambda env: tasks.make_cfg("t" * 5000),
+    "no decimation": lambda env: Env(
+        replace(tasks.make_cfg("Cartpole-Balance"), decimation=10**400), num_envs=2
+    ),
+}
+
+
+@pytest.mark.parametrize("call", OF_AN_ENV.values(), ids=OF_AN_ENV.keys())
+def test_an_environment_refuses_it(env, call):
+    before = env.snapshot().slots
+    with pytest.raises(SimStateError):
+        call(env)
+    after = env.snapshot().slots
+    assert all(torch.equal(values, after[name]) for name, values in before.items())

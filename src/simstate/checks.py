@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -131,15 +132,17 @@ def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
         raise unknown_name(what, value, known)
 
 
-def instance_of(what: str, value: object, kind: type[_T], hint: str = "") -> _T:
+def instance_of(
+    what: str, value: object, kind: type[_T] | UnionType, hint: str = ""
+) -> _T:
     """The value, if it is of that class."""
     if not isinstance(value, kind):
+        wanted, got = getattr(kind, "__name__", kind), type(value).__name__
         raise InvalidInputError(
-            f"{what} must be a {kind.__name__}, got {type(value).__name__}: "
-            f"{str(value)[:60]}.{hint}",
+            f"{what} must be a {wanted}, got {got}: {str(value)[:60]}.{hint}",
             name=what,
         )
-    return value
+    return cast("_T", value)
 
 
 def has_shape(

@@ -54,7 +54,7 @@ class NativeEngine(Engine):
 
     def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))
-        whole_number("num_threads", cfg.num_threads, 0)
+        whole_number("num_threads", cfg.num_threads, 0, 4096)
         model = _neutral_settings(model)
         threads = cfg.num_threads or threads_by_work(model, num_envs)
         if is_available():

@@ -85,10 +85,12 @@ class ActionTerms(dict[str, Action]):
                 name="action",
                 shape=action.shape,
             )
-        if action.device != env.device or not action.dtype.is_floating_point:
+        fits = action.device == env.device and action.dtype.is_floating_point
+        if not fits or action.layout != torch.strided:
             raise InvalidInputError(
                 f"action must be floating point on {env.device}, got {action.dtype} "
-                f"on {action.device}. Nothing was done."
+                f"on {action.device}, {action.layout}. Nothing was done.",
+                name="action",
             )
         action = action.detach().to(torch.float32)
         if ignored is not None:
@@ -99,7 +101,9 @@ class ActionTerms(dict[str, Action]):
             world, column = (int(i) for i in (~finite).nonzero()[0])
             return InvalidInputError(
                 f"action must be finite, got {float(action[world, column])} for "
-                f"{self.columns[column]} in world {world}. Nothing was done."
+                f"{self.columns[column]} in world {world}. Nothing was done.",
+                name="action",
+                worlds=[world],
             )
 
         env.internals.host_read.raise_if(~finite.all(), error)

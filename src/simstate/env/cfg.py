@@ -154,7 +154,7 @@ def check_cfg(cfg: object) -> None:
         _check_kinds(part, getattr(cfg, part), kind)
     for name, group in cfg.observations.items():
         _check_kinds(f"observations[{name!r}].terms", group.terms, ObservationTermCfg)
-    whole_number("decimation", cfg.decimation, 1)
+    whole_number("decimation", cfg.decimation, 1, 2**31 - 1)
     number("episode_length_s", cfg.episode_length_s, more_than=0)
     whole_number("max_divergence_dumps", cfg.max_divergence_dumps, 0)
     for part in ("observations", "actions"):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from simstate.checks import whole_number
+from simstate.checks import has_shape, number, whole_number
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.entity import SceneEntities
 from simstate.env import (
@@ -31,7 +31,7 @@ from simstate.env.reward_sum import RewardSum
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
 from simstate.env.terrain_places import TerrainPlaces
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.errors import InvalidInputError
 from simstate.ids import Ids
 from simstate.integrate import Integrator
 from simstate.ledger import Reset, user_memory
@@ -39,6 +39,8 @@ from simstate.random import WorldRandom
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.apply import States, check_states
+
+_COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
 
 class EnvInternals(NamedTuple):
@@ -351,12 +353,11 @@ class Env:
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
-        if tuple(steps.shape) != (self.num_envs,) or steps.dtype.is_floating_point:
-            raise ShapeError(
-                f"episode_length_buf must be integers of shape ({self.num_envs},), got "
-                f"{steps.dtype} of shape {tuple(steps.shape)}.",
+        has_shape("episode_length_buf", steps, (self.num_envs,))
+        if steps.dtype not in _COUNTS:
+            raise InvalidInputError(
+                f"episode_length_buf must be integers, got {steps.dtype}.",
                 name="episode_length_buf",
-                shape=steps.shape,
             )
         self._recover()
         self._episode_length.copy_(steps)
@@ -388,7 +389,8 @@ class Env:
 
         Shape (num_envs,).
         """
-        return (self._episode_length * (self.step_dt / period_s)) % 1.0
+        period = number("period_s", period_s, more_than=0, unit="s")
+        return (self._episode_length * (self.step_dt / period)) % 1.0
 
     def close(self) -> None:
         """Nothing is open: worlds are memory, which goes with the environment."""

@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import importlib.util
 import inspect
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ def from_reference(reference: str) -> Task | None:
     head, colon, attribute = reference.rpartition(":")
     if not colon or "/" in attribute or "\\" in attribute:  # C:\…
         head, attribute = reference, ""
-    if head.endswith(".py") or Path(head).is_file():
+    if head.endswith(".py") or os.path.isfile(head):  # also of a name that is too long
         return _from_file(reference, Path(head), attribute)
     if not attribute:
         return None

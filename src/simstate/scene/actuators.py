@@ -43,14 +43,15 @@ class ActuatorCfg(ABC):
     """The greatest delay that `events.randomize_delay` may draw [s]; None: delay_s."""
 
     def __post_init__(self) -> None:
-        self._check("delay_s", "friction", "armature", at_least=0)
-        self._check("max_delay_s", at_least=self.delay_s)
-        self._check("effort_limit", more_than=0, finite=False)
+        self._check("delay_s", at_least=0)
+        self._check("friction", "armature", at_least=0, or_none=True)
+        self._check("max_delay_s", at_least=self.delay_s, or_none=True)
+        self._check("effort_limit", more_than=0, finite=False, or_none=True)
 
-    def _check(self, *names: str, **limits: Any) -> None:
+    def _check(self, *names: str, or_none: bool = False, **limits: Any) -> None:
         """Raise unless these numbers, where they are given, are within limits."""
         for name in names:
-            if getattr(self, name) is not None:
+            if not or_none or getattr(self, name) is not None:
                 number(name, getattr(self, name), **limits)
 
     def add_to(self, spec: mujoco.MjSpec, joint: Any) -> None:
@@ -184,7 +185,8 @@ class DcMotorActuatorCfg(ActuatorCfg):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check("motor_constant", "resistance", "voltage_limit", more_than=0)
+        self._check("motor_constant", "resistance", more_than=0)
+        self._check("voltage_limit", more_than=0, or_none=True)
         _check_gear(self.gear)
 
     def _configure(self, actuator: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from simstate.checks import number
+from simstate.checks import instance_of, number
 from simstate.errors import ModelError, warn
 from simstate.mujoco_warnings import MUJOCO_WARNINGS
 from simstate.places import written_at
@@ -21,7 +21,7 @@ from simstate.scene.initial import Start, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
 from simstate.scene.rays import BuiltRays, build_rays
 from simstate.scene.settings import settle
-from simstate.terrain import Terrain
+from simstate.terrain import Terrain, TerrainCfg
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 _OLD_TIMESTEP = 0.005
@@ -72,13 +72,17 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
     parent.modelname = "scene"
     settle(parent, {name: part.spec for name, part in parts.items()}, scene)
     ground = scene.ground
+    if not isinstance(ground, bool | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ModelError(
+            f"SceneCfg.ground must be True, False or None, got {ground!r}."
+        )
     if ground is None:
         floating = wants_ground(part.own for part in parts.values())
         ground = floating and scene.terrain is None
     if ground:
         add_ground(parent)
     if scene.terrain is not None:
-        Terrain(scene.terrain).add_to(parent)
+        Terrain(instance_of("terrain", scene.terrain, TerrainCfg)).add_to(parent)
         if not ground:
             add_sun(parent)
     starts = {
@@ -136,6 +140,7 @@ def _check_scene(scene: SceneCfg) -> None:
             raise ModelError(
                 f"An entity's name is not empty and has no '/' in it, got {name!r}."
             )
+        instance_of(f"init_state of {name!r}", cfg.init_state, InitialStateCfg)
         factor = cfg.soft_joint_pos_limit_factor
         what = f"soft_joint_pos_limit_factor of {name!r}"
         number(what, factor, more_than=0, at_most=1)

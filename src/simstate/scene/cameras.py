@@ -8,13 +8,15 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.checks import number, whole_number
+from simstate.checks import instance_of, number, whole_number
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.scene.cfg import CameraCfg
 from simstate.scene.initial import unit_quat, vector
 
 _PIXEL = 1e-5
 """Size of a pixel on the sensor [m]; it cancels out."""
+_MOST_PIXELS = 2**15
+"""Of a side."""
 
 
 def add_cameras(spec: mujoco.MjSpec, cameras: Mapping[str, CameraCfg]) -> None:
@@ -54,8 +56,9 @@ def look_at_quat(pos: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 def _check(name: str, cfg: CameraCfg) -> None:
     """Raise unless the configuration of a camera makes sense."""
-    whole_number(f"width [pixels] of camera {name!r}", cfg.width, 1)
-    whole_number(f"height [pixels] of camera {name!r}", cfg.height, 1)
+    instance_of(f"Camera {name!r}", cfg, CameraCfg)
+    whole_number(f"width [pixels] of camera {name!r}", cfg.width, 1, _MOST_PIXELS)
+    whole_number(f"height [pixels] of camera {name!r}", cfg.height, 1, _MOST_PIXELS)
     if cfg.fovy is not None:
         number(
             f"fovy of camera {name!r}", cfg.fovy, more_than=0, less_than=180, unit="°"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import mujoco
 
 from simstate import models
+from simstate.checks import instance_of
 from simstate.errors import ModelError, suggestion, unknown_name, warn
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
@@ -223,6 +224,8 @@ def matching(
     patterns: str | Sequence[str], names: Sequence[str], kind: str
 ) -> list[str]:
     """The names, in their order, that match a pattern in full; none for one raises."""
+    if not isinstance(patterns, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise unknown_name(f"{kind} (a name or a regex)", patterns, names)
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     for pattern in patterns:
         if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -250,7 +253,9 @@ def _add_actuators(
     addresses = {joint.name: int(own.jnt_qposadr[joint.id]) for joint in spec.joints}
     driven = {actuator.target for actuator in spec.actuators}
     names = {actuator.name for actuator in spec.actuators}
+    instance_of(f"actuators of {name!r}", cfg.actuators, tuple | list)
     for actuator_cfg in cfg.actuators:
+        instance_of(f"An actuator of {name!r}", actuator_cfg, ActuatorCfg)
         for joint_name in matching(actuator_cfg.joints, list(joints), "joint"):
             if joint_name in driven or joint_name in names:
                 raise ModelError(
