@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, overload
 import torch
 from torch import Tensor
 
-from simstate.attribute_docs import attribute_docs
+from simstate.attribute_docs import Declared
 from simstate.engine import OneTorchThread, Stage
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.physics import Physics
@@ -28,7 +28,7 @@ class _Kept(NamedTuple):
     version: int
 
 
-class Reading:
+class Reading(Declared):
     """A declared number: reads as a tensor, and carries its contract as data.
 
     Reading one brings the stage that it needs up to date, and computes it once for each
@@ -45,9 +45,6 @@ class Reading:
         live: whether it is memory of the ledger, that may be written in place.
         evaluates: whether reading it evaluates the dynamics, so that all inputs count.
     """
-
-    name: str
-    owner: type
 
     def __init__(
         self,
@@ -71,21 +68,6 @@ class Reading:
         self.when = when
         self.live = live
         self.evaluates = evaluates
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        self.owner = owner
-
-    @property
-    def doc(self) -> str:
-        """The docstring below the declaration; "" if there is none to be read."""
-        return attribute_docs(self.owner).get(self.name, "")
-
-    @property
-    def shape_text(self) -> str:
-        """The symbolic shape, in words."""
-        sizes = ", ".join(str(size) for size in ("num_envs", *self.shape))
-        return f"({sizes},)" if not self.shape else f"({sizes})"
 
     def to_dict(self) -> dict[str, object]:
         """The contract, for JSON."""

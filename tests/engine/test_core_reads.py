@@ -22,7 +22,7 @@ from simstate.entity.frames import (
     Picks,
     local_quat,
 )
-from simstate.errors import ShapeError
+from simstate.errors import InvalidInputError
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"
@@ -208,5 +208,5 @@ def test_wrong_reads_are_refused():
         (reads.take(pos[:2], [1]), "must be float64"),
         (reads.take(pos[:, ::2], [1]), "must be float64"),
     ):
-        with pytest.raises(ShapeError, match=text):
+        with pytest.raises(InvalidInputError, match=text):
             reads.Reads(NUM, [bad])

@@ -146,7 +146,7 @@ def test_an_initial_value_of_a_wrong_shape_is_refused(initial):
 
 
 def test_initial_values_must_be_finite_and_fit_the_worlds():
-    with pytest.raises(InvalidInputError, match="not finite"):
+    with pytest.raises(InvalidInputError, match="must be finite"):
         Oscillator("swing", [np.nan, 0.0])
     sim = make(RK4(), 4)
     with pytest.raises(ShapeError, match=r"3 rows.*4 worlds"):

@@ -15,11 +15,10 @@ from torch import Tensor
 from simstate.engine.base import model_value
 from simstate.errors import InvalidInputError, listed
 from simstate.ids import Index
+from simstate.scene.objects import OBJECTS_OF_FIELDS
 
 _TOLERANCE = 1e-7
 """Below what MuJoCo itself takes for a moved frame, and what float32 keeps of one."""
-
-_OBJECTS = {"body": mujoco.mjtObj.mjOBJ_BODY, "jnt": mujoco.mjtObj.mjOBJ_JOINT}
 
 
 class Shortcuts:
@@ -74,7 +73,7 @@ class Shortcuts:
             raise self._error(name, ids[moved.any(0)].cpu().numpy(), then)
 
     def _error(self, name: str, ids: np.ndarray, then: str) -> InvalidInputError:
-        kind = _OBJECTS[name.partition("_")[0]]
+        kind = OBJECTS_OF_FIELDS[name.partition("_")[0]]
         names = [mujoco.mj_id2name(self._model, kind.value, int(k)) for k in ids]
         known = [
             label or f"{kind.name} {k}" for label, k in zip(names, ids, strict=True)

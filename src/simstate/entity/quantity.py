@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, overload
 
 from torch import Tensor
 
-from simstate.attribute_docs import attribute_docs
+from simstate.attribute_docs import Declared
 from simstate.engine import FIELDS, Stage
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 
@@ -30,15 +30,12 @@ None: nothing, the formula is cheaper."""
 AXES_TEXT: dict[Axes, str] = {"w": "world", "b": "root link", "": "–"}
 
 
-class Quantity:
+class Quantity(Declared):
     """A declared quantity: reads as a tensor, and carries its contract as data.
 
     Reading one brings the stage that it needs up to date, computes it once for each
     state, and shares the result among all its readers until the state moves on.
     """
-
-    name: str
-    owner: type
 
     def __init__(
         self,
@@ -98,19 +95,7 @@ class Quantity:
                 f"Quantity {name!r} is declared as {self.expected_name!r}: the name "
                 "and the contract disagree."
             )
-        self.name = name
-        self.owner = owner
-
-    @property
-    def doc(self) -> str:
-        """The docstring below the declaration; "" if there is none to be read."""
-        return attribute_docs(self.owner).get(self.name, "")
-
-    @property
-    def shape_text(self) -> str:
-        """The symbolic shape, in words."""
-        sizes = ", ".join(str(size) for size in ("num_envs", *self.shape))
-        return f"({sizes},)" if not self.shape else f"({sizes})"
+        super().__set_name__(owner, name)
 
     def to_dict(self) -> dict[str, object]:
         """The contract, for JSON."""

@@ -21,6 +21,7 @@ from simstate.env.parameter_events import randomize_parameter
 from simstate.env.scene_needs import moves_com
 from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.math import quaternion
+from simstate.scene.objects import OBJECTS
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -333,18 +334,11 @@ def _nominal(env: Env, name: str, elements: list[int]) -> Tensor:
     return values.to(dtype=torch.float64, device=env.device)[None]
 
 
-_OBJECTS = {
-    "body": mujoco.mjtObj.mjOBJ_BODY,
-    "geom": mujoco.mjtObj.mjOBJ_GEOM,
-    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
-}
-
-
 def _model_ids(env: Env, asset_cfg: SceneEntityCfg, kind: str) -> list[int]:
     """The ids of the chosen elements in the compiled scene."""
     prefix = env.scene[asset_cfg.name].index.prefix
     return [
-        mujoco.mj_name2id(env.sim.model, _OBJECTS[kind].value, prefix + name)
+        mujoco.mj_name2id(env.sim.model, OBJECTS[kind].value, prefix + name)
         for name in asset_cfg.names_of(kind)
     ]
 

@@ -19,26 +19,13 @@ from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.errors import InvalidInputError, listed, unknown_name
+from simstate.scene.objects import OBJECTS_OF_FIELDS
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
 Operation = Literal["scale", "add", "set"]
 Distribution = Literal["uniform", "log_uniform", "gaussian"]
-_OBJECTS = {
-    "body": mujoco.mjtObj.mjOBJ_BODY,
-    "geom": mujoco.mjtObj.mjOBJ_GEOM,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-    "cam": mujoco.mjtObj.mjOBJ_CAMERA,
-    "light": mujoco.mjtObj.mjOBJ_LIGHT,
-    "jnt": mujoco.mjtObj.mjOBJ_JOINT,
-    "dof": mujoco.mjtObj.mjOBJ_JOINT,
-    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
-    "tendon": mujoco.mjtObj.mjOBJ_TENDON,
-    "pair": mujoco.mjtObj.mjOBJ_PAIR,
-    "eq": mujoco.mjtObj.mjOBJ_EQUALITY,
-}
-"""What the names of fields begin with, and the elements that they are of."""
 
 
 @resolves_entities
@@ -85,9 +72,9 @@ def _elements(
 ) -> list[int]:
     """The rows of a field that belong to an entity's elements of such names."""
     kind = field.partition("_")[0]
-    if kind not in _OBJECTS:
-        raise unknown_name("kind of parameter", kind, [*_OBJECTS, "opt"])
-    model, object_type = env.sim.model, _OBJECTS[kind].value
+    if kind not in OBJECTS_OF_FIELDS:
+        raise unknown_name("kind of parameter", kind, [*OBJECTS_OF_FIELDS, "opt"])
+    model, object_type = env.sim.model, OBJECTS_OF_FIELDS[kind].value
     prefix = env.scene[entity].index.prefix
     count = model.nv if kind == "dof" else len(model_value(model, field))
     owners = model.dof_jntid if kind == "dof" else range(count)

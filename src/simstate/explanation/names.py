@@ -8,14 +8,7 @@ import mujoco
 
 from simstate.scene import EntityIndex
 from simstate.scene.index import Elements
-
-_KINDS = {
-    "body": mujoco.mjtObj.mjOBJ_BODY,
-    "joint": mujoco.mjtObj.mjOBJ_JOINT,
-    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
-    "tendon": mujoco.mjtObj.mjOBJ_TENDON,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-}
+from simstate.scene.objects import OBJECTS
 
 
 class Names:
@@ -44,7 +37,7 @@ class Names:
         if (kind, i) in self._found:
             entity, name = self._found[kind, i]
             return entity, repr(name)
-        raw = mujoco.mj_id2name(self.model, _KINDS[kind].value, i) or f"{kind}_{i}"
+        raw = mujoco.mj_id2name(self.model, OBJECTS[kind].value, i) or f"{kind}_{i}"
         for prefix, entity in self._prefixes.items():
             # The world body is nobody's, also where one entity has every name.
             if raw.startswith(prefix) and not (kind == "body" and i == 0):

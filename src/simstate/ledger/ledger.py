@@ -80,13 +80,6 @@ class Ledger(Registry):
         if self.follow is not None:
             self.follow()
 
-    def touched(self, name: str, rows: Selection | None = None) -> None:
-        """Announce a write that torch did not count: by C, NumPy or an alias."""
-        slot = self[name]
-        self._announce(slot, rows)
-        if slot.on_write is not None:
-            slot.on_write(rows)
-
     def _announce(self, slot: Slot, rows: Selection | None) -> None:
         if slot.stage is not None:
             ids = None if rows is None or rows.is_all else rows.tensor(self.device)

@@ -17,7 +17,7 @@ from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.contacts import BuiltContacts, add_contacts
 from simstate.scene.ground import add_ground, add_sun, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entity
-from simstate.scene.initial import Start, default_data, unit_quat, vector
+from simstate.scene.initial import Start, carrying, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
 from simstate.scene.rays import BuiltRays, build_rays
 from simstate.scene.settings import settle
@@ -197,9 +197,4 @@ def _placement(
         root_pos, root_quat = own.body_pos[1].copy(), own.body_quat[1].copy()
     pos = root_pos if state.pos is None else vector(state.pos, 3, "init_state.pos")
     quat = root_quat if state.rot is None else unit_quat(state.rot, "init_state.rot")
-    # frame ∘ root = the wanted pose
-    inverse, turn, shift = np.zeros(4), np.zeros(4), np.zeros(3)
-    mujoco.mju_negQuat(inverse, root_quat)
-    mujoco.mju_mulQuat(turn, quat, inverse)
-    mujoco.mju_rotVecQuat(shift, root_pos, turn)
-    return pos - shift, turn
+    return carrying(root_pos, root_quat, pos, quat)

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 
 from simstate.scene.load import unused_name
+from simstate.scene.objects import OBJECTS
 
 TargetKind = Literal["position", "velocity", "effort"]
 """What a target is for: a joint's position, its velocity or its effort."""
@@ -158,21 +159,9 @@ def index_entity(model: mujoco.MjModel, name: str, prefix: str) -> EntityIndex:
     )
 
 
-_OBJECTS = {
-    "body": mujoco.mjtObj.mjOBJ_BODY,
-    "joint": mujoco.mjtObj.mjOBJ_JOINT,
-    "geom": mujoco.mjtObj.mjOBJ_GEOM,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-    "tendon": mujoco.mjtObj.mjOBJ_TENDON,
-    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
-    "sensor": mujoco.mjtObj.mjOBJ_SENSOR,
-    "equality": mujoco.mjtObj.mjOBJ_EQUALITY,
-}
-
-
 def _named(model: mujoco.MjModel, kind: str, ids: range, prefix: str) -> Elements:
     """The elements with the prefix, which is cut off; unnamed ones get a name."""
-    raw = [mujoco.mj_id2name(model, _OBJECTS[kind].value, i) or "" for i in ids]
+    raw = [mujoco.mj_id2name(model, OBJECTS[kind].value, i) or "" for i in ids]
     taken = set(raw)
     names: list[str] = []
     found: list[int] = []

@@ -93,6 +93,17 @@ def unit_quat(values: Sequence[float], what: str) -> np.ndarray:
     return quat / norm
 
 
+def carrying(
+    pos: np.ndarray, quat: np.ndarray, to_pos: np.ndarray, to_quat: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The shift and the turn before it that carry one pose to another."""
+    inverse, turn, moved = np.zeros(4), np.zeros(4), np.zeros(3)
+    mujoco.mju_negQuat(inverse, quat)
+    mujoco.mju_mulQuat(turn, to_quat, inverse)
+    mujoco.mju_rotVecQuat(moved, pos, turn)
+    return to_pos - moved, turn
+
+
 def _load_keyframe(
     model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex, start: Start
 ) -> None:
@@ -141,11 +152,7 @@ def _move_keyframe(
         pos, quat = root
         wanted_pos = pos if cfg.pos is None else vector(cfg.pos, 3, "init_state.pos")
         wanted = quat if cfg.rot is None else unit_quat(cfg.rot, "init_state.rot")
-        inverse, turn, moved = np.zeros(4), np.zeros(4), np.zeros(3)
-        mujoco.mju_negQuat(inverse, quat)
-        mujoco.mju_mulQuat(turn, wanted, inverse)
-        mujoco.mju_rotVecQuat(moved, pos, turn)
-        shift = wanted_pos - moved
+        shift, turn = carrying(pos, quat, wanted_pos, wanted)
     for q, v in zip(index.free_qpos_adr, index.free_dof_adr, strict=True):
         _move_pose(data.qpos[q : q + 3], data.qpos[q + 3 : q + 7], shift, turn)
         mujoco.mju_rotVecQuat(data.qvel[v : v + 3], data.qvel[v : v + 3].copy(), turn)
