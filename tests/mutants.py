@@ -199,7 +199,7 @@ def in_prose(mutant: Mutant, source: str) -> bool:
     )
 
 
-def run_tests(tests: str, folder: Path) -> int:
+def run_tests(tests: str, folder: Path, seconds: float = 600.0) -> int:
     """What pytest returns on the package in a folder; 0: all tests pass."""
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
@@ -207,7 +207,7 @@ def run_tests(tests: str, folder: Path) -> int:
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
-        timeout=600,
+        timeout=seconds,
         check=False,
     )  # fmt: skip
     return run.returncode
@@ -270,7 +270,7 @@ def main() -> int:
         folder = Path(name)
         shutil.copytree(ROOT / "src" / "simstate", folder / "simstate")
         every = " ".join(dict.fromkeys(m.tests for m in chosen))
-        if run_tests(" ".join(dict.fromkeys(every.split())), folder):
+        if run_tests(" ".join(dict.fromkeys(every.split())), folder, 7200.0):
             print("The tests fail without any mistake: mend that first.")
             return 1
         for k, mutant in enumerate(chosen, 1):

@@ -270,7 +270,7 @@ def test_wrong_questions_raise():
     for wrong, message in (
         (lambda: linearise(sim, inputs=["tork"]), "torque"),
         (lambda: linearise(sim, time="soon"), "continuous"),
-        (lambda: linearise(sim, inputs={"x": sim.data.ctrl}), "view of shape"),
+        (lambda: linearise(sim, inputs={"x": sim.data.ctrl}), "view, must have shape"),
         (lambda: linearise(sim, outputs={"x": lambda s: s.data.xipos}), "Output 'x'"),
         (lambda: linearise(sim).part(["hing"]), "hinge"),
         (

@@ -105,8 +105,9 @@ class Thruster(SceneForce):
             throttle = self.parameters["throttle"]
         else:
             throttle = by_world(sim, "throttle", self._throttle(t))
-        what = f"The throttle of the Thruster on {self.body!r}"
-        Limits(at_least=0, at_most=1).check(throttle, what)
+        if not bool(((throttle >= 0) & (throttle <= 1)).all()):
+            what = f"The throttle of the Thruster on {self.body!r}"
+            Limits(at_least=0, at_most=1).check(throttle, what)
         mass = sim.internals.engine.parameter("body_mass")[:, self._body].double()
         fuelled = mass > self.parameters["dry_mass"]
         return torch.where(fuelled, throttle, 0.0)
