@@ -30,8 +30,8 @@ train-demo: $(READY)-train
 	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
-	$(BIN)/pytest -q
-	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' $(BOTH_PATHS)
+	$(BIN)/pytest -q -n auto --dist loadfile
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
 # The viewer in a real browser, which draws about a picture a second: minutes.
 test-viewer: $(READY)-test
@@ -89,7 +89,6 @@ check: $(READY)-dev
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	$(BIN)/pytest -q tests/docs tests/test_readme.py
 
 # Whether the pins can be installed on every Python that the README names; asks the
 # package index, and downloads no package but uv, which resolves by metadata alone.

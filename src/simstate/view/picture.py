@@ -196,7 +196,7 @@ class Picture:
 
     def camera(self, direction: str) -> tuple[np.ndarray, np.ndarray]:
         """Where a camera stands and what it looks at, to see from a direction."""
-        whole = self.size + self.spacing * (np.sqrt(len(self.shown)) - 1.0)
+        whole = self.size + 0.7 * self.spacing * (np.sqrt(len(self.shown)) - 1.0)
         goal = self.middle + self.moved
         if self._follow is None and len(self.shown) == 1:
             goal = goal + self.offset
