@@ -17,7 +17,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-ptera test-peers test-dynamics test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -44,6 +44,11 @@ browser:
 # The pictures of docs/see-it.md, from a browser.
 screenshots: $(READY)-test
 	$(BIN)/python docs/screenshots.py
+
+# The inner loop: formulas, states, worlds, the ledger and the command line, on one engine.
+test-fast: $(READY)-test
+	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' tests/math tests/conventions tests/entity tests/scene \
+		tests/test_files.py tests/test_freshness.py tests/test_ids.py tests/test_layers.py tests/ledger/test_transactions.py
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
