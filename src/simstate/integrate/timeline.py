@@ -158,7 +158,8 @@ class Timeline:
             return distance([event.values(worlds[ids]) for event in self.events], ids)
 
         everyone = torch.arange(len(worlds), device=worlds.device)
-        least = 4 * torch.finfo(torch.float64).eps * self._time[worlds].double().abs()
+        fine = torch.finfo(self._time.dtype).eps  # float32 on warp
+        least = 4 * fine * self._time[worlds].double().abs()
         tolerance = torch.stack(
             [torch.where(mask[k], e.tolerance, torch.inf)
              for k, e in enumerate(self.events)]
