@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import torch
@@ -21,6 +22,7 @@ from simstate.env.actions import Action
 from simstate.env.cfg import EnvCfg, check_cfg
 from simstate.env.commands import Command
 from simstate.env.divergence_log import DivergenceLog
+from simstate.env.env_recorder import EnvRecorder
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
 from simstate.env.host_read import HostRead
@@ -33,6 +35,7 @@ from simstate.env.terrain_places import TerrainPlaces
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
 from simstate.ids import Ids, Index
 from simstate.integrate import Integrator
+from simstate.integrate.history import Recorded
 from simstate.ledger import Reset, user_memory
 from simstate.places import written_at
 from simstate.random import WorldRandom, check_seed
@@ -46,6 +49,8 @@ class EnvInternals(NamedTuple):
 
     host_read: HostRead
     """What a step needs to know on the host, read in one go."""
+    recorders: list[EnvRecorder]
+    """Called before and after every step that is taken."""
 
 
 _Part = TypeVar("_Part", covariant=True)
@@ -113,7 +118,7 @@ class Env:
             first_world=first_world,
         )
         self._ledger = self.sim.internals.ledger
-        self.internals = EnvInternals(HostRead(self.sim.internals))
+        self.internals = EnvInternals(HostRead(self.sim.internals), [])
         """What simstate's own modules use."""
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
@@ -223,6 +228,40 @@ class Env:
         scopes = [f"env/{scope}/" for scope in self._scopes]
         restore_snapshot(self.sim.internals, snapshot, rows, ("sim", "env"), scopes)
 
+    def record(
+        self,
+        path: str | Path,
+        *,
+        quantities: Recorded = (),
+        fields: Sequence[str] = (),
+        worlds: Ids = None,
+        inputs: bool = True,
+        snapshot_every: float | None = 10.0,
+        task: str | None = None,
+    ) -> EnvRecorder:
+        """Write every step to a file from now on, until `close()`.
+
+        A sample is a step: the observations of each group and the quantities from
+        before it, the action, reward, ends and events; final observations of worlds
+        that were reset. It also holds what is needed to take the steps again.
+
+        Args:
+            path: the file, which is replaced.
+            quantities: what else to keep, as in `sim.record`.
+            fields: raw fields of `sim.data`.
+            worlds: those whose samples are kept; None: all.
+            inputs: whether it holds what a replay needs: snapshots, actions, and what
+                was written between steps (resets by hand, too), of all worlds.
+            snapshot_every: simulated time between two snapshots [s], from which a
+                replay can begin; None: only the first.
+            task: the task that `cfg` is of, as `tasks.find` takes it, so that
+                `simstate replay` finds it; the settings are kept in any case.
+        """
+        self._begin_call()
+        return EnvRecorder(
+            self, path, quantities, fields, worlds, inputs, snapshot_every, task
+        )
+
     def step(
         self, action: Tensor, reset_ids: Ids = ()
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
@@ -242,8 +281,14 @@ class Env:
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self._check_action(action, renewed)
+        recorders = tuple(self.internals.recorders)
+        for recorder in recorders:
+            recorder.begin(checked, renewed)
         with OneTorchThread(), self._ledger.transaction("env", "env.step()"):
-            return self._step(checked, renewed)
+            result = self._step(checked, renewed)
+        for recorder in recorders:
+            recorder.end(result[1], result[4])
+        return result
 
     def _step(
         self, action: Tensor, renewed: Tensor | None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from simstate.errors import RecordingError
-from simstate.ledger import Ledger, Owner, Slot
+from simstate.ledger import Owner, Slot
+from simstate.physics import Physics
 from simstate.record.packing import (
     LARGEST,
     LEVEL,
@@ -53,64 +54,130 @@ class Step:
 
 
 class Changes:
-    """Compares the slots of some owners with what they were."""
+    """Compares the slots of some owners with what they were.
 
-    def __init__(self, ledger: Ledger, owners: Sequence[Owner]) -> None:
-        self._ledger, self._owners = ledger, owners
-        self._known: dict[str, Tensor] = {}
+    A step of a simulation changes what moves, and nothing else unless actions write;
+    one of an environment may change everything.
+    """
+
+    def __init__(self, physics: Physics, owners: Sequence[Owner]) -> None:
+        self._engine, self._ledger, self._owners = (
+            physics.engine, physics.ledger, owners,
+        )  # fmt: skip
+        self._names: set[str] = set()
+        self._groups: list[_Group] = []
         self.follow()
 
-    def follow(self) -> None:
-        """Take the present values as known."""
-        for slot in self._ledger.of(self._owners):
-            known = self._known.get(slot.name)
-            if known is None:
-                self._known[slot.name] = slot.tensor.detach().clone()
-            else:
-                known.copy_(slot.tensor.detach())
+    def follow(self, whole: bool = True) -> None:
+        """Take the present values as known: all, or what moves and what was found."""
+        if self.added():
+            whole = True
+            self._groups = self._new_groups()
+            self._names = {slot.name for slot in self._slots()}
+        for group in self._groups:
+            if whole or group.moves or group.was_written:
+                group.follow()
 
     def added(self) -> bool:
         """Whether there are slots that were not there."""
-        return any(slot.name not in self._known for slot in self._slots())
+        return any(slot.name not in self._names for slot in self._slots())
 
     def find(self) -> list[Change]:
         """What differs from what is known, bit for bit."""
         self._ledger.observe()
-        return [
-            change
-            for slot in self._slots()
-            if slot.name in self._known
-            for change in self._differing(slot)
-        ]
+        return [change for group in self._groups for change in group.find()]
 
     def _slots(self) -> list[Slot]:
         return list(self._ledger.of(self._owners))
 
-    def _differing(self, slot: Slot) -> list[Change]:
-        known, now = self._known[slot.name], slot.tensor.detach()
-        if not now.numel():
-            return []
-        differs = _bits(known) != _bits(now)
+    def _new_groups(self) -> list[_Group]:
+        """The slots by the memory that they lie in."""
+        slots = {slot.name: slot for slot in self._slots() if slot.tensor.numel()}
+        groups: list[_Group] = []
+        for names, memory in self._engine.state_memory():
+            members = [slots.pop(name) for name in names if name in slots]
+            if len(names) == 1:  # of its own
+                slots |= {slot.name: slot for slot in members}
+                continue
+            columns = self._engine.columns
+            places = [(slot, columns[slot.name].start) for slot in members]
+            groups.append(_Group(memory, places))
+        return groups + _groups_of(slots.values())
+
+
+class _Group:
+    """Slots side by side in one piece of memory, compared in one go.
+
+    On the host by NumPy, whose calls cost less than torch's; else on the device.
+    """
+
+    def __init__(self, memory: Tensor, slots: Sequence[tuple[Slot, int]]) -> None:
+        bits = memory.view(_BITS[memory.dtype.itemsize])  # NaN is NaN, −0 is not 0
+        on_host = memory.device.type == "cpu"
+        self._now: Any = bits.numpy() if on_host else bits
+        self._known: Any = self._now.copy() if on_host else bits.clone()
+        self._slots = [
+            (slot, first, slot.tensor.numel() // len(memory)) for slot, first in slots
+        ]
+        self.moves = any(slot.moves for slot, _ in slots)
+        self.was_written = False
+
+    def follow(self) -> None:
+        self._known[:] = self._now
+
+    def find(self) -> list[Change]:
+        differs = self._now != self._known
+        columns = _host(differs.any(0))
+        self.was_written = bool(columns.any())
+        return [
+            self._change(slot, differs[:, first : first + width])
+            for slot, first, width in self._slots
+            if columns[first : first + width].any()
+        ]
+
+    def _change(self, slot: Slot, differs: Any) -> Change:
+        values = slot.tensor.detach()
         if slot.shared:
-            return [_change(slot, None, now)] if bool(differs.any()) else []
-        worlds = differs.flatten(1).any(dim=1) if differs.ndim > 1 else differs
-        (rows,) = worlds.cpu().numpy().nonzero()
-        if not len(rows):
-            return []
-        if len(rows) == len(now):
-            return [_change(slot, None, now)]
-        return [_change(slot, rows, now[torch.as_tensor(rows, device=now.device)])]
+            return Change(slot.name, None, values.numpy().copy())
+        (rows,) = _host(differs.any(1)).nonzero()
+        if len(rows) == len(values):
+            return Change(slot.name, None, values.cpu().numpy().copy())
+        some = values[torch.as_tensor(rows, device=values.device)]
+        return Change(slot.name, rows, some.cpu().numpy())
 
 
-def _change(slot: Slot, rows: np.ndarray | None, values: Tensor) -> Change:
-    return Change(slot.name, rows, values.cpu().numpy().copy())
+def _groups_of(slots: Iterable[Slot]) -> list[_Group]:
+    """The slots by the memory that they lie in; each shared one by itself."""
+    groups: list[_Group] = []
+    beside: dict[tuple[int, int, torch.dtype], list[Slot]] = {}
+    for slot in slots:
+        tensor = slot.tensor.detach()
+        if slot.shared or not _is_in_rows(tensor):
+            rows = 1 if slot.shared else len(tensor)
+            groups.append(_Group(tensor.view(rows, -1), [(slot, 0)]))
+            continue
+        place = tensor.untyped_storage().data_ptr()
+        beside.setdefault((place, tensor.stride(0), tensor.dtype), []).append(slot)
+    for (_, width, _), members in beside.items():
+        first = members[0].tensor.detach()
+        whole = first.as_strided((len(first), width), (width, 1), 0)
+        places = [(slot, slot.tensor.storage_offset()) for slot in members]
+        groups.append(_Group(whole, places))
+    return groups
 
 
-def _bits(values: Tensor) -> Tensor:
-    """The numbers as whole ones of their bits: NaN is NaN, −0 is not 0."""
-    if values.dtype == torch.bool:
-        return values
-    return values.view(_BITS[values.dtype.itemsize])
+def _is_in_rows(tensor: Tensor) -> bool:
+    """Whether a world's values are neighbours within a row of a larger memory."""
+    row = tensor[0]
+    wide = tensor.stride(0) >= max(row.numel(), 1) and len(tensor) > 1
+    room = tensor.untyped_storage().nbytes() // tensor.element_size()
+    fits = room >= len(tensor) * tensor.stride(0)
+    inside = tensor.storage_offset() + row.numel() <= tensor.stride(0)
+    return wide and fits and inside and row.is_contiguous()
+
+
+def _host(mask: Any) -> np.ndarray:
+    return mask.cpu().numpy() if isinstance(mask, Tensor) else mask
 
 
 # A block's steps as bytes: an index in JSON, then all arrays.

@@ -15,7 +15,7 @@ import queue
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -44,9 +44,12 @@ class Block:
     """What is written together: arrays and packed bytes by topic, and what they are."""
 
     arrays: Mapping[str, np.ndarray]
-    payloads: Mapping[str, bytes]
+    payloads: Mapping[str, Callable[[], bytes]]
+    """Made by the thread that writes them."""
     about: bytes
     """JSON."""
+    done: Callable[[], None]
+    """Called when its arrays are no longer needed."""
 
 
 class ContainerWriter:
@@ -73,7 +76,6 @@ class ContainerWriter:
             self._file,
             chunk_size=1 << 62,  # blocks are chunks, whatever their size
             compression=self._mcap.CompressionType.NONE,  # arrays are, by themselves
-            enable_data_crcs=True,
         )
         self._items: queue.Queue[Block | tuple[str, bytes] | None] = queue.Queue(
             _WAITING
@@ -140,8 +142,9 @@ class ContainerWriter:
     def _write_block(self, block: Block) -> None:
         for topic, array in block.arrays.items():
             self._message(topic, packed(array))
-        for topic, data in block.payloads.items():
-            self._message(topic, data)
+        block.done()
+        for topic, make in block.payloads.items():
+            self._message(topic, make())
         self._writer.flush()
         self._attach(BLOCK, block.about)
 

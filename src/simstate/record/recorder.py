@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import contextlib
 import json
+import queue
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -99,7 +101,7 @@ class Recorder:
             dtype.itemsize * int(np.prod(shape)) for dtype, shape in self._kinds.values()
         )
         self._most = max(1, min(MOST_SAMPLES, BLOCK_BYTES // max(sample, 1)))
-        self._changes = Changes(sim.internals.ledger, owners) if inputs else None
+        self._changes = Changes(sim.internals, owners) if inputs else None
         self._snapshot_every = snapshot_every
         self._until_snapshot = snapshot_every
         self._steps: list[Step] = []
@@ -111,6 +113,8 @@ class Recorder:
         """Bytes of the steps that are in no block yet."""
         self._blocks = 0
         self._last_block = time.monotonic()
+        self._written: queue.SimpleQueue[dict[str, Tensor]] = queue.SimpleQueue()
+        """Memory of blocks that were written, to be used again."""
         self._buffers = self._new_buffers()
         attachments = {
             HEADER: header_bytes(
@@ -183,7 +187,7 @@ class Recorder:
         self._waiting += sum(c.values.nbytes for c in step.changes)
         self._waiting += sum(array.nbytes for array in step.arrays.values())
         if self._changes is not None:
-            self._changes.follow()
+            self._changes.follow(self._all_may_change)
         if self._waiting > BLOCK_BYTES:
             self._write_block()
 
@@ -207,10 +211,18 @@ class Recorder:
 
     # Inner parts.
 
+    @property
+    def _all_may_change(self) -> bool:
+        """Whether a step may change what physics leaves alone."""
+        return "env" in self._owners or self._sim.internals.step_scope == "run"
+
     def _shape(self, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         return () if name == STEP else (len(self._worlds), *shape)
 
     def _new_buffers(self) -> dict[str, Tensor]:
+        """Memory for a block: of one that was written, if there is any."""
+        with contextlib.suppress(queue.Empty):
+            return self._written.get_nowait()
         return {
             name: torch.from_numpy(np.empty((self._most, *shape), dtype))
             for name, (dtype, shape) in self._kinds.items()
@@ -237,10 +249,12 @@ class Recorder:
             "first_step": self._steps_before,
             "steps": len(self._steps),
         }
+        buffers, again = self._buffers, self._written
         block = Block(
-            {name: b[: self._count].numpy() for name, b in self._buffers.items()},
-            {STEPS: steps_to_bytes(self._steps)},
+            {name: b[: self._count].numpy() for name, b in buffers.items()},
+            {STEPS: partial(steps_to_bytes, self._steps)},
             json.dumps(about).encode(),
+            lambda: again.put(buffers),
         )
         self._samples_before, self._steps_before = self.samples, self.steps
         self._count, self._waiting, self._blocks = 0, 0, self._blocks + 1
