@@ -21,6 +21,7 @@ from simstate.integrate.integration import Integrator
 from simstate.integrate.worlds import IntegratedWorlds
 from simstate.record import SimRecorder
 from simstate.scene import SceneCfg, build_scene
+from simstate.scene.build import BuiltScene
 from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
@@ -69,7 +70,7 @@ class Simulation(IntegratedWorlds):
 
     def __init__(
         self,
-        scene: SceneCfg | mujoco.MjModel,
+        scene: SceneCfg | mujoco.MjModel | BuiltScene,
         num_envs: int = 1,
         *,
         engine: EngineCfg = "native",

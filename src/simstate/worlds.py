@@ -48,7 +48,7 @@ class Worlds:
 
     def __init__(
         self,
-        scene: SceneCfg | mujoco.MjModel,
+        scene: SceneCfg | mujoco.MjModel | BuiltScene,
         num_envs: int,
         engine: EngineCfg,
         device: str | torch.device,

@@ -44,7 +44,7 @@ class EnvRecorder(Recorder):
         task: str | None,
     ) -> None:
         self._env = env
-        mine = _columns_of(env)
+        mine = env_columns(env)
         known = {column.name for column in mine}
         asked = columns_of(env.sim, quantities, fields)
         for column in asked:
@@ -67,14 +67,14 @@ class EnvRecorder(Recorder):
             inputs=inputs, snapshot_every=snapshot_every, about=about,
             detach=lambda mine: env.internals.recorders.remove(mine),
         )  # fmt: skip
-        self._before = [c for c in (*mine, *asked) if c.name not in _AFTER]
+        self._before = [c for c in (*mine, *asked) if c.name not in AFTER]
         self._step: Step | None = None
         self._sample: dict[str, Tensor] = {}
         env.internals.recorders.append(self)
 
     def begin(self, action: Tensor, reset_ids: Tensor | None) -> None:
         """A step is about to be taken with this action."""
-        self._step = Step(self.begin_step())
+        self._step = self.begin_step()
         self._step.arrays[ACTION] = action.cpu().numpy().copy()
         if reset_ids is not None:
             self._step.arrays["reset_ids"] = reset_ids.cpu().numpy().copy()
@@ -105,10 +105,11 @@ class EnvRecorder(Recorder):
         self.end_step(step, env.step_dt)
 
 
-_AFTER = (ACTION, REWARD, TERMINATED, TRUNCATED, ENDED, EVENT)
+AFTER = (ACTION, REWARD, TERMINATED, TRUNCATED, ENDED, EVENT)
+"""Columns that are known when a step was taken; the others are from before it."""
 
 
-def _columns_of(env: Env) -> list[Column]:
+def env_columns(env: Env) -> list[Column]:
     """What is recorded of every environment."""
     columns = [
         Column(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -48,6 +49,8 @@ class Column:
     names: Sequence[str] = ()
     """A name for each component of one world, in C order; none if they have none."""
     doc: str = ""
+    source: str = ""
+    """The quantity or field that it is, by which it is found again; "": code."""
 
     def checked(self, num_envs: int) -> Tensor:
         """The present values, if they have a row for each world."""
@@ -68,6 +71,7 @@ class Column:
             "point": self.point,
             "names": list(self.names) if len(self.names) == width else [],
             "doc": self.doc,
+            "source": self.source,
             "dtype": str(values.dtype).removeprefix("torch."),
             "shape": list(values.shape[1:]),
         }
@@ -112,7 +116,8 @@ def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
         return _quantity(sim.scene[entity_name], name, quantity)
     for process in [] if sim.integration is None else sim.integration.processes:
         if process.name == given:
-            return Column(name, lambda found=process: found.value)
+            read = partial(getattr, process, "value")
+            return Column(name, read, source=given)
     if len(sim.scene) == 1 and given not in FIELDS:
         (entity,) = sim.scene.values()
         if given in entity.data.quantities:
@@ -133,6 +138,7 @@ def _quantity(entity: Entity, name: str, quantity: str) -> Column:
         contract.point_text,
         _labels([_of_entity(entity, size) for size in contract.shape]),
         contract.doc,
+        f"{entity.name}.{quantity}",
     )
 
 
@@ -156,6 +162,7 @@ def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
         "",
         names,
         contract.doc,
+        field,
     )
 
 

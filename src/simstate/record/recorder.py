@@ -22,7 +22,7 @@ from simstate.errors import FileError, InvalidInputError
 from simstate.ids import Ids, int_list
 from simstate.integrate.worlds import IntegratedWorlds
 from simstate.ledger import Owner
-from simstate.record.changes import Change, Changes, Step, steps_to_bytes
+from simstate.record.changes import Changes, Step, steps_to_bytes
 from simstate.record.columns import Column
 from simstate.record.container import Block, ContainerWriter
 from simstate.record.header import (
@@ -169,15 +169,23 @@ class Recorder:
 
     # What subclasses call.
 
-    def begin_step(self) -> list[Change]:
-        """What was written since the last step; a snapshot where it is time."""
+    def begin_step(self) -> Step:
+        """A step with what was written since the last; a snapshot where it is time.
+
+        Slots that were not there before are in a snapshot, which a replay restores.
+        """
         if self._changes is None:
-            return []
+            return Step()
+        added = self._changes.added()
         due = self._until_snapshot is not None and self._until_snapshot <= 1e-9
-        if due or self._changes.added():
+        if due or added:
             self._until_snapshot = self._snapshot_every
-            self._attach_snapshot()
-        return self._changes.find()
+            data = self._snapshot().to_bytes()
+            self._guarded(lambda: self._writer.attach(f"snapshot/{self.steps}", data))
+        if added:
+            self._changes.follow()
+            return Step([], {"restore": True})
+        return Step(self._changes.find())
 
     def end_step(self, step: Step, seconds: float) -> None:
         """Keep a step that was taken, which moved time on [s]."""
@@ -231,12 +239,6 @@ class Recorder:
     def _snapshot(self) -> Snapshot:
         physics = self._sim.internals
         return take_snapshot(physics, physics.everywhere, self._owners)
-
-    def _attach_snapshot(self) -> None:
-        data = self._snapshot().to_bytes()
-        self._guarded(lambda: self._writer.attach(f"snapshot/{self.steps}", data))
-        if self._changes is not None and self._changes.added():
-            self._changes.follow()
 
     def _write_block(self) -> None:
         """Hand what was kept to the writer, and begin anew."""

@@ -46,7 +46,8 @@ class SimRecorder(Recorder):
 
     def begin(self, n: int, rows: Selection) -> None:
         """A step of these worlds is about to be taken."""
-        self._step = step = Step(self.begin_step(), {"n": n})
+        self._step = step = self.begin_step()
+        step.call["n"] = n
         if not rows.is_all:
             step.arrays["env_ids"] = rows.tensor(self._sim.device).cpu().numpy()
         integration = self._sim.integration
