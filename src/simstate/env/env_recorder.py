@@ -65,7 +65,7 @@ class EnvRecorder(Recorder):
         super().__init__(
             env.sim, path, "env", [*mine, *asked], ("sim", "env"), worlds=worlds,
             inputs=inputs, snapshot_every=snapshot_every, about=about,
-            detach=lambda mine: env.internals.recorders.remove(mine),
+            detach=lambda: env.internals.recorders.remove(self),
         )  # fmt: skip
         self._before = [c for c in (*mine, *asked) if c.name not in AFTER]
         self._step: Step | None = None

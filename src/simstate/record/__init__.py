@@ -1,9 +1,9 @@
 """Recordings: what worlds did, in a file that replays with proof.
 
-    with sim.record("run.simrec", quantities=["robot.joint_pos"]):
-        …
-    recording = Recording("run.simrec")
-    recording["robot.joint_pos"]  # (samples, worlds, joints), with names and units
+with sim.record("run.simrec", quantities=["robot.joint_pos"]):
+    …
+recording = Recording("run.simrec")
+recording["robot.joint_pos"]  # (samples, worlds, joints), with names and units
 """
 
 from simstate.record.columns import Column, columns_of

@@ -161,7 +161,7 @@ def _groups_of(slots: Iterable[Slot]) -> list[_Group]:
     for (_, width, _), members in beside.items():
         first = members[0].tensor.detach()
         whole = first.as_strided((len(first), width), (width, 1), 0)
-        places = [(slot, slot.tensor.storage_offset()) for slot in members]
+        places = [(slot, int(slot.tensor.storage_offset())) for slot in members]
         groups.append(_Group(whole, places))
     return groups
 
@@ -236,9 +236,10 @@ def steps_from_bytes(packed: bytes) -> list[Step]:
 
 
 def _step(told: dict[str, Any], arrays: list[np.ndarray]) -> Step:
+    listed: list[tuple[str, int | None, int]] = told["changes"]
     changes = [
         Change(slot, None if rows is None else arrays[rows], arrays[values])
-        for slot, rows, values in told["changes"]
+        for slot, rows, values in listed
     ]
-    mine = {name: arrays[k] for name, k in told["arrays"].items()}
+    mine: dict[str, np.ndarray] = {n: arrays[k] for n, k in told["arrays"].items()}
     return Step(changes, told["call"], mine)

@@ -77,7 +77,7 @@ class Recorder:
         inputs: bool,
         snapshot_every: float | None,
         about: Mapping[str, Any],
-        detach: Callable[[Recorder], None],
+        detach: Callable[[], None],
     ) -> None:
         if snapshot_every is not None and not snapshot_every > 0:
             raise InvalidInputError(
@@ -98,7 +98,8 @@ class Recorder:
             for name, c in told.items()
         }
         sample = sum(
-            dtype.itemsize * int(np.prod(shape)) for dtype, shape in self._kinds.values()
+            dtype.itemsize * int(np.prod(shape))
+            for dtype, shape in self._kinds.values()
         )
         self._most = max(1, min(MOST_SAMPLES, BLOCK_BYTES // max(sample, 1)))
         self._changes = Changes(sim.internals, owners) if inputs else None
@@ -232,7 +233,7 @@ class Recorder:
         with contextlib.suppress(queue.Empty):
             return self._written.get_nowait()
         return {
-            name: torch.from_numpy(np.empty((self._most, *shape), dtype))
+            name: torch.as_tensor(np.empty((self._most, *shape), dtype))
             for name, (dtype, shape) in self._kinds.items()
         }
 
@@ -276,15 +277,15 @@ class Recorder:
     def _end(self) -> None:
         if not self._closed:
             self._closed = True
-            self._detach(self)
+            self._detach()
 
 
-_TIME = {
-    "unit": "s", "axes": "", "point": "", "names": [], "shape": [],
+_TIME: dict[str, Any] = {
+    "unit": "s", "axes": "", "point": "", "names": [], "shape": [], "source": "",
     "doc": "Simulation time of each world.", "dtype": "float64",
 }  # fmt: skip
-_STEP = {
-    "unit": "", "axes": "", "point": "", "names": [], "shape": [],
+_STEP: dict[str, Any] = {
+    "unit": "", "axes": "", "point": "", "names": [], "shape": [], "source": "",
     "doc": "How many steps were taken before the sample.", "dtype": "int64",
 }  # fmt: skip
 

@@ -187,7 +187,7 @@ class Recording:
         ]
         dtype, shape = self._kind(name, 0)
         empty = np.empty(shape, dtype)
-        return torch.from_numpy(np.concatenate([empty, *parts]))
+        return torch.as_tensor(np.concatenate([empty, *parts]))
 
     def read_block(
         self, block: BlockPlace, names: Sequence[str] | None = None

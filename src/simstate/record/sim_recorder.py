@@ -35,7 +35,7 @@ class SimRecorder(Recorder):
         super().__init__(
             sim, path, "sim", columns, ("sim",), worlds=worlds, inputs=inputs,
             snapshot_every=snapshot_every, about={"every": every},
-            detach=lambda mine: sim.internals.recorders.remove(mine),
+            detach=lambda: sim.internals.recorders.remove(self),
         )  # fmt: skip
         self._every = every
         self._until_sample = every or 0.0

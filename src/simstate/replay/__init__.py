@@ -1,8 +1,8 @@
 """Replay with proof: recorded steps taken again, compared, and branched from.
 
-    found = replay("run.simrec")
-    print(found)  # the same bit for bit, or the first difference by world and joint
-    sim = branch("run.simrec", time=1.5)  # go on from there
+found = replay("run.simrec")
+print(found)  # the same bit for bit, or the first difference by world and joint
+sim = branch("run.simrec", time=1.5)  # go on from there
 """
 
 from simstate.replay.replay import branch, replay

@@ -48,7 +48,10 @@ class Player:
         self.columns, self.left_out = self._find_columns()
 
     def _check(self) -> None:
-        want, kind = self.recording.header["simulation"]["num_envs"], self.recording.kind
+        want, kind = (
+            self.recording.header["simulation"]["num_envs"],
+            self.recording.kind,
+        )
         if (kind == "env") != (self.env is not None):
             raise RecordingError(
                 f"The recording is of {'an Env' if kind == 'env' else 'a Simulation'}, "
@@ -89,7 +92,7 @@ class Player:
             for change in changes:
                 rows = self._rows(change)
                 try:
-                    values = torch.from_numpy(change.values)
+                    values = torch.as_tensor(change.values)
                     ledger.put_some({change.slot: (rows, values)})
                 except SimStateError as error:
                     raise RecordingError(
@@ -100,10 +103,10 @@ class Player:
         """Take a step whose changes were written."""
         self.step += 1
         if self.env is not None:
-            action = torch.from_numpy(step.arrays["action"]).to(self.env.device)
+            action = torch.as_tensor(step.arrays["action"]).to(self.env.device)
             renewed = step.arrays.get("reset_ids")
             _, reward, _, _, _ = self.env.step(
-                action, () if renewed is None else torch.from_numpy(renewed)
+                action, () if renewed is None else torch.as_tensor(renewed)
             )
             self._after = {REWARD: reward, "action": action}
             return
@@ -136,10 +139,10 @@ class Player:
         until = step.arrays.get("until")
         integration = self.sim.integration
         if until is not None and integration is not None:
-            integration.timeline.until = torch.from_numpy(until).to(self.sim.device)
+            integration.timeline.until = torch.as_tensor(until).to(self.sim.device)
         self.diverged = None
         try:
-            self.sim.step(step.call["n"], None if ids is None else torch.from_numpy(ids))
+            self.sim.step(step.call["n"], None if ids is None else torch.as_tensor(ids))
             found = self.sim.divergence
             worlds = [] if found is None else found.env_ids
         except DivergenceError as error:
@@ -154,7 +157,7 @@ class Player:
         select = self.sim.internals.select
         if change.rows is None:
             return select(None)
-        return select(torch.from_numpy(change.rows).to(self.sim.device))
+        return select(torch.as_tensor(change.rows).to(self.sim.device))
 
     def _fitting(self, snapshot: Snapshot) -> Snapshot:
         """A snapshot for these worlds: the model is compared by itself."""
@@ -185,5 +188,3 @@ class Player:
             else:
                 left_out.append(name)
         return found, left_out
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,8 +65,7 @@ class Replay:
 
     def to_dict(self) -> dict[str, Any]:
         """The findings, for JSON."""
-        first = None if self.first is None else vars(self.first) | {}
-        return vars(self) | {"first": first, "is_same": self.is_same}
+        return {**dataclasses.asdict(self), "is_same": self.is_same}
 
     def __str__(self) -> str:
         how = "bit for bit" if self.tolerance == 0 else f"within {self.tolerance:g}"

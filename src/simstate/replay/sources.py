@@ -31,7 +31,7 @@ def engine_for(
 
 
 def engine_name(engine: EngineCfg) -> str:
-    """ "native" or "warp"."""
+    """The engine's name, "native" or "warp"."""
     if isinstance(engine, str):
         return engine
     return "warp" if isinstance(engine, WarpCfg) else "native"

@@ -82,9 +82,7 @@ class Snapshot:
         return Snapshot._of(label, *found)
 
     @staticmethod
-    def _of(
-        path: object, header: dict[str, Any], slots: dict[str, Tensor]
-    ) -> Snapshot:
+    def _of(path: object, header: dict[str, Any], slots: dict[str, Tensor]) -> Snapshot:
         """The snapshot of an archive, if all of it is there."""
         try:
             if header["format"] == FORMAT_1:
