@@ -206,10 +206,9 @@ def test_bytes_that_were_altered_are_refused_or_do_not_matter(small_file, tmp_pa
     wanted, random = content(small_file), np.random.default_rng(0)
     copy = tmp_path / "altered.simrec"
     refused = 0
-    for _ in range(150 * SOAK):
-        at = int(random.integers(len(whole)))
-        if len(refused_parts := whole) and refused % 3 == 0:  # also where few bytes are
-            at = int(random.integers(len(refused_parts) - 3000, len(refused_parts)))
+    for k in range(150 * SOAK):
+        first = len(whole) - 3000 if k % 3 else 0  # also where attachments are small
+        at = int(random.integers(first, len(whole)))
         bit = 1 << int(random.integers(8))
         copy.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
         try:

@@ -103,6 +103,7 @@ class EnvRecorder(Recorder):
         wanted = {name: self._sample[name] for name in self._kinds if name != "step"}
         self.add_sample(wanted)
         self.end_step(step, env.step_dt)
+        self.write_if_due()
 
 
 AFTER = (ACTION, REWARD, TERMINATED, TRUNCATED, ENDED, EVENT)

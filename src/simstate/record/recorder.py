@@ -197,8 +197,6 @@ class Recorder:
         self._waiting += sum(array.nbytes for array in step.arrays.values())
         if self._changes is not None:
             self._changes.follow(self._all_may_change)
-        if self._waiting > BLOCK_BYTES:
-            self._write_block()
 
     def add_sample(self, values: Mapping[str, Tensor]) -> None:
         """Keep a sample: the values of all columns, in all worlds."""
@@ -208,8 +206,11 @@ class Recorder:
             self._buffers[name][k].copy_(rows.detach())
         self._buffers[STEP][k] = self.steps
         self._count += 1
-        late = time.monotonic() - self._last_block > BLOCK_SECONDS
-        if self._count >= self._most or late:
+
+    def write_if_due(self) -> None:
+        """Write a block if enough is waiting, or if the last was long ago."""
+        full = self._count >= self._most or self._waiting > BLOCK_BYTES
+        if full or time.monotonic() - self._last_block > BLOCK_SECONDS:
             self._write_block()
 
     def read_columns(self) -> dict[str, Tensor]:

@@ -71,3 +71,4 @@ class SimRecorder(Recorder):
             if self._every is not None:
                 self._until_sample += self._every
             self.add_sample(self.read_columns())
+        self.write_if_due()
