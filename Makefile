@@ -30,8 +30,8 @@ train-demo: $(READY)-train
 	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
-	$(BIN)/pytest -q
-	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' $(BOTH_PATHS)
+	$(BIN)/pytest -q -n auto --dist loadfile
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
@@ -77,7 +77,6 @@ check: $(READY)-dev
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	$(BIN)/pytest -q tests/docs tests/test_readme.py
 
 # Whether the pins can be installed on every Python that the README names; asks the
 # package index, and downloads no package but uv, which resolves by metadata alone.

@@ -70,7 +70,10 @@ def test_columns_are_what_the_worlds_had(make_sim, tmp_path, monkeypatch):
 
 def test_some_worlds_at_some_times(make_sim, tmp_path):
     sim, path = make_sim(5), tmp_path / "some.simrec"
-    twice = {"q": "arm.joint_pos", "double": (lambda s: 2 * s.data.qvel[:, :1], "rad/s")}
+    twice = {
+        "q": "arm.joint_pos",
+        "double": (lambda s: 2 * s.data.qvel[:, :1], "rad/s"),
+    }
     with sim.record(path, quantities=twice, every=0.012, worlds=[3, 1], inputs=False):
         for _ in range(7):
             sim.data.ctrl[:] = torch.randn(5, 2, dtype=torch.float64)
@@ -136,15 +139,19 @@ def test_what_a_step_that_fails_did_is_not_recorded(make_sim, tmp_path):
     np.testing.assert_allclose(found.time[:, 1], [0, 0.008, 0.024], atol=1e-15)
 
 
+def step_until_written(sim, recording) -> None:
+    for _ in range(5000):
+        sim.step()
+        recording._write_block()
+
+
 def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim):
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     sim = make_sim()
     recording = sim.record("/dev/full", fields=["qpos"])
     with pytest.raises(FileError, match="No space left"):
-        for _ in range(5000):
-            sim.step()
-            recording._write_block()
+        step_until_written(sim, recording)
     assert not recording.is_open
     time = sim.time.clone()
     sim.step()

@@ -193,7 +193,9 @@ def test_memory_of_ones_own_is_not_needed_to_rebuild(tmp_path):
 
 def test_on_the_other_engine_within_a_bound(tmp_path):
     path = tmp_path / "run.simrec"
-    sim = Simulation(SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False), 2)
+    sim = Simulation(
+        SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False), 2
+    )
     with sim.record(path, quantities=["puck.root_link_pose_w"]):
         sim.data.qvel[:] = torch.tensor([[0.3, 0.1, 0.2, 1, 0.4, 2], [0.0] * 5 + [1]])
         for _ in range(5):
