@@ -15,7 +15,7 @@ from simstate.record.recording import BlockPlace
 from simstate.replay.model_changes import model_changes
 from simstate.replay.player import Player
 from simstate.replay.report import Difference, Replay
-from simstate.replay.sources import engine_for, engine_name, worlds_for
+from simstate.replay.sources import engine_for, worlds_for
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, take_snapshot
 
@@ -129,11 +129,9 @@ class _Comparison:
 
     def __init__(self, player: Player, tolerance: float | None) -> None:
         self._player, self._recording = player, player.recording
-        same_engine = player.sim.engine_name == engine_name(
-            self._recording.header["simulation"]["engine"]
-        )
+        here, there = player.sim.engine_name, self._recording.header["simulation"]
         if tolerance is None:
-            tolerance = 0.0 if same_engine else OTHER_ENGINE
+            tolerance = 0.0 if here == there["engine"] else OTHER_ENGINE
         if not tolerance >= 0:
             raise InvalidInputError(f"tolerance must be ≥ 0, got {tolerance}.")
         self._found = Replay(player.sim.engine_name, tolerance)

@@ -7,7 +7,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from simstate.engine import EngineCfg, NativeCfg, WarpCfg
+from simstate.engine import EngineCfg, NativeCfg
 from simstate.env import Env, tasks
 from simstate.env.setting_changes import with_settings
 from simstate.errors import InvalidInputError, RecordingError
@@ -28,13 +28,6 @@ def engine_for(
         base = chosen if isinstance(chosen, NativeCfg) else NativeCfg()
         return dataclasses.replace(base, num_threads=threads)
     raise InvalidInputError("The number of threads is for the native engine.")
-
-
-def engine_name(engine: EngineCfg) -> str:
-    """The engine's name, "native" or "warp"."""
-    if isinstance(engine, str):
-        return engine
-    return "warp" if isinstance(engine, WarpCfg) else "native"
 
 
 def worlds_for(
