@@ -17,6 +17,7 @@ from simstate.cli.contacts import Contacts
 from simstate.cli.diff import Diff
 from simstate.cli.dispersions import Dispersions
 from simstate.cli.explain import Explain
+from simstate.cli.export import Export
 from simstate.cli.info import Info
 from simstate.cli.inspect import Inspect
 from simstate.cli.integrate import Integrate
@@ -45,6 +46,7 @@ Command = (
     | Annotated[Record, tyro.conf.subcommand("record")]
     | Annotated[Info, tyro.conf.subcommand("info")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Dispersions, tyro.conf.subcommand("dispersions")]
     | Annotated[Align, tyro.conf.subcommand("align")]
