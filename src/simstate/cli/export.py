@@ -41,11 +41,10 @@ class Export:
         if not self.files:
             raise InvalidInputError("Name a recording to export.")
         if self.to == "foxglove":
-            if len(self.files) > 1:
+            first, *others = self.files
+            if others:
                 raise InvalidInputError("A log for Foxglove is of one recording.")
-            count = datasets.write_foxglove(
-                self.files[0], self.out, worlds=self.worlds or None
-            )
+            count = datasets.write_foxglove(first, self.out, worlds=self.worlds or None)
             what = "messages"
         elif self.to == "hdf5":
             count = datasets.write_hdf5(self.files, self.out, success=self.success)
