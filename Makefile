@@ -18,7 +18,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera test-peers test-dynamics test-datasets test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-fast mutants test-ptera test-peers test-dynamics test-datasets test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -33,6 +33,11 @@ train-demo: $(READY)-train
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
+
+# The inner loop: formulas, states, worlds, the ledger and the command line, on one engine.
+test-fast: $(READY)-test
+	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' tests/math tests/conventions tests/entity tests/scene \
+		tests/test_files.py tests/test_freshness.py tests/test_ids.py tests/test_layers.py tests/ledger/test_transactions.py
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
@@ -142,8 +147,8 @@ $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 # Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.
 $(DATASETS)/.ready: Makefile
 	test -x $(DATASETS)/bin/python || $(PYTHON) -m venv $(DATASETS)
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.28.0
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow
 	touch $@
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt

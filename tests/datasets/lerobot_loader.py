@@ -30,6 +30,12 @@ def write(folder: Path) -> None:
 
 def read(folder: Path) -> None:
     import torch
+
+    # torchvision is imported for its image transforms; its compiled operators, which
+    # are not used, come for torch with CUDA alone.
+    operators = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        operators.define(f"{name}(Tensor a, Tensor b, float c) -> Tensor")
     from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
     info = json.loads((folder / "meta/info.json").read_text())

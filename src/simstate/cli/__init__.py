@@ -27,6 +27,7 @@ from simstate.cli.plot import Plot
 from simstate.cli.quantities import Quantities
 from simstate.cli.record import Record
 from simstate.cli.replay import Replay
+from simstate.cli.report import Report
 from simstate.cli.run import Run
 from simstate.cli.runs import Runs
 from simstate.cli.tasks import Tasks
@@ -56,6 +57,7 @@ Command = (
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
 )
 WITH_TASK_OPTIONS = {"train": Train, "play": Play}
 """Commands whose options depend on the task."""
