@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 import torch
 from tests.record.conftest import drive, scene
 
-from simstate import NativeCfg, Simulation
-from simstate.record import recorder
+from simstate import NativeCfg, RecordingError, Simulation
+from simstate.record import Recording, recorder
 
 PATIENCE = 240.0
 """How long a child may take to write its first blocks [s]."""
@@ -35,6 +35,15 @@ def record(path: Path, seed: int) -> None:
         drive(sim, 10, generator)
 
 
+def blocks(path: Path) -> int:
+    """How many whole blocks a file has that may just be written."""
+    try:
+        with Recording(path) as found:
+            return len(found.blocks)
+    except RecordingError:
+        return 0
+
+
 def main(folder: Path, times: int) -> None:
     chance = random.Random(0)
     for k in range(times):
@@ -45,12 +54,8 @@ def main(folder: Path, times: int) -> None:
                 record(path, k)
             finally:
                 os._exit(1)
-        begun, last = time.monotonic(), 0
-        while time.monotonic() - begun < PATIENCE:  # until it has grown twice
-            size = path.stat().st_size if path.exists() else 0
-            if size > last > 60_000:
-                break
-            last = size
+        begun = time.monotonic()
+        while time.monotonic() - begun < PATIENCE and blocks(path) < 2:
             time.sleep(0.02)
         time.sleep(chance.uniform(0.0, 0.2))
         os.kill(child, signal.SIGKILL)
