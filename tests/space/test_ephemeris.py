@@ -120,7 +120,7 @@ def test_an_ephemeris_of_any_function():
     assert path.start <= -5000
     for wrong, message in (
         (lambda: Ephemeris(spiral, 0.0), "segment"),
-        (lambda: Ephemeris(lambda t: t, 10.0)(t), "must give"),
+        (lambda: Ephemeris(lambda t: t, 10.0)(t), "must have shape"),
         (lambda: Ephemeris(lambda t: np.full((len(t), 3), np.nan), 9.0)(t), "finite"),
         (lambda: path.fit(0.0, 1e9), "too long"),
     ):
