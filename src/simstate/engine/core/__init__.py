@@ -10,8 +10,9 @@ function here says which arrays those are.
 
 from __future__ import annotations
 
-from simstate.engine.core import reads
-from simstate.engine.core.batch import CoreBatch, Maxima
+from simstate.engine.core import matrices, reads
+from simstate.engine.core.batch import CoreBatch
+from simstate.engine.core.contacts import make_contacts
 from simstate.engine.core.integrator import (
     AdaptiveIntegrator,
     Failure,
@@ -26,22 +27,25 @@ from simstate.engine.core.loads import (
     thruster,
     uniform_gravity,
 )
+from simstate.engine.core.rays import CarriedRays
 from simstate.engine.core.scheme import TableauLike
 from simstate.engine.core.watch import Watch
 
 __all__ = [
     "AdaptiveIntegrator",
+    "CarriedRays",
     "CoreBatch",
     "Failure",
     "Integrator",
     "Load",
     "MassArrays",
-    "Maxima",
     "TableauLike",
     "Watch",
     "description",
     "drag",
     "is_available",
+    "make_contacts",
+    "matrices",
     "point_mass_gravity",
     "reads",
     "thruster",
