@@ -37,6 +37,19 @@ def entries(
 ) -> None:
     """Entries of rows; sizes are worlds, numbers in a row, entries."""
 
+def uniform(
+    seed: Array,
+    world: Array,
+    count: Array,
+    rows: Array | None,
+    columns: int,
+    scale: float,
+    low: float,
+    out: Array,
+    /,
+) -> None:
+    """The next numbers of some streams: 53 bits times scale, plus low."""
+
 class Batch:
     def __new__(
         cls, model: int, num_worlds: int, num_threads: int, persistent: bool

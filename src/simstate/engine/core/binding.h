@@ -109,4 +109,9 @@ PyObject* core_carried_rays(batch_object* self, PyObject* args);
 PyObject* core_py_jacobians(PyObject* module, PyObject* args);
 PyObject* core_py_entries(PyObject* module, PyObject* args);
 
+/* --------------------------------------------------------------- binding_random.c */
+
+/* A function of the module: random numbers of some worlds, evenly spread. */
+PyObject* core_py_uniform(PyObject* module, PyObject* args);
+
 #endif

@@ -37,6 +37,7 @@ static PyMethodDef functions[] = {
     {"connect", connect, METH_VARARGS, NULL},
     {"jacobians", core_py_jacobians, METH_VARARGS, NULL},
     {"entries", core_py_entries, METH_VARARGS, NULL},
+    {"uniform", core_py_uniform, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
