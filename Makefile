@@ -17,7 +17,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-ptera test-peers test-dynamics test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-fast mutants test-ptera test-peers test-dynamics test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -30,8 +30,13 @@ train-demo: $(READY)-train
 	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
-	$(BIN)/pytest -q
-	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' $(BOTH_PATHS)
+	$(BIN)/pytest -q -n auto --dist loadfile
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
+
+# The inner loop: formulas, states, worlds, the ledger and the command line, on one engine.
+test-fast: $(READY)-test
+	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' tests/math tests/conventions tests/entity tests/scene \
+		tests/test_files.py tests/test_freshness.py tests/test_ids.py tests/test_layers.py tests/ledger/test_transactions.py
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
@@ -77,7 +82,6 @@ check: $(READY)-dev
 	$(BIN)/ruff check .
 	$(BIN)/pyright
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
-	$(BIN)/pytest -q tests/docs tests/test_readme.py
 
 # Whether the pins can be installed on every Python that the README names; asks the
 # package index, and downloads no package but uv, which resolves by metadata alone.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import signal
 import time
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -17,34 +18,42 @@ from simstate.env import Env, tasks
 
 
 @pytest.fixture
-def alarm():
-    """Lets a SIGALRM raise KeyboardInterrupt, as Ctrl-C does, after some seconds."""
+def interrupted() -> Iterator[Callable[[float, Callable[[], object]], bool]]:
+    """Repeats a call until a SIGALRM raises KeyboardInterrupt in it, as Ctrl-C does.
+
+    Returns whether it was raised: Python loses one that arrives within a finaliser.
+    """
 
     def interrupt(number, frame):
         raise KeyboardInterrupt
 
+    def interrupted(seconds: float, call: Callable[[], object]) -> bool:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            end = time.monotonic() + seconds + 5.0
+            while time.monotonic() < end:
+                call()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+        return False
+
     outer = signal.signal(signal.SIGALRM, interrupt)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    yield interrupted
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.signal(signal.SIGALRM, outer)
 
 
 @pytest.mark.parametrize("integrator", [None, integrate.RK4(), integrate.SRIW1()])
-def test_steps_of_a_simulation(alarm, integrator):
+def test_steps_of_a_simulation(interrupted, integrator):
     """Wherever it was hit, the simulation is at one of the states of a quiet run."""
     sim, quiet = make(integrator=integrator), make(integrator=integrator)
     expected = [quiet.snapshot().slots]
     draw = random.Random(1)
     hits = 0
     for _ in range(100 * SOAK):
-        try:
-            alarm(draw.uniform(1e-5, 6e-3))
-            while True:
-                sim.step(3)
-        except KeyboardInterrupt:
-            hits += 1
-        finally:
-            alarm(0.0)
+        hits += interrupted(draw.uniform(1e-5, 6e-3), lambda: sim.step(3))
         now = sim.snapshot().slots
         steps = round((float(now["time"][0]) - 0.012) / 0.012)
         while len(expected) <= steps:
@@ -56,7 +65,7 @@ def test_steps_of_a_simulation(alarm, integrator):
 
 
 @pytest.mark.parametrize("which", ["shipped", "stateful"])
-def test_steps_of_an_environment(alarm, which):
+def test_steps_of_an_environment(interrupted, which):
     def env() -> Env:
         if which == "stateful":
             return stateful_env(3, seed=2)
@@ -70,15 +79,9 @@ def test_steps_of_an_environment(alarm, which):
     quiet.step(action)
     expected.append(quiet.snapshot().slots)
     some_steps = 3 * (time.perf_counter() - began)
+    hits = 0
     for _ in range(60 * SOAK):
-        try:
-            alarm(draw.uniform(1e-4, some_steps))
-            while True:
-                one.step(action)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            alarm(0.0)
+        hits += interrupted(draw.uniform(1e-4, some_steps), lambda: one.step(action))
         now = one.snapshot().slots
         steps = int(now["env/step_count"])
         while len(expected) <= steps:
@@ -87,24 +90,24 @@ def test_steps_of_an_environment(alarm, which):
         for name, values in now.items():
             assert torch.equal(values, expected[steps][name]), (name, steps)
     assert steps > 5
+    assert hits > 30 * SOAK
 
 
-def test_resets_and_restores(alarm):
+def test_resets_and_restores(interrupted):
     sim: Simulation = make()
     start = sim.snapshot()
     sim.step(4)
     other = sim.snapshot()
     known = [start.slots, other.slots]
     draw = random.Random(3)
+    hits = 0
+
+    def there_and_back() -> None:
+        sim.restore(start)
+        sim.restore(other)
+
     for _ in range(150 * SOAK):
-        try:
-            alarm(draw.uniform(1e-5, 3e-3))
-            while True:
-                sim.restore(start)
-                sim.restore(other)
-        except KeyboardInterrupt:
-            pass
-        finally:
-            alarm(0.0)
+        hits += interrupted(draw.uniform(1e-5, 3e-3), there_and_back)
         now = sim.snapshot().slots
         assert any(all(torch.equal(now[n], one[n]) for n in now) for one in known)
+    assert hits > 75 * SOAK

@@ -1131,7 +1131,7 @@ def test_what_a_control_means_is_known_for_each_kind_of_actuator() -> None:
         (3, ("MjSpec", "int")),
         (Model.from_xml_string("<mujoco/>"), ("MjSpec", "MjModel")),
     ],
-    ids=lambda value: repr(value)[:30],
+    ids=lambda value: repr(value).partition(" at 0x")[0][:30],
 )
 def test_what_is_no_model_is_refused(model: Any, says: tuple[str, ...]) -> None:
     with pytest.raises(ModelError) as caught:

@@ -22,6 +22,7 @@ from simstate.cli.integrate import Integrate
 from simstate.cli.new_task import NewTask
 from simstate.cli.play import Play
 from simstate.cli.quantities import Quantities
+from simstate.cli.report import Report
 from simstate.cli.run import Run
 from simstate.cli.runs import Runs
 from simstate.cli.tasks import Tasks
@@ -46,6 +47,7 @@ Command = (
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
 )
 WITH_TASK_OPTIONS = {"train": Train, "play": Play}
 """Commands whose options depend on the task."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,24 +17,23 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.actions import Action
+from simstate.env.action_terms import ActionTerms
 from simstate.env.cfg import EnvCfg, check_cfg
-from simstate.env.commands import Command
+from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
 from simstate.env.host_read import HostRead
-from simstate.env.observation_groups import Computed, ObservationGroup
+from simstate.env.observing import Observations, Observing
 from simstate.env.parts import Parts
 from simstate.env.reward_sum import RewardSum
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
 from simstate.env.terrain_places import TerrainPlaces
-from simstate.errors import InvalidInputError, ShapeError, UnknownNameError, suggestion
-from simstate.ids import Ids, Index
+from simstate.errors import InvalidInputError, ShapeError
+from simstate.ids import Ids
 from simstate.integrate import Integrator
 from simstate.ledger import Reset, user_memory
-from simstate.places import written_at
 from simstate.random import WorldRandom, check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
@@ -48,18 +47,6 @@ class EnvInternals(NamedTuple):
     """What a step needs to know on the host, read in one go."""
 
 
-_Part = TypeVar("_Part", covariant=True)
-
-
-class _Makes(Protocol[_Part]):
-    """The configuration of an action or a command."""
-
-    def make(self, name: str, env: Env) -> _Part:
-        """What it describes, in an environment."""
-        ...
-
-
-Observations = dict[str, Tensor]
 Extras = dict[str, Any]
 
 
@@ -134,12 +121,10 @@ class Env:
             self._begin(self.all_ids)
             self.internals.host_read.check()
         self.observation_dims: dict[str, int] = {
-            name: values.shape[1] for name, values in self._observations.items()
+            name: values.shape[1] for name, values in self._observing.latest.items()
         }
         """The number of columns of each observation group."""
-        self.observation_names: dict[str, list[str]] = {
-            group.name: group.column_names(self) for group in self._groups
-        }
+        self.observation_names: dict[str, list[str]] = self._observing.names()
         """A readable name for each column of each observation group."""
         self._parts = Parts(self)
 
@@ -241,7 +226,7 @@ class Env:
         """
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
-        checked = self._check_action(action, renewed)
+        checked = self.actions.check(action, renewed)
         with OneTorchThread(), self._ledger.transaction("env", "env.step()"):
             return self._step(checked, renewed)
 
@@ -251,7 +236,7 @@ class Env:
         """The sequence of one step, in which `renewed` worlds begin anew at its end."""
         log = {} if renewed is None else self._end(renewed)
         # 1. The action becomes targets and wrenches, which hold for all substeps.
-        self._apply(action)
+        self.actions.apply(action)
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
         self._advance(action, self._others(renewed))
@@ -266,13 +251,10 @@ class Env:
             reward[renewed] = 0.0
         due, ended = self._read_on_host()
         # 5. The world goes on: commands for the next step, pushes and the like.
-        for name, command in self.commands.items():
-            with self._ledger.naming(f"command/{name}"):
-                command.measure()
-                command.advance(due[f"command {name}"])
+        self.commands.advance(due)
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
-        seen = self._observe(slice(0, self.num_envs), restart=False)
+        seen = self._observing.observe(slice(0, self.num_envs), restart=False)
         extras: Extras = {
             "final_observation": seen,
             "final_mask": torch.zeros_like(self.terminated),
@@ -296,11 +278,7 @@ class Env:
 
         The only time in a step that the host waits for the device.
         """
-        masks = {
-            f"command {name}": command.due(self.step_dt)
-            for name, command in self.commands.items()
-        }
-        masks |= self.events.due(self.step_dt)
+        masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
         masks["ended"] = self.terminated | self.truncated
         masks["diverged"] = self.sim.newly_diverged
         due = self.internals.host_read.ids(masks)
@@ -357,7 +335,7 @@ class Env:
     def observations(self) -> Observations:
         """A copy of the latest observations by group, float32; (num_envs, k)."""
         self._recover()
-        return {name: slot.clone() for name, slot in self._observations.items()}
+        return {name: slot.clone() for name, slot in self._observing.latest.items()}
 
     @property
     def scene(self) -> SceneEntities:
@@ -388,7 +366,7 @@ class Env:
     @property
     def action_names(self) -> list[str]:
         """What each column of an action drives, as "term/joint"."""
-        return self._action_names
+        return self.actions.columns
 
     @property
     def terminated(self) -> Tensor:
@@ -422,7 +400,6 @@ class Env:
         self._step_count = self._ledger.shared(
             "env/step_count", torch.zeros(1, dtype=torch.int64)
         ).tensor
-        self._observations: Observations = {}
         self.terrain: TerrainPlaces | None = None
         """Where the worlds are on the terrain; None: the scene has none."""
         if self.cfg.scene.terrain is not None:
@@ -433,31 +410,13 @@ class Env:
     def _make_terms(self) -> None:
         """Resolve every term of the configuration."""
         cfg = self.cfg
-        self.actions: dict[str, Action] = {
-            name: self._made("action", name, action)
-            for name, action in cfg.actions.items()
-        }
+        self.actions = ActionTerms(self, cfg.actions)
         """The action terms by name; an action has their columns side by side."""
-        self._action_names = [
-            f"{term}/{name}"
-            for term, action in self.actions.items()
-            for name in action.names
-        ]
-        width = (len(self._action_names),)
-        self.action = self._ledger.memory(
-            "env/action", width, torch.float32, owner="env"
-        ).tensor
+        self.action = self.actions.last
         """The last action as it was given, zero after a reset; float32."""
-        self.previous_action = self._ledger.memory(
-            "env/previous_action", width, torch.float32, owner="env"
-        ).tensor
+        self.previous_action = self.actions.previous
         """The one before; zero after a reset; float32."""
-        self.commands: Mapping[str, Command] = _Commands(
-            {
-                name: self._made("command", name, command)
-                for name, command in cfg.commands.items()
-            }
-        )
+        self.commands = CommandTerms(self, cfg.commands)
         """The commands by name."""
         self.rewards = RewardSum(self, cfg.rewards, rewards)
         """The reward terms: weights, and sums over the episode."""
@@ -473,19 +432,7 @@ class Env:
             Term("curriculum", name, term, curricula, self, leading=2)
             for name, term in cfg.curricula.items()
         ]
-        self._groups = [
-            ObservationGroup(self, name, group, observations)
-            for name, group in cfg.observations.items()
-        ]
-
-    def _made(self, kind: str, name: str, cfg: _Makes[_Part]) -> _Part:
-        """An action or command, whose memory belongs to it.
-
-        Errors know the line that its configuration was written in.
-        """
-        place = getattr(cfg, "place", None)
-        with self._ledger.naming(f"{kind}/{name}"), written_at(place):
-            return cfg.make(name, self)
+        self._observing = Observing(self, cfg.observations, observations)
 
     @property
     def _scopes(self) -> list[str]:
@@ -494,24 +441,6 @@ class Env:
         parts += [("command", name) for name in self.commands]
         return [*(f"{kind}/{n}" for kind, n in parts), *(t.scope for t in self.terms)]
 
-    def _apply(self, action: Tensor) -> None:
-        """Remember the action, and let each term write its part of it."""
-        self.previous_action.copy_(self.action)
-        self.action.copy_(action)
-        self._write_targets(action, list(self.actions.values()))
-
-    def _write_targets(self, action: Tensor, acting: list[Action]) -> None:
-        """Let some action terms write their parts of an action."""
-        values = action.to(self.sim.dtype)
-        first = 0
-        for name, term in self.actions.items():
-            if term not in acting:
-                first += term.dim
-                continue
-            with self._ledger.naming(f"action/{name}"):
-                term.apply(values[:, first : first + term.dim])
-            first += term.dim
-
     def _advance(self, action: Tensor, moving: Tensor | None) -> None:
         """Go on by the physics steps of one environment step.
 
@@ -519,49 +448,15 @@ class Env:
         a world has diverged.
         """
         decimation = self.cfg.decimation
-        acting = [a for a in self.actions.values() if a.acts_every_substep]
+        acting = self.actions.acting
         if not acting:
             self.sim.step(decimation, moving)
             return
         self.sim.step(1, moving)
         for _ in range(decimation - 1):
             self.divergence.record(self.sim.newly_diverged.nonzero())
-            self._write_targets(action, acting)
+            self.actions.write(action, acting)
             self.sim.step(1, moving)
-
-    def _observe(self, rows: Index, restart: bool) -> Observations:
-        """What some worlds see now, by group, which is kept as the latest."""
-        values_of: Computed = {}
-        seen: Observations = {}
-        kept = self._others_memory() if restart else {}
-        for group in self._groups:
-            values = group.compute(self, rows, restart, values_of)
-            if group.name not in self._observations:
-                self._observations[group.name] = self._ledger.memory(
-                    f"env/observation/{group.name}", (values.shape[1],),
-                    torch.float32, reset=None, owner="env",
-                ).tensor  # fmt: skip
-            self._observations[group.name][rows] = values
-            seen[group.name] = values
-        for name, values in kept.items():
-            tensor = self._ledger[name].tensor
-            values[rows] = tensor[rows]
-            tensor.copy_(values)
-        return seen
-
-    def _others_memory(self) -> dict[str, Tensor]:
-        """What observation terms may change in all worlds: memory and random streams.
-
-        A term is computed for all of them, also where some have just been reset: then
-        it has looked once more at the others, which must not change what it remembers.
-        """
-        scopes = tuple(f"env/{term.scope}/" for g in self._groups for term in g.terms)
-        return {
-            slot.name: slot.tensor.clone()
-            for slot in self._ledger.slots.values()
-            if slot.name.startswith((*scopes, "memory/", "random/count"))
-            and not slot.shared
-        }
 
     def _end(self, env_ids: Tensor) -> dict[str, Any]:
         """The log of the episodes that end in these worlds, where one had begun."""
@@ -578,9 +473,8 @@ class Env:
         for name, count in self.ends.log(env_ids).items():
             log[f"Episode_Termination/{name}"] = count
         steps = self._episode_length[env_ids]
-        for name, command in self.commands.items():
-            mean_error = (command.error_sum[env_ids] / steps).mean()
-            log[f"Metrics/{name}/error"] = float(mean_error)
+        for name, error in self.commands.log(env_ids, steps).items():
+            log[f"Metrics/{name}/error"] = error
         log["Divergence/count"] = self.divergence.count
         return log
 
@@ -593,20 +487,16 @@ class Env:
         self.events.reset(self, env_ids)
         if init_states is not None:
             self.sim.set_states(init_states, env_ids)
-        for name, command in self.commands.items():
-            with self._ledger.naming(f"command/{name}"):
-                command.reset(env_ids)
-        for name, action in self.actions.items():
-            with self._ledger.naming(f"action/{name}"):
-                action.reset(env_ids)
-        self._observe(env_ids, restart=True)
+        self.commands.reset(env_ids)
+        self.actions.reset(env_ids)
+        self._observing.observe(env_ids, restart=True)
 
     @property
     def terms(self) -> list[Term]:
         """All terms that are functions or class terms."""
-        groups = [term for group in self._groups for term in group.terms]
         rewards, ends = self.rewards.terms, self.ends.terms
-        return [*rewards, *ends, *self.events.terms, *self._curricula, *groups]
+        seen = self._observing.terms
+        return [*rewards, *ends, *self.events.terms, *self._curricula, *seen]
 
     def _begin_call(self) -> None:
         """Undo what an interrupted call has left half done."""
@@ -639,48 +529,3 @@ class Env:
         if env_ids is None:
             return None
         return self.all_ids[torch.isin(self.all_ids, env_ids, invert=True)]
-
-    def _check_action(self, action: object, ignored: Tensor | None) -> Tensor:
-        """The action as float32, if it is one finite row for each world.
-
-        In the `ignored` worlds it is zero, whatever was given.
-        """
-        want = (self.num_envs, self.action_dim)
-        if not isinstance(action, Tensor):
-            raise InvalidInputError(
-                f"action must be a tensor of shape {want}, got "
-                f"{type(action).__name__}: pass torch.as_tensor(action)."
-            )
-        if tuple(action.shape) != want:
-            raise ShapeError(
-                f"action must have shape {want}, a row for each world and a column "
-                f"for each of {', '.join(self.action_names)}; got "
-                f"{tuple(action.shape)}. Nothing was done."
-            )
-        if action.device != self.device or not action.dtype.is_floating_point:
-            raise InvalidInputError(
-                f"action must be floating point on {self.device}, got {action.dtype} "
-                f"on {action.device}. Nothing was done."
-            )
-        action = action.detach().to(torch.float32)
-        if ignored is not None:
-            action = action.index_fill(0, ignored, 0.0)
-        finite = torch.isfinite(action)
-
-        def error() -> InvalidInputError:
-            world, column = (int(i) for i in (~finite).nonzero()[0])
-            return InvalidInputError(
-                f"action must be finite, got {float(action[world, column])} for "
-                f"{self.action_names[column]} in world {world}. Nothing was done."
-            )
-
-        self.internals.host_read.raise_if(~finite.all(), error)
-        self.internals.host_read.check()
-        return action
-
-
-class _Commands(dict[str, Command]):
-    """The commands by name; an unknown name raises with suggestions."""
-
-    def __missing__(self, name: str) -> Command:
-        raise UnknownNameError(f"Unknown command {name!r}.{suggestion(name, self)}")

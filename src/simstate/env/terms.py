@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -110,6 +110,28 @@ class Term:
         if count == 1:
             return [self.name]
         return [f"{self.name}/{i}" for i in range(count)]
+
+
+_Part = TypeVar("_Part", covariant=True)
+
+
+class _Makes(Protocol[_Part]):
+    """The configuration of an action or a command."""
+
+    def make(self, name: str, env: Env) -> _Part:
+        """What it describes, in an environment."""
+        ...
+
+
+def made(kind: str, name: str, cfg: _Makes[_Part], env: Env) -> _Part:
+    """An action or command, whose memory belongs to it.
+
+    Errors know the line that its configuration was written in.
+    """
+    place = getattr(cfg, "place", None)
+    ledger = env.sim.internals.ledger
+    with ledger.naming(f"{kind}/{name}"), written_at(place):
+        return cfg.make(name, env)
 
 
 def columns(named: ColumnNames) -> Callable[[Function], Function]:

@@ -1,0 +1,84 @@
+"""`simstate report`: versions and machine, and a model, ready to paste."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, requires, version
+from typing import Any
+
+import torch
+
+from simstate.cli.inspect import summary
+from simstate.cli.inspection import inspect_scene
+from simstate.cli.model import scene_of
+from simstate.cli.options import Debug, Json
+from simstate.engine.core import description
+from simstate.engine.threads import available_cpus
+
+_VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
+"""What the names of the environment variables that matter begin with."""
+
+
+@dataclass
+class Report:
+    """Print versions, machine and engine, and what a model holds, for a bug report.
+
+    Nothing is sent anywhere, and no path, name of a person or of a machine is in it.
+
+    Example: simstate report --model quadruped
+    """
+
+    model: str | None = None
+    """A model that the report is about: a shipped one's name or a file."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        facts = machine() | {"packages": packages()}
+        found = inspect_scene(scene_of(self.model)) if self.model else None
+        if self.json:
+            shown = {**facts, "model": found} if found else facts
+            print(json.dumps(shown, indent=2, ensure_ascii=False))
+            return 0
+        versions: dict[str, str] = facts.pop("packages")
+        width = max(len(name) for name in versions)
+        for name, value in (facts | versions).items():
+            print(f"{name:<{width}}  {value}")
+        if found:
+            print(summary("model", found))
+        return 0
+
+
+def machine() -> dict[str, Any]:
+    """What simstate runs on."""
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    settings = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_VARIABLES) and not os.path.isabs(value)
+    }
+    return {
+        "native": description(),
+        "python": f"{platform.python_version()} ({platform.python_implementation()})",
+        "system": f"{platform.system()} {platform.release()}, {platform.machine()}",
+        "cores": available_cpus(),
+        "gpu": ", ".join(names) or "none that torch sees",
+        "settings": settings or "none",
+    }
+
+
+def packages() -> dict[str, str]:
+    """The installed versions of simstate and of what it may use, by name."""
+    found: dict[str, str] = {}
+    for line in ["simstate", *(requires("simstate") or [])]:
+        name = line.partition(";")[0].strip().partition("[")[0]
+        name = name.rstrip("0123456789.,<>=!~ ")
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
