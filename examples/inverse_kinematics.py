@@ -1,6 +1,6 @@
 """Inverse kinematics with mink on many worlds: each hand to a target of its own.
 
-mink (`pip install mink daqp`) solves on `sim.model`; what it finds goes into the worlds.
+mink (`pip install mink daqp`) solves on `sim.model`; what it finds goes into a world.
 Its Jacobian of the hand and simstate's are the same.
 """
 
