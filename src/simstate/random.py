@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from simstate.checks import whole_number
+from simstate.engine.core import draws, is_available
 from simstate.ids import Index, select
 from simstate.ledger import Ledger
 
@@ -65,6 +66,7 @@ class WorldRandom:
         self._on_host = ledger.device.type == "cpu"
         self._known: tuple[Tensor | None, int] = (None, 0)
         """Ids that have been looked at, and their version then."""
+        self._in_core = self._on_host and is_available()
 
     def seed(self, seed: int, rows: Index = slice(None)) -> None:
         """Start the streams of these worlds anew, each that of its own global id."""
@@ -93,8 +95,24 @@ class WorldRandom:
         high: float | Tensor = 1.0,
     ) -> Tensor:
         """Numbers spread evenly over [low, high), float64; shape (n, columns)."""
+        rows = self._checked(rows)
+        numbers = (float, int)
+        if self._in_core and isinstance(low, numbers) and isinstance(high, numbers):
+            return self._uniform_in_core(rows, columns, float(low), float(high))
         unit = _shifted(self.bits(rows, columns), 11).to(torch.float64)
         return unit.mul_((high - low) * 2.0**-53).add_(low)
+
+    def _uniform_in_core(
+        self, rows: Index, columns: int, low: float, high: float
+    ) -> Tensor:
+        """The same bits by the compiled core, in one call."""
+        ids: Any = None
+        if isinstance(rows, Tensor):
+            ids = np.ascontiguousarray(rows.numpy(), np.int64)
+        elif rows != slice(None):
+            ids = np.arange(len(self._count))[rows].copy()
+        slots = (self._seed.numpy(), self._world.numpy(), self._count.numpy())
+        return torch.from_numpy(draws.uniform(slots, ids, columns, low, high))
 
     def normal(self, rows: Index, columns: int) -> Tensor:
         """Numbers of a standard normal distribution, float64; shape (n, columns)."""
