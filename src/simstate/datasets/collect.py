@@ -1,7 +1,8 @@
 """Collect: episodes of a policy, in parts that are whole or done again.
 
-An episode belongs to a world by its global id, which seeds it: what world 37 does is the
-same however many run at once, and whatever was interrupted.
+An episode belongs to a world by its global id, which seeds it: what world 37 does is
+the same however many run at once, and whatever was interrupted. (Matrix products of a
+network may round otherwise for another number of rows: then `envs` must be the same.)
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ from simstate.datasets.lerobot import write_lerobot
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg
 from simstate.env.settings import described, settings_of
-from simstate.errors import InvalidInputError, RecordingError
+from simstate.errors import InvalidInputError
 from simstate.files import write_atomically
 from simstate.integrate.history import Recorded
-from simstate.record import Recording
 
 Act: TypeAlias = "Callable[[dict[str, Tensor]], Tensor]"
 MakeAct: TypeAlias = "Callable[[Env], Act]"
@@ -42,7 +42,7 @@ MOST_TRIES = 100
 
 @dataclass(frozen=True)
 class Collection:
-    """A folder of episodes: recordings of some worlds each, the first episode of each."""
+    """A folder of episodes: recordings of some worlds, the first episode of each."""
 
     folder: Path
     success: str | None
@@ -124,9 +124,11 @@ def collect(
                 "hardly ever succeeds."
             )
         path = root / f"part-{part:05d}.simrec"
-        if not _is_whole(path):
+        if not path.exists():
             env = Env(cfg, envs, seed=seed, engine=engine, first_world=part * envs)
-            _record(env, make_act(env), path, quantities, task)
+            begun = path.with_suffix(".begun")
+            _record(env, make_act(env), begun, quantities, task)
+            begun.replace(path)
         found += sum(1 for _ in episodes_of(path, keep=collection.keep))
         part += 1
         if told is not None:
@@ -148,14 +150,6 @@ def _record(
             going &= ~(terminated | truncated)
             if not bool(going.any()):
                 break
-
-
-def _is_whole(path: Path) -> bool:
-    try:
-        with Recording(path) as recording:
-            return recording.is_whole
-    except RecordingError:
-        return False
 
 
 def _check_same(
