@@ -18,7 +18,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-fast mutants test-ptera test-peers test-dynamics test-datasets test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -33,6 +33,18 @@ train-demo: $(READY)-train
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
+
+# The viewer in a real browser, which draws about a picture a second: minutes.
+test-viewer: $(READY)-test
+	$(BIN)/pytest -q tests/view -m 'browser or not browser'
+
+# Chromium for those tests and for the screenshots of the docs; on Debian, as root.
+browser:
+	command -v chromium || apt-get install -y chromium || (apt-get update && apt-get install -y chromium)
+
+# The pictures of docs/see-it.md, from a browser.
+screenshots: $(READY)-test
+	$(BIN)/python docs/screenshots.py
 
 # The inner loop: formulas, states, worlds, the ledger and the command line, on one engine.
 test-fast: $(READY)-test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import mujoco
 import torch
@@ -35,7 +35,11 @@ from simstate.state import (
 )
 from simstate.state.apply import States
 from simstate.variants import write_variant
+from simstate.view import Course, start_viewer
 from simstate.worlds import OnDivergence
+
+if TYPE_CHECKING:
+    from simstate.view.viewer import Viewer
 
 
 class Simulation(IntegratedWorlds):
@@ -232,3 +236,26 @@ class Simulation(IntegratedWorlds):
         restored together with all of them.
         """
         restore_snapshot(self.internals, snapshot, self._select(env_ids))
+
+    def view(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        token: str | None = None,
+        worlds: int | None = None,
+        playing: bool = True,
+    ) -> Viewer:
+        """Show the worlds in a browser, at the viewer's `url`; needs the extra `view`.
+
+        `viewer.run()` plays them. A script that steps them itself calls `viewer.sync()`
+        after each step. In a notebook the viewer shows itself.
+
+        Args:
+            host: the interface to listen on; one that others reach needs a token.
+            port: the first port to try; 0: any that is free.
+            token: what the address must contain; None: nothing, "": one is made.
+            worlds: how many are shown side by side at first; None: up to 16.
+            playing: whether `run` plays at first, and `sync` goes on.
+        """
+        return start_viewer(Course(self, self.rays), host, port, token, worlds, playing)

@@ -33,6 +33,7 @@ from simstate.cli.run import Run
 from simstate.cli.runs import Runs
 from simstate.cli.tasks import Tasks
 from simstate.cli.train import Train
+from simstate.cli.view import View
 from simstate.errors import SimStateError, suggestion
 from simstate.places import place_of
 
@@ -58,6 +59,7 @@ Command = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
+    | Annotated[View, tyro.conf.subcommand("view")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Report, tyro.conf.subcommand("report")]
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ from simstate.env.reward_sum import RewardSum
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
 from simstate.env.terrain_places import TerrainPlaces
+from simstate.env.viewing import Act, TaskCourse
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Ids
 from simstate.integrate import Integrator
@@ -41,6 +42,10 @@ from simstate.random import WorldRandom, check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.apply import States, check_states
+from simstate.view import start_viewer
+
+if TYPE_CHECKING:
+    from simstate.view.viewer import Viewer
 
 
 class EnvInternals(NamedTuple):
@@ -365,6 +370,25 @@ class Env:
             self._begin(ids, init_states)
             self.internals.host_read.check()
             return self.observations, {"log": log}
+
+    def view(
+        self,
+        act: Act | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        token: str | None = None,
+        worlds: int | None = None,
+        playing: bool = True,
+    ) -> Viewer:
+        """Show the worlds in a browser, as `sim.view` does, with the task's numbers.
+
+        `viewer.run()` steps the task with the policy `act(observations)`; without one,
+        actions are what sliders say. A loop of your own calls `viewer.sync()` after
+        each step.
+        """
+        course = TaskCourse(self, act)
+        return start_viewer(course, host, port, token, worlds, playing)
 
     @property
     def rng(self) -> WorldRandom:

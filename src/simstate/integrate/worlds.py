@@ -116,7 +116,8 @@ class IntegratedWorlds(Worlds):
                 `sim.expand` and `sim.memory` before. What it did is undone with the
                 step.
             name: what it is called in snapshots; None: the function's name.
-            tolerance: how exactly the instant is found [s].
+            tolerance: how exactly the instant is found [s]; never finer than 4 units in
+                the last place of the time: 5e-7 of it in float32, on warp.
         """
         integration = self._integration()
         integration.check_can_add("sim.add_event")
