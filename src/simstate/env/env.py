@@ -424,9 +424,10 @@ class Env:
     def episode_length_buf(self, steps: Tensor) -> None:
         has_shape("episode_length_buf", steps, (self.num_envs,))
         if steps.dtype not in _COUNTS:
-            raise InvalidInputError(
+            raise ShapeError(
                 f"episode_length_buf must be integers, got {steps.dtype}.",
                 name="episode_length_buf",
+                shape=steps.shape,
             )
         self._recover()
         self._episode_length.copy_(steps)
