@@ -22,6 +22,7 @@ from simstate.cli.integrate import Integrate
 from simstate.cli.new_task import NewTask
 from simstate.cli.play import Play
 from simstate.cli.quantities import Quantities
+from simstate.cli.render import Render
 from simstate.cli.report import Report
 from simstate.cli.run import Run
 from simstate.cli.runs import Runs
@@ -48,6 +49,7 @@ Command = (
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[View, tyro.conf.subcommand("view")]
+    | Annotated[Render, tyro.conf.subcommand("render")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Report, tyro.conf.subcommand("report")]
 )
