@@ -26,21 +26,37 @@ from simstate.engine.core.loads import (
     thruster,
     uniform_gravity,
 )
+from simstate.engine.core.planets import (
+    EarthAngle,
+    Field,
+    Harmonics,
+    PlanetAirTable,
+    Polynomials,
+    air_drag,
+    field_gravity,
+)
 from simstate.engine.core.scheme import TableauLike
 from simstate.engine.core.watch import Watch
 
 __all__ = [
     "AdaptiveIntegrator",
     "CoreBatch",
+    "EarthAngle",
     "Failure",
+    "Field",
+    "Harmonics",
     "Integrator",
     "Load",
     "MassArrays",
     "Maxima",
+    "PlanetAirTable",
+    "Polynomials",
     "TableauLike",
     "Watch",
+    "air_drag",
     "description",
     "drag",
+    "field_gravity",
     "is_available",
     "point_mass_gravity",
     "reads",
