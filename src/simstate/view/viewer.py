@@ -102,7 +102,7 @@ class Viewer:
     def sync(self) -> None:
         """Show the present state, if it is time to; wait while a client has paused.
 
-        Showing takes at most about a twentieth of the time, however many worlds there
+        Showing takes about a twentieth of the time, however many worlds there
         are and however slow the clients; without clients it takes none.
         """
         session, pull = self.session, self.drag.pull
