@@ -8,6 +8,7 @@ The code is that of the pages; the truths are written here, apart from it.
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -228,16 +229,78 @@ def touch_down() -> Figure:
     return figure
 
 
-CHARTS = (low_orbit, slew, glider_modes, touch_down)
+def launch() -> Figure:
+    """Height, speed and mass of the rockets; scipy's end of each flight."""
+    names = page("launch", 6)
+    history, radius = names["history"], space.EARTH.radius
+    figure, grid = plt.subplots(1, 3, figsize=(8.8, 3.0), layout="constrained")
+    for k, pitch in enumerate(names["PITCH"].tolist()):
+        times = history.time[:, k].numpy()
+        height = history["position"][:, k].norm(dim=-1).numpy() - radius
+        speed = history["velocity"][:, k].norm(dim=-1).numpy()
+        label = f"{math.degrees(pitch):.2f}°/s"
+        for axes, values in zip(
+            grid, (height / 1e3, speed / 1e3, history["mass"][:, k] / 1e3), strict=True
+        ):
+            axes.plot(times, values, color=COLOURS[k], label=label)
+        end = names["truth"](pitch)
+        top = (np.linalg.norm(end) - radius) / 1e3
+        grid[0].plot([sum(names["burn"])], [top], "x", color=COLOURS[k])
+    grid[0].set_ylabel("height [km]")
+    grid[1].set_ylabel("speed [km/s]")
+    grid[2].set_ylabel("mass [t]")
+    grid[0].legend(frameon=False)
+    for axes in grid:
+        axes.set_xlabel("time [s]")
+        axes.grid(visible=True, alpha=0.3)
+    return figure
+
+
+def quadrotor() -> Figure:
+    """Offsets over time; their distribution beside that of the closed form."""
+    source = (Path(__file__).parent / "quadrotor-monte-carlo.md").read_text()
+    text = source.split('```python title="quadrotor.py"\n')[1].split("```")[0]
+    names: dict[str, Any] = {"__name__": "quadrotor"}
+    exec(compile(text, "quadrotor.py", "exec"), names)
+    outcome = names["study"]().run(64, seed=5)
+    assert outcome.times is not None
+    times, worst = outcome.times.numpy(), outcome.worst_world
+    offsets = outcome.histories["offset"].numpy()
+    figure, grid = plt.subplots(1, 2, figsize=(8.4, 3.0))
+    grid[0].plot(times, offsets, color=COLOURS[2], linewidth=0.6, alpha=0.5)
+    label = f"world {worst}, the worst"
+    grid[0].plot(times, offsets[:, worst], color=COLOURS[0], label=label)
+    grid[0].set_xlabel("time [s]")
+    grid[0].set_ylabel("offset [m]")
+    z = np.random.default_rng(1).standard_normal((1_000_000, 3))
+    wind = np.hypot(2.0 + z[:, 0], z[:, 1])
+    true = np.sort(0.25 * wind / (1.2 * (1 + 0.03 * z[:, 2]) * 4.0))
+    found = np.sort(outcome.results["offset"].numpy())
+    share = np.arange(1, len(found) + 1) / len(found)
+    grid[1].step(found, share, where="post", color=COLOURS[2], label="64 worlds")
+    every = np.linspace(0, 1, 500)
+    grid[1].plot(np.quantile(true, every), every, "--", color=COLOURS[0],
+                 label="closed form")  # fmt: skip
+    grid[1].set_xlabel("offset at the end [m]")
+    grid[1].set_ylabel("share of the worlds")
+    grid[1].set_xlim(0, 0.35)
+    for axes in grid:
+        axes.legend(frameon=False)
+        axes.grid(visible=True, alpha=0.3)
+    return figure
+
+
+CHARTS = (low_orbit, slew, glider_modes, touch_down, launch, quadrotor)
 
 
 def main() -> None:
-    """Draw all of them."""
+    """Draw all of them, or those that are named."""
     matplotlib.use("svg")
     FOLDER.mkdir(exist_ok=True)
     with plt.rc_context(STYLE):
         for chart in CHARTS:
-            save(chart(), chart.__name__)
+            if chart.__name__ in (sys.argv[1:] or [chart.__name__]):
+                save(chart(), chart.__name__)
 
 
 if __name__ == "__main__":

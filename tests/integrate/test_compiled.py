@@ -252,3 +252,57 @@ def test_running_out_of_mass_is_said_alike(both, scheme):
         assert torch.equal(sim.state, before)
         messages.append(str(error.value).partition(" would")[0])
     assert messages[0] == messages[1]
+
+
+def count_evaluations(sim, monkeypatch):
+    """A list that grows with every evaluation that Python asks for."""
+    calls, engine = [], sim.internals.engine
+    forward = engine.forward
+    monkeypatch.setattr(engine, "forward", lambda *x: (calls.append(x), forward(*x)))
+    return calls
+
+
+@pytest.mark.parametrize("scheme", MODEL_SCHEMES)
+def test_parts_of_steps_are_taken_by_the_core(both, scheme, monkeypatch):
+    """Events, tasks and records: the same instants, steps and samples either way."""
+    found = []
+    for sim in both(craft(), scheme):
+        evaluated = count_evaluations(sim, monkeypatch)
+        push = thruster(dry_mass=0.0)
+        sim.add_force(push)
+        sim.add_force(integrate.UniformGravity((0.3, -0.2, 1.0)))
+        mass = sim.expand("body_mass")
+
+        def burnt(sim, mass=mass):
+            return mass[:, 1] - 11.7
+
+        def drop(sim, env_ids, mass=mass, push=push):
+            mass[env_ids, 1] = 9.0
+            push.parameters["force"][env_ids] *= 0.5
+
+        def control(sim, env_ids):
+            sim.data.qfrc_applied[env_ids, 3] = -0.1 * sim.data.qvel[env_ids, 3]
+
+        stage = sim.add_event(burnt, "falling", action=drop)
+        turn = sim.add_event(lambda sim: sim.data.xpos[:, 1, 2] - 0.9, name="height")
+        sim.add_task(control, period=0.37)
+        log = sim.record(quantities=["qpos", "xpos"], every=0.45)
+        sim.step(3)
+        sim.run(until=6.1)
+        assert stage.count.sum() >= 3
+        found.append((sim, stage, turn, log, len(evaluated)))
+    (ours, *events, log, few), (plain, *expected, want, many) = found
+    assert runs_in_the_core(ours)
+    assert few < many / 2
+    for own, other in zip(events, expected, strict=True):
+        assert torch.equal(own.count, other.count)
+        torch.testing.assert_close(
+            own.time, other.time, atol=3e-10, rtol=0, equal_nan=True
+        )
+    torch.testing.assert_close(ours.state, plain.state, rtol=1e-8, atol=1e-8)
+    for name in ("time", "qpos", "xpos"):
+        torch.testing.assert_close(
+            log[name], want[name], rtol=1e-8, atol=1e-8, equal_nan=True
+        )
+    counts = [sim.integration.statistics.accepted for sim in (ours, plain)]
+    assert torch.equal(*counts)

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy.signal import cont2discrete
 
-from simstate import Simulation
+from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
 from simstate.errors import InvalidInputError, ShapeError, SimStateError
 from simstate.integrate import (
     DOP853,
@@ -27,6 +27,16 @@ BALL = f"""
 <mujoco><option timestep="0.1" gravity="0 0 -{G}"/><worldbody><body name="ball">
   <freejoint/><inertial pos="0 0 0" mass="2" diaginertia="1 2 2.5"/>
 </body></worldbody></mujoco>
+"""
+TUMBLING = """
+<mujoco>
+  <option gravity="0 0 0" timestep="0.01" integrator="RK4"/>
+  <worldbody>
+    <body name="body"><freejoint/>
+      <inertial pos="0.1 0 0" mass="2" diaginertia="1 2 3"/>
+    </body>
+  </worldbody>
+</mujoco>
 """
 F64 = torch.float64
 HEIGHT = np.array([3.0, 11.0, 7.5])
@@ -60,6 +70,34 @@ def test_touch_down_is_found_to_a_nanosecond(scheme):
     np.testing.assert_allclose(height(sim), 0.0, atol=1e-8)
     want = SPEED - G * FALL
     np.testing.assert_allclose(sim.data.qvel[:, 2], want, atol=1e-8)
+
+
+def test_touch_down_on_warp_is_found_as_float32_has_it():
+    """The state jumps at the crossing; the time has seven digits, and says no more."""
+    model = mujoco.MjModel.from_xml_string(TUMBLING)
+    model.opt.gravity[2], model.opt.timestep = -G, 0.25
+    sim = Simulation(model, 3, engine="warp", integrator=RK4())
+    sim.data.qpos[:, 2] = torch.as_tensor(HEIGHT).to(sim.dtype)
+    sim.data.qvel[:, 2] = torch.as_tensor(SPEED).to(sim.dtype)
+    calls = []
+
+    def height(sim):
+        calls.append(1)
+        return sim.data.qpos[:, 2]
+
+    def stop(sim, env_ids):
+        sim.data.qvel[env_ids, 2] = 0.0
+
+    hit = sim.add_event(height, "falling", terminal=True, action=stop)
+    log = sim.record(quantities=["qpos"], every=0.3)
+    run = sim.run(until=5.0)
+    assert run.ended.all()
+    np.testing.assert_allclose(hit.time, FALL, rtol=2e-6)
+    np.testing.assert_allclose(sim.data.qpos[:, 2], 0.0, atol=3e-5)
+    assert sim.data.qvel[:, 2].tolist() == [0.0, 0.0, 0.0]
+    assert len(calls) < 120  # it does not look for digits that are not there
+    fell = HEIGHT + SPEED * 0.6 - G / 2 * 0.6**2
+    np.testing.assert_allclose(log["qpos"][2, :, 2], fell, rtol=1e-5)
 
 
 def test_a_ball_that_bounces():
@@ -211,6 +249,45 @@ def test_events_without_end_and_wrong_ones_are_refused():
     sim.add_event(lambda sim: torch.zeros(2), name="short")
     with pytest.raises(ShapeError, match="short"):
         sim.step()
+
+
+SPHERES = f"""
+<mujoco><option timestep="0.05" gravity="0 0 -{G}"/><worldbody>
+  <geom name="floor" type="plane" size="0 0 1"/>
+  <body name="one" pos="0 0 1"><freejoint/>
+    <geom name="one" size="0.2" mass="1.5"/></body>
+  <body name="two" pos="3 0 1"><freejoint/>
+    <geom name="two" size="0.3" mass="0.4"/></body>
+</worldbody></mujoco>
+"""
+
+
+@pytest.mark.parametrize("scheme", [RK4(), None])
+def test_the_instant_of_a_contact(scheme):
+    """What a contact sensor finds jumps from 0 to 1: the jump is found as a root is."""
+    scene = SceneCfg(
+        entities={"spheres": EntityCfg(model=SPHERES)},
+        contacts={"two": ContactCfg(of="spheres/two")},
+    )
+    sim = Simulation(scene, 3, integrator=scheme)
+    high = np.array([1.2, 2.9, 0.9])
+    sim.data.qpos[:, 9] = torch.as_tensor(high)
+    sim.data.qpos[:, 2] = torch.as_tensor(high[::-1].copy())  # another touches, too
+
+    def touching(sim):
+        return sim.contacts["two"].found[:, 0].double() - 0.5
+
+    touch = sim.add_event(touching, "rising", terminal=True, tolerance=1e-11)
+    run = sim.run(until=2.0)
+    assert run.ended.all()
+    fall = np.sqrt(2 * (high - 0.3) / G)
+    if scheme is None:  # Euler's steps: n (n + 1) / 2 · G · h² fall in n of them
+        n = np.floor(np.sqrt(0.25 + 2 * (high - 0.3) / G / 0.05**2) - 0.5)
+        speed, left = G * 0.05 * n, high - 0.3 - n * (n + 1) / 2 * G * 0.05**2
+        fall = 0.05 * n + (np.sqrt(speed**2 + 4 * G * left) - speed) / (2 * G)
+    np.testing.assert_allclose(touch.time, fall, atol=1e-9)
+    np.testing.assert_allclose(sim.data.qpos[:, 9], 0.3, atol=1e-8)
+    assert bool((sim.contacts["two"].found[:, 0] > 0).all())
 
 
 def test_a_sampled_controller_is_its_discrete_system():

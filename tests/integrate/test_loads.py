@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.errors import InvalidInputError, ShapeError, SimStateError
 from simstate.integrate import (
     RK4,
     Drag,
@@ -188,6 +188,29 @@ def test_processes_of_each_world():
     ):
         with pytest.raises((ShapeError, InvalidInputError), match=message):
             sim.add_process(OrnsteinUhlenbeck("x", [0.0, 0.0], **wrong))
+
+
+def test_parameters_are_written_as_they_are_given():
+    """In place, as a whole or a row for each world; what is refused leaves them."""
+    sim = body(3)
+    push = Thruster("model", "body", (1.0, 0, 0), throttle=0.5)
+    push.parameters["force"] = [2.0, 0, 4.0]
+    sim.add_force(push)
+    push.parameters["force"] *= 1.5
+    assert push.parameters["force"].tolist() == [[3.0, 0, 6.0]] * 3
+    rows = torch.arange(9.0).reshape(3, 3)
+    push.parameters["force"] = rows
+    push.parameters["throttle"] = 0.25
+    assert sim.internals.ledger["parameter/Thruster/force"].tensor.equal(rows.double())
+    for name, wrong, message in (
+        ("throttle", 1.5, "≤ 1"), ("throttle", [0.1, 0.2], "2 rows"),
+        ("force", [1.0, 2.0], "shape"), ("force", torch.ones(2, 3), "2 rows"),
+        ("dry_mas", 1.0, "dry_mass"),
+    ):  # fmt: skip
+        with pytest.raises(SimStateError, match=message):
+            push.parameters[name] = wrong
+    assert push.parameters["force"].equal(rows.double())
+    assert push.parameters["throttle"].tolist() == [0.25] * 3
 
 
 def test_parameters_are_part_of_the_worlds():

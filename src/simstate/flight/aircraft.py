@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import mujoco
 import torch
 from torch import Tensor
 
-from simstate.conventions import PTERA, Convention, RigidBodyState
+from simstate.conventions import PTERA, Convention, RigidBodyState, convert
 from simstate.conventions.points import check_inertia, check_mass
+from simstate.conventions.presets import MUJOCO
 from simstate.conventions.rotations import passive_from_angles
 from simstate.conventions.values import as_single, check_rotation
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.ids import Values
+from simstate.scene import EntityCfg, InitialStateCfg
 
 EARTH = Convention(name="EARTH", world="NED", body="FRD")
 """The axes in which flight models are built: MuJoCo's world is Earth axes E (north,
@@ -217,3 +219,21 @@ def inertial_xml(mass: float, inertia: Tensor, com: Tensor) -> str:
 def numbers(values: Tensor | tuple[Tensor, ...]) -> str:
     """Numbers as MJCF has them, to the last digit."""
     return " ".join(repr(float(value)) for value in values)
+
+
+def aircraft_entity(cfg: AircraftCfg) -> EntityCfg:
+    """The aircraft's model and its start, as the scene takes them."""
+    if not isinstance(cfg, AircraftCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            f"An aircraft is an AircraftCfg, got {type(cfg).__name__}: try "
+            "AircraftCfg(mass=…, inertia=…)."
+        )
+    start = convert(cfg.start(), _OWN)
+    pos, rot, lin_vel, ang_vel = (
+        [float(number) for number in part] for part in start.parts
+    )
+    state = InitialStateCfg(pos=pos, rot=rot, lin_vel=lin_vel, ang_vel=ang_vel)
+    return EntityCfg(model=cfg.spec(), init_state=state)
+
+
+_OWN = replace(MUJOCO, name="the model", world=EARTH.world, body=EARTH.body)

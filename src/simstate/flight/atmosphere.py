@@ -32,7 +32,7 @@ MOLAR_MASS = 28.9644
 """M₀, of air below 80 km [kg/kmol]."""
 HEAT_RATIO = 1.4
 """γ of air."""
-_HYDROSTATIC = GRAVITY * MOLAR_MASS / GAS_CONSTANT
+HYDROSTATIC = GRAVITY * MOLAR_MASS / GAS_CONSTANT
 """g₀ M₀ / R* [K/m]."""
 
 LAYERS = torch.tensor(
@@ -109,6 +109,10 @@ class Atmosphere(Protocol):
 
     parameters: Parameters
 
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Give every world its row of the parameters."""
+        ...
+
     def at(self, altitude: Tensor) -> AirState:
         """The air at altitudes [m]; (..., num_envs)."""
         ...
@@ -152,6 +156,16 @@ class StandardAtmosphere:
         self.parameters.attach(sim)
         self._pressures = self._pressures.to(sim.device)
         self._upper = self._upper.to(sim.device)
+
+    @property
+    def layers(self) -> Tensor:
+        """Base [m], temperature [K], gradient [K/m] and pressure [Pa]; (7, 4)."""
+        return torch.cat([LAYERS, self._pressures.cpu()[:, None]], dim=1)
+
+    @property
+    def above(self) -> Tensor:
+        """From 86 km on: altitude [m], logarithm of the density [kg/m³]; (n, 2)."""
+        return self._upper.cpu()[:, [0, 2]]
 
     def at(self, altitude: Tensor) -> AirState:
         """The air at altitudes [m], float64; (..., num_envs)."""
@@ -225,9 +239,9 @@ def _base_pressures() -> Tensor:
     for (low, warmth, gradient), (high, _, _) in itertools.pairwise(layers):
         if gradient:
             ratio = warmth / (warmth + gradient * (high - low))
-            factor = ratio ** (_HYDROSTATIC / gradient)
+            factor = ratio ** (HYDROSTATIC / gradient)
         else:
-            factor = math.exp(-_HYDROSTATIC * (high - low) / warmth)
+            factor = math.exp(-HYDROSTATIC * (high - low) / warmth)
         pressures.append(pressures[-1] * factor)
     return torch.tensor(pressures, dtype=torch.float64)
 
@@ -245,7 +259,7 @@ def _low(geometric: Tensor, pressures: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     is_flat = relative == 0
     divisor = torch.where(is_flat, 1.0, relative)
     shape = torch.where(is_flat, 1.0, torch.log1p(relative) / divisor)
-    pressure = pressures[layer] * torch.exp(-_HYDROSTATIC * above / warmth * shape)
+    pressure = pressures[layer] * torch.exp(-HYDROSTATIC * above / warmth * shape)
     density = pressure * MOLAR_MASS / (GAS_CONSTANT * molecular)
     return molecular * _mass_ratio(geometric), pressure, density
 

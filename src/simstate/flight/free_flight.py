@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
 import torch
 from torch import Tensor
 
-from simstate.conventions import MUJOCO, PTERA, RigidBodyState, convert
+from simstate.conventions import PTERA, RigidBodyState
 from simstate.conventions.values import as_tensor
 from simstate.engine import EngineCfg
 from simstate.entity import Entity
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.air import Air
-from simstate.flight.aircraft import EARTH, AircraftCfg
+from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity
 from simstate.flight.controls import Controls
 from simstate.flight.free_root import FreeRoot
 from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
@@ -25,12 +24,13 @@ from simstate.flight.turbulence import Turbulence
 from simstate.ids import Ids, Values
 from simstate.integrate import RK4, Integrator
 from simstate.math.vector import norm
-from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene import EntityCfg, SceneCfg
 from simstate.simulation import Simulation
 
 if TYPE_CHECKING:
     from simstate.conventions.air import Definition, FlightAxes
     from simstate.state import Snapshot
+    from simstate.worlds import OnDivergence
 
 STANDARD_GRAVITY = 9.80665
 """[m/s²]."""
@@ -74,8 +74,11 @@ class FreeFlight:
         gravity: along E's +z [m/s²].
         air: the atmosphere and its wind; None: the US Standard Atmosphere 1976, still.
         ground: whether there is a plane at z = 0 to land on.
-        engine: as in Simulation.
-        device: as in Simulation.
+        engine: as in Simulation, as are the next four.
+        device: where tensors are.
+        on_divergence: what a step does with a world that goes bad.
+        seed: of the worlds' random numbers.
+        first_world: the global id of the first world.
         aircraft: everything else about the one aircraft; see `AircraftCfg`.
     """
 
@@ -93,6 +96,9 @@ class FreeFlight:
         ground: bool = False,
         engine: EngineCfg = "native",
         device: str | torch.device = "cpu",
+        on_divergence: OnDivergence = "raise",
+        seed: int = 0,
+        first_world: int = 0,
         **aircraft: Any,
     ) -> None:
         configs = _configs(mass, inertia, fleet, aircraft)
@@ -106,7 +112,7 @@ class FreeFlight:
                 f"integrator must be one of MuJoCo's ({', '.join(INTEGRATORS)}) or a "
                 f"scheme of simstate.integrate, such as RK4(), got {integrator!r}."
             )
-        entities = {name: _entity(cfg) for name, cfg in configs.items()}
+        entities = {name: aircraft_entity(cfg) for name, cfg in configs.items()}
         if ground:
             if "ground" in entities:
                 raise InvalidInputError(
@@ -123,8 +129,9 @@ class FreeFlight:
         )
         scheme = None if isinstance(integrator, str) else integrator
         self.sim = Simulation(
-            scene, num_envs, engine=engine, device=device, integrator=scheme
-        )
+            scene, num_envs, engine=engine, device=device, integrator=scheme,
+            on_divergence=on_divergence, seed=seed, first_world=first_world,
+        )  # fmt: skip
         """The simulation, whose world axes are Earth axes."""
         self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
@@ -380,21 +387,3 @@ def _configs(
         if name not in known:
             raise unknown_name("argument of FreeFlight", name, known)
     return {"aircraft": AircraftCfg(mass=mass, inertia=inertia, **aircraft)}
-
-
-def _entity(cfg: AircraftCfg) -> EntityCfg:
-    """The aircraft's model and its start, as the scene takes them."""
-    if not isinstance(cfg, AircraftCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInputError(
-            f"An aircraft is an AircraftCfg, got {type(cfg).__name__}: try "
-            "AircraftCfg(mass=…, inertia=…)."
-        )
-    start = convert(cfg.start(), _OWN)
-    pos, rot, lin_vel, ang_vel = (
-        [float(number) for number in part] for part in start.parts
-    )
-    state = InitialStateCfg(pos=pos, rot=rot, lin_vel=lin_vel, ang_vel=ang_vel)
-    return EntityCfg(model=cfg.spec(), init_state=state)
-
-
-_OWN = replace(MUJOCO, name="the model", world=EARTH.world, body=EARTH.body)

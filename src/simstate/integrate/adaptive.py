@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.divergence import describe_element
 from simstate.engine import OneTorchThread
 from simstate.engine.core import Failure
 from simstate.errors import IntegrationError, SimStateError
@@ -22,6 +21,7 @@ from simstate.integrate.tolerances import (
     block_kinds,
     check_kinds,
     tolerance,
+    tolerance_error,
 )
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ class AdaptiveStepper(Stepper):
             "rejected": self.rejected,
         }
 
-    def compiled_adaptive(self) -> CompiledAdaptiveSteps | None:
-        """The scheme in the compiled core, for the next step; None: Python takes it."""
-        models = self.compiled_models()
+    def compiled_adaptive(self, span: float) -> CompiledAdaptiveSteps | None:
+        """The scheme in the compiled core for some time [s]; None: it is Python's."""
+        models = self.compiled_models(span)
         if models is None:
             return None
         known = self._compiled_adaptive
@@ -80,9 +80,9 @@ class AdaptiveStepper(Stepper):
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
-        compiled = self.compiled_adaptive()
+        compiled = self.compiled_adaptive(n * self.timestep)
         if compiled is not None:
-            return self._step_compiled(compiled, n, env_ids)
+            return self._refuse_stuck(compiled, compiled.step(n, env_ids))
         with OneTorchThread():
             stuck = self._integrate(n * self.timestep, env_ids)
             self.finish(env_ids, n)
@@ -93,11 +93,17 @@ class AdaptiveStepper(Stepper):
 
         Returns the steps, and the worlds that cannot meet it; (num_envs,) each.
         """
+        compiled = self.compiled_adaptive(float(limit[going].max()))
+        if compiled is not None:
+            taken, stuck = compiled.attempt(limit, going.nonzero().flatten())
+            if bool(stuck.any()):
+                self._refuse_stuck(compiled, stuck)
+            return taken, stuck
         time = self.sim.internals.engine.field("time").data
         start = time.clone().double()
         trying, failed = going.clone(), torch.zeros_like(going)
         taken = torch.zeros_like(self.step_size)
-        self._start_steps(trying, float(limit[going].max()))
+        self._start_steps(trying, limit)
         while bool(trying.any()):
             h = torch.minimum(self.step_size, limit)
             h = h.clamp(max=self.control.max_step) * trying
@@ -120,6 +126,10 @@ class AdaptiveStepper(Stepper):
 
     def move(self, h: Tensor, env_ids: Tensor) -> None:
         """Take one step of each world's own size [s], whatever its error; 0: none."""
+        compiled = self.compiled_adaptive(float(h.max()))
+        if compiled is not None:
+            compiled.move(h, env_ids)
+            return
         time = self.sim.internals.engine.field("time").data
         start = time.clone().double()
         active = h > 0
@@ -135,15 +145,15 @@ class AdaptiveStepper(Stepper):
         fine = torch.finfo(torch.float64).eps * 4 * time.abs()
         return fine.clamp(min=self.control.min_step)
 
-    def _step_compiled(
-        self, compiled: CompiledAdaptiveSteps, n: int, env_ids: Tensor | None
+    def _refuse_stuck(
+        self, compiled: CompiledAdaptiveSteps, stuck: Tensor | None
     ) -> Tensor | None:
-        stuck = compiled.step(n, env_ids)
+        """Raise for worlds that are stuck in the core, or return them."""
         if stuck is None or self._began_bad(stuck):
             return stuck
         if self.sim.on_divergence == "raise":
             world = int(stuck.nonzero()[0])
-            raise self._out_of_mass(world) or self._tolerance_error(
+            raise self._out_of_mass(world) or self._error_of(
                 stuck, compiled.failure(world)
             )
         return stuck
@@ -205,7 +215,7 @@ class AdaptiveStepper(Stepper):
         time = self.sim.internals.engine.field("time").data
         start = time.clone().double()
         elapsed = torch.zeros_like(self.step_size)
-        self._start_steps(active, span)
+        self._start_steps(active, torch.full_like(self.step_size, span))
         while bool(active.any()):
             h = torch.minimum(self.step_size, span - elapsed)
             h = h.clamp(max=self.control.max_step) * active
@@ -250,7 +260,7 @@ class AdaptiveStepper(Stepper):
         self.displace(tableau.num_stages)
         self.evaluations += (tableau.num_stages - 1) * active
 
-    def _start_steps(self, active: Tensor, span: float) -> None:
+    def _start_steps(self, active: Tensor, span: Tensor) -> None:
         """Evaluate at the start, and guess a first step where none is remembered."""
         for block in self.blocks:
             block.begin()
@@ -285,7 +295,7 @@ class AdaptiveStepper(Stepper):
         else:
             self._evaluate_start(going_on)
 
-    def _first_step(self, chosen: Tensor, span: float) -> Tensor:
+    def _first_step(self, chosen: Tensor, span: Tensor) -> Tensor:
         """A first step from the state's and the rates' size (Hairer's first guess)."""
         size = torch.zeros_like(self.step_size)
         speed = torch.zeros_like(self.step_size)
@@ -297,8 +307,8 @@ class AdaptiveStepper(Stepper):
         guess = 0.01 * size / speed
         # At rest, or at zero, nothing tells: begin with a thousandth of the span.
         guess = torch.where((speed > 0) & (size > 0), guess, 1e-3 * span)
-        least = max(1e-6 * span, self.control.min_step)
-        return torch.where(chosen, guess.clamp(min(least, span), span), 0.0)
+        least = torch.minimum((1e-6 * span).clamp(min=self.control.min_step), span)
+        return torch.where(chosen, torch.clamp(guess, least, span), 0.0)
 
     def _tolerance(self, block: StateBlock) -> Tensor:
         absolute, relative = self._tolerances[block.name]
@@ -368,29 +378,12 @@ class AdaptiveStepper(Stepper):
             if float(error[k]) > worst:
                 worst, name, element = float(error[k]), block.name, k
         failure = Failure(float(time[world]), float(h[world]), worst, name, element)
-        return self._tolerance_error(failed, failure)
+        return self._error_of(failed, failure)
 
-    def _tolerance_error(self, failed: Tensor, first: Failure) -> IntegrationError:
+    def _error_of(self, failed: Tensor, first: Failure) -> IntegrationError:
         worlds = int_list(failed.nonzero().flatten())
-        where = self._describe(first.block, first.element)
-        message = (
-            f"{self.scheme.name} cannot meet its tolerance in world {worlds[0]} at t = "
-            f"{first.time:.9g} s: it would need a step of "
-            f"{float(self.step_size[worlds[0]]):.3g} s, because with {first.step:.3g} "
-            f"s the error of {where} was {first.error:.3g} times its tolerance. "
-            "Contacts and other jumps need fixed steps (RK4) or integrator=None; "
-            "otherwise raise atol and rtol, or lower min_step. The state is as it was "
-            "before the step."
-        )
-        return IntegrationError(message, worlds)
-
-    def _describe(self, block: str, k: int) -> str:
-        field = "qvel" if block == "qpos" else block
-        if field == "mass":
-            return f"the mass of body {self.sim.model.body(k).name or k!r}"
-        if field in ("qvel", "act"):
-            return f"{block} of {describe_element(self.sim.model, field, k)}"
-        return f"{block}[{k}]"
+        step = float(self.step_size[worlds[0]])
+        return tolerance_error(self.sim.model, self.scheme.name, worlds, step, first)
 
 
 def _greatest(values: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
@@ -44,6 +46,12 @@ class CompiledSteps:
         self.models.store()
         return None
 
+    def move(self, h: Tensor, env_ids: Tensor) -> None:
+        """Take one step of each world's own size [s]; (num_envs,)."""
+        with self._stepper.sim.internals.engine.calls:
+            self._core.move(h.numpy(), _ids(env_ids))
+        self.models.store()
+
 
 class CompiledAdaptiveSteps:
     """An adaptive scheme in the core; what it remembers is the stepper's."""
@@ -78,16 +86,35 @@ class CompiledAdaptiveSteps:
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that cannot meet their tolerance."""
+        span = n * self._stepper.timestep
+        with self._kept():
+            stuck = self._core.advance(span, _ids(env_ids))
+        return None if stuck is None else torch.as_tensor(stuck.copy())
+
+    def move(self, h: Tensor, env_ids: Tensor) -> None:
+        """Take one step of each world's own size [s], whatever its error."""
+        with self._kept():
+            self._core.move(h.numpy(), _ids(env_ids))
+
+    def attempt(self, limit: Tensor, env_ids: Tensor) -> tuple[Tensor, Tensor]:
+        """One step of each world that meets its tolerance, at most `limit` long [s].
+
+        Returns the steps, and the worlds that cannot meet it; (num_envs,) each.
+        """
+        with self._kept():
+            taken, stuck = self._core.attempt(limit.numpy(), _ids(env_ids))
+        return torch.as_tensor(taken.copy()), torch.as_tensor(stuck.copy())
+
+    @contextmanager
+    def _kept(self) -> Generator[None]:
+        """Hand over what is remembered in the ledger, and take it back."""
         for slot, own in self._slots:
             np.copyto(own, slot)
         with self._stepper.sim.internals.engine.calls:
-            stuck = self._core.advance(n * self._stepper.timestep, _ids(env_ids))
+            yield
         for slot, own in self._slots:
             np.copyto(slot, own)
         self.models.store()
-        if stuck is None:
-            return None
-        return torch.from_numpy(stuck.copy())  # pyright: ignore[reportUnknownMemberType]
 
     def failure(self, world: int) -> core.Failure:
         """Why a world is stuck."""

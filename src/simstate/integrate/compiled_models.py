@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from torch import Tensor
 
 from simstate.engine import core
 from simstate.integrate.frame import MovingFrame, frame_of
@@ -38,6 +39,10 @@ class _Model:
     copies: list[tuple[Any, Any]] = field(default_factory=list[tuple[Any, Any]])
     """Columns of its parameters, and the slot that each is a copy of."""
     has_throttle: bool = False
+    field: core.Field | None = None
+    """A field of gravity, whose polynomials end somewhere."""
+    zero: Any = None
+    """Numbers that the core leaves out, so they must be zero."""
 
     def follow(self, model: SceneForce, name: str, first: int, step: int = 1) -> None:
         """Let columns, one for each number of a world, follow a parameter."""
@@ -46,8 +51,17 @@ class _Model:
         last = first + step * rows.shape[1]
         self.copies.append((self.load.parameters[:, first:last:step], rows))
 
+    def copy(self, first: int, values: Tensor) -> None:
+        """Let columns follow live numbers, one row for each world or for all."""
+        rows = values.numpy()
+        rows = rows.reshape(len(rows), -1) if rows.ndim else rows
+        last = first + (rows.shape[1] if rows.ndim else 1)
+        self.copies.append((self.load.parameters[:, first:last], rows))
+
     def update(self) -> bool:
-        """Take the present numbers; False: there is one for Python to refuse."""
+        """Take the present numbers; False: there is one that needs Python."""
+        if self.zero is not None and self.zero.any():
+            return False
         for own, slot in self.copies:
             np.copyto(own, slot)
         numbers = self.load.parameters
@@ -56,6 +70,18 @@ class _Model:
             if not ((throttle >= 0) & (throttle <= 1)).all():
                 return False
         return bool(np.isfinite(numbers).all())
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledAir:
+    """The air about a planet as the compiled core has it."""
+
+    table: core.PlanetAirTable
+    """What all worlds share."""
+    numbers: Sequence[Tensor]
+    """Live numbers of the worlds; see `core.air_drag`."""
+    zero: Tensor | None = None
+    """Numbers that the core leaves out: where they are not zero, Python computes."""
 
 
 class CompiledModels:
@@ -78,8 +104,15 @@ class CompiledModels:
         }
         """Position and velocity of the moving frames, by name; (num_envs, 6) each."""
         self._flow = flow
+        self.has_fields = any(model.field is not None for model in models)
+        """Whether there is anything that may end at some time; see `covers`."""
         self.masses = None if flow is None else _mass_arrays(flow)
         """The masses' arrays, if masses flow."""
+
+    def covers(self, start: float, end: float) -> bool:
+        """Whether all motions that it has reach from one time to another [s]."""
+        return all(model.field is None or model.field.covers(start, end)
+                   for model in self._models)  # fmt: skip
 
     def update(self) -> bool:
         """Take the present numbers; False: there is one for Python to see to."""
@@ -100,8 +133,13 @@ class CompiledModels:
             np.copyto(slot, own)
 
 
-def compile_models(integration: Integration) -> CompiledModels | None:
-    """The models of a simulation for the core; None: one of them is Python's alone."""
+def compile_models(
+    integration: Integration, start: float, end: float
+) -> CompiledModels | None:
+    """The models of a simulation for the core; None: one of them is Python's alone.
+
+    Motions of other bodies reach from one time to another [s], at least.
+    """
     sim = integration.sim
     frames: list[MovingFrame] = []
     for process in integration.processes:
@@ -110,7 +148,8 @@ def compile_models(integration: Integration) -> CompiledModels | None:
         frames.append(process)
     models: list[_Model] = []
     for force in integration.forces.models:
-        model = _compile(force, sim, frames, isinstance(integration.scheme, Adaptive))
+        is_adaptive = isinstance(integration.scheme, Adaptive)
+        model = _compile(force, sim, frames, is_adaptive, (start, end))
         if model is None:
             return None
         models.append(model)
@@ -124,13 +163,14 @@ def _compile(
     sim: IntegratedWorlds,
     frames: list[MovingFrame],
     is_adaptive: bool,
+    times: tuple[float, float],
 ) -> _Model | None:
     """The core's form of a force model; None: it has none."""
     owner = getattr(force, "__self__", None)
     if type(owner) is MovingFrame and force == owner.pull:
-        return _gravity(owner.gravity, sim, frames.index(owner))
-    if type(force) is PointMassGravity and not is_adaptive:  # which warns of speed
-        return _gravity(force, sim, -1)
+        return _gravity(owner.gravity, sim, frames.index(owner), times)
+    if isinstance(force, Gravity) and not is_adaptive:  # which warns of speed
+        return _gravity(force, sim, -1, times)
     if type(force) is UniformGravity:
         start = np.zeros((sim.num_envs, 3))
         model = _Model(core.uniform_gravity(body_ids(sim, force.entity), start))
@@ -138,13 +178,19 @@ def _compile(
         return model
     if type(force) is Thruster and "throttle" in force.parameters:
         return _thruster(force, sim)
-    if type(force) is Drag and {"density", "wind"} <= set(force.parameters):
-        return _drag(force, sim, frames)
+    if type(force) is Drag:
+        if force.density is None and force.wind is None:
+            return _drag(force, sim, frames)
+        return _air_drag(force, sim, frames)
     return None
 
 
-def _gravity(gravity: Gravity, sim: IntegratedWorlds, frame: int) -> _Model | None:
-    if type(gravity) is not PointMassGravity or "position" not in gravity.parameters:
+def _gravity(
+    gravity: Gravity, sim: IntegratedWorlds, frame: int, times: tuple[float, float]
+) -> _Model | None:
+    if type(gravity) is not PointMassGravity:
+        return _field(gravity, sim, frame, times)
+    if "position" not in gravity.parameters:
         return None
     masses = gravity.parameters["mu"].shape[1]
     load = core.point_mass_gravity(
@@ -156,6 +202,22 @@ def _gravity(gravity: Gravity, sim: IntegratedWorlds, frame: int) -> _Model | No
     places = gravity.parameters["position"].numpy()
     for k in range(3):
         model.copies.append((load.parameters[:, k + 1 :: 4], places[..., k]))
+    return model
+
+
+def _field(
+    gravity: Gravity, sim: IntegratedWorlds, frame: int, times: tuple[float, float]
+) -> _Model | None:
+    """A central body with harmonics and others that disturb it."""
+    form = gravity.compiled_form(*times)
+    if form is None or not form.field.is_small_enough:
+        return None
+    load = core.field_gravity(
+        gravity.bodies, form.field, sim.num_envs, frame, gravity.gradient_torque
+    )
+    model = _Model(load, field=form.field)
+    for first, values in form.numbers.items():
+        model.copy(first, values)
     return model
 
 
@@ -171,10 +233,42 @@ def _thruster(thruster: Thruster, sim: IntegratedWorlds) -> _Model:
     return model
 
 
-def _drag(drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]) -> _Model:
+def _air_drag(
+    drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]
+) -> _Model | None:
+    """Drag in the air about a planet, where density and wind are its own."""
+    air = getattr(drag.density, "__self__", None)
+    form = getattr(air, "compiled_form", None)
+    if air is None or form is None or drag.density != air.density:
+        return None
+    if drag.wind is not None and drag.wind != air.wind:
+        return None
+    found: CompiledAir | None = form(drag.wind is not None)
+    if found is None:
+        return None
+    body, index = _body_and_frame(drag, sim, frames)
+    load = core.air_drag(body, found.table, sim.num_envs, index)
+    zero = None if found.zero is None else found.zero.numpy()
+    model = _Model(load, zero=zero)
+    model.follow(drag, "area", 0)
+    if drag.wind is None:
+        model.follow(drag, "wind", 1)
+    for k, values in enumerate(found.numbers):
+        model.copy(4 + k, values)
+    return model
+
+
+def _body_and_frame(
+    drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]
+) -> tuple[int, int]:
+    """The id of its body, and the index of the frame that this is seen from."""
     body = body_id(sim, drag.entity, drag.body)
     frame = frame_of(sim, body)
-    index = -1 if frame is None else frames.index(frame)
+    return body, -1 if frame is None else frames.index(frame)
+
+
+def _drag(drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]) -> _Model:
+    body, index = _body_and_frame(drag, sim, frames)
     load = core.drag(body, 0.0, 0.0, np.zeros((sim.num_envs, 3)), index)
     model = _Model(load)
     for name, first in (("area", 0), ("density", 1), ("wind", 2)):

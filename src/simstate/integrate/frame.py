@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
 from simstate.errors import InvalidInputError
-from simstate.ids import Values
+from simstate.ids import Ids, Values
 from simstate.integrate.gravity import Gravity
 from simstate.integrate.parameters import Parameter
 from simstate.integrate.processes import Process
@@ -96,6 +97,28 @@ class MovingFrame(Process):
         """Their velocities against the world [m/s]; (num_envs, num_bodies, 3)."""
         return self.velocity[:, None] + entity.data.body_com_lin_vel_w.double()
 
+    def recentre(self, entity: str, env_ids: Ids = None) -> None:
+        """Move the frame's origin to an entity's root link, and its velocity along.
+
+        Nothing moves in the world: positions and velocities become relative to another
+        point. What flies away from its frame, by thrust or by drag, keeps its digits
+        so; as a task it does it by itself: `sim.add_task(lambda sim, env_ids:
+        frame.recentre("rocket", env_ids), period=20.0)`.
+        """
+        sim = self._sim
+        if sim is None:
+            raise InvalidInputError(f"{self.name!r} is in no simulation yet.")
+        places, speeds = _free_columns(sim, self)
+        rows = sim.internals.select(env_ids).tensor(sim.device)
+        data = sim.scene[entity].data
+        apart = data.root_link_pos_w[rows].clone()
+        faster = data.root_link_lin_vel_w[rows].clone()
+        self.value[rows] += torch.cat([apart, faster], dim=-1).double()
+        for columns, shift in ((places, apart), (speeds, faster)):
+            field = sim.data.qpos if columns is places else sim.data.qvel
+            for first in columns:
+                field[rows, first : first + 3] -= shift
+
     def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
         """Velocity and acceleration of the frame; shape (num_envs, 6)."""
         del sim
@@ -155,6 +178,26 @@ def _refuse_collisions(sim: IntegratedWorlds, frame: MovingFrame) -> None:
                 "their places are relative to different points. Give their geoms "
                 "contype and conaffinity that never meet, or let them share one frame."
             )
+
+
+def _free_columns(
+    sim: IntegratedWorlds, frame: MovingFrame
+) -> tuple[list[int], list[int]]:
+    """Where positions and velocities of a frame's bodies are in qpos and qvel."""
+    model = sim.model
+    roots = sorted({int(model.body_rootid[body]) for body in frame.gravity.bodies})
+    places: list[int] = []
+    speeds: list[int] = []
+    for root in roots:
+        joint = int(model.body_jntadr[root])
+        if joint < 0 or model.jnt_type[joint] != mujoco.mjtJoint.mjJNT_FREE.value:
+            raise InvalidInputError(
+                f"Body {model.body(root).name!r} of {frame.name!r} has no free joint: "
+                "it belongs to the simulation's origin, which cannot be moved."
+            )
+        places.append(int(model.jnt_qposadr[joint]))
+        speeds.append(int(model.jnt_dofadr[joint]))
+    return places, speeds
 
 
 def _vector_rows(what: str, values: Values) -> Tensor:

@@ -8,11 +8,14 @@ has on it, how a `MovingFrame` falls, and what a body feels in the frame.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from simstate.engine import core
 from simstate.errors import InvalidInputError, warn
 from simstate.ids import Values
 from simstate.integrate.scene_force import SceneForce, body_ids
@@ -26,6 +29,17 @@ _FAST = 1000.0
 """Above this speed [m/s] rounding in MuJoCo's dynamics is what adaptive steps see."""
 _FAR32 = 1e5
 """Beyond this distance [m] float32 has less than a centimetre."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledField:
+    """A field about the origin as the compiled core has it."""
+
+    field: core.Field
+    """What all worlds share."""
+    numbers: Mapping[int, Tensor]
+    """Live numbers of the worlds by the first column that they are for; see
+    `core.field_gravity`."""
 
 
 class Gravity(SceneForce, ABC):
@@ -53,6 +67,8 @@ class Gravity(SceneForce, ABC):
             for name in ("difference", "gradient"):
                 if name not in vars(cls):
                     setattr(cls, name, getattr(Gravity, name))
+        if "compiled_form" not in vars(cls):  # it may compute anything
+            cls.compiled_form = Gravity.compiled_form
 
     @abstractmethod
     def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
@@ -81,6 +97,13 @@ class Gravity(SceneForce, ABC):
         behind, apart = pos[..., None, :] - step * eye, 2 * step * eye
         change = self.difference(t, behind.flatten(1, 2), apart.flatten(1, 2))
         return (change.view(apart.shape) / (2 * step)).mT
+
+    def compiled_form(self, start: float, end: float) -> CompiledField | None:
+        """As the compiled core evaluates it between two times [s]; None: it does not.
+
+        A subclass has none unless it defines one.
+        """
+        del start, end
 
     def attach(self, sim: IntegratedWorlds) -> None:
         """Find the bodies; refuse a scene where something else pulls at them."""

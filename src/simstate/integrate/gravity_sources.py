@@ -7,14 +7,16 @@ unaccelerated, in `CentralGravity` it is the central body, which the others pull
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from simstate.engine import core
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Values
 from simstate.integrate import point_mass
-from simstate.integrate.gravity import Gravity
+from simstate.integrate.gravity import CompiledField, Gravity
 from simstate.integrate.parameters import (
     Numbers,
     OfTime,
@@ -99,6 +101,16 @@ class PointMassGravity(Gravity):
         from_mass, mu = self._seen(t, pos)
         return point_mass.gradient(mu, from_mass).sum(dim=2)
 
+    def compiled_form(self, start: float, end: float) -> CompiledField | None:
+        """One mass at the origin as the core's central body; None: it is not one."""
+        del start, end
+        place = self.parameters
+        if "position" not in place or place["mu"].shape[-1] != 1:
+            return None
+        if bool(place["position"].any()):
+            return None
+        return CompiledField(core.Field(), {0: place["mu"]})
+
     def _seen(self, t: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
         """From the masses to points, (n, k, masses, 3), and mu, (n, 1, masses, 1)."""
         from_mass = pos.double()[:, :, None] - self.positions(t)[:, None]
@@ -160,6 +172,16 @@ class ThirdBody:
             return self.parameters.rows("position").to(t.device)
         place = self._move(t.double())
         return vectors_by_world(place, f"The position of {self.name}", len(t))
+
+    def path(self, start: float, end: float) -> core.Polynomials | None:
+        """Its motion between two times [s] as the core has it; None: by Python."""
+        polynomials = getattr(self._move, "polynomials", None)
+        return None if polynomials is None else polynomials(start, end)
+
+    @property
+    def stays(self) -> bool:
+        """Whether its place is a parameter."""
+        return self._move is None
 
     def mass(self, like: Tensor) -> Tensor:
         """Its gravitational parameter [m³/s²]; (1 or num_envs, 1, 1)."""
@@ -229,6 +251,23 @@ class CentralGravity(Gravity):
             from_body = pos - body.position(t)[:, None]
             total = total + point_mass.gradient(body.mass(pos), from_body)
         return total
+
+    def compiled_form(self, start: float, end: float) -> CompiledField | None:
+        """As the core evaluates it, where it has the field and every motion."""
+        form = self.central.compiled_form(start, end)
+        if form is None:
+            return None
+        paths: list[core.Polynomials | None] = []
+        numbers = dict(form.numbers)
+        for k, body in enumerate(self.third_bodies):
+            path = body.path(start, end)
+            if path is None and not body.stays:
+                return None
+            paths.append(path)
+            numbers[5 + 4 * k] = body.parameters["mu"]
+            if body.stays:
+                numbers[6 + 4 * k] = body.parameters["position"]
+        return CompiledField(replace(form.field, bodies=paths), numbers)
 
 
 def _check_central(central: Gravity) -> None:

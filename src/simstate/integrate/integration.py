@@ -120,14 +120,27 @@ class Integration:
         self.forces.evaluate(env_ids)
         physics.fresh.forwarded(env_ids, Stage.ACCELERATION)
 
-    def compiled_models(self) -> CompiledModels | None:
-        """The models as the compiled core has them; None: Python must evaluate one."""
+    def compiled_models(self, span: float) -> CompiledModels | None:
+        """The models as the compiled core has them, for a span of time from now on [s].
+
+        None: Python must evaluate one.
+        """
         from simstate.integrate.compiled_models import compile_models  # loads Warp
 
         known = (len(self.forces.models), len(self.processes), self.mass_flow is None)
-        if self._compiled is None or self._compiled[0] != known:
-            self._compiled = (known, compile_models(self))
+        if self._compiled is not None and self._compiled[0] == known:
+            models = self._compiled[1]
+            if models is None or not models.has_fields:
+                return models
+            if models.covers(*self._times(span)):
+                return models
+        self._compiled = (known, compile_models(self, *self._times(span)))
         return self._compiled[1]
+
+    def _times(self, span: float) -> tuple[float, float]:
+        """From the earliest world's time to the latest one's after a span [s]."""
+        time = self.sim.internals.engine.field("time")
+        return float(time.min()), float(time.max()) + span
 
     @property
     def has_readers(self) -> bool:

@@ -141,36 +141,41 @@ class Drag(SceneForce):
         self.entity, self.body = entity, body
         declare = self.parameters.declare
         declare("area", area, unit="m²", more_than=0)
-        self._density = density if callable(density) else None
-        self._wind = wind if callable(wind) else None
+        self.density = density if callable(density) else None
+        """The function that gives the density; None: it is a parameter."""
+        self.wind = wind if callable(wind) else None
+        """The function that gives the air's velocity; None: it is a parameter."""
         if not callable(density):
             declare("density", density, unit="kg/m³", at_least=0)
         if not callable(wind):
             declare("wind", wind, 3, unit="m/s")
 
     def attach(self, sim: IntegratedWorlds) -> None:
-        """Find the body."""
+        """Find the body; let the air, if it has numbers by world, take them along."""
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
         super().attach(sim)
+        attach = getattr(getattr(self.density, "__self__", None), "attach", None)
+        if attach is not None:
+            attach(sim)
 
     def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the drag to the loads."""
         pos, vel = com_in_world(sim, self.entity, self._link)
         vel = vel - self._air_velocity(t, pos)
-        if self._density is None:
+        if self.density is None:
             density = self.parameters["density"]
         else:
-            density = by_world(sim, "density", self._density(pos))
+            density = by_world(sim, "density", self.density(pos))
         factor = -0.5 * self.parameters["area"] * density
         loads = sim.data.xfrc_applied
         force = factor[:, None] * vector.norm(vel) * vel
         loads[:, self._body, :3] += force.to(loads.dtype)
 
     def _air_velocity(self, t: Tensor, pos: Tensor) -> Tensor:
-        if self._wind is None:
+        if self.wind is None:
             return self.parameters["wind"]
-        return vectors_by_world(self._wind(t, pos), "wind(t, position)", len(pos))
+        return vectors_by_world(self.wind(t, pos), "wind(t, position)", len(pos))
 
 
 class JointTargets(SceneForce):

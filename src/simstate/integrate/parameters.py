@@ -159,6 +159,23 @@ class Parameters(Mapping[str, Tensor]):
             raise unknown_name(f"parameter of {self._owner}", name, self._values)
         return self._values[name]
 
+    def __setitem__(self, name: str, values: Numbers) -> None:
+        """Write a parameter, checked as at first; one for all worlds or a row for each.
+
+        Single worlds are written as `parameters[name][env_ids] = …`.
+        """
+        own = self[name]
+        given = self._declared[name].read(values, self._owner)
+        if self._sim is None:
+            self._values[name] = given
+            return
+        if given.ndim == own.ndim and len(given) not in (1, len(own)):
+            raise ShapeError(
+                f"{name} of {self._owner} has {len(given)} rows, the simulation "
+                f"{len(own)} worlds: give one for each, or one for all."
+            )
+        own.copy_(given)
+
     def rows(self, name: str) -> Tensor:
         """A parameter with a leading dimension: (num_envs, …), or (1, …) for all."""
         values = self[name]

@@ -29,6 +29,11 @@ class PartialSteps(Protocol):
     evaluations: Tensor | None
     """The count of evaluations, if there is one; (num_envs,)."""
 
+    @property
+    def has_refreshed(self) -> bool:
+        """Whether the last part left positions and velocities of its end current."""
+        ...
+
     def timestep(self) -> Tensor:
         """The time step of each world [s], float64; (num_envs,)."""
         ...
@@ -54,6 +59,11 @@ class FixedParts:
     def __init__(self, stepper: Stepper) -> None:
         self.stepper = stepper
         self.evaluations: Tensor | None = stepper.evaluations
+
+    @property
+    def has_refreshed(self) -> bool:
+        """Whether the compiled core took the last part."""
+        return self.stepper.has_refreshed
 
     def timestep(self) -> Tensor:
         """The time step of each world [s], float64; (num_envs,)."""
@@ -109,6 +119,7 @@ class MujocoParts:
 
     can_be_cut = True
     has_own_steps = False
+    has_refreshed = False
     evaluations: Tensor | None = None
 
     def __init__(self, integration: Integration) -> None:

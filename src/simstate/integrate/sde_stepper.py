@@ -55,7 +55,7 @@ class StochasticStepper(Stepper):
         self._known_checksum: tuple[object, int] = (None, 0)
         self._num_checked = 0
 
-    def compiled(self) -> None:
+    def compiled(self, span: float) -> None:
         """None: the compiled core has no noise."""
 
     @property

@@ -98,9 +98,9 @@ class Stepper:
             "scheme, such as integrate.SRIW1()."
         )
 
-    def compiled(self) -> CompiledSteps | None:
-        """The scheme in the compiled core, for the next step; None: Python takes it."""
-        models = self.compiled_models()
+    def compiled(self, span: float) -> CompiledSteps | None:
+        """The scheme in the compiled core for some time [s]; None: it is Python's."""
+        models = self.compiled_models(span)
         if models is None:
             return None
         if self._compiled is None or self._compiled.models is not models:
@@ -109,8 +109,10 @@ class Stepper:
             self._compiled = CompiledSteps(self, worlds, models)
         return self._compiled
 
-    def compiled_models(self) -> CompiledModels | None:
-        """The simulation's models in the core, with their present numbers, or None.
+    def compiled_models(self, span: float = 0.0) -> CompiledModels | None:
+        """The simulation's models in the core for some time from now on [s], or None.
+
+        Their numbers are the present ones.
 
         Observers see every evaluation, which Python must then make.
         """
@@ -118,7 +120,7 @@ class Stepper:
         self.has_refreshed = False
         if engine.compiled is None or engine.observers:
             return None
-        models = self.integration.compiled_models()
+        models = self.integration.compiled_models(span)
         if models is None or not models.update():
             return None
         self.has_refreshed = True
@@ -126,7 +128,7 @@ class Stepper:
 
     def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance by n time steps; returns worlds that could not be, or None."""
-        compiled = self.compiled()
+        compiled = self.compiled(n * self.timestep)
         if compiled is not None:
             compiled.step(n, env_ids)
             self._count(n * self.scheme.tableau.num_stages, env_ids)
@@ -148,6 +150,11 @@ class Stepper:
 
     def move(self, h: Tensor, env_ids: Tensor) -> None:
         """Take one step of each world's own size [s]; 0: it stays; (num_envs,)."""
+        compiled = self.compiled(float(h.max()))
+        if compiled is not None:
+            compiled.move(h, env_ids)
+            self._count(self.scheme.tableau.num_stages, env_ids)
+            return
         self.stages.set_steps(h)
         self._step(env_ids)
 

@@ -109,7 +109,7 @@ class Timeline:
         start = self._time.clone()
         taken, failed = self.parts.attempt(limit, going)
         going = going & ~failed
-        self._moved(going)
+        self._moved(going, self.parts.has_refreshed)
         after = [event.values(going.nonzero().flatten()) for event in self.events]
         crossed = [
             event.crossed(values) & going
@@ -158,7 +158,8 @@ class Timeline:
             return distance([event.values(worlds[ids]) for event in self.events], ids)
 
         everyone = torch.arange(len(worlds), device=worlds.device)
-        least = 4 * torch.finfo(torch.float64).eps * self._time[worlds].double().abs()
+        fine = torch.finfo(self._time.dtype).eps  # float32 on warp
+        least = 4 * fine * self._time[worlds].double().abs()
         tolerance = torch.stack(
             [torch.where(mask[k], e.tolerance, torch.inf)
              for k, e in enumerate(self.events)]
@@ -174,7 +175,8 @@ class Timeline:
         """Bring worlds to a time after the start of the present part [s]."""
         self._put_back("the start of a part", worlds)
         self.parts.exactly(h, worlds)
-        self._moved(torch.zeros_like(self.stopped).index_fill(0, worlds, True))
+        moved = torch.zeros_like(self.stopped).index_fill(0, worlds, True)
+        self._moved(moved, self.parts.has_refreshed)
 
     def visit(self, h: Tensor, worlds: Tensor, look: Callable[[], None]) -> None:
         """Look at worlds at a time within the part that was taken [s].
@@ -254,10 +256,12 @@ class Timeline:
             for event in self.events:
                 event.arm(event.values(ids), ids)
 
-    def _moved(self, worlds: Tensor) -> None:
-        """Let what is derived in these worlds be computed anew."""
+    def _moved(self, worlds: Tensor, is_refreshed: bool = False) -> None:
+        """Let what is derived in these worlds, and not refreshed, be computed anew."""
         physics, ids = self.sim.internals, worlds.nonzero().flatten()
         physics.fresh.write(Stage.POSITION, ids, "a part of a step")
+        if is_refreshed:
+            physics.fresh.forwarded(ids, Stage.VELOCITY)
         if physics.fresh.mode != "auto":  # in auto mode the first read does it
             physics.forward(ids)
 

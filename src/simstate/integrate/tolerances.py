@@ -8,7 +8,9 @@ from typing import TypeAlias
 
 import mujoco
 
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.divergence import describe_element
+from simstate.engine.core import Failure
+from simstate.errors import IntegrationError, InvalidInputError, unknown_name
 
 Tolerance: TypeAlias = "float | Mapping[str, float] | None"
 """One for every number in its own unit, or by kind; None: the defaults."""
@@ -103,3 +105,33 @@ def _as_number(value: object) -> float:
         return float(value)  # pyright: ignore[reportArgumentType]
     except (TypeError, ValueError):
         return math.nan
+
+
+def tolerance_error(
+    model: mujoco.MjModel, scheme: str, worlds: list[int], step: float, first: Failure
+) -> IntegrationError:
+    """The error for worlds that cannot go on, as the first of them is described.
+
+    Args:
+        model: the scene's.
+        scheme: the scheme's name.
+        worlds: which cannot.
+        step: what the first would need [s].
+        first: why it could not.
+    """
+    field = "qvel" if first.block == "qpos" else first.block
+    where = f"{first.block}[{first.element}]"
+    if field == "mass":
+        body = model.body(first.element).name
+        where = f"the mass of body {body or first.element!r}"
+    elif field in ("qvel", "act"):
+        where = f"{first.block} of {describe_element(model, field, first.element)}"
+    message = (
+        f"{scheme} cannot meet its tolerance in world {worlds[0]} at t = "
+        f"{first.time:.9g} s: it would need a step of {step:.3g} s, because with "
+        f"{first.step:.3g} s the error of {where} was {first.error:.3g} times its "
+        "tolerance. Contacts and other jumps need fixed steps (RK4) or "
+        "integrator=None; otherwise raise atol and rtol, or lower min_step. The state "
+        "is as it was before the step."
+    )
+    return IntegrationError(message, worlds)

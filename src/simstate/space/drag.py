@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.engine import core
 from simstate.errors import InvalidInputError
-from simstate.flight.atmosphere import Atmosphere, StandardAtmosphere
+from simstate.flight.atmosphere import (
+    GAS_CONSTANT,
+    HYDROSTATIC,
+    MOLAR_MASS,
+    Atmosphere,
+    ExponentialAtmosphere,
+    StandardAtmosphere,
+)
 from simstate.ids import Values
+from simstate.integrate.compiled_models import CompiledAir
 from simstate.integrate.frame import com_in_world
 from simstate.integrate.parameters import Numbers, numbers
 from simstate.integrate.scene_force import SceneForce, body_id, link_id
@@ -43,6 +52,31 @@ class PlanetAir:
         self.planet = planet
         self.atmosphere: Atmosphere = atmosphere or StandardAtmosphere()
         self.turns = turns
+
+    def attach(self, sim: IntegratedWorlds) -> None:
+        """Give every world its rows of the atmosphere's parameters."""
+        self.atmosphere.attach(sim)
+
+    def compiled_form(self, turns: bool) -> CompiledAir | None:
+        """As the compiled core evaluates it, with or without its rotation."""
+        shape, air = self.planet, self.atmosphere
+        rate = shape.rotation_rate if turns and self.turns else 0.0
+        if type(self) is not PlanetAir:  # which may compute anything
+            return None
+        given = air.parameters
+        if type(air) is ExponentialAtmosphere:
+            table = core.PlanetAirTable(shape.radius, shape.flattening, rate)
+            names = ("density", "scale_height", "base")
+            return CompiledAir(table, [given[name] for name in names])
+        if type(air) is StandardAtmosphere:
+            table = core.PlanetAirTable(
+                *(shape.radius, shape.flattening, rate, air.altitude == "geopotential"),
+                air.layers.numpy(), air.above.numpy(), HYDROSTATIC,
+                MOLAR_MASS / GAS_CONSTANT,
+            )  # fmt: skip
+            offset = given["temperature_offset"]
+            return CompiledAir(table, [given["density_factor"]], offset)
+        return None
 
     def density(self, position: Tensor) -> Tensor:
         """ρ [kg/m³] at places along inertial axes [m]; (num_envs,)."""
@@ -112,7 +146,7 @@ class PanelDrag(SceneForce):
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
         super().attach(sim)
-        self.air.atmosphere.parameters.attach(sim)
+        self.air.attach(sim)
 
     def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the drag and its moment about the body's COM to the loads."""

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.engine import core
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.space.epoch import DAY, Epoch, load_erfa
 from simstate.space.planets import ASTRONOMICAL_UNIT
@@ -99,15 +100,25 @@ class Ephemeris:
         found = np.einsum("kj,njc->nkc", weights, values.reshape(-1, count, 3))
         return torch.as_tensor(found)
 
+    def _cover(self, start: float, end: float) -> None:
+        """Fit what is missing between two times [s], and more, for the next steps."""
+        known = len(self.coefficients)
+        if not known or start < self.start or end > self.start + known * self.segment:
+            self.fit(start, end + 8 * self.segment)
+
+    def polynomials(self, start: float, end: float) -> core.Polynomials | None:
+        """What is fitted, for the compiled core; None: a subclass may be anything."""
+        if type(self) is not Ephemeris:
+            return None
+        self._cover(start, end)
+        found = self.coefficients.cpu().numpy()
+        return core.Polynomials(self.start, self.segment, found)
+
     def __call__(self, t: Tensor) -> Tensor:
         """The vector at times [s], (n,); shape (n, 3), float64."""
         t = t.double()
+        self._cover(float(t.min()), float(t.max()))
         place = (t - self.start) / self.segment
-        known = len(self.coefficients)
-        if not known or float(place.min()) < 0 or float(place.max()) > known:
-            margin = 8 * self.segment  # so that not every step fits anew
-            self.fit(float(t.min()), float(t.max()) + margin)
-            place = (t - self.start) / self.segment
         index = place.floor().long().clamp(0, len(self.coefficients) - 1)
         x = (2 * (place - index) - 1).clamp(-1.0, 1.0)
         orders = torch.arange(self.degree + 1, device=t.device, dtype=torch.float64)

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.integrate import Gravity, point_mass
+from simstate.integrate.gravity import CompiledField
 from simstate.math.vector import apply
 from simstate.space import harmonics
 from simstate.space.coefficients import HarmonicCoefficients
-from simstate.space.rotation import Rotation
+from simstate.space.rotation import EarthRotation, Rotation, UniformRotation
 
 if TYPE_CHECKING:
     from simstate.integrate.worlds import IntegratedWorlds
@@ -93,6 +95,28 @@ class HarmonicGravity(Gravity):
         if rot is not None:
             own = rot.mT[:, None] @ own @ rot[:, None]
         return point_mass.gradient(self._mu(), pos) + own
+
+    def compiled_form(self, start: float, end: float) -> CompiledField | None:
+        """As the compiled core evaluates it; None: its rotation is Python's alone."""
+        numbers = {0: self.parameters["mu"], 1: self.parameters["radius"]}
+        turn = self.rotation
+        earth = None
+        if type(turn) is UniformRotation:
+            numbers |= {2: turn.parameters["rate"], 3: turn.parameters["angle"]}
+        elif turn is not None:
+            earth = (
+                turn.compiled_form(start, end)
+                if isinstance(turn, EarthRotation)
+                else None
+            )
+            if earth is None:
+                return None
+        tables = self.tables
+        found = core.Harmonics(
+            tables.degree, *(getattr(tables, name).cpu().numpy() for name in
+                             ("a", "b", "d", "acceleration", "gradient")),
+        )  # fmt: skip
+        return CompiledField(core.Field(found, earth), numbers)
 
     def _disturbance(self, t: Tensor, pos: Tensor) -> Tensor:
         """What the harmonics add to the central term [m/s²]; (num_envs, k, 3)."""

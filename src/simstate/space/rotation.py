@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.engine import core
 from simstate.integrate.parameters import Numbers, Parameters
 from simstate.space.ephemeris import Ephemeris
-from simstate.space.epoch import DAY, Epoch, load_erfa
+from simstate.space.epoch import DAY, J2000, Epoch, load_erfa
 from simstate.space.planets import EARTH, Planet
 
 if TYPE_CHECKING:
@@ -105,6 +106,17 @@ class EarthRotation:
         d = torch.atan2(torch.hypot(x, y), (1 - x * x - y * y).sqrt())
         celestial = about_z(-(e + s)) @ _about_y(d) @ about_z(e)
         return about_z(self.epoch.earth_rotation_angle(t)) @ celestial
+
+    def compiled_form(self, start: float, end: float) -> core.EarthAngle | None:
+        """As the compiled core evaluates it between two times [s]."""
+        pole, epoch = self._pole.polynomials(start, end), self.epoch
+        if pole is None or type(self) is not EarthRotation:
+            return None
+        days = epoch.tt_days - J2000
+        fraction = days % 1.0 + epoch.tt_fraction
+        return core.EarthAngle(
+            epoch.ut1_minus_tt, days + epoch.tt_fraction, fraction, pole
+        )
 
     def rate(self, t: Tensor) -> Tensor:
         """Angular velocity of the Earth, fixed axes [rad/s]; (1, 3)."""

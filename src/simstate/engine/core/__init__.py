@@ -27,6 +27,15 @@ from simstate.engine.core.loads import (
     thruster,
     uniform_gravity,
 )
+from simstate.engine.core.planets import (
+    EarthAngle,
+    Field,
+    Harmonics,
+    PlanetAirTable,
+    Polynomials,
+    air_drag,
+    field_gravity,
+)
 from simstate.engine.core.rays import CarriedRays
 from simstate.engine.core.scheme import TableauLike
 from simstate.engine.core.watch import Watch
@@ -35,15 +44,22 @@ __all__ = [
     "AdaptiveIntegrator",
     "CarriedRays",
     "CoreBatch",
+    "EarthAngle",
     "Failure",
+    "Field",
+    "Harmonics",
     "Integrator",
     "Load",
     "MassArrays",
+    "PlanetAirTable",
+    "Polynomials",
     "TableauLike",
     "Watch",
+    "air_drag",
     "description",
     "drag",
     "draws",
+    "field_gravity",
     "free_bodies",
     "is_available",
     "make_contacts",

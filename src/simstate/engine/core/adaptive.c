@@ -192,7 +192,9 @@ static void note_failure(const trial* t, double time, double h) {
 void core_adaptive_world(const mjModel* m, mjData* d, int world, void* argument) {
   const core_integrator* in = argument;
   const core_control* c = &in->control;
-  double start = c->start[world], elapsed = c->elapsed[world], span = in->span;
+  int is_single = in->own_step != NULL;
+  double start = c->start[world], elapsed = c->elapsed[world];
+  double span = is_single ? in->own_step[world] : in->span;
   double step_size = c->step_size[world], last = 0;
   int64_t accepted = 0, rejected = 0;
   int finished = 0, is_stuck = 0, good = 1;
@@ -219,7 +221,7 @@ void core_adaptive_world(const mjModel* m, mjData* d, int world, void* argument)
     if (good) elapsed += h;
     accepted += good;
     rejected += !good;
-    finished = good && span - elapsed <= 1e-12 * span;
+    finished = good && (is_single || span - elapsed <= 1e-12 * span);
     double least = fmax(4 * DBL_EPSILON * fabs(start + elapsed), c->min_step);
     is_stuck = !finished && step_size < least;
     if (is_stuck) last = h;
@@ -232,7 +234,7 @@ void core_adaptive_world(const mjModel* m, mjData* d, int world, void* argument)
   } else {
     core_go_back(w);
   }
-  if (finished) d->time = start + span;
+  if (finished) d->time = start + (is_single ? elapsed : span);
   core_world_close(w);
 
   c->unfinished[world] = !finished && !is_stuck;

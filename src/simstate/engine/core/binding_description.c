@@ -1,7 +1,9 @@
 /* What Python says of an integrator: arrays to hold, numbers to keep, all checked. */
 #include <string.h>
 
+#include "air.h"
 #include "binding.h"
+#include "gravity.h"
 
 /* Holds an array; NULL with an exception set if it does not fit. */
 static void* hold(integrator_object* self, PyObject* array, char format,
@@ -119,41 +121,50 @@ static int read_layout(integrator_object* self, PyObject* dict) {
   return 1;
 }
 
-static int is_fit(const core_load* load) {
+/* Whether a load has the parameters and the table of its kind. */
+static int is_fit(const core_load* load, size_t table_size) {
   static const int needed[] = {3, 4, 9, 5};
   int n = load->num_parameters;
   if (load->kind < 0 || load->kind >= CORE_NUM_LOADS) return 0;
   if (load->kind == CORE_POINT_GRAVITY) return n > 4 && n % 4 == 1;
+  if (load->kind == CORE_FIELD_GRAVITY) return core_is_field(load->table, table_size, n);
+  if (load->kind == CORE_AIR_DRAG) {
+    return n == 4 + CORE_AIR_NUMBERS && core_is_air(load->table, table_size);
+  }
   return n == needed[load->kind];
 }
 
-/* A load as a tuple (kind, frame, bodies, parameters): one row, or one per world. */
+/* A load as a tuple (kind, frame, bodies, parameters, rows, table): one row of
+ * parameters, or one per world. */
 static int read_load(integrator_object* self, PyObject* tuple, core_load* load) {
   core_integrator* in = &self->in;
-  PyObject *bodies, *parameters;
+  PyObject *bodies, *parameters, *table;
   int kind, rows;
-  if (!PyArg_ParseTuple(tuple, "iiOOi", &kind, &load->frame, &bodies, &parameters,
-                        &rows)) {
+  if (!PyArg_ParseTuple(tuple, "iiOOiO", &kind, &load->frame, &bodies, &parameters,
+                        &rows, &table)) {
     return 0;
   }
   load->kind = (core_load_kind)kind;
   load->body = hold(self, bodies, 'i', -1, 0, "bodies");
   if (!load->body) return 0;
   load->num_bodies = (int)last_count(self);
+  load->table = hold(self, table, 'd', -1, 0, "table");
+  if (!load->table) return 0;
+  size_t table_size = (size_t)last_count(self);
   load->parameter = hold(self, parameters, 'd', -1, 0, "parameters");
   if (!load->parameter) return 0;
   Py_ssize_t count = last_count(self);
   load->num_parameters = rows > 0 ? (int)(count / rows) : 0;
   load->stride = rows == 1 ? 0 : (size_t)load->num_parameters;
-  int fine = is_fit(load) && load->frame >= -1 && load->frame < in->num_frames &&
-             (rows == 1 || rows == in->num_worlds) &&
+  int fine = is_fit(load, table_size) && load->frame >= -1 &&
+             load->frame < in->num_frames && (rows == 1 || rows == in->num_worlds) &&
              (Py_ssize_t)rows * load->num_parameters == count;
   for (int i = 0; i < load->num_bodies; i++) {
     fine = fine && load->body[i] >= 0 && load->body[i] < in->nbody;
   }
   if (!fine) {
-    PyErr_Format(PyExc_ValueError, "Load of kind %d: wrong bodies, frame or number of "
-                 "parameters (%zd in %d rows).", kind, count, rows);
+    PyErr_Format(PyExc_ValueError, "Load of kind %d: wrong bodies, frame, table or "
+                 "number of parameters (%zd in %d rows).", kind, count, rows);
   }
   return fine;
 }

@@ -75,24 +75,66 @@ static PyObject* step(integrator_object* self, PyObject* args) {
   return run_on(self, ids, core_fixed_world, &argument, num_steps < 0 ? 0 : num_steps);
 }
 
+static int has_estimate(const integrator_object* self) {
+  if (self->in.scheme.b_error) return 1;
+  PyErr_SetString(PyExc_ValueError, "The scheme has no error estimate.");
+  return 0;
+}
+
 static PyObject* advance(integrator_object* self, PyObject* args) {
   PyObject* ids;
   core_integrator in = self->in;
   long long budget;
   int refresh;
   if (!PyArg_ParseTuple(args, "OdLp", &ids, &in.span, &budget, &refresh)) return NULL;
-  if (!in.scheme.b_error) {
-    PyErr_SetString(PyExc_ValueError, "The scheme has no error estimate.");
-    return NULL;
-  }
+  if (!has_estimate(self)) return NULL;
   in.budget = budget;
   in.outputs = refresh ? &self->batch->outputs : NULL;
   return run_on(self, ids, core_adaptive_world, &in, -1);
 }
 
+/* One step of a size of each world's own, whatever its error. */
+static PyObject* move(integrator_object* self, PyObject* args) {
+  PyObject *ids, *sizes, *done;
+  core_integrator in = self->in;
+  Py_buffer view;
+  int refresh;
+  if (!PyArg_ParseTuple(args, "OOp", &ids, &sizes, &refresh) ||
+      !core_view(sizes, &view, 'd', in.num_worlds, 0, "steps")) {
+    return NULL;
+  }
+  in.own_step = view.buf;
+  in.outputs = refresh ? &self->batch->outputs : NULL;
+  done = run_on(self, ids, core_fixed_world, &in, -1);
+  PyBuffer_Release(&view);
+  return done;
+}
+
+/* One step of each world that meets its tolerance, at most so long. */
+static PyObject* attempt(integrator_object* self, PyObject* args) {
+  PyObject *ids, *limits, *done;
+  core_integrator in = self->in;
+  Py_buffer view;
+  long long budget;
+  int refresh;
+  if (!has_estimate(self) ||
+      !PyArg_ParseTuple(args, "OOLp", &ids, &limits, &budget, &refresh) ||
+      !core_view(limits, &view, 'd', in.num_worlds, 0, "limits")) {
+    return NULL;
+  }
+  in.own_step = view.buf;
+  in.budget = budget;
+  in.outputs = refresh ? &self->batch->outputs : NULL;
+  done = run_on(self, ids, core_adaptive_world, &in, -1);
+  PyBuffer_Release(&view);
+  return done;
+}
+
 static PyMethodDef methods[] = {
     {"step", (PyCFunction)step, METH_VARARGS, NULL},
+    {"move", (PyCFunction)move, METH_VARARGS, NULL},
     {"advance", (PyCFunction)advance, METH_VARARGS, NULL},
+    {"attempt", (PyCFunction)attempt, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,16 +1,17 @@
 /* Explicit Runge-Kutta schemes with a fixed step. */
 #include "integrate.h"
 
-static void step_once(core_world* w) {
+static void step_once(core_world* w, mjtNum h) {
   const core_integrator* in = w->in;
   const core_scheme* s = &in->scheme;
-  mjtNum start = w->d->time, h = in->step;
+  mjtNum start = w->d->time;
+  int limited = s->b_error != NULL; /* as adaptive steps are */
   core_begin(w);
   for (int stage = 0; stage < s->num_stages; stage++) {
     int last = stage + 1 == s->num_stages;
     if (core_has_readers(in)) w->d->time = start + h * s->c[stage];
     core_evaluate(w, last);
-    core_record(w, stage, 0);
+    core_record(w, stage, limited);
     const double* weights = last ? s->b : s->a + (stage + 1) * s->num_stages;
     core_displace(w, weights, stage + 1, h);
   }
@@ -22,6 +23,10 @@ void core_fixed_world(const mjModel* m, mjData* d, int world, void* argument) {
   const core_integrator* in = argument;
   core_world w;
   core_world_open(&w, in, m, d, world);
-  for (int i = 0; i < in->num_steps; i++) step_once(&w);
+  if (in->own_step) {
+    step_once(&w, in->own_step[world]);
+  } else {
+    for (int i = 0; i < in->num_steps; i++) step_once(&w, in->step);
+  }
   core_world_close(&w);
 }

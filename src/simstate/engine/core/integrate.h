@@ -78,6 +78,8 @@ typedef struct {
   int num_steps;                         /* of one call */
   double step;                           /* fixed [s] */
   double span;                           /* adaptive [s] */
+  const double* own_step;                /* (num_worlds) [s]: one step, at most so long,
+                                            of each world; NULL: those above */
   int64_t budget;                        /* evaluations of a world in one call */
 } core_integrator;
 

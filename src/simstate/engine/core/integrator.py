@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +114,7 @@ class Integrator:
                     load.bodies,
                     load.parameters,
                     len(load.parameters),
+                    load.table,
                 )
                 for load in loads
             ),
@@ -141,6 +142,14 @@ class Integrator:
         """
         ids = self.batch.ids(ids)
         self.batch.check(ids, self._core.step(ids, n, h, refresh))
+
+    def move(self, h: Array, ids: Array | None = None, refresh: bool = True) -> None:
+        """Take one step of each world's own size [s], float64, (num_worlds,).
+
+        Writes what `step` writes.
+        """
+        ids = self.batch.ids(ids)
+        self.batch.check(ids, self._core.move(ids, h, refresh))
 
 
 class AdaptiveIntegrator(Integrator):
@@ -251,6 +260,23 @@ class AdaptiveIntegrator(Integrator):
         Writes what `step` writes, and `step_size`, `accepted`, `rejected`, `stuck`. A
         world that is stuck is somewhere on its way: put it back.
         """
+        self._run(ids, lambda rows: self._core.advance(rows, span, _BUDGET, refresh))
+        return self.stuck if self.stuck.any() else None
+
+    def attempt(
+        self, limit: Array, ids: Array | None = None, refresh: bool = True
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """Take one step of each world that meets its tolerance, at most `limit` [s].
+
+        Returns how long it was, and the mask of worlds that are stuck; (num_worlds,)
+        each. Writes what `advance` writes.
+        """
+        self._elapsed[:] = 0.0
+        self._run(ids, lambda rows: self._core.attempt(rows, limit, _BUDGET, refresh))
+        return self._elapsed, self.stuck
+
+    def _run(self, ids: Array | None, call: Callable[[Array | None], int]) -> None:
+        """Call the core until no world has been left on its way."""
         ids = self.batch.ids(ids)
         rows = slice(None) if ids is None else ids
         self._start[rows] = self.batch.bind("time")[rows]
@@ -258,12 +284,10 @@ class AdaptiveIntegrator(Integrator):
         self._unfinished[:] = False
         self.stuck[:] = False
         while True:
-            failed = self._core.advance(ids, span, _BUDGET, refresh)
-            self.batch.check(ids, failed)
+            self.batch.check(ids, call(ids))
             if not self._unfinished.any():
                 break
             ids = np.flatnonzero(self._unfinished).astype(np.int32)
-        return self.stuck if self.stuck.any() else None
 
     def failure(self, world: int) -> Failure:
         """Why a world is stuck."""

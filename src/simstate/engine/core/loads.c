@@ -4,9 +4,12 @@
  * In a moving frame positions and velocities are relative to the frame's, and gravity
  * is what it does to the body beyond what it does to the frame.
  */
+#include "loads.h"
+
 #include <math.h>
 
-#include "loads.h"
+#include "air.h"
+#include "gravity.h"
 
 static const double* parameters(const core_load* load, int world) {
   return load->parameter + (size_t)world * load->stride;
@@ -30,31 +33,18 @@ static void point_acceleration(const double* mass, int num_masses, const mjtNum 
                                double acc[3]) {
   for (int k = 0; k < 3; k++) acc[k] = 0;
   for (int i = 0; i < num_masses; i++, mass += 4) {
-    double to[3] = {mass[1] - pos[0], mass[2] - pos[1], mass[3] - pos[2]};
-    double norm = sqrt(to[0] * to[0] + to[1] * to[1] + to[2] * to[2]);
-    for (int k = 0; k < 3; k++) acc[k] += mass[0] * to[k] / (norm * norm * norm);
+    double r[3] = {pos[0] - mass[1], pos[1] - mass[2], pos[2] - mass[3]};
+    core_point_acceleration(mass[0], r, acc);
   }
 }
 
-/* What point masses do at `offset` from `frame` beyond what they do at `frame`.
- *
- * |r + d|⁻³ − |r|⁻³ comes from q = (|r + d|² − |r|²) / |r|², without a difference of
- * two nearly equal numbers. */
+/* What point masses do at `offset` from `frame` beyond what they do at `frame`. */
 static void point_difference(const double* mass, int num_masses, const mjtNum frame[3],
                              const mjtNum offset[3], double acc[3]) {
   for (int k = 0; k < 3; k++) acc[k] = 0;
   for (int i = 0; i < num_masses; i++, mass += 4) {
-    double r[3], square = 0, product = 0;
-    for (int k = 0; k < 3; k++) {
-      r[k] = frame[k] - mass[1 + k];
-      square += r[k] * r[k];
-      product += offset[k] * (offset[k] + 2 * r[k]);
-    }
-    double change = expm1(-1.5 * log1p(product / square));
-    double scale = -mass[0] / (square * sqrt(square));
-    for (int k = 0; k < 3; k++) {
-      acc[k] += scale * (offset[k] + (r[k] + offset[k]) * change);
-    }
+    double r[3] = {frame[0] - mass[1], frame[1] - mass[2], frame[2] - mass[3]};
+    core_point_difference(mass[0], r, offset, acc);
   }
 }
 
@@ -106,6 +96,27 @@ static void point_gravity(const core_load* load, const mjModel* m, mjData* d, in
   }
 }
 
+static void field_gravity(const core_load* load, const mjModel* m, mjData* d, int world,
+                          const mjtNum* frame) {
+  const double* p = parameters(load, world);
+  for (int i = 0; i < load->num_bodies; i++) {
+    int body = load->body[i];
+    const mjtNum* com = d->xipos + 3 * body;
+    double acc[3], torque[3], pos[3] = {com[0], com[1], com[2]};
+    if (frame) {
+      core_field_difference(load->table, p, d->time, frame, com, acc);
+      for (int k = 0; k < 3; k++) pos[k] += frame[k];
+    } else {
+      core_field_acceleration(load->table, p, d->time, com, acc);
+    }
+    add_weight(m, d, body, acc);
+    if (p[4] == 0) continue;
+    core_field_torque(load->table, p, d->time, pos, m->body_inertia + 3 * body,
+                      d->ximat + 9 * body, torque);
+    for (int k = 0; k < 3; k++) d->xfrc_applied[6 * body + 3 + k] += torque[k];
+  }
+}
+
 static void thruster(const core_load* load, const mjModel* m, mjData* d, int world,
                      mjtNum* mass_rate) {
   const double *p = parameters(load, world), *point = p + 3;
@@ -129,25 +140,50 @@ static void thruster(const core_load* load, const mjModel* m, mjData* d, int wor
   }
 }
 
+/* The velocity of a body's COM against the world. */
+static void com_velocity(const mjModel* m, const mjData* d, int body,
+                         const mjtNum* frame, mjtNum vel[3]) {
+  const mjtNum *spin = d->cvel + 6 * body, *pos = d->xipos + 3 * body;
+  const mjtNum* centre = d->subtree_com + 3 * m->body_rootid[body];
+  mjtNum r[3] = {centre[0] - pos[0], centre[1] - pos[1], centre[2] - pos[2]};
+  vel[0] = spin[3] - (spin[1] * r[2] - spin[2] * r[1]);
+  vel[1] = spin[4] - (spin[2] * r[0] - spin[0] * r[2]);
+  vel[2] = spin[5] - (spin[0] * r[1] - spin[1] * r[0]);
+  for (int k = 0; frame && k < 3; k++) vel[k] += frame[3 + k];
+}
+
 /* −½ ρ (C_d A) |v| v, for the velocity v of the COM against the air. */
+static void add_drag(mjData* d, int body, double area, double density,
+                     const mjtNum vel[3]) {
+  mjtNum speed = sqrt(vel[0] * vel[0] + vel[1] * vel[1] + vel[2] * vel[2]);
+  mjtNum factor = -0.5 * area * density * speed;
+  for (int k = 0; k < 3; k++) d->xfrc_applied[6 * body + k] += factor * vel[k];
+}
+
 static void drag(const core_load* load, const mjModel* m, mjData* d, int world,
                  const mjtNum* frame) {
   const double *p = parameters(load, world), *wind = p + 2;
   for (int i = 0; i < load->num_bodies; i++) {
+    mjtNum vel[3];
+    com_velocity(m, d, load->body[i], frame, vel);
+    for (int k = 0; k < 3; k++) vel[k] -= wind[k];
+    add_drag(d, load->body[i], p[0], p[1], vel);
+  }
+}
+
+static void air_drag(const core_load* load, const mjModel* m, mjData* d, int world,
+                     const mjtNum* frame) {
+  const double* p = parameters(load, world);
+  for (int i = 0; i < load->num_bodies; i++) {
     int body = load->body[i];
-    const mjtNum *spin = d->cvel + 6 * body, *pos = d->xipos + 3 * body;
-    const mjtNum* centre = d->subtree_com + 3 * m->body_rootid[body];
-    mjtNum r[3] = {centre[0] - pos[0], centre[1] - pos[1], centre[2] - pos[2]};
-    mjtNum vel[3] = {spin[3] - (spin[1] * r[2] - spin[2] * r[1]),
-                     spin[4] - (spin[2] * r[0] - spin[0] * r[2]),
-                     spin[5] - (spin[0] * r[1] - spin[1] * r[0])};
+    mjtNum vel[3], pos[3], wind[3] = {p[1], p[2], p[3]};
+    com_velocity(m, d, body, frame, vel);
     for (int k = 0; k < 3; k++) {
-      if (frame) vel[k] += frame[3 + k];
-      vel[k] -= wind[k];
+      pos[k] = d->xipos[3 * body + k] + (frame ? frame[k] : 0);
     }
-    mjtNum speed = sqrt(vel[0] * vel[0] + vel[1] * vel[1] + vel[2] * vel[2]);
-    mjtNum factor = -0.5 * p[0] * p[1] * speed;
-    for (int k = 0; k < 3; k++) d->xfrc_applied[6 * body + k] += factor * vel[k];
+    core_add_air_velocity(load->table, pos, wind);
+    for (int k = 0; k < 3; k++) vel[k] -= wind[k];
+    add_drag(d, body, p[0], core_air_density(load->table, p + 4, pos), vel);
   }
 }
 
@@ -168,6 +204,12 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
       case CORE_DRAG:
         drag(load, m, d, world, own);
         break;
+      case CORE_FIELD_GRAVITY:
+        field_gravity(load, m, d, world, own);
+        break;
+      case CORE_AIR_DRAG:
+        air_drag(load, m, d, world, own);
+        break;
       default:
         break;
     }
@@ -175,16 +217,20 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
 }
 
 void core_frame_rate(const core_load* load, int num_loads, int frame, int world,
-                     const mjtNum value[6], mjtNum rate[6]) {
+                     mjtNum time, const mjtNum value[6], mjtNum rate[6]) {
   for (int k = 0; k < 3; k++) {
     rate[k] = value[3 + k];
     rate[3 + k] = 0;
   }
   for (int i = 0; i < num_loads; i++, load++) {
-    if (load->kind != CORE_POINT_GRAVITY || load->frame != frame) continue;
-    double acc[3];
-    point_acceleration(parameters(load, world), (load->num_parameters - 1) / 4, value,
-                       acc);
+    double acc[3] = {0, 0, 0};
+    if (load->frame != frame) continue;
+    if (load->kind == CORE_POINT_GRAVITY) {
+      point_acceleration(parameters(load, world), (load->num_parameters - 1) / 4, value,
+                         acc);
+    } else if (load->kind == CORE_FIELD_GRAVITY) {
+      core_field_acceleration(load->table, parameters(load, world), time, value, acc);
+    }
     for (int k = 0; k < 3; k++) rate[3 + k] += acc[k];
   }
 }

@@ -9,7 +9,9 @@ typedef enum {
   CORE_POINT_GRAVITY = 1,      /* (mu, x, y, z) of each mass; whether its gradient turns */
   CORE_THRUSTER = 2,           /* force (3), point (3), mass flow, throttle, dry mass */
   CORE_DRAG = 3,               /* drag area, density, wind (3) */
-  CORE_NUM_LOADS = 4,
+  CORE_FIELD_GRAVITY = 4,      /* those of gravity.h, with a table */
+  CORE_AIR_DRAG = 5,           /* drag area, wind (3), those of air.h, with a table */
+  CORE_NUM_LOADS = 6,
 } core_load_kind;
 
 /* A force model as data. Its parameters may differ from world to world. */
@@ -21,6 +23,7 @@ typedef struct {
   int num_parameters;
   const double* parameter;     /* of world 0 */
   size_t stride;               /* to the next world; 0: all have the same */
+  const double* table;         /* numbers of all worlds; NULL: none */
 } core_load;
 
 /* Adds the loads to xfrc_applied and the mass flow to mass_rate (NULL: it has none).
@@ -32,6 +35,6 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
 
 /* The rate of a moving frame: its velocity, and the gravity at its origin. */
 void core_frame_rate(const core_load* load, int num_loads, int frame, int world,
-                     const mjtNum value[6], mjtNum rate[6]);
+                     mjtNum time, const mjtNum value[6], mjtNum rate[6]);
 
 #endif

@@ -1,13 +1,13 @@
 """Force models as data, which the core evaluates with the dynamics.
 
 Each is a kind, the bodies that it acts on, and numbers: one row for all worlds, or one
-for each. The formulas are in loads.c.
+for each. The formulas are in loads.c. Those of planets are made in planets.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,8 @@ class Load:
     """Its numbers; shape (1, k), or (num_worlds, k)."""
     frame: int = -1
     """The moving frame that positions and velocities are relative to; −1: none."""
+    table: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    """Numbers that all worlds share, one after the other; see planets.py."""
 
 
 def uniform_gravity(bodies: Sequence[int], acceleration: ArrayLike) -> Load:

@@ -145,7 +145,7 @@ void core_record(core_world* w, int stage, int limited) {
   }
   if (w->mass_rate) memcpy(rate[CORE_MASS], w->mass_rate, BYTES(in->nbody));
   for (int i = 0; i < in->num_frames; i++) {
-    core_frame_rate(in->load, in->num_loads, i, w->world, w->frame + 6 * i,
+    core_frame_rate(in->load, in->num_loads, i, w->world, w->d->time, w->frame + 6 * i,
                     rate[CORE_FRAMES] + 6 * i);
   }
 }

@@ -1,0 +1,282 @@
+"""Fields of planets and their air in the compiled core: as without it, to rounding."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+
+from simstate import EntityCfg, SceneCfg, Simulation, integrate
+from simstate.engine import core
+from simstate.errors import ShapeError
+from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
+from simstate.space import (
+    EARTH,
+    MARS,
+    EarthRotation,
+    Ephemeris,
+    Epoch,
+    HarmonicGravity,
+    Planet,
+    PlanetAir,
+    UniformRotation,
+    earth_coefficients,
+    zonal_coefficients,
+)
+
+pytestmark = pytest.mark.skipif(
+    not core.is_available(), reason="the compiled core is not there"
+)
+
+NUM = 3
+F64 = torch.float64
+CRAFT = """
+<mujoco><option timestep="20" gravity="0 0 0"/><worldbody>
+  <body name="bus" pos="0.3 -0.1 0.2" quat="0.8 0.1 0.5 0.3"><freejoint/>
+    <inertial pos="0.2 -0.1 0.05" quat="0.9 0.3 0.1 0.2" mass="12" diaginertia="2 3 4"/>
+  </body>
+  <body name="probe" pos="-40 1e3 25"><freejoint/>
+    <inertial pos="0.02 0.03 -0.01" mass="5" diaginertia="0.3 0.4 0.2"/>
+  </body>
+</worldbody></mujoco>
+"""
+OTHER = CRAFT[: CRAFT.index('<body name="probe"')] + "</worldbody></mujoco>"
+PLACE = np.array([[6.75e6, 2e5, 3e5], [-6.9e6, 1e5, -4e5], [2e5, -3e5, 6.8e6]])
+SPEED = np.array([[-350.0, 5400, 5450], [300.0, -5500, 5200], [7500.0, 200, 90]])
+MU = torch.tensor([3.986e14, 3.99e14, 3.98e14], dtype=F64)
+RK4, DP54 = integrate.RK4("lie"), integrate.DP54(atol=1e-9, rtol=1e-10)
+
+
+def winding(t):
+    """A body that goes round, and is not always as far away."""
+    angle = 2e-4 * t + 0.3
+    way = np.stack([np.cos(angle), 0.9 * np.sin(angle), 0.4 * np.sin(angle)], axis=-1)
+    return 2.1e7 * way * (1 + 0.1 * np.cos(angle))[:, None]
+
+
+def uniform():
+    rate = torch.tensor([7.3e-5, 1e-4, -3e-4], dtype=F64)
+    return UniformRotation(rate, torch.tensor([0.2, 1.0, -2.0], dtype=F64))
+
+
+def harmonics(rotation=uniform):
+    return HarmonicGravity(earth_coefficients(8), rotation())
+
+
+def central(inner):
+    path = Ephemeris(winding, segment=900.0, degree=13, name="a near moon")
+    near = integrate.ThirdBody(torch.tensor([4.9e12, 3e12, 6e12]), path, "moon")
+    still = integrate.ThirdBody(
+        1.3e20,
+        torch.tensor([[1.5e11, 1e10, 2e9]]) * torch.tensor([[1.0], [0.9], [-1.1]]),
+        "sun",
+    )
+    return integrate.CentralGravity(inner(), [near, still])
+
+
+FIELDS = {
+    "zonal": lambda: HarmonicGravity(zonal_coefficients(MARS, {2: 1.9e-3, 5: -3e-6})),
+    "harmonics": harmonics,
+    "earth": lambda: harmonics(lambda: EarthRotation(Epoch.utc("2026-11-16T12:00:00"))),
+    "bodies": lambda: central(lambda: integrate.PointMassGravity(MU[:, None])),
+    "both": lambda: central(harmonics),
+}
+
+
+def scene():
+    """The craft, and another whose geoms never meet its own."""
+    return SceneCfg(
+        entities={"model": EntityCfg(model=CRAFT), "other": EntityCfg(model=OTHER)},
+        ground=False,
+        gravity=(0, 0, 0),
+        timestep=20.0,
+    )
+
+
+def flown(monkeypatch, scheme, add, steps=(3, 4), world=scene):
+    """The state with the core and without, and frames, after some steps."""
+    ends = []
+    for value in ("1", "0"):
+        monkeypatch.setenv("SIMSTATE_CORE", value)
+        sim = Simulation(world(), NUM, integrator=scheme)
+        sim.data.qvel[:, 3:6] = torch.tensor([2e-3, -1e-3, 3e-3], dtype=F64)
+        add(sim)
+        is_compiled = sim.integration.stepper.compiled_models() is not None
+        assert is_compiled == (value == "1")
+        sim.step(steps[0])
+        sim.step(steps[1], env_ids=[2, 0])
+        moved = torch.cat([sim.data.qpos, sim.data.qvel], dim=1)
+        ends.append((moved, [x.value.clone() for x in sim.integration.processes]))
+    return ends
+
+
+def compare(ends, atol=1e-11):
+    (ours, frames), (plain, expected) = ends
+    torch.testing.assert_close(ours, plain, rtol=1e-11, atol=atol)
+    for own, want in zip(frames, expected, strict=True):
+        torch.testing.assert_close(own, want, rtol=1e-13, atol=1e-7)
+        assert not torch.equal(own[0], own[1])
+
+
+@pytest.mark.parametrize("scheme", [RK4, DP54], ids=["RK4", "DP54"])
+@pytest.mark.parametrize("name", FIELDS)
+def test_a_field_in_a_moving_frame(monkeypatch, name, scheme):
+    if name == "earth":
+        pytest.importorskip("erfa")
+
+    def add(sim):
+        sim.add_process(integrate.MovingFrame(FIELDS[name](), PLACE, SPEED))
+
+    compare(flown(monkeypatch, scheme, add))
+
+
+@pytest.mark.parametrize("name", ["harmonics", "both"])
+def test_a_field_in_inertial_axes(monkeypatch, name):
+    def add(sim):
+        for body in range(3):
+            sim.data.qpos[:, 7 * body : 7 * body + 3] += torch.as_tensor(PLACE)
+            sim.data.qvel[:, 6 * body : 6 * body + 3] = torch.as_tensor(SPEED)
+        sim.add_force(FIELDS[name]())
+
+    (ours, _), (plain, _) = flown(monkeypatch, RK4, add)
+    for body in range(3):  # MuJoCo's dynamics lose digits of the attitude here
+        for first in (7 * body, 21 + 6 * body):
+            got, want = (x[:, first : first + 3] for x in (ours, plain))
+            torch.testing.assert_close(got, want, rtol=3e-11, atol=1e-6)
+
+
+def test_each_craft_in_a_frame_and_a_field_of_its_own(monkeypatch):
+    def add(sim):
+        one, two = FIELDS["harmonics"](), FIELDS["both"]()
+        one.entity, two.entity = "other", "model"
+        two.gradient_torque = False
+        for gravity, place in ((one, PLACE), (two, 1.02 * PLACE)):
+            sim.add_process(integrate.MovingFrame(gravity, place, SPEED))
+        air = AIRS["exponential"]()
+        for entity, body in (("other", "bus"), ("model", "probe")):
+            sim.add_force(integrate.Drag(entity, body, 20.0, air.density, air.wind))
+
+    compare(flown(monkeypatch, RK4, add), atol=1e-9)
+
+
+BALL = Planet("ball", EARTH.mu, 6.5e6, 0.01, 2e-4, 0.0)
+AIRS = {
+    "exponential": lambda: PlanetAir(
+        atmosphere=ExponentialAtmosphere(
+            torch.tensor([6e-12, 5e-12, 7e-12]), 5.5e4, torch.tensor([3.5e5, 3e5, 4e5])
+        )
+    ),
+    "standard": lambda: PlanetAir(
+        atmosphere=StandardAtmosphere(density_factor=torch.tensor([0.9, 1.0, 1.4]))
+    ),
+    "still": lambda: PlanetAir(BALL, StandardAtmosphere("geopotential"), turns=False),
+}
+
+
+@pytest.mark.parametrize("name", AIRS)
+def test_drag_in_a_planets_air(monkeypatch, name):
+    area = torch.tensor([9e2, 12e2, 7e2])  # large: thin air must be felt
+
+    def add(sim):
+        gravity = HarmonicGravity(zonal_coefficients(EARTH))
+        sim.add_process(integrate.MovingFrame(gravity, PLACE, SPEED))
+        air = AIRS[name]()
+        more = {"wind": air.wind} if name != "still" else {"wind": (30.0, -5.0, 9.0)}
+        sim.add_force(
+            integrate.Drag("model", "probe", area, density=air.density, **more)
+        )
+
+    ends = flown(monkeypatch, RK4, add)
+    compare(ends, atol=1e-10)
+    free = flown(monkeypatch, RK4, lambda sim: sim.add_process(integrate.MovingFrame(
+        HarmonicGravity(zonal_coefficients(EARTH)), PLACE, SPEED)))  # fmt: skip
+    assert float((free[0][0] - ends[0][0]).abs().max()) > 1e-3
+
+
+def test_the_air_from_the_ground_up():
+    """Every layer of the standard, through the force on a body at rest."""
+    model = mujoco.MjModel.from_xml_string(CRAFT.replace('"20"', '"1e-13"'))
+    heights = torch.linspace(-2e3, 1.2e6, 400, dtype=F64)
+    sim = Simulation(model, 400, integrator=RK4)
+    turn = torch.linspace(-1.5, 1.5, 400, dtype=F64)
+    up = torch.stack([turn.cos(), 0.3 * turn.cos(), turn.sin()], dim=-1)
+    place = up / up.norm(dim=1, keepdim=True) * (6.36e6 + heights[:, None])
+    sim.data.qpos[:, 7:10] = place
+    air = PlanetAir(turns=False)
+    sim.add_force(
+        integrate.Drag("model", "probe", 3.0, air.density, wind=(0.0, 0.0, 40.0))
+    )
+    assert sim.integration.stepper.compiled_models() is not None
+    sim.step()
+    com = sim.data.xipos[:, 2]
+    want = 0.5 * air.density(com) * 3.0 * 40.0**2 / 5.0 * 1e-13
+    np.testing.assert_allclose(sim.data.qvel[:, 8], want, rtol=1e-10)
+
+
+def test_what_only_python_has(monkeypatch):
+    """A subclass, a hot day, a motion that is a function: the core steps aside."""
+
+    class Own(HarmonicGravity):
+        pass
+
+    def orbit(sim, gravity):
+        sim.add_process(integrate.MovingFrame(gravity, PLACE, SPEED))
+        return sim.integration.stepper.compiled_models()
+
+    def make():
+        return Simulation(mujoco.MjModel.from_xml_string(CRAFT), NUM, integrator=RK4)
+
+    zonal = zonal_coefficients(EARTH)
+    assert orbit(make(), Own(zonal)) is None
+    body = integrate.ThirdBody(4.9e12, lambda t: torch.as_tensor(winding(t.numpy())))
+    point = integrate.PointMassGravity(EARTH.mu)
+    assert orbit(make(), integrate.CentralGravity(point, [body])) is None
+    sim = make()
+    assert orbit(sim, HarmonicGravity(zonal)) is not None
+    hot = StandardAtmosphere(temperature_offset=torch.tensor([0.0, 20.0, 0.0]))
+    air = PlanetAir(atmosphere=hot)
+    sim.add_force(integrate.Drag("model", "bus", 3.0, air.density, air.wind))
+    assert sim.integration.stepper.compiled_models() is None
+    hot.parameters["temperature_offset"].zero_()
+    assert sim.integration.stepper.compiled_models() is not None
+
+
+def test_polynomials_are_fitted_on_as_time_goes(monkeypatch):
+    """Steps far beyond the segments that were there at first."""
+
+    def add(sim):
+        sim.add_process(integrate.MovingFrame(FIELDS["bodies"](), PLACE, SPEED))
+
+    def coarse():
+        return replace(scene(), timestep=300.0)
+
+    compare(flown(monkeypatch, RK4, add, steps=(12, 25), world=coarse), atol=1e-8)
+
+
+def test_the_air_takes_a_row_for_each_world():
+    sim = Simulation(mujoco.MjModel.from_xml_string(CRAFT), NUM, integrator=RK4)
+    air = PlanetAir(atmosphere=StandardAtmosphere(density_factor=[1.0, 1.1]))
+    with pytest.raises(ShapeError, match=r"density_factor.*2 rows.*3 worlds"):
+        sim.add_force(integrate.Drag("model", "bus", 3.0, air.density, air.wind))
+
+
+def test_tables_that_do_not_fit_are_refused():
+    model = mujoco.MjModel.from_xml_string(CRAFT)
+    worlds = core.CoreBatch(model, NUM, 1)
+    zonal = HarmonicGravity(zonal_coefficients(EARTH)).compiled_form(0.0, 1.0)
+    assert zonal is not None
+    good = core.field_gravity([1, 2], zonal.field, NUM)
+    core.Integrator(worlds, RK4.tableau, loads=[good])
+    for table in (good.table[:-1], good.table[:3], np.full(200, math.nan)):
+        bad = core.Load(good.kind, good.bodies, good.parameters, -1, table)
+        with pytest.raises(ShapeError, match="table"):
+            core.Integrator(worlds, RK4.tableau, loads=[bad])
+    air = core.air_drag(1, core.PlanetAirTable(6.4e6, 0.003, 0.0), NUM)
+    core.Integrator(worlds, RK4.tableau, loads=[air])
+    bad = core.Load(air.kind, air.bodies, air.parameters, -1, air.table[:-1])
+    with pytest.raises(ShapeError, match="table"):
+        core.Integrator(worlds, RK4.tableau, loads=[bad])
