@@ -10,7 +10,7 @@ function here says which arrays those are.
 
 from __future__ import annotations
 
-from simstate.engine.core import draws, matrices, reads
+from simstate.engine.core import draws, free_bodies, matrices, reads
 from simstate.engine.core.batch import CoreBatch
 from simstate.engine.core.contacts import make_contacts
 from simstate.engine.core.integrator import (
@@ -60,6 +60,7 @@ __all__ = [
     "drag",
     "draws",
     "field_gravity",
+    "free_bodies",
     "is_available",
     "make_contacts",
     "matrices",
