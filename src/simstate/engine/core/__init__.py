@@ -34,6 +34,7 @@ from simstate.engine.core.planets import (
     Polynomials,
     air_drag,
     field_gravity,
+    reaction_wheels,
 )
 from simstate.engine.core.scheme import TableauLike
 from simstate.engine.core.watch import Watch
@@ -59,6 +60,7 @@ __all__ = [
     "field_gravity",
     "is_available",
     "point_mass_gravity",
+    "reaction_wheels",
     "reads",
     "thruster",
     "uniform_gravity",
