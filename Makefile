@@ -13,11 +13,12 @@ BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/engine/test_parameters.py tests/parity/test_native.py tests/ledger/test_transactions.py \
 	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py
 SIMULATORS := build/simulators
+DATASETS := build/datasets
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-fast mutants test-ptera test-peers test-dynamics test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -32,6 +33,18 @@ train-demo: $(READY)-train
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
+
+# The viewer in a real browser, which draws about a picture a second: minutes.
+test-viewer: $(READY)-test
+	$(BIN)/pytest -q tests/view -m 'browser or not browser'
+
+# Chromium for those tests and for the screenshots of the docs; on Debian, as root.
+browser:
+	command -v chromium || apt-get install -y chromium || (apt-get update && apt-get install -y chromium)
+
+# The pictures of docs/see-it.md, from a browser.
+screenshots: $(READY)-test
+	$(BIN)/python docs/screenshots.py
 
 # The inner loop: formulas, states, worlds, the ledger and the command line, on one engine.
 test-fast: $(READY)-test
@@ -66,6 +79,11 @@ test-peers: $(READY)-test $(PEERS)/.ready
 # time; what it compiled is kept in build/.
 test-simulators: $(SIMULATORS)/.ready
 	$(JAX) SIMSTATE_SIMULATORS="$(NAMES)" $(SIMULATORS)/bin/python -m pytest -q tests/simulators
+
+# LeRobot's own loader on a data set of ours, in an environment of its own.
+test-datasets: $(READY)-test $(DATASETS)/.ready
+	$(BIN)/python tests/datasets/lerobot_loader.py write build/datasets/set
+	$(DATASETS)/bin/python tests/datasets/lerobot_loader.py read build/datasets/set
 
 # How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
 align: $(SIMULATORS)/.ready
@@ -110,7 +128,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -137,6 +155,13 @@ $(PEERS)/.ready: Makefile
 $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 	test -x $(SIMULATORS)/bin/python || $(PYTHON) -m venv $(SIMULATORS)
 	$(SIMULATORS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[drake,mjx,newton,gym,plot]' onnx onnxruntime pytest
+	touch $@
+
+# Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.
+$(DATASETS)/.ready: Makefile
+	test -x $(DATASETS)/bin/python || $(PYTHON) -m venv $(DATASETS)
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.28.0
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow
 	touch $@
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt

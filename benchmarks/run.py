@@ -26,6 +26,7 @@ import free_flight
 import growth
 import integrators
 import parameters
+import recording
 import unified_state
 
 HEADERS = ("what", "simstate", "other", "ratio", "spread")
@@ -38,6 +39,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "unified_state": (unified_state.converting,),
     "parameters": (parameters.following,),
     "env_step": (env_step.stepping,),
+    "recording": (recording.stepping,),
     "free_flight": (free_flight.flying,),
     "integrators": (integrators.fixed_steps, integrators.adaptive_steps),
 }

@@ -23,12 +23,19 @@ def write_archive(
     path: Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
     """Write header and tensors beside the target, then put them in its place."""
+    write_atomically(path, archive_bytes(header, tensors))
+
+
+def archive_bytes(
+    header: Mapping[str, Any], tensors: Mapping[str, Tensor]
+) -> memoryview:
+    """Header and tensors as the bytes of one archive."""
     arrays = {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays["digest"] = np.frombuffer(_digest(arrays), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
-    write_atomically(path, buffer.getbuffer())
+    return buffer.getbuffer()
 
 
 def read_archive(
@@ -37,9 +44,17 @@ def read_archive(
     """Header and tensors of a file of one of these formats, whole and unaltered."""
     if not path.is_file():
         raise SnapshotError(f"There is no file {str(path)!r}.")
-    check_archive(path)
+    return archive_from(path, path, formats)
+
+
+def archive_from(
+    source: Path | io.BytesIO, label: object, formats: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Header and tensors of an archive, which messages call `label`."""
+    path = str(label)
+    check_archive(source, label)
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(source) as archive:
             arrays = {
                 name.removesuffix(".npy"): _array(archive.read(name))
                 for name in archive.namelist()
@@ -49,37 +64,40 @@ def read_archive(
         header: Any = json.loads(arrays.pop("header").tobytes())
     except Exception as error:  # what a damaged archive raises is without limits
         raise SnapshotError(
-            f"{str(path)!r} is not a whole file of simstate: {error}. It may be cut "
+            f"{path!r} is not a whole file of simstate: {error}. It may be cut "
             "off, damaged or of another kind."
         ) from error
     if not whole:
-        raise SnapshotError(f"{str(path)!r} was altered: its checksum does not fit.")
+        raise SnapshotError(f"{path!r} was altered: its checksum does not fit.")
     form = cast("dict[str, Any]", header).get("format") if _is_dict(header) else None
     if form not in formats:
         raise SnapshotError(
-            f"{str(path)!r} has the format {form!r}; this version "
+            f"{path!r} has the format {form!r}; this version "
             f"reads {' and '.join(map(repr, formats))}."
         )
     tensors = {name: torch.as_tensor(array.copy()) for name, array in arrays.items()}
     return header, tensors
 
 
-def check_archive(path: Path) -> None:
+def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
     """Raise unless a file is a zip archive that holds no more than its own size.
 
     Nothing that is read here is compressed, so that more would be a bomb.
     """
+    name = repr(str(source if label is None else label))
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(source) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
     except Exception as error:
         raise SnapshotError(
-            f"{str(path)!r} is not a whole file of simstate: it is no .npz archive. It "
+            f"{name} is not a whole file of simstate: it is no .npz archive. It "
             "may be cut off, damaged or of another kind."
         ) from error
-    if unpacked > path.stat().st_size:
+    is_file = isinstance(source, Path)
+    size = source.stat().st_size if is_file else len(source.getbuffer())
+    if unpacked > size:
         raise SnapshotError(
-            f"{str(path)!r} would unpack from {path.stat().st_size:,} to {unpacked:,} "
+            f"{name} would unpack from {size:,} to {unpacked:,} "
             "bytes, but files of simstate are not compressed: it was not unpacked."
         )
 

@@ -57,6 +57,10 @@ class SnapshotError(SimStateError, ValueError):
     """A snapshot that is damaged, of another model or of another kind."""
 
 
+class RecordingError(SimStateError, ValueError):
+    """A recording that is damaged, of another kind, or cannot be replayed."""
+
+
 class FileError(SimStateError, OSError):
     """A file that cannot be written: a full or read-only disk, a missing folder."""
 

@@ -7,7 +7,7 @@ What entities, integrators, sensors and states are built on. A user meets it as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import mujoco
 import torch
@@ -49,6 +49,18 @@ AfterStep = Callable[[Tensor | None, int], None]
 """`after_step(env_ids, n)`: what happens at the end of a step; None: in all worlds."""
 
 
+class StepRecorder(Protocol):
+    """What keeps the steps of the worlds."""
+
+    def begin(self, n: int, rows: Selection) -> None:
+        """A step of n time steps of these worlds is about to be taken."""
+        ...
+
+    def end(self) -> None:
+        """It was taken; one that raised was not."""
+        ...
+
+
 class Physics:
     """All worlds on an engine: fields that are fresh, parameters that count.
 
@@ -86,6 +98,8 @@ class Physics:
         """Puts bad worlds back within a step, in place of `find_bad` after it."""
         self.after_step: list[AfterStep] = []
         """Called at the end of every step, before it is done."""
+        self.recorders: list[StepRecorder] = []
+        """Called before and after every step that is taken."""
         self._followed: dict[str, Tensor] = {}
         """Parameters as they were when constants last followed from them."""
         self._shortcuts = Shortcuts(self.model, self.device)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, overload
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, overload
 
 import mujoco
 import torch
@@ -11,11 +13,15 @@ from simstate.checks import one_of
 from simstate.dynamics import SceneDynamics
 from simstate.engine import EngineCfg
 from simstate.entity.relative import Relative
+from simstate.errors import InvalidInputError
 from simstate.freshness import Mode
 from simstate.ids import Ids
+from simstate.integrate.history import History, Recorded
 from simstate.integrate.integration import Integrator
 from simstate.integrate.worlds import IntegratedWorlds
+from simstate.record import SimRecorder
 from simstate.scene import SceneCfg, build_scene
+from simstate.scene.build import BuiltScene
 from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
@@ -29,7 +35,11 @@ from simstate.state import (
 )
 from simstate.state.apply import States
 from simstate.variants import write_variant
+from simstate.view import Course, start_viewer
 from simstate.worlds import OnDivergence
+
+if TYPE_CHECKING:
+    from simstate.view.viewer import Viewer
 
 
 class Simulation(IntegratedWorlds):
@@ -64,7 +74,7 @@ class Simulation(IntegratedWorlds):
 
     def __init__(
         self,
-        scene: SceneCfg | mujoco.MjModel,
+        scene: SceneCfg | mujoco.MjModel | BuiltScene,
         num_envs: int = 1,
         *,
         engine: EngineCfg = "native",
@@ -155,6 +165,66 @@ class Simulation(IntegratedWorlds):
         rows = self._select(env_ids)
         write_variant(self.internals, build_scene(variant).model, rows)
 
+    @overload
+    def record(
+        self, path: None = None, *, quantities: Recorded, every: float | None = None
+    ) -> History: ...
+    @overload
+    def record(
+        self,
+        path: str | Path,
+        *,
+        quantities: Recorded = (),
+        fields: Sequence[str] = (),
+        every: float | None = None,
+        worlds: Ids = None,
+        inputs: bool = True,
+        snapshot_every: float | None = 10.0,
+    ) -> SimRecorder: ...
+    def record(
+        self,
+        path: str | Path | None = None,
+        *,
+        quantities: Recorded = (),
+        fields: Sequence[str] = (),
+        every: float | None = None,
+        worlds: Ids = None,
+        inputs: bool = True,
+        snapshot_every: float | None = 10.0,
+    ) -> History | SimRecorder:
+        """Keep quantities over time from now on: in memory, or in a file.
+
+        In memory samples are taken at any time, also within a step, and those within a
+        step are of the scheme's full order. In a file they are taken after calls of
+        `step`; it also holds what is needed to take the steps again. End it with
+        `close()`, or with a `with` block.
+
+        Args:
+            path: the file; None: in memory.
+            quantities: names (`"robot.root_link_pos_w"`, `"qpos"`, a process's), or
+                names of your own with such a name, with a function of the simulation
+                that gives (num_envs, …), or with a function and its unit.
+            fields: raw fields of `sim.data`, in a file.
+            every: the time between two samples [s]; None: in memory at the end of each
+                step of the scheme and at crossings of events, in a file after each
+                call of `step`.
+            worlds: those whose quantities are kept in a file; None: all.
+            inputs: whether a file holds what a replay needs: snapshots, each call of
+                `step`, and what was written in between, of all worlds.
+            snapshot_every: simulated time between two snapshots in a file [s], from
+                which a replay can begin; None: only the first.
+        """
+        if path is not None:
+            self._recover()
+            return SimRecorder(
+                self, path, quantities, fields, every, worlds, inputs, snapshot_every
+            )
+        if fields or worlds is not None:
+            raise InvalidInputError(
+                "fields= and worlds= are for a recording in a file: name its path."
+            )
+        return super().record(quantities=quantities, every=every)
+
     def snapshot(self, env_ids: Ids = None) -> Snapshot:
         """Everything that the worlds need to go on exactly as they would have."""
         return take_snapshot(self.internals, self._select(env_ids))
@@ -166,3 +236,26 @@ class Simulation(IntegratedWorlds):
         restored together with all of them.
         """
         restore_snapshot(self.internals, snapshot, self._select(env_ids))
+
+    def view(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        token: str | None = None,
+        worlds: int | None = None,
+        playing: bool = True,
+    ) -> Viewer:
+        """Show the worlds in a browser, at the viewer's `url`; needs the extra `view`.
+
+        `viewer.run()` plays them. A script that steps them itself calls `viewer.sync()`
+        after each step. In a notebook the viewer shows itself.
+
+        Args:
+            host: the interface to listen on; one that others reach needs a token.
+            port: the first port to try; 0: any that is free.
+            token: what the address must contain; None: nothing, "": one is made.
+            worlds: how many are shown side by side at first; None: up to 16.
+            playing: whether `run` plays at first, and `sync` goes on.
+        """
+        return start_viewer(Course(self, self.rays), host, port, token, worlds, playing)

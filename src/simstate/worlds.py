@@ -48,7 +48,7 @@ class Worlds:
 
     def __init__(
         self,
-        scene: SceneCfg | mujoco.MjModel,
+        scene: SceneCfg | mujoco.MjModel | BuiltScene,
         num_envs: int,
         engine: EngineCfg,
         device: str | torch.device,
@@ -138,6 +138,11 @@ class Worlds:
         return tuple(self._built.cameras)
 
     @property
+    def sensor_names(self) -> tuple[str, ...]:
+        """The names of the scene's contact sensors and rays."""
+        return (*self._built.contacts, *self._built.rays)
+
+    @property
     def freshness(self) -> Mode:
         """What a read of a stale quantity does: "auto", "strict" or "off"."""
         return self.internals.fresh.mode
@@ -221,9 +226,14 @@ class Worlds:
                 "sim.step was called within a step, by a force model or a process: "
                 "they are evaluated at a stage that is only tried out."
             )
+        recorders = tuple(self.internals.recorders)
+        for recorder in recorders:
+            recorder.begin(n, rows)
         with ledger.transaction(self.internals.step_scope, "sim.step()") as saved:
             assert saved.backup is not None
             error = self._step(n, rows, saved.backup)
+        for recorder in recorders:
+            recorder.end()
         if error is not None:
             raise error
 

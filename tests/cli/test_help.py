@@ -16,7 +16,7 @@ COMMANDS = {
 }
 RUN_HERE = (
     "run", "inspect", "explain", "contacts", "quantities", "check", "diff",
-    "integrate", "align", "tasks", "bench", "report",
+    "integrate", "align", "tasks", "bench", "report", "record", "info", "replay",
 )  # fmt: skip
 
 

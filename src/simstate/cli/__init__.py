@@ -17,16 +17,22 @@ from simstate.cli.contacts import Contacts
 from simstate.cli.diff import Diff
 from simstate.cli.dispersions import Dispersions
 from simstate.cli.explain import Explain
+from simstate.cli.export import Export
+from simstate.cli.info import Info
 from simstate.cli.inspect import Inspect
 from simstate.cli.integrate import Integrate
 from simstate.cli.new_task import NewTask
 from simstate.cli.play import Play
+from simstate.cli.plot import Plot
 from simstate.cli.quantities import Quantities
+from simstate.cli.record import Record
+from simstate.cli.replay import Replay
 from simstate.cli.report import Report
 from simstate.cli.run import Run
 from simstate.cli.runs import Runs
 from simstate.cli.tasks import Tasks
 from simstate.cli.train import Train
+from simstate.cli.view import View
 from simstate.errors import SimStateError, suggestion
 from simstate.places import place_of
 
@@ -39,6 +45,11 @@ Command = (
     | Annotated[Check, tyro.conf.subcommand("check")]
     | Annotated[Diff, tyro.conf.subcommand("diff")]
     | Annotated[Integrate, tyro.conf.subcommand("integrate")]
+    | Annotated[Record, tyro.conf.subcommand("record")]
+    | Annotated[Info, tyro.conf.subcommand("info")]
+    | Annotated[Plot, tyro.conf.subcommand("plot")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Dispersions, tyro.conf.subcommand("dispersions")]
     | Annotated[Align, tyro.conf.subcommand("align")]
     | Annotated[Tasks, tyro.conf.subcommand("tasks")]
@@ -46,6 +57,7 @@ Command = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
+    | Annotated[View, tyro.conf.subcommand("view")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Report, tyro.conf.subcommand("report")]
 )

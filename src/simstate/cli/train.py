@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -84,6 +85,11 @@ class Train(TaskCommand):
     """Updates between two videos of four worlds; by default none are made."""
     export: bool = True
     """Whether to write the policy as policy.onnx at the end."""
+    view: bool = False
+    """Show some of the worlds in a browser meanwhile; it takes a twentieth of the
+    time, and none while nobody looks on."""
+    port: int = 8080
+    """The first port that --view tries."""
     debug: Debug = False
 
     @staticmethod
@@ -235,7 +241,11 @@ class Train(TaskCommand):
             out.print("Saving after this update; Ctrl-C again ends at once.")
 
         try:
-            with StopRequest(told) as stop, live_progress(out, label, total) as report:
+            with (
+                self._viewed(run, out),
+                StopRequest(told) as stop,
+                live_progress(out, label, total) as report,
+            ):
                 finished = run.learn(total, report, stop)
         except KeyboardInterrupt:
             return False
@@ -246,6 +256,21 @@ class Train(TaskCommand):
                 "call."
             )
         return finished
+
+    def _viewed(self, run: TrainingRun, out: Console) -> AbstractContextManager[Any]:
+        """While it is entered, the worlds are shown, if that was asked for."""
+        if not self.view:
+            return nullcontext()
+        from simstate.env.viewing import TaskCourse
+        from simstate.view import start_viewer
+
+        viewer = start_viewer(
+            TaskCourse(run.env, None), "127.0.0.1", self.port, None, None, True,
+            controls=False,
+        )  # fmt: skip
+        run.after_step = viewer.sync
+        out.print(f"The worlds: {viewer.url}", markup=False)
+        return viewer
 
     def _export(self, run: TrainingRun, out: Console) -> None:
         from simstate.train.checkpoint import find_checkpoint, read_checkpoint

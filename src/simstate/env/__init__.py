@@ -35,9 +35,12 @@ from simstate.env.commands import (
 from simstate.env.control_action import ControlActionCfg
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
+from simstate.env.gait_command import GaitCommandCfg
 from simstate.env.joint_pd_action import JointPdActionCfg
 from simstate.env.noise import GaussianNoise, SensorNoise, UniformNoise
+from simstate.env.pose_command import PoseCommandCfg
 from simstate.env.scene_needs import moves_com
+from simstate.env.task_space_action import TaskSpaceActionCfg
 from simstate.env.train_cfg import TrainCfg
 
 __all__ = [
@@ -49,6 +52,7 @@ __all__ = [
     "Env",
     "EnvCfg",
     "EventTermCfg",
+    "GaitCommandCfg",
     "GaussianNoise",
     "HeadingCommandCfg",
     "JointEffortActionCfg",
@@ -58,10 +62,12 @@ __all__ = [
     "ObservationGroupCfg",
     "ObservationTermCfg",
     "PointCommandCfg",
+    "PoseCommandCfg",
     "RelativeJointPositionActionCfg",
     "RewardTermCfg",
     "SceneEntityCfg",
     "SensorNoise",
+    "TaskSpaceActionCfg",
     "TerminationTermCfg",
     "TrainCfg",
     "UniformNoise",

@@ -129,7 +129,9 @@ class JointAction(Action):
         self.cfg = cfg
         self.entity = env.scene[cfg.asset_name]
         label = f"action term {name!r}"
-        self.joints = _driven_joints(label, cfg, self.entity)
+        self.joints = driven_joints(
+            label, cfg.kind, cfg.joint_names, cfg.preserve_order, self.entity
+        )
         self.names = self.joints.names_of("joint")
         like = self.entity.data.default_joint_pos
         self.scale = numbers_per_joint(label, cfg.scale, self.names, 1.0, like)
@@ -234,19 +236,19 @@ class BodyWrenchAction(Action):
         self._write(force[:, None], torque[:, None])
 
 
-def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEntityCfg:
-    """The chosen joints, if all of them take such a target."""
-    inputs = entity.index.target_inputs(cfg.kind)
+def driven_joints(
+    label: str, kind: TargetKind, patterns: Patterns, keep_order: bool, entity: Entity
+) -> SceneEntityCfg:
+    """The chosen joints, if all of them take such a target; None: all that do."""
+    inputs = entity.index.target_inputs(kind)
     driven = [entity.joint_names[k] for k in inputs.joints]
     if not driven:
         raise InvalidInputError(
-            f"The {label} needs actuators that take {cfg.kind} targets; entity "
+            f"The {label} needs actuators that take {kind} targets; entity "
             f"{entity.name!r} has none. Declare them in EntityCfg.actuators."
         )
-    names = driven if cfg.joint_names is None else cfg.joint_names
-    chosen = SceneEntityCfg(
-        entity.name, joint_names=names, preserve_order=cfg.preserve_order
-    )
+    names = driven if patterns is None else patterns
+    chosen = SceneEntityCfg(entity.name, joint_names=names, preserve_order=keep_order)
     try:
         chosen = chosen.resolve_in(entity)
     except SimStateError as error:
@@ -254,7 +256,7 @@ def _driven_joints(label: str, cfg: JointActionCfg, entity: Entity) -> SceneEnti
     without = [name for name in chosen.names_of("joint") if name not in driven]
     if without:
         raise InvalidInputError(
-            f"The {label} chooses joints without an actuator that takes a {cfg.kind} "
+            f"The {label} chooses joints without an actuator that takes a {kind} "
             f"target: {listed(without)}. Those of {entity.name!r} that have one: "
             f"{listed(driven)}."
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from simstate.env.action_terms import ActionTerms
 from simstate.env.cfg import EnvCfg, check_cfg
 from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
+from simstate.env.env_recorder import EnvRecorder
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
 from simstate.env.host_read import HostRead
@@ -30,14 +32,20 @@ from simstate.env.reward_sum import RewardSum
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
 from simstate.env.terrain_places import TerrainPlaces
+from simstate.env.viewing import Act, TaskCourse
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Ids
 from simstate.integrate import Integrator
+from simstate.integrate.history import Recorded
 from simstate.ledger import Reset, user_memory
 from simstate.random import WorldRandom, check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.apply import States, check_states
+from simstate.view import start_viewer
+
+if TYPE_CHECKING:
+    from simstate.view.viewer import Viewer
 
 
 class EnvInternals(NamedTuple):
@@ -45,6 +53,8 @@ class EnvInternals(NamedTuple):
 
     host_read: HostRead
     """What a step needs to know on the host, read in one go."""
+    recorders: list[EnvRecorder]
+    """Called before and after every step that is taken."""
 
 
 Extras = dict[str, Any]
@@ -100,7 +110,7 @@ class Env:
             first_world=first_world,
         )
         self._ledger = self.sim.internals.ledger
-        self.internals = EnvInternals(HostRead(self.sim.internals))
+        self.internals = EnvInternals(HostRead(self.sim.internals), [])
         """What simstate's own modules use."""
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
@@ -208,6 +218,40 @@ class Env:
         scopes = [f"env/{scope}/" for scope in self._scopes]
         restore_snapshot(self.sim.internals, snapshot, rows, ("sim", "env"), scopes)
 
+    def record(
+        self,
+        path: str | Path,
+        *,
+        quantities: Recorded = (),
+        fields: Sequence[str] = (),
+        worlds: Ids = None,
+        inputs: bool = True,
+        snapshot_every: float | None = 10.0,
+        task: str | None = None,
+    ) -> EnvRecorder:
+        """Write every step to a file from now on, until `close()`.
+
+        A sample is a step: the observations of each group and the quantities from
+        before it, the action, reward, ends and events; final observations of worlds
+        that were reset. It also holds what is needed to take the steps again.
+
+        Args:
+            path: the file, which is replaced.
+            quantities: what else to keep, as in `sim.record`.
+            fields: raw fields of `sim.data`.
+            worlds: those whose samples are kept; None: all.
+            inputs: whether it holds what a replay needs: snapshots, actions, and what
+                was written between steps (resets by hand, too), of all worlds.
+            snapshot_every: simulated time between two snapshots [s], from which a
+                replay can begin; None: only the first.
+            task: the task that `cfg` is of, as `tasks.find` takes it, so that
+                `simstate replay` finds it; the settings are kept in any case.
+        """
+        self._begin_call()
+        return EnvRecorder(
+            self, path, quantities, fields, worlds, inputs, snapshot_every, task
+        )
+
     def step(
         self, action: Tensor, reset_ids: Ids = ()
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
@@ -227,8 +271,14 @@ class Env:
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self.actions.check(action, renewed)
+        recorders = tuple(self.internals.recorders)
+        for recorder in recorders:
+            recorder.begin(checked, renewed)
         with OneTorchThread(), self._ledger.transaction("env", "env.step()"):
-            return self._step(checked, renewed)
+            result = self._step(checked, renewed)
+        for recorder in recorders:
+            recorder.end(result[1], result[4])
+        return result
 
     def _step(
         self, action: Tensor, renewed: Tensor | None
@@ -320,6 +370,25 @@ class Env:
             self._begin(ids, init_states)
             self.internals.host_read.check()
             return self.observations, {"log": log}
+
+    def view(
+        self,
+        act: Act | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        token: str | None = None,
+        worlds: int | None = None,
+        playing: bool = True,
+    ) -> Viewer:
+        """Show the worlds in a browser, as `sim.view` does, with the task's numbers.
+
+        `viewer.run()` steps the task with the policy `act(observations)`; without one,
+        actions are what sliders say. A loop of your own calls `viewer.sync()` after
+        each step.
+        """
+        course = TaskCourse(self, act)
+        return start_viewer(course, host, port, token, worlds, playing)
 
     @property
     def rng(self) -> WorldRandom:

@@ -37,7 +37,7 @@ class EpisodeEnd:
         self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
         self.names = [*(term.name for term in self.terms), DIVERGED]
         memory = env.sim.internals.ledger.memory
-        self._ended = memory(
+        self.reasons = memory(
             "env/end/reasons", (len(self.names),), torch.bool, reset=None, owner="env"
         ).tensor
         """Which terms ended a world in the last step; shape (num_envs, terms)."""
@@ -54,25 +54,25 @@ class EpisodeEnd:
         """Ask every term."""
         self.terminated.copy_(env.sim.diverged)
         self.truncated.zero_()
-        self._ended[:, -1] = env.sim.diverged
+        self.reasons[:, -1] = env.sim.diverged
         for k, term in enumerate(self.terms):
             ended = term.tensor(env, 1)
             if ended.dtype != torch.bool:
                 raise InvalidInputError(
                     f"The {term.label} must return booleans, got {ended.dtype}."
                 )
-            self._ended[:, k] = ended
+            self.reasons[:, k] = ended
             kind = self.truncated if self._is_time_out[k] else self.terminated
             kind |= ended
         self.truncated &= ~self.terminated
 
     def clear(self, env_ids: Tensor) -> None:
         """Take it back that these worlds have ended."""
-        self._ended[env_ids] = False
+        self.reasons[env_ids] = False
         self.terminated[env_ids] = False
         self.truncated[env_ids] = False
 
     def log(self, env_ids: Tensor) -> dict[str, int]:
         """How many of these worlds each term ended."""
-        counts = int_list(self._ended[env_ids].sum(0))
+        counts = int_list(self.reasons[env_ids].sum(0))
         return dict(zip(self.names, counts, strict=True))

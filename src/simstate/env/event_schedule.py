@@ -39,6 +39,16 @@ class EventSchedule:
             owner="env", unit="s",
         ).tensor  # fmt: skip
         """Until the next event of each kind; shape (num_envs, intervals)."""
+        self.happened = env.sim.internals.ledger.memory(
+            "env/event/happened", (len(self._intervals),), torch.bool, reset=None,
+            owner="env", optional=True,
+        ).tensor  # fmt: skip
+        """Which interval events happened in the last step; (num_envs, intervals)."""
+
+    @property
+    def interval_names(self) -> list[str]:
+        """The names of the interval events."""
+        return [term.name for term in self._terms["interval"]]
 
     @property
     def terms(self) -> list[Term]:
@@ -67,10 +77,12 @@ class EventSchedule:
 
     def interval(self, env: Env, due: Mapping[str, Tensor]) -> None:
         """Run the events in the worlds that are due."""
+        self.happened.zero_()
         for k, term in enumerate(self._terms["interval"]):
             env_ids = due[term.name]
             if env_ids.numel():
                 term(env, env_ids)
+                self.happened[env_ids, k] = True
                 self._set_clock(env, k, env_ids)
 
     def _set_clock(self, env: Env, k: int, env_ids: Tensor) -> None:

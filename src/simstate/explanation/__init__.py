@@ -14,12 +14,12 @@ from simstate.scene.build import WHOLE_MODEL
 from simstate.scene.cfg import ModelSource
 from simstate.scene.index import index_entity
 from simstate.scene.load import compile_spec, load_spec
-from simstate.simulation import Simulation
+from simstate.worlds import Worlds
 
 __all__ = ["FIELDS", "ElementInfo", "Explanation", "explain"]
 
 
-def explain(model: Simulation | SceneCfg | mujoco.MjModel | ModelSource) -> Explanation:
+def explain(model: Worlds | SceneCfg | mujoco.MjModel | ModelSource) -> Explanation:
     """Each element of qpos, qvel, act, ctrl and xfrc_applied: what it is, and whose.
 
     `explain("humanoid")["qvel[4]"]` is one of them, with point, axes, unit and the
@@ -39,10 +39,10 @@ def explain(model: Simulation | SceneCfg | mujoco.MjModel | ModelSource) -> Expl
 
 
 def _compiled(
-    model: Simulation | SceneCfg | mujoco.MjModel | ModelSource,
+    model: Worlds | SceneCfg | mujoco.MjModel | ModelSource,
 ) -> tuple[mujoco.MjModel, dict[str, EntityIndex]]:
     """The compiled model and the entities in it."""
-    if isinstance(model, Simulation):
+    if isinstance(model, Worlds):
         return model.model, {n: entity.index for n, entity in model.scene.items()}
     if isinstance(model, SceneCfg):
         built = build_scene(model)

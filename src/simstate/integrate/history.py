@@ -1,13 +1,9 @@
 """History: chosen quantities over time, in memory, with names and units."""
 
-# pandas comes without complete types.
-# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
-
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -16,7 +12,7 @@ from torch import Tensor
 
 from simstate.engine import FIELDS
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.figures import check_figure_file, new_figure, save_figure
+from simstate.samples import MOST_WORLDS, draw, table_of
 
 if TYPE_CHECKING:
     from simstate.integrate.timeline import Timeline
@@ -105,48 +101,13 @@ class History:
         Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is
         the time, and for all worlds the world and the time.
         """
-        try:
-            pandas = import_module("pandas")
-        except ImportError as error:
-            raise InvalidInputError(
-                "Tables need pandas: pip install 'simstate[data]'."
-            ) from error
         worlds = range(self._sim.num_envs) if env_id is None else [env_id]
-        tables: list[Any] = []
-        for world in worlds:
-            columns: dict[str, Any] = {}
-            for name in self.names:
-                flat = self[name][:, world].reshape(len(self), -1)
-                for k in range(flat.shape[1]):
-                    key = name if self[name].ndim == 2 else f"{name}[{k}]"
-                    columns[key] = flat[:, k].numpy()
-            time = pandas.Index(self.time[:, world].numpy(), name="time")
-            table = pandas.DataFrame(columns, index=time)
-            tables.append(table[table.index.notna()])
-        whole = (
-            tables[0]
-            if env_id is not None
-            else pandas.concat(tables, keys=list(worlds), names=["world", "time"])
-        )
-        whole.attrs["units"] = dict(self.units)
-        return whole
+        return table_of(self, {world: world for world in worlds}, env_id is None)
 
     def plot(self, path: str | Path, env_ids: Sequence[int] | None = None) -> None:
         """Draw each quantity over time, a line for each world and component."""
-        path = Path(path)
-        check_figure_file(path)
-        worlds = range(min(self._sim.num_envs, 16)) if env_ids is None else env_ids
-        figure = new_figure(7.0, 1.0 + 1.8 * len(self.names))
-        grid = figure.subplots(len(self.names), 1, sharex=True, squeeze=False)[:, 0]
-        for axes, name in zip(grid, self.names, strict=True):
-            for world in worlds:
-                flat = self[name][:, world].reshape(len(self), -1)
-                axes.plot(self.time[:, world].numpy(), flat.numpy(), linewidth=1.0)
-            unit = self.units[name]
-            axes.set_ylabel(f"{name} [{unit}]" if unit else name)
-            axes.grid(visible=True, alpha=0.3)
-        grid[-1].set_xlabel("time [s]")
-        save_figure(figure, path)
+        some = range(min(self._sim.num_envs, MOST_WORLDS))
+        draw(self, path, some if env_ids is None else env_ids, self.names)
 
     # Keeping.
 

@@ -24,6 +24,7 @@ from simstate.integrate.history import History, Recorded
 from simstate.integrate.integration import Integration, Integrator
 from simstate.integrate.processes import DrivingNoise, Process
 from simstate.scene import SceneCfg
+from simstate.scene.build import BuiltScene
 from simstate.worlds import OnDivergence, Worlds
 
 
@@ -44,7 +45,7 @@ class IntegratedWorlds(Worlds):
 
     def __init__(
         self,
-        scene: SceneCfg | mujoco.MjModel,
+        scene: SceneCfg | mujoco.MjModel | BuiltScene,
         num_envs: int,
         engine: EngineCfg,
         device: str | torch.device,

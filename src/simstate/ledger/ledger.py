@@ -177,6 +177,15 @@ class Ledger(Registry):
         if self.follow is not None:
             self.follow()
 
+    def put_some(self, values: Mapping[str, tuple[Selection, Tensor]]) -> None:
+        """Write rows of some slots, as a recording has them; the others stay."""
+        self.observe()
+        self._refuse_rewriting("replayed")
+        for name, (rows, value) in values.items():
+            self._put(self[name], value, rows)
+        if self.follow is not None:
+            self.follow()
+
     def reset(self, rows: Selection, owners: Sequence[Owner]) -> None:
         """Bring the slots of some worlds to what their contracts say."""
         self.observe()

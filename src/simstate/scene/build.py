@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -53,15 +53,12 @@ class BuiltScene:
     default: mujoco.MjData
 
 
-def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
+def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     """Compile a configuration, or take a compiled model as one entity "model"."""
+    if isinstance(scene, BuiltScene):
+        return scene
     if isinstance(scene, mujoco.MjModel):
-        _check_model(scene)
-        entities = {WHOLE_MODEL: index_entity(scene, WHOLE_MODEL, "")}
-        # As MuJoCo resets it: the controls are left alone.
-        start = Start(InitialStateCfg(), np.zeros(3), _NO_TURN, True, True)
-        default = default_data(scene, entities, {WHOLE_MODEL: start})
-        return BuiltScene(scene, entities, {WHOLE_MODEL: None}, {}, {}, {}, default)
+        return scene_of_model(scene, [WHOLE_MODEL])
     _check_scene(scene)
     parts: dict[str, EntityModel] = {}
     for name, cfg in scene.entities.items():
@@ -95,6 +92,22 @@ def build_scene(scene: SceneCfg | mujoco.MjModel) -> BuiltScene:
     cameras = dict(scene.cameras)
     rays = build_rays(model, scene.rays)
     return BuiltScene(model, entities, configs, cameras, contacts, rays, default)
+
+
+def scene_of_model(model: mujoco.MjModel, names: Sequence[str]) -> BuiltScene:
+    """A compiled model whose elements say by their names which entity they are of.
+
+    The one entity of a model that was not made of a SceneCfg has all of them.
+    """
+    _check_model(model)
+    whole = list(names) == [WHOLE_MODEL]
+    prefixes = {name: "" if whole else f"{name}/" for name in names}
+    entities = {n: index_entity(model, n, prefix) for n, prefix in prefixes.items()}
+    # As MuJoCo resets it: the controls are left alone.
+    start = Start(InitialStateCfg(), np.zeros(3), _NO_TURN, True, True)
+    default = default_data(model, entities, dict.fromkeys(names, start))
+    configs = dict.fromkeys(names, None)
+    return BuiltScene(model, entities, {**configs}, {}, {}, {}, default)
 
 
 def _check_model(model: mujoco.MjModel) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,12 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.archive import read_archive, write_archive
+from simstate.archive import (
+    archive_bytes,
+    archive_from,
+    read_archive,
+    write_archive,
+)
 from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine import STATE_FIELDS
 from simstate.errors import (
@@ -63,7 +69,21 @@ class Snapshot:
     @staticmethod
     def load(path: str | Path) -> Snapshot:
         """Read a file that `save` wrote; one that is cut or altered is refused."""
-        header, slots = read_archive(Path(path), (FORMAT_2, FORMAT_1))
+        return Snapshot._of(path, *read_archive(Path(path), (FORMAT_2, FORMAT_1)))
+
+    def to_bytes(self) -> bytes:
+        """What `save` would write."""
+        return bytes(archive_bytes(self.header, self.slots))
+
+    @staticmethod
+    def from_bytes(data: bytes, label: object = "a snapshot") -> Snapshot:
+        """The snapshot of `to_bytes`; one that is altered is refused."""
+        found = archive_from(io.BytesIO(data), label, (FORMAT_2, FORMAT_1))
+        return Snapshot._of(label, *found)
+
+    @staticmethod
+    def _of(path: object, header: dict[str, Any], slots: dict[str, Tensor]) -> Snapshot:
+        """The snapshot of an archive, if all of it is there."""
         try:
             if header["format"] == FORMAT_1:
                 header, slots = slots_of_format_1(header, slots)

@@ -47,6 +47,10 @@ def never() -> bool:
     return False
 
 
+def _nothing() -> None:
+    """Nobody looks on."""
+
+
 class TrainingRun:
     """Worlds, policy and optimiser of one run, new or resumed from its folder."""
 
@@ -71,6 +75,8 @@ class TrainingRun:
         """rsl-rl's PPO: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
         self._film: Film | None = None
+        self.after_step: Callable[[], None] = _nothing
+        """Called after every step of the worlds, to look at them."""
         self.iteration = 0
         """Updates that are done."""
         self.saved: int | None = None
@@ -170,6 +176,7 @@ class TrainingRun:
                 self._episodes.add(reward, done, extras["log"])
                 seen, reward, done = seen.to(device), reward.to(device), done.to(device)
                 self.algorithm.process_env_step(seen, reward, done, extras)
+                self.after_step()
             self.algorithm.compute_returns(seen)
         return seen
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +20,10 @@ from simstate.env.task import Task
 from simstate.errors import InvalidInputError, warn
 from simstate.files import write_atomically
 from simstate.train.run_cfg import OutputCfg, RunCfg
+from simstate.versions import LIBRARIES, installed_versions
 
 FILE = "run.json"
 FORMAT = "simstate run 1"
-_LIBRARIES = ("simstate", "mujoco", "mujoco-warp", "torch", "rsl-rl-lib", "numpy")
 
 
 def described_run(cfg: RunCfg) -> dict[str, Any]:
@@ -42,7 +40,7 @@ def described_run(cfg: RunCfg) -> dict[str, Any]:
         "settings": {path: described(each.value) for path, each in settings.items()},
         "output": dataclasses.asdict(cfg.output),
         "task_file_sha256": _digest(task),
-        "versions": {"python": platform.python_version(), **_versions()},
+        "versions": installed_versions((*LIBRARIES, "rsl-rl-lib")),
         "git": _git_state(task.path.parent if task.path else Path.cwd()),
     }
 
@@ -122,16 +120,6 @@ def _digest(task: Task) -> str | None:
     if task.path is None or not task.path.is_file():
         return None
     return hashlib.sha256(task.path.read_bytes()).hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in _LIBRARIES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _git_state(folder: Path) -> dict[str, Any] | None:

@@ -1,0 +1,116 @@
+"""Screenshots of the viewer for docs/see-it.md, by a headless Chromium.
+
+make browser screenshots     # or python docs/screenshots.py; takes a few minutes
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.view.chromium import Chromium  # noqa: E402
+
+from simstate import Simulation  # noqa: E402
+from simstate.cli.model import disturb, scene_of  # noqa: E402
+from simstate.env import Env, tasks  # noqa: E402
+from simstate.view.viewer import Viewer  # noqa: E402
+
+FIGURES = Path(__file__).parent / "figures"
+PATIENCE = 25.0
+"""How long a page may take to be drawn [s]: about a picture a second."""
+
+
+def shoot(viewer: Viewer, name: str, tab: str, *then: str) -> None:
+    """Open the viewer, choose a tab, press what else is named, and take a picture."""
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            browser = Chromium((1280, 720))
+            try:
+                browser.open(viewer.url)
+                time.sleep(PATIENCE)
+                browser.evaluate(
+                    "document.querySelectorAll('.mantine-Notification-closeButton')"
+                    ".forEach(e => e.click())"
+                )
+                for label in (tab, *then):
+                    assert browser.click(label), label
+                    time.sleep(2.0)
+                time.sleep(PATIENCE / 2)
+                browser.screenshot(FIGURES / name)
+                assert not browser.errors, browser.errors
+            finally:
+                browser.close()
+        except BaseException as error:
+            failed.append(error)
+        finally:
+            viewer.session.ask(viewer.close)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    viewer.run(300.0)
+    thread.join()
+    if failed:
+        raise failed[0]
+    print(FIGURES / name)
+
+
+def contacts() -> None:
+    """One quadruped that stands, with contact forces and link frames."""
+    sim = Simulation(scene_of("quadruped"))
+    sim.step(round(0.6 / sim.timestep))
+    with sim.view(port=0, playing=False) as viewer:
+        for name in ("contacts", "link frames"):
+            viewer.panel.overlays[name].value = True
+            viewer.picture.show_overlay(name, True)
+        shoot(viewer, "view_contacts.png", "Show")
+
+
+def plots() -> None:
+    """A humanoid that falls, with velocities and a plot."""
+    sim = Simulation(scene_of("humanoid"))
+    disturb(sim, 1.0, 0)
+    with sim.view(port=0, playing=False) as viewer:
+        viewer.picture.show_overlay("COM velocities", True)
+        viewer.panel.plots[0].source.value = "robot.root_link_lin_vel_w"
+        for _ in range(120):
+            sim.step(2)
+            viewer._frames = 2
+            viewer.panel.plots[0].sample(0, float(sim.time[0]))
+        shoot(viewer, "view_plot.png", "Plot")
+
+
+def worlds() -> None:
+    """Worlds of a task side by side, with the command of one."""
+    env = Env(tasks.find("Quadruped-Velocity").env_cfg(), 16, seed=2)
+    with env.view(port=0, playing=False) as viewer:
+        for _ in range(8):
+            viewer.session.step()
+        viewer.picture.show_overlay("commands", True)
+        viewer.picture.show_overlay("link velocities", True)
+        shoot(viewer, "view_worlds.png", "Run")
+
+
+def ask() -> None:
+    """What a number means, asked in the page."""
+    sim = Simulation(scene_of("quadruped"))
+    sim.step(50)
+    with sim.view(port=0, playing=False) as viewer:
+        viewer.panel._actions.explain("qvel[3:6]")
+        shoot(viewer, "view_ask.png", "Ask")
+
+
+ALL: dict[str, Callable[[], None]] = {
+    "contacts": contacts, "plots": plots, "worlds": worlds, "ask": ask,
+}  # fmt: skip
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or ALL:
+        ALL[name]()

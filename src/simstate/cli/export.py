@@ -1,0 +1,57 @@
+"""`simstate export`: a recording in the format of another program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from simstate.cli.console import console
+from simstate.cli.options import Debug
+from simstate.errors import InvalidInputError
+
+
+@dataclass
+class Export:
+    """Write a recording as a data set of another program.
+
+    Example: simstate export run.simrec --to foxglove --out run.mcap
+    """
+
+    files: Annotated[tuple[Path, ...], tyro.conf.Positional]
+    """Recordings; several of the same task make one data set."""
+    to: Literal["hdf5", "lerobot", "foxglove"]
+    """Isaac Lab's and robomimic's file, LeRobot's folder, or a log for Foxglove."""
+    out: Path
+    """The file or folder to write."""
+    success: str | None = None
+    """The term whose end is a success, such as time_out: other episodes are left out
+    of a LeRobot data set, and marked in an HDF5 file."""
+    worlds: tuple[int, ...] = ()
+    """The worlds of a log for Foxglove; by default the first."""
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        from simstate import datasets
+        from simstate.datasets.episodes import success_of
+
+        if not self.files:
+            raise InvalidInputError("Name a recording to export.")
+        if self.to == "foxglove":
+            first, *others = self.files
+            if others:
+                raise InvalidInputError("A log for Foxglove is of one recording.")
+            count = datasets.write_foxglove(first, self.out, worlds=self.worlds or None)
+            what = "messages"
+        elif self.to == "hdf5":
+            count = datasets.write_hdf5(self.files, self.out, success=self.success)
+            what = "episodes"
+        else:
+            keep = None if self.success is None else success_of(self.success)
+            count = datasets.write_lerobot(self.files, self.out, keep=keep)
+            what = "episodes"
+        console().print(f"{self.out}: {count} {what}.", markup=False)
+        return 0

@@ -1,0 +1,85 @@
+"""`simstate info`: what is in a recording."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+from rich.table import Table
+
+from simstate.cli.console import console, escaped
+from simstate.cli.options import Debug, Json
+from simstate.record import Recording
+
+
+@dataclass
+class Info:
+    """Show what a recording holds: columns with units, worlds, versions, snapshots.
+
+    Example: simstate record cartpole --out run.simrec && simstate info run.simrec
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A file that sim.record, env.record or `simstate record` wrote."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        with Recording(self.file) as recording:
+            facts = _facts(recording)
+            if self.json:
+                print(json.dumps(facts, indent=2, ensure_ascii=False))
+                return 0
+            out = console()
+            for name in ("recording of", "whole", "samples", "steps", "blocks"):
+                out.print(f"{name}: {facts[name]}", markup=False)
+            for name in ("worlds", "time", "snapshots before steps", "versions"):
+                out.print(f"{name}: {_text(facts[name])}", markup=False)
+            out.print(_table(recording))
+        return 0
+
+
+def _facts(recording: Recording) -> dict[str, Any]:
+    header = recording.header
+    sim = header["simulation"]
+    what = header.get("task") or ", ".join(sim["entities"])
+    time = recording.time if len(recording) else None
+    return {
+        "recording of": f"{recording.kind} {what}, {sim['num_envs']} worlds on "
+        f"{sim['engine']}, seed {sim['seed']}, time step {sim['timestep']:g} s",
+        "whole": recording.is_whole,
+        "samples": len(recording),
+        "steps": recording.num_steps,
+        "blocks": len(recording.blocks),
+        "worlds": recording.worlds,
+        "time": [] if time is None else [float(time.min()), float(time.max())],
+        "snapshots before steps": recording.snapshot_steps,
+        "versions": header["versions"],
+        "columns": {name: recording.contract(name) for name in recording.names},
+        "header": {k: v for k, v in header.items() if k not in ("columns", "worlds")},
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k} {v}" for k, v in value.items())  # pyright: ignore
+    listed = [str(item) for item in value]
+    return ", ".join(listed[:12]) + (f" … ({len(listed)})" if len(listed) > 12 else "")
+
+
+def _table(recording: Recording) -> Table:
+    table = Table()
+    for head in ("column", "shape", "unit", "axes", "point", "components"):
+        table.add_column(head)
+    for name in recording.names:
+        contract = recording.contract(name)
+        parts = contract["names"]
+        shown = ", ".join(parts[:4]) + (", …" if len(parts) > 4 else "")
+        shape = "×".join(map(str, contract["shape"])) or "1"
+        cells = (name, shape, contract["unit"], contract["axes"], contract["point"])
+        table.add_row(*(escaped(cell) for cell in (*cells, shown)))
+    return table

@@ -1,0 +1,40 @@
+"""`simstate plot`: columns of a recording over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from simstate.cli.console import console
+from simstate.cli.options import Debug, check_plot
+from simstate.record import Recording
+
+
+@dataclass
+class Plot:
+    """Draw columns of a recording over time.
+
+    Example: simstate plot run.simrec joint_pos --out joints.png
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A recording."""
+    columns: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
+    """Their names; the entity's may be left out. None: all columns."""
+    out: Path | None = None
+    """The figure: .png, .svg or .pdf; by default beside the recording, as .png."""
+    worlds: tuple[int, ...] = ()
+    """The worlds to draw; by default the first sixteen."""
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        out = self.file.with_suffix(".png") if self.out is None else self.out
+        check_plot("--out", out)
+        with Recording(self.file) as recording:
+            recording.plot(out, self.columns or None, self.worlds or None)
+        console().print(f"Plot: {out}", markup=False)
+        return 0

@@ -1,0 +1,56 @@
+"""`simstate replay`: recorded steps taken again and compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from simstate.cli.console import console
+from simstate.cli.options import Debug, Json
+
+
+@dataclass
+class Replay:
+    """Take the steps of a recording again; the exit code is 1 where they differ.
+
+    Example: simstate record cartpole --out run.simrec && simstate replay run.simrec
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A recording."""
+    tolerance: float | None = None
+    """What |now − then| / (1 + |then|) may be; by default 0, which compares bits, and
+    1e-3 on another engine than the recording's."""
+    engine: Literal["native", "warp"] | None = None
+    """Where to play it; by default on the engine of the recording."""
+    threads: int | None = None
+    """Threads of the native engine; the bits do not depend on them."""
+    task: str | None = None
+    """The task of the recording, where it has moved or is code of your own."""
+    made_by: str | None = None
+    """A function that makes the Simulation or Env, as file.py:function, for one with
+    force models, sensors or an integrator."""
+    json: Json = False
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        from simstate.replay import made_by, replay
+
+        found = replay(
+            self.file,
+            None if self.made_by is None else made_by(self.made_by),
+            tolerance=self.tolerance,
+            engine=self.engine,
+            threads=self.threads,
+            task=self.task,
+        )
+        if self.json:
+            print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+        else:
+            console().print(str(found), markup=False)
+        return 0 if found.is_same else 1

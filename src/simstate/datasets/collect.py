@@ -1,0 +1,199 @@
+"""Collect: episodes of a policy, in parts that are whole or done again.
+
+An episode belongs to a world by its global id, which seeds it: what world 37 does is the
+same however many run at once, and whatever was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from simstate.checks import whole_number
+from simstate.datasets.episodes import Episode, episodes_of
+from simstate.datasets.hdf5 import write_hdf5
+from simstate.datasets.lerobot import write_lerobot
+from simstate.engine import EngineCfg
+from simstate.env import Env, EnvCfg
+from simstate.env.settings import described, settings_of
+from simstate.errors import InvalidInputError, RecordingError
+from simstate.files import write_atomically
+from simstate.integrate.history import Recorded
+from simstate.record import Recording
+
+Act: TypeAlias = "Callable[[dict[str, Tensor]], Tensor]"
+MakeAct: TypeAlias = "Callable[[Env], Act]"
+"""Makes the policy for an environment: actions from observations by group."""
+
+Told: TypeAlias = "Callable[[int, int], None]"
+"""`told(wanted, tried)`: how many wanted episodes there are, of how many tried."""
+
+ABOUT = "collect.json"
+FORMAT = "simstate collection 1"
+MOST_TRIES = 100
+"""Worlds that are tried for each wanted episode, before it is given up."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """A folder of episodes: recordings of some worlds each, the first episode of each."""
+
+    folder: Path
+    success: str | None
+    """The term whose end is wanted; None: any end."""
+
+    @property
+    def parts(self) -> list[Path]:
+        """The recordings, in the order of their worlds."""
+        return sorted(self.folder.glob("part-*.simrec"))
+
+    def episodes(self) -> Iterator[Episode]:
+        """The wanted episodes, in the order of the parts and of their ends."""
+        return episodes_of(self.parts, keep=self.keep)
+
+    def export(self, to: Literal["hdf5", "lerobot"]) -> Path:
+        """Write the wanted episodes as demos.hdf5 or lerobot/ in the folder."""
+        if to == "hdf5":
+            path = self.folder / "demos.hdf5"
+            write_hdf5(self.parts, path, success=self.success, keep=self.keep)
+        else:
+            path = self.folder / "lerobot"
+            write_lerobot(self.parts, path, keep=self.keep)
+        return path
+
+    def keep(self, episode: Episode) -> bool:
+        """Whether an episode is the first of its world, and ended as wanted."""
+        wanted = self.success is None or episode.ends == (self.success,)
+        return episode.number == 0 and wanted
+
+
+def collect(
+    cfg: EnvCfg,
+    make_act: MakeAct,
+    folder: str | Path,
+    *,
+    episodes: int,
+    envs: int = 64,
+    seed: int = 0,
+    success: str | None = None,
+    quantities: Recorded = (),
+    task: str | None = None,
+    engine: EngineCfg = "native",
+    told: Told | None = None,
+) -> Collection:
+    """Let a policy act until there are enough episodes; returns where they are.
+
+    A folder in which it was interrupted is gone on with: whole parts stay, the last is
+    done again, and the bits are the same.
+
+    Args:
+        cfg: the task.
+        make_act: makes the policy for an environment.
+        folder: for the parts and what they are.
+        episodes: how many are wanted.
+        envs: how many worlds run at once, each for one episode.
+        seed: of all that is random.
+        success: the term that must end an episode ("time_out"); None: any does.
+        quantities: what to record besides observations and actions.
+        task: where the task is found, as in `env.record`.
+        engine: as in Env.
+        told: called after each part.
+    """
+    whole_number("episodes", episodes, 1)
+    whole_number("envs", envs, 1)
+    if success is not None and success not in cfg.terminations:
+        raise InvalidInputError(
+            f"success must be a termination term of the task, one of "
+            f"{', '.join(cfg.terminations)}; got {success!r}."
+        )
+    root = Path(folder)
+    root.mkdir(parents=True, exist_ok=True)
+    _check_same(root, cfg, envs, seed, success, quantities)
+    collection = Collection(root, success)
+    found = part = 0
+    while found < episodes:
+        if part * envs >= MOST_TRIES * episodes:
+            raise InvalidInputError(
+                f"{found} of {part * envs} episodes ended by {success!r}: the policy "
+                "hardly ever succeeds."
+            )
+        path = root / f"part-{part:05d}.simrec"
+        if not _is_whole(path):
+            env = Env(cfg, envs, seed=seed, engine=engine, first_world=part * envs)
+            _record(env, make_act(env), path, quantities, task)
+        found += sum(1 for _ in episodes_of(path, keep=collection.keep))
+        part += 1
+        if told is not None:
+            told(found, part * envs)
+    return collection
+
+
+def _record(
+    env: Env, act: Act, path: Path, quantities: Recorded, task: str | None
+) -> None:
+    """Run each world until its first episode has ended."""
+    going = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+    seen, _ = env.reset()
+    with env.record(path, quantities=quantities, snapshot_every=None, task=task):
+        for _ in range(env.max_episode_length):
+            with torch.no_grad():
+                action = act(seen)
+            seen, _, terminated, truncated, _ = env.step(action)
+            going &= ~(terminated | truncated)
+            if not bool(going.any()):
+                break
+
+
+def _is_whole(path: Path) -> bool:
+    try:
+        with Recording(path) as recording:
+            return recording.is_whole
+    except RecordingError:
+        return False
+
+
+def _check_same(
+    root: Path,
+    cfg: EnvCfg,
+    envs: int,
+    seed: int,
+    success: str | None,
+    quantities: Recorded,
+) -> None:
+    """Write down what is collected; raise if the folder has something else."""
+    names: Sequence[str] = list(quantities)
+    told: dict[str, Any] = {
+        "format": FORMAT,
+        "envs": envs,
+        "seed": seed,
+        "success": success,
+        "quantities": names,
+        "settings": {
+            path: described(setting.value)
+            for path, setting in settings_of(cfg, "env").items()
+        },
+    }
+    file = root / ABOUT
+    if not file.exists():
+        if any(root.glob("part-*.simrec")):
+            raise InvalidInputError(f"{str(root)!r} has parts, but no {ABOUT}.")
+        text = json.dumps(told, indent=2, ensure_ascii=False)
+        write_atomically(file, text.encode())
+        return
+    try:
+        before: Any = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InvalidInputError(f"{str(file)!r} cannot be read: {error}.") from error
+    now = json.loads(json.dumps(told))
+    other = [key for key in now if before.get(key) != now[key]]
+    if other:
+        raise InvalidInputError(
+            f"{str(root)!r} holds a collection with other {', '.join(other)}: choose "
+            "another folder, or ask for the same."
+        )

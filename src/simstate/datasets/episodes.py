@@ -1,0 +1,142 @@
+"""Episodes: what a recording of an environment holds, world by world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from simstate.errors import InvalidInputError, RecordingError
+from simstate.record import Recording
+
+Source: TypeAlias = "str | Path | Recording | Sequence[str | Path]"
+"""A recording of an environment, or several of the same task."""
+
+OBSERVATION = "observation/"
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One world from a reset to the next end: arrays with a row for each step."""
+
+    world: int
+    """The world's number in its recording."""
+    columns: dict[str, np.ndarray]
+    """Columns by name; shape (steps, …). Observations are from before each step."""
+    ends: tuple[str, ...]
+    """The terms that ended it; empty: the recording ended, or a reset by hand did."""
+
+    def __len__(self) -> int:
+        return len(self.columns["time"])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has come to an end of its own."""
+        return bool(self.columns["terminated"][-1] | self.columns["truncated"][-1])
+
+
+Keep: TypeAlias = "Callable[[Episode], bool]"
+"""Which episodes are wanted."""
+
+
+def recordings_of(source: Source) -> Iterator[Recording]:
+    """The recordings of a source, each open while it is looked at."""
+    if isinstance(source, Recording):
+        yield _checked(source)
+        return
+    paths = [source] if isinstance(source, str | Path) else source
+    if not paths:
+        raise InvalidInputError("There is no recording to take episodes from.")
+    for path in paths:
+        with Recording(path) as recording:
+            yield _checked(recording)
+
+
+def episodes_of(
+    source: Source, complete: bool = True, keep: Keep | None = None
+) -> Iterator[Episode]:
+    """The episodes of recordings, in the order in which they ended.
+
+    A block is read at a time; of each world what has begun is in memory.
+
+    Args:
+        source: recordings that `env.record` wrote.
+        complete: leave out episodes that have not come to an end.
+        keep: called with each; None: all of them.
+    """
+    for recording in recordings_of(source):
+        for episode in _episodes(recording):
+            wanted = episode.is_complete or not complete
+            if wanted and (keep is None or keep(episode)):
+                yield episode
+
+
+def success_of(term: str) -> Keep:
+    """Keep episodes that ended by one term alone, such as "time_out"."""
+    return lambda episode: episode.ends == (term,)
+
+
+def _checked(recording: Recording) -> Recording:
+    if recording.kind != "env":
+        raise RecordingError(
+            f"{str(recording.path)!r} is of a Simulation, which has no episodes: "
+            "record an Env."
+        )
+    return recording
+
+
+def _episodes(recording: Recording) -> Iterator[Episode]:
+    begun: dict[int, list[dict[str, np.ndarray]]] = {w: [] for w in recording.worlds}
+    terms: list[str] = recording.contract("ended")["names"]
+    for block in recording.blocks:
+        columns = recording.read_block(block)
+        del columns["step"]
+        for place, world in enumerate(recording.worlds):
+            mine = {name: values[:, place] for name, values in columns.items()}
+            yield from _cut(world, mine, begun[world], terms)
+    for world, parts in begun.items():
+        if parts:
+            yield _joined(world, parts, terms)
+
+
+def _cut(
+    world: int,
+    columns: dict[str, np.ndarray],
+    parts: list[dict[str, np.ndarray]],
+    terms: list[str],
+) -> Iterator[Episode]:
+    """The episodes of a world that end in a block; what is left goes to `parts`."""
+    time = columns["time"]
+    if not len(time):
+        return
+    ended = columns["terminated"] | columns["truncated"]
+    last = parts[-1]["time"][-1] if parts else -np.inf
+    again = np.concatenate([[last], time[:-1]]) >= time  # a reset by hand
+    start = 0
+    for k in range(len(time)):
+        if again[k] and (parts or k > start):
+            if k > start:
+                parts.append({n: x[start:k] for n, x in columns.items()})
+            yield _joined(world, parts, terms)
+            parts.clear()
+            start = k
+        if ended[k]:
+            parts.append({n: x[start : k + 1] for n, x in columns.items()})
+            yield _joined(world, parts, terms)
+            parts.clear()
+            start = k + 1
+    if start < len(time):
+        parts.append({n: x[start:].copy() for n, x in columns.items()})
+
+
+def _joined(
+    world: int, parts: list[dict[str, np.ndarray]], terms: list[str]
+) -> Episode:
+    columns = {n: np.concatenate([part[n] for part in parts]) for n in parts[0]}
+    reasons = columns["ended"][-1]
+    complete = columns["terminated"][-1] | columns["truncated"][-1]
+    ends = tuple(t for t, yes in zip(terms, reasons, strict=True) if yes and complete)
+    return Episode(world, columns, ends)

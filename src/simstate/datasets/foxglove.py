@@ -1,0 +1,185 @@
+"""MCAP for Foxglove: columns as JSON messages whose schemas say unit and axes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simstate.errors import FileError
+from simstate.record import Recording
+from simstate.record.libraries import library
+
+_STAMP = {
+    "type": "object",
+    "title": "time",
+    "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
+}
+_TRANSFORMS = "foxglove.FrameTransforms"
+_POSES = "body_link_pose_w"
+
+
+def write_foxglove(
+    recording: str | Path | Recording,
+    path: str | Path,
+    *,
+    worlds: Sequence[int] | None = None,
+    names: Sequence[str] | None = None,
+) -> int:
+    """Write columns of a recording as a log for Foxglove; returns the messages.
+
+    Each column is a topic `/world_3/robot.joint_pos`, with a property for each
+    component, under its name. Recorded `body_link_pose_w` is also `/tf`, so that the 3D
+    panel shows the links. Times are those of the simulation.
+
+    Args:
+        recording: the file.
+        path: the .mcap file, which is replaced.
+        worlds: those to write; None: the first that was recorded.
+        names: columns; None: all.
+    """
+    mcap = library("mcap.writer", "record", "Recordings")
+    source = recording if isinstance(recording, Recording) else Recording(recording)
+    chosen = source.worlds[:1] if worlds is None else list(worlds)
+    columns = source.names if names is None else [source.full_name(n) for n in names]
+    try:
+        with open(path, "wb") as file:
+            writer = mcap.Writer(file)
+            writer.start(profile="", library="simstate")
+            count = _Log(writer, source, chosen, columns).write()
+            writer.finish()
+    except OSError as error:
+        raise FileError(f"Cannot write {str(path)!r}: {error}.") from error
+    finally:
+        if source is not recording:
+            source.close()
+    return count
+
+
+class _Log:
+    """The channels of a log, and the messages on them."""
+
+    def __init__(
+        self,
+        writer: Any,
+        recording: Recording,
+        worlds: Sequence[int],
+        columns: Sequence[str],
+    ) -> None:
+        self._writer, self._recording = writer, recording
+        self._worlds = {w: recording.worlds.index(w) for w in worlds}
+        self._keys: dict[str, list[str]] = {}
+        self._channels: dict[tuple[int, str], int] = {}
+        self._frames: dict[str, list[str]] = {}
+        for name in columns:
+            schema = self._schema(name)
+            for world in worlds:
+                topic = f"/world_{world}/{name}"
+                self._channels[world, name] = self._channel(topic, schema)
+            if name.rpartition(".")[2] == _POSES:
+                labels = recording.contract(name)["names"]
+                self._frames[name] = [n.rpartition(".")[0] for n in labels[::7]]
+        self._tf = self._channel("/tf", self._transform_schema())
+
+    def write(self) -> int:
+        """Write all messages; how many there are."""
+        count = 0
+        for block in self._recording.blocks:
+            columns = self._recording.read_block(block)
+            for sample in range(block.samples):
+                for world, place in self._worlds.items():
+                    time = round(float(columns["time"][sample, place]) * 1e9)
+                    count += self._write_sample(columns, sample, world, place, time)
+        return count
+
+    def _write_sample(
+        self,
+        columns: dict[str, np.ndarray],
+        sample: int,
+        world: int,
+        place: int,
+        time: int,
+    ) -> int:
+        stamp = {"sec": time // 10**9, "nsec": time % 10**9}
+        count = 0
+        for (w, name), channel in self._channels.items():
+            if w != world:
+                continue
+            values = columns[name][sample, place].reshape(-1).tolist()
+            told = dict(zip(self._keys[name], values, strict=True))
+            self._add(channel, time, {"timestamp": stamp, **told})
+            count += 1
+        for name, frames in self._frames.items():
+            poses = columns[name][sample, place]
+            transforms = [
+                _transform(stamp, f"world_{world}/{frame}", pose)
+                for frame, pose in zip(frames, poses.tolist(), strict=True)
+            ]
+            self._add(self._tf, time, {"transforms": transforms})
+            count += 1
+        return count
+
+    def _add(self, channel: int, time: int, message: dict[str, Any]) -> None:
+        data = json.dumps(message).encode()
+        self._writer.add_message(channel, time, data, time)
+
+    def _channel(self, topic: str, schema: int) -> int:
+        return self._writer.register_channel(topic, "json", schema)
+
+    def _schema(self, name: str) -> int:
+        """A schema for a column: a property for each component, with its unit."""
+        contract = self._recording.contract(name)
+        width = math.prod(contract["shape"])
+        keys = contract["names"] or [f"value_{k}" for k in range(width)]
+        self._keys[name] = keys if width != 1 or contract["names"] else ["value"]
+        kind = "boolean" if contract["dtype"] == "bool" else "number"
+        unit = contract["unit"]
+        one = {"type": kind, "description": f"[{unit}]" if unit else ""}
+        schema = {
+            "type": "object",
+            "title": name,
+            "description": contract["doc"],
+            "unit": unit,
+            "axes": contract["axes"],
+            "point": contract["point"],
+            "properties": {"timestamp": _STAMP, **dict.fromkeys(self._keys[name], one)},
+        }
+        data = json.dumps(schema, ensure_ascii=False).encode()
+        return self._writer.register_schema(f"simstate.{name}", "jsonschema", data)
+
+    def _transform_schema(self) -> int:
+        """Foxglove's own message for frames."""
+        number = {"type": "number"}
+        vector = {"type": "object", "properties": dict.fromkeys("xyz", number)}
+        turn = {"type": "object", "properties": dict.fromkeys("xyzw", number)}
+        one = {
+            "type": "object",
+            "properties": {
+                "timestamp": _STAMP,
+                "parent_frame_id": {"type": "string"},
+                "child_frame_id": {"type": "string"},
+                "translation": vector,
+                "rotation": turn,
+            },
+        }
+        many = {"transforms": {"type": "array", "items": one}}
+        schema = {"type": "object", "title": _TRANSFORMS, "properties": many}
+        data = json.dumps(schema).encode()
+        return self._writer.register_schema(_TRANSFORMS, "jsonschema", data)
+
+
+def _transform(
+    stamp: dict[str, int], frame: str, pose: Sequence[float]
+) -> dict[str, Any]:
+    """A pose (x, y, z, qw, qx, qy, qz) in world axes as Foxglove has it."""
+    return {
+        "timestamp": stamp,
+        "parent_frame_id": "world",
+        "child_frame_id": frame,
+        "translation": dict(zip("xyz", pose[:3], strict=True)),
+        "rotation": dict(zip("wxyz", pose[3:], strict=True)),
+    }

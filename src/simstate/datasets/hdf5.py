@@ -1,0 +1,198 @@
+"""HDF5 as Isaac Lab and robomimic have it: `data/demo_0/{actions,obs,states,…}`.
+
+Quaternions of `root_pose` are (x, y, z, w) in files of format version 1, which is what
+is written, and (w, x, y, z) in older ones; read, they are always (w, x, y, z).
+"""
+
+# h5py comes without types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simstate.datasets.episodes import (
+    OBSERVATION,
+    Episode,
+    Keep,
+    Source,
+    episodes_of,
+    recordings_of,
+)
+from simstate.errors import FileError, InvalidInputError
+from simstate.record.libraries import library
+
+FORMAT_VERSION = 1
+"""Of Isaac Lab's files: quaternions (x, y, z, w)."""
+_STATES = {
+    "root_link_pose_w": "root_pose",
+    "root_com_vel_w": "root_velocity",
+    "joint_pos": "joint_position",
+    "joint_vel": "joint_velocity",
+}
+"""What quantities of an entity are called in `states/articulation/ENTITY`: the pose of
+the root link's origin, the velocity of its COM, both along world axes."""
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """One episode of an HDF5 file, as arrays with a row for each step."""
+
+    name: str
+    """Such as "demo_0"."""
+    actions: np.ndarray
+    arrays: dict[str, np.ndarray]
+    """Everything else by its path within the episode ("obs/policy")."""
+    attributes: dict[str, Any]
+    """Of the episode: num_samples, success, seed, …"""
+    contracts: dict[str, dict[str, Any]]
+    """What the arrays say of themselves: unit, axes, point, names."""
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+def write_hdf5(
+    source: Source,
+    path: str | Path,
+    *,
+    success: str | None = None,
+    keep: Keep | None = None,
+) -> int:
+    """Write the episodes of recordings; returns how many.
+
+    `obs/GROUP` are the observations before each step, `obs/QUANTITY` what else was
+    recorded; poses and joints of entities are in `states/articulation/ENTITY`. Units,
+    axes, points and names of components are attributes of each array.
+
+    Args:
+        source: recordings of an environment.
+        path: the file, which is replaced.
+        success: the term whose end is a success ("time_out"); the others are kept
+            and marked. None: nothing is said about success.
+        keep: which episodes to write; None: all that are complete.
+    """
+    h5py = library("h5py", "data", "HDF5 files")
+    contracts, about = _about(source)
+    count = total = 0
+    try:
+        with h5py.File(path, "w") as file:
+            file.attrs["format_version"] = FORMAT_VERSION
+            data = file.create_group("data")
+            for episode in episodes_of(source, keep=keep):
+                group = data.create_group(f"demo_{count}")
+                _write_episode(group, episode, contracts)
+                if success is not None:
+                    group.attrs["success"] = episode.ends == (success,)
+                group.attrs["seed"] = about["seed"]
+                count, total = count + 1, total + len(episode)
+            data.attrs["total"] = total
+            data.attrs["env_args"] = json.dumps(
+                {"env_name": about["task"], "type": 2, "env_kwargs": about}
+            )
+    except OSError as error:
+        raise FileError(f"Cannot write {str(path)!r}: {error}.") from error
+    return count
+
+
+def read_hdf5(path: str | Path) -> list[Demonstration]:
+    """The demonstrations of a file that Isaac Lab, robomimic or simstate wrote."""
+    h5py = library("h5py", "data", "HDF5 files")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise InvalidInputError(f"{str(path)!r} is no HDF5 file: {error}.") from error
+    with file:
+        if "data" not in file:
+            raise InvalidInputError(
+                f"{str(path)!r} has no group 'data': it is no file of demonstrations."
+            )
+        is_xyzw = int(file.attrs.get("format_version", 0)) >= FORMAT_VERSION
+        names = sorted(file["data"], key=_number)
+        return [
+            _read_episode(h5py, name, file["data"][name], is_xyzw) for name in names
+        ]
+
+
+def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The contracts of the columns, and what the file says of its environment."""
+    recording = next(iter(recordings_of(source)))
+    header = recording.header
+    contracts = {name: recording.contract(name) for name in recording.names}
+    return contracts, {
+        "task": header.get("task") or "",
+        "settings": header["settings"],
+        "step_dt": header["step_dt"],
+        "seed": header["simulation"]["seed"],
+        "versions": header["versions"],
+    }
+
+
+def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> None:
+    columns = episode.columns
+    group.attrs["num_samples"] = len(episode)
+    group.attrs["ends"] = json.dumps(episode.ends)
+    group.attrs["world"] = episode.world
+    done = columns["terminated"] | columns["truncated"]
+    arrays: dict[str, tuple[np.ndarray, str]] = {
+        "actions": (columns["action"], "action"),
+        "rewards": (columns["reward"], "reward"),
+        "dones": (done.astype(np.int64), ""),
+        "time": (columns["time"], "time"),
+    }
+    for name, values in columns.items():
+        if name.startswith(OBSERVATION):
+            arrays[f"obs/{name.removeprefix(OBSERVATION)}"] = (values, name)
+            continue
+        entity, _, quantity = name.rpartition(".")
+        if entity and quantity in _STATES:
+            where = f"states/articulation/{entity}/{_STATES[quantity]}"
+            xyzw = quantity == "root_link_pose_w"
+            arrays[where] = (_to_xyzw(values) if xyzw else values, name)
+        elif entity:
+            arrays[f"obs/{name}"] = (values, name)
+    for where, (values, column) in arrays.items():
+        made = group.create_dataset(where, data=values, compression="gzip")
+        contract = contracts.get(column, {"unit": "s" if column == "time" else ""})
+        for key in ("unit", "axes", "point"):
+            made.attrs[key] = contract.get(key, "")
+        made.attrs["names"] = json.dumps(contract.get("names", []))
+
+
+def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstration:
+    arrays: dict[str, np.ndarray] = {}
+    contracts: dict[str, dict[str, Any]] = {}
+
+    def visit(where: str, item: Any) -> None:
+        if not isinstance(item, h5py.Dataset):
+            return
+        if item.dtype.hasobject:
+            raise InvalidInputError(f"{name}/{where} holds no numbers: {item.dtype}.")
+        values = np.asarray(item)
+        if is_xyzw and where.endswith("root_pose") and values.shape[-1:] == (7,):
+            values = values[..., [0, 1, 2, 6, 3, 4, 5]]
+        arrays[where] = values
+        told = {key: item.attrs[key] for key in item.attrs}
+        if "names" in told:
+            told["names"] = json.loads(told["names"])
+        contracts[where] = told
+
+    group.visititems(visit)
+    actions = arrays.pop("actions", np.zeros((0, 0)))
+    attributes = {key: group.attrs[key] for key in group.attrs}
+    return Demonstration(name, actions, arrays, attributes, contracts)
+
+
+def _to_xyzw(pose: np.ndarray) -> np.ndarray:
+    return pose[..., [0, 1, 2, 4, 5, 6, 3]]
+
+
+def _number(name: str) -> tuple[int, str]:
+    digits = name.rpartition("_")[2]
+    return (int(digits) if digits.isdigit() else 0, name)

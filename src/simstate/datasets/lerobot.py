@@ -1,0 +1,281 @@
+"""LeRobot v3: parquet files with all episodes, and what they are in `meta/`.
+
+Numbers alone: a recording holds no pictures.
+"""
+
+# pyarrow comes without types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simstate.datasets.episodes import (
+    OBSERVATION,
+    Episode,
+    Keep,
+    Source,
+    episodes_of,
+    recordings_of,
+)
+from simstate.errors import FileError, InvalidInputError
+from simstate.record.libraries import library
+
+VERSION = "v3.0"
+_DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
+_VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
+_FILE_MB = 100
+_NUMBERS = ("episode_index", "frame_index", "index", "task_index")
+
+
+def write_lerobot(
+    source: Source,
+    folder: str | Path,
+    *,
+    task: str | None = None,
+    state: str = "policy",
+    keep: Keep | None = None,
+    robot_type: str | None = None,
+) -> int:
+    """Write the episodes of recordings as a data set; returns how many.
+
+    `observation.state` is an observation group, `action` the action,
+    `observation.QUANTITY` what else was recorded, `next.reward` and `next.done` what
+    came of the step. Names of components are in the features of `meta/info.json`, with
+    unit, axes and point beside them.
+
+    Args:
+        source: recordings of an environment.
+        folder: a folder that is not there yet, or is empty.
+        task: what was to be done, in words; None: the task's name.
+        state: the observation group that is `observation.state`.
+        keep: which episodes to write; None: all that are complete.
+        robot_type: None: the names of the scene's entities.
+    """
+    root = Path(folder)
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise InvalidInputError(f"{str(folder)!r} is there already and not empty.")
+    writer = _Writer(root, source, task, state, robot_type)
+    try:
+        for episode in episodes_of(source, keep=keep):
+            writer.add(episode)
+        if not writer.rows:
+            raise InvalidInputError(
+                "There is no episode to write: none has come to its end, or none is "
+                "wanted."
+            )
+        writer.finish()
+    except OSError as error:
+        raise FileError(f"Cannot write {str(folder)!r}: {error}.") from error
+    return len(writer.rows)
+
+
+class _Writer:
+    """Writes parquet files of bounded size, an episode at a time."""
+
+    def __init__(
+        self,
+        root: Path,
+        source: Source,
+        task: str | None,
+        state: str,
+        robot_type: str | None,
+    ) -> None:
+        self._arrow = library("pyarrow", "data", "LeRobot data sets")
+        self._parquet = library("pyarrow.parquet", "data", "LeRobot data sets")
+        recording = next(iter(recordings_of(source)))
+        header = recording.header
+        self._root, self._state = root, f"{OBSERVATION}{state}"
+        recording.contract(self._state)  # an unknown group is named
+        self._contracts = {name: recording.contract(name) for name in recording.names}
+        self._fps = 1.0 / header["step_dt"]
+        self._task = task or header.get("task") or "simstate"
+        self._robot = robot_type or ", ".join(header["simulation"]["entities"])
+        self.rows: list[dict[str, Any]] = []
+        """What meta/episodes says of each."""
+        self._frames = 0
+        self._file = -1
+        self._bytes = 0
+        self._open: Any = None
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._all: dict[str, list[_Statistics]] = {}
+
+    def add(self, episode: Episode) -> None:
+        """Write an episode."""
+        count, frames = len(self.rows), len(episode)
+        features = self._features(episode)
+        self._shapes = {name: x.shape[1:] for name, x in features.items()}
+        steps = np.arange(frames)
+        numbers = {
+            "timestamp": (steps / self._fps).astype(np.float32),
+            "frame_index": steps,
+            "episode_index": np.full(frames, count),
+            "index": self._frames + steps,
+            "task_index": np.zeros(frames, np.int64),
+        }
+        columns = {n: self._array(x) for n, x in {**features, **numbers}.items()}
+        self._write(self._arrow.table(columns), frames)
+        row: dict[str, Any] = {
+            "episode_index": count,
+            "tasks": [self._task],
+            "length": frames,
+            "data/chunk_index": self._file // 1000,
+            "data/file_index": self._file % 1000,
+            "dataset_from_index": self._frames,
+            "dataset_to_index": self._frames + frames,
+            "meta/episodes/chunk_index": 0,
+            "meta/episodes/file_index": 0,
+        }
+        for name, values in {**features, **numbers}.items():
+            found = _Statistics(values.reshape(frames, -1).astype(np.float64))
+            self._all.setdefault(name, []).append(found)
+            row |= {f"stats/{name}/{k}": v for k, v in found.to_dict().items()}
+        self.rows.append(row)
+        self._frames += frames
+
+    def finish(self) -> None:
+        """Close the files and write meta/."""
+        if self._open is not None:
+            self._open.close()
+        meta = self._root / "meta"
+        (meta / "episodes/chunk-000").mkdir(parents=True, exist_ok=True)
+        episodes = self._arrow.Table.from_pylist(self.rows)
+        self._parquet.write_table(
+            episodes, meta / "episodes/chunk-000/file-000.parquet"
+        )
+        pandas = library("pandas", "data", "LeRobot data sets")
+        tasks = pandas.DataFrame({"task_index": [0]}, index=[self._task])
+        tasks.to_parquet(meta / "tasks.parquet")
+        (meta / "info.json").write_text(json.dumps(self._info(), indent=2))
+        stats = {name: _joined(parts).to_dict() for name, parts in self._all.items()}
+        (meta / "stats.json").write_text(json.dumps(stats, indent=2))
+
+    def _features(self, episode: Episode) -> dict[str, np.ndarray]:
+        """The features of an episode; shape (steps, k) or (steps,)."""
+        columns = episode.columns
+        found = {
+            "observation.state": columns[self._state],
+            "action": columns["action"],
+            "next.reward": columns["reward"],
+            "next.done": columns["terminated"] | columns["truncated"],
+        }
+        for name in self._others():
+            flat = columns[name].reshape(len(episode), -1)
+            found[_feature(name)] = flat
+        return {
+            name: x if x.dtype == np.bool_ else x.astype(np.float32)
+            for name, x in found.items()
+        }
+
+    def _others(self) -> list[str]:
+        """Further columns: other observation groups and quantities."""
+        own = (self._state, "action", "reward", "terminated", "truncated")
+        left_out = (*own, "ended", "event")
+        return [name for name in self._contracts if name not in left_out]
+
+    def _array(self, values: np.ndarray) -> Any:
+        if values.ndim == 1:
+            return self._arrow.array(values)
+        flat = self._arrow.array(np.ascontiguousarray(values).ravel())
+        return self._arrow.FixedSizeListArray.from_arrays(flat, values.shape[1])
+
+    def _write(self, table: Any, frames: int) -> None:
+        if self._open is None or self._bytes > _FILE_MB << 20:
+            if self._open is not None:
+                self._open.close()
+            self._file, self._bytes = self._file + 1, 0
+            chunk, number = self._file // 1000, self._file % 1000
+            path = self._root / _DATA.format(chunk_index=chunk, file_index=number)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._open = self._parquet.ParquetWriter(path, table.schema)
+        self._open.write_table(table, row_group_size=frames)
+        self._bytes += table.nbytes
+
+    def _info(self) -> dict[str, Any]:
+        fps = (
+            round(self._fps) if abs(self._fps - round(self._fps)) < 1e-6 else self._fps
+        )
+        return {
+            "codebase_version": VERSION,
+            "robot_type": self._robot,
+            "total_episodes": len(self.rows),
+            "total_frames": self._frames,
+            "total_tasks": 1,
+            "chunks_size": 1000,
+            "data_files_size_in_mb": _FILE_MB,
+            "video_files_size_in_mb": 200,
+            "fps": fps,
+            "splits": {"train": f"0:{len(self.rows)}"},
+            "data_path": _DATA,
+            "video_path": _VIDEO,
+            "features": self._described(),
+        }
+
+    def _described(self) -> dict[str, Any]:
+        columns = {
+            "observation.state": self._state,
+            "action": "action",
+            "next.reward": "reward",
+            "next.done": "",
+            **{_feature(name): name for name in self._others()},
+        }
+        found: dict[str, Any] = {}
+        for feature, column in columns.items():
+            contract = self._contracts.get(column, {})
+            shape = list(self._shapes[feature]) or [1]
+            names = contract.get("names") or None
+            found[feature] = {
+                "dtype": "bool" if feature == "next.done" else "float32",
+                "shape": shape,
+                "names": names if names and len(names) == shape[0] else None,
+                "unit": contract.get("unit", ""),
+                "axes": contract.get("axes", ""),
+                "point": contract.get("point", ""),
+            }
+        found["timestamp"] = {"dtype": "float32", "shape": [1], "names": None}
+        for name in _NUMBERS:
+            found[name] = {"dtype": "int64", "shape": [1], "names": None}
+        return found
+
+
+class _Statistics:
+    """Least, greatest, mean and standard deviation of each component."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.least, self.greatest = values.min(0), values.max(0)
+        self.mean, self.square = values.mean(0), (values**2).mean(0)
+        self.count = len(values)
+
+    def to_dict(self) -> dict[str, list[float]]:
+        variance = np.clip(self.square - self.mean**2, 0.0, None)
+        return {
+            "min": self.least.tolist(),
+            "max": self.greatest.tolist(),
+            "mean": self.mean.tolist(),
+            "std": np.sqrt(variance).tolist(),
+            "count": [self.count],
+        }
+
+
+def _joined(parts: list[_Statistics]) -> _Statistics:
+    """The statistics of all episodes together."""
+    whole = _Statistics(np.zeros((1, len(parts[0].mean))))
+    weights = np.array([part.count for part in parts], float)
+    whole.count = int(weights.sum())
+    weights /= weights.sum()
+    whole.least = np.min([part.least for part in parts], axis=0)
+    whole.greatest = np.max([part.greatest for part in parts], axis=0)
+    whole.mean = np.sum([w * p.mean for w, p in zip(weights, parts, strict=True)], 0)
+    squares = [w * p.square for w, p in zip(weights, parts, strict=True)]
+    whole.square = np.sum(squares, 0)
+    return whole
+
+
+def _feature(column: str) -> str:
+    name = column.removeprefix(OBSERVATION).replace("/", ".")
+    return f"observation.{name}"

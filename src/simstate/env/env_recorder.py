@@ -1,0 +1,138 @@
+"""EnvRecorder: what `env.record(path)` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from simstate.env.settings import described, settings_of
+from simstate.errors import InvalidInputError
+from simstate.ids import Ids
+from simstate.integrate.history import Recorded
+from simstate.record import Column, Recorder, columns_of
+from simstate.record.changes import Step
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+OBSERVATION, ACTION, REWARD = "observation/", "action", "reward"
+TERMINATED, TRUNCATED, ENDED, EVENT = "terminated", "truncated", "ended", "event"
+FINAL = "final/"
+"""What arrays of final observations are called, by group, beside "final_ids"."""
+
+
+class EnvRecorder(Recorder):
+    """Records what a policy sees and does, and what comes of it.
+
+    A sample is a step: observations and quantities from before it, the action, then
+    reward and ends. Where a world was reset, its final observations are kept, too.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        path: str | Path,
+        quantities: Recorded,
+        fields: Sequence[str],
+        worlds: Ids,
+        inputs: bool,
+        snapshot_every: float | None,
+        task: str | None,
+    ) -> None:
+        self._env = env
+        mine = env_columns(env)
+        known = {column.name for column in mine}
+        asked = columns_of(env.sim, quantities, fields)
+        for column in asked:
+            if column.name in known:
+                raise InvalidInputError(
+                    f"{column.name!r} is recorded by itself: give yours another name."
+                )
+        about: dict[str, Any] = {
+            "task": task,
+            "settings": {
+                path: described(setting.value)
+                for path, setting in settings_of(env.cfg, "env").items()
+            },
+            "auto_reset": env.auto_reset,
+            "step_dt": env.step_dt,
+            "every": None,
+        }
+        super().__init__(
+            env.sim, path, "env", [*mine, *asked], ("sim", "env"), worlds=worlds,
+            inputs=inputs, snapshot_every=snapshot_every, about=about,
+            detach=lambda: env.internals.recorders.remove(self),
+        )  # fmt: skip
+        self._before = [c for c in (*mine, *asked) if c.name not in AFTER]
+        self._step: Step | None = None
+        self._sample: dict[str, Tensor] = {}
+        env.internals.recorders.append(self)
+
+    def begin(self, action: Tensor, reset_ids: Tensor | None) -> None:
+        """A step is about to be taken with this action."""
+        self._step = self.begin_step()
+        self._step.arrays[ACTION] = action.cpu().numpy().copy()
+        if reset_ids is not None:
+            self._step.arrays["reset_ids"] = reset_ids.cpu().numpy().copy()
+        self._sample = {c.name: c.checked(self._env.num_envs) for c in self._before}
+        self._sample = {name: x.clone() for name, x in self._sample.items()}
+        self._sample["time"] = self._env.sim.time.clone()
+        self._sample[ACTION] = action
+
+    def end(self, reward: Tensor, extras: dict[str, Any]) -> None:
+        """It was taken."""
+        assert self._step is not None
+        step, self._step = self._step, None
+        env = self._env
+        self._sample |= {
+            REWARD: reward,
+            TERMINATED: env.terminated,
+            TRUNCATED: env.truncated,
+            ENDED: env.ends.reasons,
+            EVENT: env.events.happened,
+        }
+        reset = extras["final_mask"].nonzero().flatten()
+        if len(reset):
+            step.arrays["final_ids"] = reset.cpu().numpy()
+            for group, values in extras["final_observation"].items():
+                step.arrays[f"{FINAL}{group}"] = values[reset].cpu().numpy()
+        wanted = {name: self._sample[name] for name in self._kinds if name != "step"}
+        self.add_sample(wanted)
+        self.end_step(step, env.step_dt)
+        self.write_if_due()
+
+
+AFTER = (ACTION, REWARD, TERMINATED, TRUNCATED, ENDED, EVENT)
+"""Columns that are known when a step was taken; the others are from before it."""
+
+
+def env_columns(env: Env) -> list[Column]:
+    """What is recorded of every environment."""
+    columns = [
+        Column(
+            f"{OBSERVATION}{group}",
+            lambda group=group: env.observations[group],
+            names=names,
+            doc="What was seen before the step.",
+        )
+        for group, names in env.observation_names.items()
+    ]
+    columns += [
+        Column(ACTION, lambda: env.action, names=env.action_names,
+               doc="The action, as it was given."),
+        Column(REWARD, lambda: torch.zeros(env.num_envs, device=env.device),
+               doc="Of the step."),
+        Column(TERMINATED, lambda: env.terminated,
+               doc="Whether the step ended the episode: failure or success."),
+        Column(TRUNCATED, lambda: env.truncated,
+               doc="Whether time was up after the step."),
+        Column(ENDED, lambda: env.ends.reasons, names=env.ends.names,
+               doc="Which terms ended the episode."),
+        Column(EVENT, lambda: env.events.happened, names=env.events.interval_names,
+               doc="Which interval events happened after the step."),
+    ]  # fmt: skip
+    return columns

@@ -1,0 +1,122 @@
+"""Gaits: when each foot is to stand, by a clock of each world."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.commands import Command, CommandCfg, Range
+from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+Gaits = Mapping[str, tuple[float, ...]]
+TROT = (0.0, 0.5, 0.5, 0.0)
+"""Diagonal feet together, for feet in the order FL, FR, RL, RR."""
+
+
+@dataclass(kw_only=True)
+class GaitCommandCfg(CommandCfg):
+    """A gait, its frequency and the share of a stride that a foot stands."""
+
+    ranges = (*CommandCfg.ranges, "frequency", "duty")
+    sensor_name: str
+    """The contact sensor of the feet."""
+    gaits: Gaits = field(default_factory=lambda: {"trot": TROT})
+    """By name, for each foot the share of a stride by which it is ahead of the clock,
+    in the order of the sensor's elements. Each draw takes one of them."""
+    frequency: Range = (1.5, 3.0)
+    """Strides a second [Hz]."""
+    duty: Range = (0.5, 0.5)
+    """The share of a stride that each foot stands."""
+
+    def make(self, name: str, env: Env) -> GaitCommand:
+        """The term, in the environment's scene."""
+        return GaitCommand(name, self, env)
+
+
+class GaitCommand(Command):
+    """Frequency [Hz], duty, and the sine and cosine of each foot's phase.
+
+    A foot is to stand while its phase, in [0, 1), is below the duty, then to swing.
+    """
+
+    def __init__(self, name: str, cfg: GaitCommandCfg, env: Env) -> None:
+        self._feet = env.sim.contacts[cfg.sensor_name]
+        _check(name, cfg, self._feet.num_elements)
+        feet = [element.rpartition("/")[2] for element in self._feet.element_names]
+        waves = (f"{wave}_{foot}" for wave in ("sin", "cos") for foot in feet)
+        self.names = ("frequency", "duty", *waves)
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        self.clock = self._memory("clock")
+        """The share of the present stride that is over, in [0, 1); (num_envs,)."""
+        self.gait = self._memory("gait", dtype=torch.int64)
+        """Which of the gaits is asked for, by their order; (num_envs,)."""
+        self._ahead = torch.tensor(
+            list(cfg.gaits.values()), dtype=torch.float32, device=env.device
+        )
+
+    @property
+    def phase(self) -> Tensor:
+        """The share of its stride that is over, for each foot; (num_envs, feet)."""
+        return (self.clock[:, None] + self._ahead[self.gait]) % 1.0
+
+    @property
+    def stance(self) -> Tensor:
+        """Whether each foot is to stand; bool, shape (num_envs, feet)."""
+        return self.phase < self.command[:, 1:2]
+
+    @property
+    def offset(self) -> Tensor:
+        """1 where a foot stands and should swing, or vice versa; (num_envs, feet)."""
+        return (self.stance != self._feet.found).to(torch.float32)
+
+    def error(self) -> Tensor:
+        """The share of the feet that do not what they should; shape (num_envs,)."""
+        return self.offset.mean(-1)
+
+    def due(self, dt: float) -> Tensor:
+        """Let time and strides run [s]; the worlds whose time is up; (num_envs,)."""
+        self.clock.copy_((self.clock + self.command[:, 0] * dt) % 1.0)
+        return super().due(dt)
+
+    def _draw(self, env_ids: Tensor) -> None:
+        count = len(self.cfg.gaits)
+        spans = (self.cfg.frequency, self.cfg.duty, (0.0, count))
+        drawn = self._uniform(env_ids, *spans)
+        self.command[env_ids, :2] = drawn[:, :2]
+        self.gait[env_ids] = drawn[:, 2].to(torch.int64).clamp(max=count - 1)
+
+    def reset(self, env_ids: Tensor) -> None:
+        """Begin an episode in these worlds, anywhere in a stride."""
+        self.clock[env_ids] = self._uniform(env_ids, (0.0, 1.0))[:, 0]
+        super().reset(env_ids)
+
+    def _follow(self, rows: object) -> None:
+        del rows  # the clock runs in all worlds
+        angle = 2.0 * math.pi * self.phase
+        self.command[:, 2:] = torch.cat([angle.sin(), angle.cos()], dim=1)
+
+
+def _check(name: str, cfg: GaitCommandCfg, feet: int) -> None:
+    if not cfg.gaits:
+        raise InvalidInputError(f"The command term {name!r} has no gaits.")
+    for gait, ahead in cfg.gaits.items():
+        if len(ahead) != feet or not all(map(math.isfinite, ahead)):
+            raise InvalidInputError(
+                f"The command term {name!r} has {ahead!r} for the gait {gait!r}: it "
+                f"must be a finite number for each of the {feet} elements of the "
+                f"contact sensor {cfg.sensor_name!r}."
+            )
+    if not (cfg.frequency[0] >= 0.0 and cfg.duty[0] >= 0.0 and cfg.duty[1] <= 1.0):
+        raise InvalidInputError(
+            f"The command term {name!r} has frequency {cfg.frequency} and duty "
+            f"{cfg.duty}: the former must be ≥ 0, the latter between 0 and 1."
+        )

@@ -1,0 +1,102 @@
+"""Poses that a site is to take, in world axes or in those of the root link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from simstate.env.commands import Command, CommandCfg, Range
+from simstate.env.entity_cfg import exactly_one
+from simstate.errors import InvalidInputError
+from simstate.math import euler, quaternion
+from simstate.math.vector import norm
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+PoseFrame: TypeAlias = Literal["world", "root"]
+
+
+@dataclass(kw_only=True)
+class PoseCommandCfg(CommandCfg):
+    """A position and an attitude for a site."""
+
+    ranges = (*CommandCfg.ranges, "x", "y", "z", "roll", "pitch", "yaw")
+    site_name: str
+    x: Range
+    """Position along the first axis of `frame`, from its origin [m]."""
+    y: Range
+    z: Range
+    roll: Range = (0.0, 0.0)
+    """Attitude: turned by yaw, then pitch, then roll, about the turned axes [rad]."""
+    pitch: Range = (0.0, 0.0)
+    yaw: Range = (0.0, 0.0)
+    frame: PoseFrame = "root"
+    """Whose origin and axes the pose is given in: "root", the root link's, with which
+    it moves, or "world"."""
+
+    def make(self, name: str, env: Env) -> PoseCommand:
+        """The term, in the environment's scene."""
+        return PoseCommand(name, self, env)
+
+
+class PoseCommand(Command):
+    """A position [m] and a quaternion wxyz for a site, site to `frame`."""
+
+    names = ("x", "y", "z", "qw", "qx", "qy", "qz")
+
+    def __init__(self, name: str, cfg: PoseCommandCfg, env: Env) -> None:
+        if cfg.frame not in ("world", "root"):
+            raise InvalidInputError(
+                f"The command term {name!r} has frame {cfg.frame!r}: it must be "
+                '"root" or "world".'
+            )
+        super().__init__(name, cfg, env)
+        self.cfg = cfg
+        found = self.entity.find_sites([cfg.site_name])
+        self.site = exactly_one(f"command term {name!r}", "site", found)
+        self.command[:, 3] = 1.0  # no turn, until one is drawn
+
+    @property
+    def pos_w(self) -> Tensor:
+        """Where the site is to be, world axes [m]; (num_envs, 3)."""
+        asked = self.command[:, :3].to(self.env.sim.dtype)
+        if self.cfg.frame == "world":
+            return asked
+        data = self.entity.data
+        return data.root_link_pos_w + quaternion.rotate(data.root_link_quat_w, asked)
+
+    @property
+    def quat_w(self) -> Tensor:
+        """The attitude that it is to have, wxyz, site to world; (num_envs, 4)."""
+        asked = self.command[:, 3:].to(self.env.sim.dtype)
+        if self.cfg.frame == "world":
+            return asked
+        return quaternion.multiply(self.entity.data.root_link_quat_w, asked)
+
+    @property
+    def offset(self) -> Tensor:
+        """The way from the site to its place, world axes [m]; (num_envs, 3)."""
+        return self.pos_w - self.entity.data.site_pos_w[:, self.site]
+
+    @property
+    def turn(self) -> Tensor:
+        """The turn that is left, world axes [rad]; (num_envs, 3)."""
+        now = quaternion.conjugate(self.entity.data.site_quat_w[:, self.site])
+        return quaternion.to_rotation_vector(quaternion.multiply(self.quat_w, now))
+
+    def turn_error(self) -> Tensor:
+        """The angle that is left [rad]; shape (num_envs,)."""
+        return norm(self.turn)[:, 0]
+
+    def _draw(self, env_ids: Tensor) -> None:
+        cfg = self.cfg
+        spans = (cfg.x, cfg.y, cfg.z, cfg.roll, cfg.pitch, cfg.yaw)
+        drawn = self._uniform(env_ids, *spans)
+        pose = torch.cat(
+            [drawn[:, :3], euler.to_quaternion(drawn[:, 3:], "izyx")], dim=1
+        )
+        self.command[env_ids] = pose

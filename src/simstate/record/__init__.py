@@ -1,0 +1,14 @@
+"""Recordings: what worlds did, in a file that replays with proof.
+
+with sim.record("run.simrec", quantities=["robot.joint_pos"]):
+    …
+recording = Recording("run.simrec")
+recording["robot.joint_pos"]  # (samples, worlds, joints), with names and units
+"""
+
+from simstate.record.columns import Column, columns_of
+from simstate.record.recorder import Recorder
+from simstate.record.recording import Recording
+from simstate.record.sim_recorder import SimRecorder
+
+__all__ = ["Column", "Recorder", "Recording", "SimRecorder", "columns_of"]

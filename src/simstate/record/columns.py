@@ -1,0 +1,190 @@
+"""Columns: what a recording keeps, each with its contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Any
+
+import mujoco
+from torch import Tensor
+
+from simstate.divergence import DESCRIBED_FIELDS, describe_element
+from simstate.engine import FIELDS
+from simstate.entity import Entity
+from simstate.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.integrate.history import Read, Recorded
+from simstate.integrate.worlds import IntegratedWorlds
+
+_AXES: dict[int, Sequence[str]] = {
+    3: ("x", "y", "z"),
+    4: ("w", "x", "y", "z"),
+    6: ("x", "y", "z", "rx", "ry", "rz"),
+    7: ("x", "y", "z", "qw", "qx", "qy", "qz"),
+    13: ("x", "y", "z", "qw", "qx", "qy", "qz", "vx", "vy", "vz", "wx", "wy", "wz"),
+}
+"""What the components of a size are called, where they are not elements by name."""
+_SINGULAR = {"bodies": "body", "equalities": "equality", "mocap_bodies": "mocap_body"}
+_NAMED_SIZES = {
+    "nbody": mujoco.mjtObj.mjOBJ_BODY,
+    "njnt": mujoco.mjtObj.mjOBJ_JOINT,
+    "ngeom": mujoco.mjtObj.mjOBJ_GEOM,
+    "nsite": mujoco.mjtObj.mjOBJ_SITE,
+    "ntendon": mujoco.mjtObj.mjOBJ_TENDON,
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One thing that is recorded: how it is read, and its contract."""
+
+    name: str
+    read: Callable[[], Tensor]
+    """The present values; shape (num_envs, …)."""
+    unit: str = ""
+    axes: str = ""
+    point: str = ""
+    names: Sequence[str] = ()
+    """A name for each component of one world, in C order; none if they have none."""
+    doc: str = ""
+    source: str = ""
+    """The quantity or field that it is, by which it is found again; "": code."""
+
+    def checked(self, num_envs: int) -> Tensor:
+        """The present values, if they have a row for each world."""
+        values = self.read()
+        if not isinstance(values, Tensor) or values.shape[:1] != (num_envs,):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ShapeError(
+                f"What is recorded as {self.name!r} must give a tensor of shape "
+                f"({num_envs}, …)."
+            )
+        return values
+
+    def describe(self, values: Tensor) -> dict[str, Any]:
+        """The contract, for JSON."""
+        width = values[0].numel() if len(values) else 0
+        return {
+            "unit": self.unit,
+            "axes": self.axes,
+            "point": self.point,
+            "names": list(self.names) if len(self.names) == width else [],
+            "doc": self.doc,
+            "source": self.source,
+            "dtype": str(values.dtype).removeprefix("torch."),
+            "shape": list(values.shape[1:]),
+        }
+
+
+def columns_of(
+    sim: IntegratedWorlds, quantities: Recorded, fields: Iterable[str]
+) -> list[Column]:
+    """The columns of what a user asked for."""
+    named = quantities if isinstance(quantities, Mapping) else None
+    found = [
+        _column(sim, name, name if named is None else named[name])
+        for name in quantities
+    ]
+    found += [_field(sim, name, name) for name in fields]
+    for column in found:
+        if sum(other.name == column.name for other in found) > 1:
+            raise InvalidInputError(
+                f"{column.name!r} would be recorded twice: names must differ."
+            )
+    return found
+
+
+def _column(
+    sim: IntegratedWorlds, name: str, given: str | Read | tuple[Read, str]
+) -> Column:
+    if isinstance(given, str):
+        return _named(sim, name, given)
+    read, unit = (given, "") if callable(given) else given
+    if not callable(read):
+        raise InvalidInputError(
+            f"What is recorded as {name!r} must be the name of a quantity or a "
+            f"function of the simulation, got {read!r}."
+        )
+    return Column(name, lambda: read(sim), unit)
+
+
+def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
+    """The column of a quantity, of a process or of a raw field."""
+    entity_name, _, quantity = given.partition(".")
+    if quantity:
+        return _quantity(sim.scene[entity_name], name, quantity)
+    for process in [] if sim.integration is None else sim.integration.processes:
+        if process.name == given:
+            read = partial(getattr, process, "value")
+            return Column(name, read, source=given)
+    if len(sim.scene) == 1 and given not in FIELDS:
+        (entity,) = sim.scene.values()
+        if given in entity.data.quantities:
+            return _quantity(entity, f"{entity.name}.{name}", given)
+    return _field(sim, name, given)
+
+
+def _quantity(entity: Entity, name: str, quantity: str) -> Column:
+    contracts = entity.data.quantities
+    if quantity not in contracts:
+        raise unknown_name(f"quantity of {entity.name!r}", quantity, contracts)
+    contract = contracts[quantity]
+    return Column(
+        name,
+        lambda: entity.data.read(quantity),
+        contract.unit,
+        contract.axes_text,
+        contract.point_text,
+        _labels([_of_entity(entity, size) for size in contract.shape]),
+        contract.doc,
+        f"{entity.name}.{quantity}",
+    )
+
+
+def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
+    if field not in FIELDS:
+        raise unknown_name(
+            "quantity to record, such as 'robot.root_link_pos_w',", field, FIELDS
+        )
+    contract = FIELDS[field]
+    if field in DESCRIBED_FIELDS:
+        width = sim.internals.engine.columns[field]
+        count = width.stop - width.start
+        names = [describe_element(sim.model, field, i) for i in range(count)]
+    else:
+        names = _labels([_of_model(sim.model, size) for size in contract.shape])
+    return Column(
+        name,
+        lambda: getattr(sim.data, field),
+        contract.unit,
+        contract.axes,
+        "",
+        names,
+        contract.doc,
+        field,
+    )
+
+
+def _labels(sizes: Sequence[Sequence[str]]) -> list[str]:
+    """A name for each component, from those along each dimension."""
+    return [".".join(parts) for parts in product(*sizes)]
+
+
+def _of_entity(entity: Entity, size: str | int) -> Sequence[str]:
+    """The names along one dimension of a quantity."""
+    if isinstance(size, int):
+        return _AXES.get(size, [str(k) for k in range(size)])
+    plural = size.removeprefix("num_")
+    names = getattr(entity, f"{_SINGULAR.get(plural, plural[:-1])}_names", ())
+    return names or ()
+
+
+def _of_model(model: mujoco.MjModel, size: str | int) -> Sequence[str]:
+    if isinstance(size, int):
+        return _AXES.get(size, [str(k) for k in range(size)])
+    if size not in _NAMED_SIZES:
+        return ()
+    kind = _NAMED_SIZES[size].value
+    names = (mujoco.mj_id2name(model, kind, i) for i in range(getattr(model, size)))
+    return [name or str(i) for i, name in enumerate(names)]

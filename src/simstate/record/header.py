@@ -1,0 +1,120 @@
+"""What a recording says of itself: the worlds, their columns, seeds and versions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, cast
+
+import mujoco
+import numpy as np
+
+from simstate.errors import RecordingError
+from simstate.integrate.worlds import IntegratedWorlds
+from simstate.record.packing import DTYPES
+from simstate.versions import installed_versions
+
+FORMAT = "simstate recording 1"
+HEADER, MODEL, END = "header", "model.mjb", "end"
+"""The names of attachments; snapshots are `snapshot/STEP`."""
+STEPS = "steps"
+"""The topic of the steps, beside one for each column."""
+TIME, STEP = "time", "step"
+"""The columns that every recording has: simulation time, and steps before a sample."""
+
+
+def describe_worlds(sim: IntegratedWorlds) -> dict[str, Any]:
+    """What the worlds are, for JSON."""
+    integration = sim.integration
+    scheme = None if integration is None else integration.scheme
+    code: list[str] = []
+    if integration is not None:
+        timeline = integration.timeline if integration.is_interrupted else None
+        code += [_name(model) for model in integration.forces.models]
+        code += [process.name for process in integration.processes]
+        code += [_name(noise) for noise in integration.noises]
+        code += [] if integration.mass_flow is None else ["mass flow"]
+        if timeline is not None:
+            code += [f"event {event.name}" for event in timeline.events]
+            code += [f"task {task.name}" for task in timeline.tasks]
+    return {
+        "num_envs": sim.num_envs,
+        "first_world": int(sim.internals.ledger["random/world"].tensor[0]),
+        "seed": sim.seed,
+        "engine": sim.engine_name,
+        "dtype": str(sim.dtype).removeprefix("torch."),
+        "device": str(sim.device),
+        "timestep": sim.timestep,
+        "on_divergence": sim.on_divergence,
+        "entities": list(sim.scene),
+        "sensors": sim.sensor_names,
+        "integrator": None if scheme is None else repr(scheme),
+        "code": code,
+    }
+
+
+def header_bytes(
+    kind: str,
+    worlds: Mapping[str, Any],
+    columns: Mapping[str, Any],
+    recorded: list[int],
+    about: Mapping[str, Any],
+) -> bytes:
+    """The header of a recording."""
+    told = {
+        "format": FORMAT,
+        "kind": kind,
+        "worlds": recorded,
+        "columns": columns,
+        "simulation": worlds,
+        "versions": installed_versions(),
+        **about,
+    }
+    return json.dumps(told, ensure_ascii=False).encode()
+
+
+def read_header(data: bytes, label: str) -> dict[str, Any]:
+    """The header of a file, if all is there that a reader relies on."""
+    try:
+        told: Any = json.loads(data)
+        if told["format"] != FORMAT:
+            raise RecordingError(
+                f"{label} has the format {told['format']!r}; this version reads "
+                f"{FORMAT!r}."
+            )
+        int(told["simulation"]["num_envs"])
+        worlds = cast("list[Any]", told["worlds"])
+        sound = all(isinstance(world, int) for world in worlds)
+        for contract in told["columns"].values():
+            shape = cast("list[Any]", contract["shape"])
+            sound &= contract["dtype"] in DTYPES and all(
+                isinstance(n, int) and n >= 0 for n in shape
+            )
+            sound &= math.prod(shape) >= 0 and isinstance(contract["unit"], str)
+        if not sound or not {TIME, STEP} <= set(told["columns"]):
+            raise ValueError("a column's contract")
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, RecordingError):
+            raise
+        raise RecordingError(f"{label} has no header of simstate: {error!r}.") from None
+    return told
+
+
+def model_bytes(model: mujoco.MjModel) -> bytes:
+    """The compiled model as MuJoCo's own binary format has it."""
+    buffer = np.zeros(mujoco.mj_sizeModel(model), np.uint8)
+    mujoco.mj_saveModel(model, None, buffer)
+    return buffer.tobytes()
+
+
+def model_from(data: bytes) -> mujoco.MjModel:
+    """The model of `model_bytes`, read by MuJoCo's binary loader."""
+    try:
+        return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
+    except ValueError as error:
+        raise RecordingError(f"Its model cannot be loaded: {error}.") from error
+
+
+def _name(thing: object) -> str:
+    return str(getattr(thing, "__name__", type(thing).__name__))

@@ -1,0 +1,74 @@
+"""SimRecorder: what `sim.record(path)` returns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+from simstate.errors import InvalidInputError
+from simstate.ids import Ids, Selection
+from simstate.integrate.history import Recorded
+from simstate.integrate.worlds import IntegratedWorlds
+from simstate.record.changes import Step
+from simstate.record.columns import columns_of
+from simstate.record.recorder import Recorder
+
+
+class SimRecorder(Recorder):
+    """Records the steps of a simulation, and quantities after them."""
+
+    def __init__(
+        self,
+        sim: IntegratedWorlds,
+        path: str | Path,
+        quantities: Recorded,
+        fields: Iterable[str],
+        every: float | None,
+        worlds: Ids,
+        inputs: bool,
+        snapshot_every: float | None,
+    ) -> None:
+        if every is not None and not 0 < every < math.inf:
+            raise InvalidInputError(f"every must be > 0 [s], or None; got {every}.")
+        columns = columns_of(sim, quantities, fields)
+        super().__init__(
+            sim, path, "sim", columns, ("sim",), worlds=worlds, inputs=inputs,
+            snapshot_every=snapshot_every, about={"every": every},
+            detach=lambda: sim.internals.recorders.remove(self),
+        )  # fmt: skip
+        self._every = every
+        self._until_sample = every or 0.0
+        self._step: Step | None = None
+        self._span = 0.0
+        self.add_sample(self.read_columns())
+        sim.internals.recorders.append(self)
+
+    def begin(self, n: int, rows: Selection) -> None:
+        """A step of these worlds is about to be taken."""
+        self._step = step = self.begin_step()
+        step.call["n"] = n
+        if not rows.is_all:
+            step.arrays["env_ids"] = rows.tensor(self._sim.device).cpu().numpy()
+        integration = self._sim.integration
+        if integration is not None and integration.is_interrupted:
+            until = integration.timeline.until
+            if until is not None:
+                step.arrays["until"] = until.cpu().numpy().copy()
+        self._span = n * self._sim.timestep
+
+    def end(self) -> None:
+        """The step was taken."""
+        assert self._step is not None
+        step, self._step = self._step, None
+        found = self._sim.divergence
+        if found is not None:
+            worlds = [str(world) for world in found.env_ids]
+            step.call["diverged"] = dict(zip(worlds, found.elements, strict=False))
+        self.end_step(step, self._span)
+        self._until_sample -= self._span
+        if self._every is None or self._until_sample <= 1e-9 * self._every:
+            if self._every is not None:
+                self._until_sample += self._every
+            self.add_sample(self.read_columns())
+        self.write_if_due()

@@ -1,0 +1,73 @@
+"""What differs between two compiled models, named down to the element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from simstate.state.fingerprint import differences, fingerprint
+
+_OWNERS = {
+    "body_": mujoco.mjtObj.mjOBJ_BODY,
+    "jnt_": mujoco.mjtObj.mjOBJ_JOINT,
+    "geom_": mujoco.mjtObj.mjOBJ_GEOM,
+    "site_": mujoco.mjtObj.mjOBJ_SITE,
+    "tendon_": mujoco.mjtObj.mjOBJ_TENDON,
+    "actuator_": mujoco.mjtObj.mjOBJ_ACTUATOR,
+    "eq_": mujoco.mjtObj.mjOBJ_EQUALITY,
+}
+_MOST = 5
+"""Elements that are named of each field."""
+
+
+def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
+    """What motion depends on that is other now, each in a few words."""
+    ours, theirs = fingerprint(now), fingerprint(then)
+    if not differences(ours, theirs):
+        return []
+    changed = [
+        name
+        for name, digest in ours["fields"].items()
+        if theirs["fields"].get(name, digest) != digest
+    ]
+    same_size = ours["sizes"] == theirs["sizes"] and ours["names"] == theirs["names"]
+    if not same_size or not changed:
+        return differences(ours, theirs)
+    return [text for name in changed for text in _changes_of(name, then, now)]
+
+
+def _changes_of(name: str, then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
+    """Where a field differs, by the names of its elements."""
+    old, new = (np.asarray(_value(model, name)) for model in (then, now))
+    if old.shape != new.shape:
+        return [f"{name} has the shape {new.shape}, it had {old.shape}"]
+    places = np.argwhere(~((old == new) | ((old != old) & (new != new))))
+    told = [
+        f"{name}{_element(now, name, place)} is {new[tuple(place)]}, "
+        f"it was {old[tuple(place)]}"
+        for place in places[:_MOST]
+    ]
+    if len(places) > _MOST:
+        told.append(f"{len(places) - _MOST} more of {name}")
+    return told
+
+
+def _value(model: mujoco.MjModel, name: str) -> Any:
+    return getattr(model.opt, name[4:]) if name[:4] == "opt." else getattr(model, name)
+
+
+def _element(model: mujoco.MjModel, name: str, place: np.ndarray) -> str:
+    """The element that an index belongs to, and the component."""
+    if not len(place):
+        return ""
+    rest = "".join(f"[{k}]" for k in place[1:])
+    if name.startswith("dof_"):
+        joint = int(model.dof_jntid[place[0]])
+        return f" of {mujoco.mj_id2name(model, 3, joint) or joint}{rest}"
+    for prefix, kind in _OWNERS.items():
+        if name.startswith(prefix):
+            found = mujoco.mj_id2name(model, kind.value, int(place[0]))
+            return f" of {found or place[0]}{rest}"
+    return f"[{place[0]}]{rest}"

@@ -1,0 +1,84 @@
+"""What a replay found: whether all is the same, and where it first is not."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One number that is other than it was recorded."""
+
+    step: int
+    """How many steps had been taken."""
+    world: int
+    time: float
+    """The world's simulation time [s]."""
+    column: str
+    """The quantity, field, or slot of a snapshot."""
+    element: str
+    """Which component: a joint, a body and an axis; "": it has no name."""
+    recorded: float
+    replayed: float
+    unit: str = ""
+
+    def __str__(self) -> str:
+        element = f" of {self.element}" if self.element else ""
+        unit = f" {self.unit}" if self.unit else ""
+        return (
+            f"world {self.world}, t = {self.time:g} s (after {self.step} steps), "
+            f"{self.column}{element}: {self.recorded!r} was recorded, "
+            f"{self.replayed!r} came now{unit}"
+        )
+
+
+@dataclass
+class Replay:
+    """What came of taking recorded steps again."""
+
+    engine: str
+    tolerance: float
+    """0: bit for bit; else what |now − then| / (1 + |then|) may be."""
+    steps: int = 0
+    """Steps that were taken."""
+    samples: int = 0
+    """Samples that were compared."""
+    snapshots: int = 0
+    """Snapshots, of all that the worlds are, that were compared."""
+    columns: list[str] = field(default_factory=list[str])
+    """What was compared."""
+    left_out: list[str] = field(default_factory=list[str])
+    """Columns that only the code of then can compute."""
+    model: list[str] = field(default_factory=list[str])
+    """What is other in the model than it was."""
+    first: Difference | None = None
+    """The first difference beyond the tolerance; None: there is none."""
+    largest: dict[str, float] = field(default_factory=dict[str, float])
+    """The largest |now − then| of each column."""
+
+    @property
+    def is_same(self) -> bool:
+        """Whether everything came as it was recorded, and model and all."""
+        return self.first is None and not self.model
+
+    def to_dict(self) -> dict[str, Any]:
+        """The findings, for JSON."""
+        return {**dataclasses.asdict(self), "is_same": self.is_same}
+
+    def __str__(self) -> str:
+        how = "bit for bit" if self.tolerance == 0 else f"within {self.tolerance:g}"
+        told = (
+            f"{self.steps} steps on {self.engine}: {self.samples} samples of "
+            f"{len(self.columns)} columns and {self.snapshots} snapshots "
+        )
+        lines = [f"The model differs: {what}." for what in self.model]
+        if self.first is None:
+            lines.insert(0, f"{told}are the same, {how}.")
+        else:
+            lines.insert(0, f"{told}were compared, {how}.")
+            lines.append(f"First difference: {self.first}.")
+        if self.left_out:
+            lines.append(f"Not compared: {', '.join(self.left_out)}.")
+        return "\n".join(lines)

@@ -1,0 +1,21 @@
+"""The versions of what computes."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+
+LIBRARIES = ("simstate", "mujoco", "mujoco-warp", "torch", "numpy")
+"""What the bits of a run depend on."""
+
+
+def installed_versions(libraries: Iterable[str] = LIBRARIES) -> dict[str, str]:
+    """Python's version, and that of each of these libraries that is installed."""
+    found = {"python": platform.python_version()}
+    for name in libraries:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

@@ -1,0 +1,64 @@
+"""Where worlds went bad: the joint or body of the first bad number, marked."""
+
+from __future__ import annotations
+
+import re
+
+import mujoco
+import numpy as np
+
+from simstate.view.one_world import OneWorld
+from simstate.view.shapes import RED, Point, Shape
+from simstate.worlds import Worlds
+
+_OF_DOFS = ("qvel", "qacc", "qacc_warmstart", "qfrc_applied")
+
+
+class DivergenceMarks:
+    """The worlds that diverged of late, each with the number that went bad first."""
+
+    def __init__(self) -> None:
+        self.elements: dict[int, str] = {}
+        """In words, by world."""
+
+    def note(self, worlds: Worlds) -> None:
+        """Remember what diverged in the last step."""
+        found = worlds.divergence
+        if found is not None:
+            self.elements |= dict(zip(found.env_ids, found.elements, strict=False))
+
+    def forget(self, env_ids: list[int] | None = None) -> None:
+        """Worlds that began anew, None: all, are no longer marked."""
+        for world in list(self.elements) if env_ids is None else env_ids:
+            self.elements.pop(world, None)
+
+    def shapes(self, seen: OneWorld) -> list[Shape]:
+        """A red ball where the number that went bad is at home."""
+        element = self.elements.get(seen.world)
+        if element is None:
+            return []
+        place = place_of_element(seen, element)
+        if place is None:
+            return []
+        text = f"world {seen.world} diverged: {element}. Shown is its last good step."
+        return [Point(place, 0.08 * seen.size, RED, text)]
+
+
+def place_of_element(seen: OneWorld, element: str) -> np.ndarray | None:
+    """Where the thing is whose number an element's text names; world axes [m]; (3,)."""
+    match = re.match(r"(\w+)\[(\d+)\]", element)
+    if match is None:
+        return None
+    model, field, i = seen.model, match[1], int(match[2])
+    if field == "qpos":
+        return seen.field("xanchor")[int((model.jnt_qposadr <= i).sum()) - 1]
+    if field in _OF_DOFS:
+        return seen.field("xanchor")[int(model.dof_jntid[i])]
+    if field == "xfrc_applied":
+        return seen.field("xipos")[i // 6]
+    if field == "ctrl":
+        owner = int((model.actuator_ctrladr <= i).sum()) - 1
+        joint = int(model.actuator_trnid[owner, 0])
+        if model.actuator_trntype[owner] == mujoco.mjtTrn.mjTRN_JOINT.value:
+            return seen.field("xanchor")[joint]
+    return None

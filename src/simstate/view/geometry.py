@@ -1,0 +1,231 @@
+"""Geometry: the bodies of all worlds shown, as few meshes with many places each."""
+
+# mjviser and trimesh come with partial type information.
+# pyright: reportUnknownMemberType=false, reportUnknownArgumentType=false
+# pyright: reportMissingTypeStubs=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+import viser
+from mjviser.conversions import (
+    group_geoms_by_visual_compat,
+    is_fixed_body,
+    merge_geoms,
+    merge_sites,
+)
+
+from simstate.physics import Physics
+from simstate.view.one_world import model_of_world, on_host
+
+GROUPS = 6
+VISIBLE = (0, 1, 2)
+"""The groups that are shown at first, as in MuJoCo's own viewer."""
+_PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
+_LOOKS = (
+    "geom_type", "geom_dataid", "geom_matid", "geom_size", "geom_rgba", "geom_pos",
+    "geom_quat",
+)  # fmt: skip
+"""What a geom's mesh depends on; where it differs by world, worlds have their own."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """What one instance of a mesh is."""
+
+    row: int
+    """The place of the world among those shown."""
+    body: int
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """One mesh, drawn for some bodies of some worlds."""
+
+    handle: Any
+    """viser's batched mesh."""
+    instances: tuple[Instance, ...]
+    rows: np.ndarray
+    bodies: np.ndarray
+    group: int
+    is_site: bool
+
+
+OnMesh = Callable[[Mesh], None]
+
+
+class Geometry:
+    """All geoms and sites of the worlds shown.
+
+    Args:
+        server: where they are drawn.
+        physics: the worlds.
+        worlds: the ids of the worlds shown.
+        shared: whether these are all at one place, so that what is fixed in the world
+            is drawn once.
+        on_mesh: is called with each mesh that was made, to listen to clicks.
+    """
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        physics: Physics,
+        worlds: Sequence[int],
+        shared: bool,
+        on_mesh: OnMesh,
+    ) -> None:
+        self._server = server
+        self._physics = physics
+        self._worlds = list(worlds)
+        self._shared = shared
+        self._geoms_shown = {group: group in VISIBLE for group in range(GROUPS)}
+        self._sites_shown = dict.fromkeys(range(GROUPS), False)
+        self.meshes: list[Mesh] = []
+        self._grounds: list[tuple[Any, int]] = []
+        with server.atomic():
+            self._make()
+        for mesh in self.meshes:
+            on_mesh(mesh)
+
+    def _make(self) -> None:
+        """Make a mesh of all bodies and worlds that look alike."""
+        model = self._physics.model
+        models = self._models()
+        alike: dict[tuple[object, ...], tuple[Any, list[int], list[Instance]]] = {}
+        for row, own in enumerate(models):
+            for (body, group), geoms in _by_body_and_group(own).items():
+                if row and self._shared and is_fixed_body(model, body):
+                    continue
+                for part in group_geoms_by_visual_compat(own, geoms):
+                    key = (group, *(_look(own, geom) for geom in part))
+                    _, _, instances = alike.setdefault(key, (own, part, []))
+                    instances.append(Instance(row, body))
+        for key, (own, part, instances) in alike.items():
+            self._add(merge_geoms(own, part), instances, int(str(key[0])), False)
+        self._make_sites()
+        for geom in range(model.ngeom):
+            if _is_ground(model, geom):
+                self._grounds.append((self._ground(geom), geom))
+
+    def _make_sites(self) -> None:
+        model = self._physics.model
+        for body in range(model.nbody):
+            of_body = [s for s in range(model.nsite) if model.site_bodyid[s] == body]
+            for group in sorted({int(model.site_group[s]) for s in of_body}):
+                ids = [s for s in of_body if model.site_group[s] == group]
+                instances = [Instance(row, body) for row in range(len(self._worlds))]
+                self._add(merge_sites(model, ids), instances, group, True)
+
+    def _models(self) -> list[mujoco.MjModel]:
+        """Of each world shown, a model with its own looks."""
+        expanded = self._physics.engine.expanded
+        if not any(name in expanded for name in _LOOKS):
+            return [self._physics.model] * len(self._worlds)
+        return [model_of_world(self._physics, world) for world in self._worlds]
+
+    def _add(
+        self, mesh: Any, instances: list[Instance], group: int, is_site: bool
+    ) -> None:
+        count = len(instances)
+        share = 1000.0 / max(len(mesh.vertices), 1)
+        handle = self._server.scene.add_batched_meshes_trimesh(
+            f"/shown/worlds/{'site' if is_site else 'geom'} {len(self.meshes)}",
+            mesh,
+            batched_wxyzs=np.tile([1.0, 0.0, 0.0, 0.0], (count, 1)),
+            batched_positions=np.zeros((count, 3)),
+            lod=((2.0, share),) if share < 0.5 else "off",
+            visible=self._is_shown(group, is_site),
+        )
+        rows = np.array([one.row for one in instances])
+        bodies = np.array([one.body for one in instances])
+        self.meshes.append(Mesh(handle, tuple(instances), rows, bodies, group, is_site))
+
+    def _ground(self, geom: int) -> Any:
+        """A plane that does not move: a grid, infinite where worlds are side by side.
+
+        It is drawn once: planes of several worlds would hide one another.
+        """
+        model = self._physics.model
+        x, y = (float(side) for side in model.geom_size[geom, :2])
+        infinite = x <= 0.0 or y <= 0.0 or not self._shared
+        return self._server.scene.add_grid(
+            f"/shown/worlds/ground {geom}",
+            infinite_grid=infinite,
+            width=2.0 * x or 10.0,
+            height=2.0 * y or 10.0,
+            fade_distance=50.0,
+            shadow_opacity=0.2,
+            plane_opacity=0.4,
+            plane_color=_rgb(model, geom),
+        )
+
+    def update(self, offsets: np.ndarray) -> None:
+        """Bring everything to where it is now; offsets of the worlds: (shown, 3)."""
+        ids = torch.as_tensor(self._worlds, device=self._physics.device)
+        pos = on_host(self._physics.read_field("xpos")[ids]).astype(np.float32)
+        quat = on_host(self._physics.read_field("xquat")[ids]).astype(np.float32)
+        pos += offsets[:, None].astype(np.float32)
+        for mesh in self.meshes:
+            if mesh.handle.visible:
+                mesh.handle.batched_positions = pos[mesh.rows, mesh.bodies]
+                mesh.handle.batched_wxyzs = quat[mesh.rows, mesh.bodies]
+        for handle, geom in self._grounds:
+            place = on_host(self._physics.read_field("geom_xpos")[self._worlds[0]])
+            matrix = on_host(self._physics.read_field("geom_xmat")[self._worlds[0]])
+            wxyz = np.zeros(4)
+            mujoco.mju_mat2Quat(wxyz, matrix[geom].reshape(9))
+            handle.position, handle.wxyz = place[geom], wxyz
+
+    def show_group(self, group: int, is_site: bool, shown: bool) -> None:
+        """Show or hide a group of geoms or of sites."""
+        (self._sites_shown if is_site else self._geoms_shown)[group] = shown
+        for mesh in self.meshes:
+            if mesh.group == group and mesh.is_site == is_site:
+                mesh.handle.visible = shown
+
+    def _is_shown(self, group: int, is_site: bool) -> bool:
+        shown = self._sites_shown if is_site else self._geoms_shown
+        return shown.get(group, False)
+
+    def remove(self) -> None:
+        """Take everything away again."""
+        for mesh in self.meshes:
+            mesh.handle.remove()
+        for handle, _ in self._grounds:
+            handle.remove()
+        self.meshes, self._grounds = [], []
+
+
+def _by_body_and_group(model: mujoco.MjModel) -> dict[tuple[int, int], list[int]]:
+    """The geoms of each body and group that can be seen and are no ground."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for geom in range(model.ngeom):
+        if _is_ground(model, geom) or model.geom_rgba[geom, 3] == 0.0:
+            continue
+        key = int(model.geom_bodyid[geom]), int(model.geom_group[geom])
+        found.setdefault(key, []).append(geom)
+    return found
+
+
+def _is_ground(model: mujoco.MjModel, geom: int) -> bool:
+    is_plane = int(model.geom_type[geom]) == _PLANE
+    return is_plane and is_fixed_body(model, int(model.geom_bodyid[geom]))
+
+
+def _look(model: mujoco.MjModel, geom: int) -> tuple[object, ...]:
+    """What a geom looks like, to tell it from others."""
+    return tuple(np.asarray(getattr(model, name)[geom]).tobytes() for name in _LOOKS)
+
+
+def _rgb(model: mujoco.MjModel, geom: int) -> tuple[int, int, int]:
+    """The colour of a geom, 0 … 255; that of its material where it has one."""
+    material = int(model.geom_matid[geom])
+    rgba = model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom]
+    red, green, blue = (round(255 * float(x)) for x in np.clip(rgba[:3], 0.0, 1.0))
+    return red, green, blue

@@ -1,0 +1,129 @@
+"""OneWorld: the numbers of one world on the host, as overlays and plots read them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any
+
+import mujoco
+import numpy as np
+from torch import Tensor
+
+from simstate.entity import Entity
+from simstate.physics import Physics
+from simstate.sensors import RaySensor
+from simstate.sensors.contact_table import ContactTable, contact_table
+from simstate.worlds import Worlds
+
+
+def on_host(values: Tensor) -> np.ndarray:
+    """A copy of a tensor for drawing; float64 where it has a fraction."""
+    array = values.detach().cpu().numpy()
+    return array.astype(np.float64 if array.dtype.kind == "f" else array.dtype)
+
+
+@contextmanager
+def current(physics: Physics) -> Generator[None]:
+    """While it is entered, reads bring up to date whatever a write left behind."""
+    mode = physics.fresh.mode
+    physics.fresh.mode = "auto"
+    try:
+        yield
+    finally:
+        physics.fresh.mode = mode
+
+
+def model_of_world(physics: Physics, world: int) -> mujoco.MjModel:
+    """A copy of the model with the parameters that this world has."""
+    model = copy.copy(physics.model)
+    for name, values in physics.engine.expanded.items():
+        owner: Any = model.opt if name.startswith("opt.") else model
+        leaf = name.removeprefix("opt.")
+        field: Any = getattr(owner, leaf)
+        value = values[world].detach().cpu().numpy()
+        if np.ndim(field):
+            field[...] = value.reshape(np.shape(field))
+        else:
+            setattr(owner, leaf, type(field)(value))
+    return model
+
+
+class OneWorld:
+    """One world of a simulation at the present state, all numbers on the host.
+
+    Args:
+        worlds: the simulation.
+        rays: its ray sensors.
+        world: which one.
+        size: how large the things in it are [m]; what is drawn is as large.
+        scale: how long arrows are, 1 for the usual length.
+    """
+
+    def __init__(
+        self,
+        worlds: Worlds,
+        rays: Mapping[str, RaySensor],
+        world: int,
+        size: float,
+        scale: float = 1.0,
+    ) -> None:
+        self.worlds = worlds
+        self.rays = rays
+        self.world = world
+        self.size = size
+        self.scale = scale
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """The compiled scene, as all worlds share it."""
+        return self.worlds.model
+
+    @property
+    def entities(self) -> Mapping[str, Entity]:
+        """The entities by name."""
+        return self.worlds.scene
+
+    def field(self, name: str) -> np.ndarray:
+        """A raw field of this world."""
+        return on_host(self.worlds.internals.read_field(name)[self.world])
+
+    def parameter(self, name: str) -> np.ndarray:
+        """A model parameter, as this world has it."""
+        values = self.worlds.internals.engine.parameter(name)
+        return on_host(values[self.world if values.shape[0] > 1 else 0])
+
+    def quantity(self, entity: str, name: str) -> np.ndarray:
+        """A quantity of an entity in this world."""
+        return on_host(self.entities[entity].data.read(name)[self.world])
+
+    @cached_property
+    def contacts(self) -> ContactTable:
+        """The contacts of this world."""
+        return contact_table(self.worlds.internals, [self.world])
+
+    @cached_property
+    def weight(self) -> float:
+        """The weight of all that moves, at least of 1 g in 1 m/s² [N]."""
+        mass = self.parameter("body_mass")[self.model.body_weldid != 0].sum()
+        gravity = float(np.linalg.norm(self.parameter("opt.gravity")))
+        return max(float(mass) * (gravity or 9.81), 1e-3)
+
+    def length_of_force(self, force: np.ndarray) -> np.ndarray:
+        """A force as it is drawn [m]: one as large as the weight is `size` long."""
+        return force * (self.scale * self.size / self.weight)
+
+    def length_of_speed(self, velocity: np.ndarray) -> np.ndarray:
+        """A velocity as it is drawn [m]: at `size` per second it is 0.3 `size` long."""
+        return velocity * (0.3 * self.scale)
+
+    def length_of_turn(self, ang_vel: np.ndarray) -> np.ndarray:
+        """An angular velocity as it is drawn [m]: 1 rad/s is 0.1 `size` long."""
+        return ang_vel * (0.1 * self.scale * self.size)
+
+
+def vector_text(values: np.ndarray) -> str:
+    """A vector in words: "(0.12, -3.4, 0)"."""
+    return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"

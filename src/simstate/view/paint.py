@@ -1,0 +1,201 @@
+"""Paint: the shapes of an overlay as things in viser's scene."""
+
+# pyright: reportUnknownMemberType=false, reportMissingTypeStubs=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import trimesh
+import viser
+
+from simstate.view.shapes import Arrow, Axes, Box, Path, Point, Shape, of_kind
+
+OnClick = Callable[[str], None]
+"""Is told the text of the shape that was clicked."""
+
+
+class Painting:
+    """The shapes of one overlay, drawn anew at every frame.
+
+    Args:
+        server: where they are drawn.
+        place: what its things are called in the scene.
+        size: how large the things in the world are [m].
+        on_click: is told what was clicked.
+    """
+
+    def __init__(
+        self, server: viser.ViserServer, place: str, size: float, on_click: OnClick
+    ) -> None:
+        self._scene: Any = server.scene
+        self._place = place
+        self._size = size
+        self._on_click = on_click
+        self._handles: dict[str, Any] = {}
+        self._texts: dict[str, list[str]] = {}
+
+    def draw(self, shapes: Sequence[Shape], offset: np.ndarray) -> None:
+        """Draw these shapes and no others; `offset` is the world's place [m]; (3,)."""
+        self._arrows(of_kind(shapes, Arrow), offset)
+        self._points(of_kind(shapes, Point), offset)
+        self._axes(of_kind(shapes, Axes), offset)
+        self._boxes(of_kind(shapes, Box), offset)
+        self._paths(of_kind(shapes, Path), offset)
+
+    def clear(self) -> None:
+        """Draw nothing."""
+        for handle in self._handles.values():
+            handle.visible = False
+
+    def _arrows(self, arrows: list[Arrow], offset: np.ndarray) -> None:
+        """A shaft and a head each, as meshes: viser's own arrows take no clicks."""
+        shown = self._shows("shafts", arrows)
+        self._shows("heads", arrows)
+        if not shown:
+            return
+        starts = np.stack([one.start + offset for one in arrows])
+        vectors = np.stack([one.vector for one in arrows])
+        lengths = np.linalg.norm(vectors, axis=1)
+        heads = np.minimum(0.06 * self._size, 0.4 * lengths)
+        turned = _from_z(vectors / lengths[:, None])
+        tips = starts + vectors * (1.0 - heads / lengths)[:, None]
+        colours = np.array([one.colour for one in arrows], dtype=np.uint8)
+        thick = np.full_like(lengths, 0.007 * self._size)
+        shafts = np.stack([thick, thick, lengths - heads], axis=1)
+        cones = np.stack([heads / 2.5, heads / 2.5, heads], axis=1)
+        self._batch("shafts", _mesh("shaft"), starts, turned, shafts, colours)
+        self._batch("heads", _mesh("head"), tips, turned, cones, colours)
+
+    def _points(self, points: list[Point], offset: np.ndarray) -> None:
+        if self._shows("points", points):
+            places = np.stack([one.pos + offset for one in points])
+            turned = np.tile([1.0, 0.0, 0.0, 0.0], (len(points), 1))
+            radii = np.array([one.radius for one in points])
+            colours = np.array([one.colour for one in points], dtype=np.uint8)
+            self._batch("points", _mesh("ball"), places, turned, radii, colours)
+
+    def _boxes(self, boxes: list[Box], offset: np.ndarray) -> None:
+        if self._shows("boxes", boxes):
+            places = np.stack([one.pos + offset for one in boxes])
+            turned = np.stack([one.quat for one in boxes])
+            halves = np.stack([one.half for one in boxes])
+            colours = np.array([one.colour for one in boxes], dtype=np.uint8)
+            self._batch("boxes", _mesh("box"), places, turned, halves, colours, 0.5)
+
+    def _batch(
+        self,
+        key: str,
+        mesh: Any,
+        places: np.ndarray,
+        turned: np.ndarray,
+        scales: np.ndarray,
+        colours: np.ndarray,
+        opacity: float = 1.0,
+    ) -> None:
+        """Many of one mesh, each with its place, attitude, size and colour."""
+        arrays = {
+            "batched_wxyzs": turned.astype(np.float32),
+            "batched_positions": places.astype(np.float32),
+            "batched_scales": scales.astype(np.float32),
+            "batched_colors": colours,
+        }
+        handle = self._handles.get(key)
+        if handle is None:
+            handle = self._scene.add_batched_meshes_simple(
+                f"{self._place}/{key}",
+                mesh.vertices,
+                mesh.faces,
+                opacity=opacity if opacity < 1.0 else None,
+                lod="off",
+                cast_shadow=False,
+                receive_shadow=False,
+                **arrays,
+            )
+            self._keep(key, handle)
+            return
+        for name, values in arrays.items():
+            setattr(handle, name, values)
+
+    def _axes(self, axes: list[Axes], offset: np.ndarray) -> None:
+        if not self._shows("axes", axes):
+            return
+        turned = np.stack([one.quat for one in axes]).astype(np.float32)
+        places = np.stack([one.pos + offset for one in axes]).astype(np.float32)
+        scales = np.array([one.length for one in axes], dtype=np.float32)
+        handle = self._handles.get("axes")
+        if handle is None:
+            handle = self._scene.add_batched_axes(
+                f"{self._place}/axes", turned, places, scales,
+                axes_length=1.0, axes_radius=0.04,
+            )  # fmt: skip
+            self._keep("axes", handle)
+            return
+        handle.batched_wxyzs, handle.batched_positions = turned, places
+        handle.batched_scales = scales
+
+    def _paths(self, paths: list[Path], offset: np.ndarray) -> None:
+        if not self._shows("paths", paths):
+            return
+        pieces = [
+            np.stack([one.points[:-1] + offset, one.points[1:] + offset], axis=1)
+            for one in paths
+        ]
+        points = np.concatenate(pieces).astype(np.float32)
+        colours = np.concatenate(
+            [np.tile(np.array(one.colour, np.uint8), (len(piece), 2, 1))
+             for one, piece in zip(paths, pieces, strict=True)]
+        )  # fmt: skip
+        handle = self._handles.get("paths")
+        if handle is None:
+            self._handles["paths"] = self._scene.add_line_segments(
+                f"{self._place}/paths", points, colours, thickness=0.006 * self._size
+            )
+            return
+        handle.points, handle.colors = points, colours
+
+    def _shows(self, key: str, shapes: Sequence[Shape]) -> bool:
+        """Whether there are any of a kind; if not, what was there is hidden."""
+        self._texts[key] = [one.text for one in shapes]
+        handle = self._handles.get(key)
+        if handle is not None:
+            handle.visible = bool(shapes)
+        return bool(shapes)
+
+    def _keep(self, key: str, handle: Any) -> None:
+        """Remember a handle, and tell what its instances are when they are clicked."""
+        self._handles[key] = handle
+
+        def clicked(event: Any) -> None:
+            texts, k = self._texts[key], event.instance_index
+            if k is not None and 0 <= k < len(texts):
+                self._on_click(texts[k])
+
+        handle.on_click(clicked)
+
+
+@cache
+def _mesh(name: str) -> Any:
+    """A mesh of size 1: a ball, a box, and an arrow's shaft and head along z."""
+    make: Any = trimesh.creation
+    if name == "ball":
+        return make.icosphere(subdivisions=2, radius=1.0)
+    if name == "box":
+        return make.box(extents=[2.0, 2.0, 2.0])
+    if name == "head":
+        return make.cone(radius=1.0, height=1.0, sections=16)
+    shaft = make.cylinder(radius=1.0, height=1.0, sections=12)
+    shaft.apply_translation([0.0, 0.0, 0.5])
+    return shaft
+
+
+def _from_z(directions: np.ndarray) -> np.ndarray:
+    """Orientations wxyz whose z axes are these unit vectors; (n, 3) → (n, 4)."""
+    x, y, z = directions.T
+    quats = np.stack([1.0 + z, -y, x, np.zeros_like(z)], axis=1)
+    quats[z < -1.0 + 1e-9] = (0.0, 1.0, 0.0, 0.0)
+    return quats / np.linalg.norm(quats, axis=1, keepdims=True)

@@ -1,0 +1,254 @@
+"""Panel: the controls beside the picture; each only asks, the simulation's thread acts.
+
+Values that a client sends are taken as numbers and texts; none of them is ever run.
+"""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import viser
+
+from simstate.view.course import Input
+from simstate.view.geometry import GROUPS, VISIBLE
+from simstate.view.plots import Plot
+from simstate.view.sources import Source
+
+NOTHING = "nothing"
+"""What is followed when nothing is."""
+MOST_SLIDERS = 48
+
+
+class Actions(Protocol):
+    """What the controls can ask for; called by the thread of the simulation."""
+
+    def play(self, playing: bool) -> None: ...  # noqa: D102
+    def step(self) -> None: ...  # noqa: D102
+    def back(self) -> None: ...  # noqa: D102
+    def reset(self, everything: bool) -> None: ...  # noqa: D102
+    def set_speed(self, speed: float) -> None: ...  # noqa: D102
+    def look_at(self, world: int) -> None: ...  # noqa: D102
+    def show_worlds(self, count: int, spacing: float) -> None: ...  # noqa: D102
+    def follow(self, body: str) -> None: ...  # noqa: D102
+    def look_from(self, direction: str) -> None: ...  # noqa: D102
+    def show_overlay(self, name: str, shown: bool) -> None: ...  # noqa: D102
+    def set_scale(self, scale: float) -> None: ...  # noqa: D102
+    def show_group(self, group: int, is_site: bool, shown: bool) -> None: ...  # noqa: D102
+    def write(self, one: Input, value: float) -> None: ...  # noqa: D102
+    def explain(self, name: str) -> None: ...  # noqa: D102
+    def read_quantity(self, name: str) -> None: ...  # noqa: D102
+    def write_quantity(self, name: str, text: str) -> None: ...  # noqa: D102
+    def save_snapshot(self, client: Any) -> None: ...  # noqa: D102
+    def save_picture(self, client: Any) -> None: ...  # noqa: D102
+    def reload(self) -> None: ...  # noqa: D102
+
+
+class Panel:
+    """The controls of a viewer, the same for all its clients.
+
+    Args:
+        server: where they are shown.
+        ask: has something done by the thread of the simulation.
+        actions: what can be asked for.
+        drives: whether the viewer itself steps the worlds.
+    """
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        ask: Callable[[Callable[[], None]], None],
+        actions: Actions,
+        drives: bool,
+    ) -> None:
+        self._server, self._ask, self._actions = server, ask, actions
+        self._gui: Any = server.gui
+        self.status = self._gui.add_markdown("")
+        self._tabs = self._gui.add_tab_group()
+        self.plots: list[Plot] = []
+        self._sliders: list[tuple[Any, Input]] = []
+        self._drives = drives
+
+    # The tabs, in order.
+
+    def add_run(
+        self, num_envs: int, shown: int, spacing: float, playing: bool, reload: bool
+    ) -> None:
+        """Play, pause, step, back, reset; which worlds are shown."""
+        gui, actions = self._gui, self._actions
+        with self._tabs.add_tab("Run"):
+            if self._drives:
+                self.play = gui.add_checkbox("play", playing)
+                self._on_value(self.play, actions.play)
+                self._button("step", actions.step)
+                self._button("back", actions.back)
+                self.speed = gui.add_slider(
+                    "speed", 0.05, 4.0, 0.05, 1.0, hint="Simulated seconds in a second."
+                )
+                self._on_value(self.speed, actions.set_speed)
+                self._button("reset this world", lambda: actions.reset(False))
+                if num_envs > 1:
+                    self._button("reset all worlds", lambda: actions.reset(True))
+            if num_envs > 1:
+                self._add_worlds(num_envs, shown, spacing)
+            if reload:
+                self._button("reload the model", actions.reload)
+            self._client_button("save snapshot", actions.save_snapshot)
+            self._client_button("save picture", actions.save_picture)
+
+    def _add_worlds(self, num_envs: int, shown: int, spacing: float) -> None:
+        gui, actions = self._gui, self._actions
+        self.world = gui.add_number("world", 0, min=0, max=num_envs - 1, step=1)
+        self._on_value(self.world, actions.look_at)
+        self.count = gui.add_slider(
+            "worlds shown", 1, min(num_envs, 64), 1, min(shown, num_envs)
+        )
+        self.spacing = gui.add_number("spacing [m]", spacing, min=0.0)
+
+        def show() -> None:
+            actions.show_worlds(int(self.count.value), float(self.spacing.value))
+
+        self._on_value(self.count, lambda _: show())
+        self._on_value(self.spacing, lambda _: show())
+
+    def add_show(self, overlays: Mapping[str, str], bodies: Sequence[str]) -> None:
+        """Camera, overlays, groups of geoms and sites."""
+        gui, actions = self._gui, self._actions
+        with self._tabs.add_tab("Show"):
+            self.follow = gui.add_dropdown("follow", [NOTHING, *bodies])
+            self._on_value(self.follow, actions.follow)
+            self.camera = gui.add_button_group(
+                "look from", ["front", "side", "above", "corner"]
+            )
+
+            async def looked(event: Any) -> None:
+                direction = str(event.target.value)
+                self._ask(lambda: actions.look_from(direction))
+
+            self.camera.on_click(looked)
+            self.overlays: dict[str, Any] = {}
+            for name, about in overlays.items():
+                box = self.overlays[name] = gui.add_checkbox(name, False, hint=about)
+                self._on_value(
+                    box, lambda shown, name=name: actions.show_overlay(name, shown)
+                )
+            scale = gui.add_slider("length of arrows", 0.1, 5.0, 0.1, 1.0)
+            self._on_value(scale, actions.set_scale)
+            self._add_groups("groups of geoms", False)
+            self._add_groups("groups of sites", True)
+
+    def _add_groups(self, title: str, is_site: bool) -> None:
+        gui, actions = self._gui, self._actions
+        with gui.add_folder(title, expand_by_default=False):
+            for group in range(GROUPS):
+                box = gui.add_checkbox(str(group), group in VISIBLE and not is_site)
+                self._on_value(
+                    box,
+                    lambda shown, group=group: actions.show_group(
+                        group, is_site, shown
+                    ),
+                )
+
+    def add_inputs(self, folders: Mapping[str, Sequence[Input]]) -> None:
+        """A slider for each input."""
+        if not any(folders.values()):
+            return
+        with self._tabs.add_tab("Inputs"):
+            for title, inputs in folders.items():
+                if not inputs:
+                    continue
+                with self._gui.add_folder(title):
+                    for one in inputs[:MOST_SLIDERS]:
+                        self._slider(one)
+                    left = len(inputs) - MOST_SLIDERS
+                    if left > 0:
+                        self._gui.add_markdown(
+                            f"… and {left} more: write them in the tab “Ask”."
+                        )
+
+    def _slider(self, one: Input) -> None:
+        span = one.high - one.low
+        step = 10.0 ** math.floor(math.log10(span)) / 1000.0 if span > 0.0 else 1e-3
+        low, high = one.low, max(one.high, one.low + step)
+        slider = self._gui.add_slider(one.name, low, high, step, min(max(0, low), high))
+        self._on_value(slider, lambda value: self._actions.write(one, float(value)))
+        self._sliders.append((slider, one))
+
+    def add_plots(self, sources: dict[str, Source], first: Sequence[str]) -> None:
+        """Charts of what was chosen, over time."""
+        with self._tabs.add_tab("Plot"):
+            for k, name in enumerate(first):
+                with self._gui.add_folder(f"plot {k + 1}"):
+                    self.plots.append(Plot(self._server, sources, name))
+
+    def add_ask(self, writable: Sequence[str]) -> None:
+        """What was clicked; what a number means; writing a quantity."""
+        gui, actions = self._gui, self._actions
+        with self._tabs.add_tab("Ask"):
+            self.answer = gui.add_markdown(
+                "Click on a body or an arrow. Pull a body: Ctrl (⌘) and drag."
+            )
+            with gui.add_folder("what is …"):
+                self.question = gui.add_text("element", "", hint="Such as qvel[4].")
+                self._button("explain", lambda: actions.explain(self.question.value))
+            if writable:
+                with gui.add_folder("write", expand_by_default=False):
+                    self.quantity = gui.add_dropdown("quantity", list(writable))
+                    self.values = gui.add_text("values", "", multiline=True)
+                    self._button(
+                        "read", lambda: actions.read_quantity(self.quantity.value)
+                    )
+                    self._button(
+                        "write",
+                        lambda: actions.write_quantity(
+                            self.quantity.value, self.values.value
+                        ),
+                    )
+
+    # What the simulation tells.
+
+    def show_state(self, text: str, playing: bool, world: int) -> None:
+        """Bring the controls to the state of the simulation."""
+        self.status.content = text
+        if self._drives:
+            self.play.value = playing
+        for slider, one in self._sliders:
+            value = one.read(world)
+            if math.isfinite(value) and abs(slider.value - value) > slider.step:
+                slider.value = min(max(value, slider.min), slider.max)
+
+    # How controls ask.
+
+    def _on_value(self, handle: Any, action: Callable[[Any], None]) -> None:
+        """Call an action with the value that a client chose; our own writes ask none.
+
+        The callback is a coroutine: these come in the order in which they were sent.
+        """
+
+        async def changed(event: Any) -> None:
+            value = event.target.value
+            numeric = isinstance(value, (int, float))
+            if event.client is not None and (not numeric or math.isfinite(value)):
+                self._ask(lambda: action(value))
+
+        handle.on_update(changed)
+
+    def _button(self, label: str, action: Callable[[], None]) -> None:
+        button = self._gui.add_button(label)
+
+        async def clicked(_: Any) -> None:
+            self._ask(action)
+
+        button.on_click(clicked)
+
+    def _client_button(self, label: str, action: Callable[[Any], None]) -> None:
+        button = self._gui.add_button(label)
+
+        async def clicked(event: Any) -> None:
+            self._ask(lambda: action(event.client))
+
+        button.on_click(clicked)

@@ -1,0 +1,209 @@
+"""Picture: what is drawn of a course: worlds side by side, and overlays of one."""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import viser
+
+from simstate.view.body_overlays import Draw
+from simstate.view.course import Course
+from simstate.view.divergence_marks import DivergenceMarks
+from simstate.view.geometry import Geometry, Mesh
+from simstate.view.grid import bounds, offsets, shares_ground, shown_worlds
+from simstate.view.one_world import OneWorld
+from simstate.view.overlays import OVERLAYS
+from simstate.view.paint import OnClick, Painting
+from simstate.view.shapes import PURPLE, Path, Shape
+
+ROOT = "/shown"
+"""What everything hangs from; it moves when a body is followed."""
+TRAIL = "trail"
+DIVERGED = "divergence"
+MOST_WORLDS = 64
+_TRAIL_LENGTH = 300
+_DIRECTIONS = {
+    "front": (1.0, 0.0, 0.15),
+    "side": (0.0, -1.0, 0.15),
+    "above": (-0.01, 0.0, 1.0),
+    "corner": (0.7, -0.7, 0.45),
+}
+"""Where a camera stands, seen from what it looks at."""
+
+OnMesh = Callable[[Mesh], None]
+
+
+class Picture:
+    """The worlds shown, and what is drawn into one of them.
+
+    Args:
+        server: where it is drawn.
+        course: what is drawn.
+        count: how many worlds at first.
+        on_mesh: is called with every mesh, to listen to the mouse.
+        on_click: is told the text of a shape that was clicked.
+        always: what else is drawn, and cannot be hidden.
+    """
+
+    def __init__(
+        self,
+        server: viser.ViserServer,
+        course: Course,
+        count: int,
+        on_mesh: OnMesh,
+        on_click: OnClick,
+        always: Mapping[str, Draw],
+    ) -> None:
+        self._server, self.course = server, course
+        self._on_mesh, self._on_click = on_mesh, on_click
+        self.world = 0
+        """The world that overlays, plots and inputs are of."""
+        self.scale = 1.0
+        """How long arrows are."""
+        self.marks = DivergenceMarks()
+        self._draws: dict[str, Draw] = {name: o.draw for name, o in OVERLAYS.items()}
+        self._draws |= {name: draw for name, (_, draw) in course.overlays().items()}
+        self._draws |= {TRAIL: self._trail_shapes, DIVERGED: self.marks.shapes}
+        self._draws |= always
+        self._paintings: dict[str, Painting] = {}
+        self.overlays = {DIVERGED, *always}
+        """The overlays that are shown."""
+        self._trail: deque[np.ndarray] = deque(maxlen=_TRAIL_LENGTH)
+        self._follow: int | None = None
+        first = OneWorld(course.worlds, course.rays, 0, 1.0)
+        low, high = bounds(course.worlds.model, first.field("geom_xpos"))
+        self.middle = (low + high) / 2.0
+        self.size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
+        """How large what moves is [m]."""
+        self.count = min(count, course.worlds.num_envs, MOST_WORLDS)
+        on_one_ground = shares_ground(course.worlds.model)
+        self.spacing = 0.0 if on_one_ground else float(f"{1.6 * self.size:.1g}")
+        self._root: Any = server.scene.add_frame(ROOT, show_axes=False)
+        self._geometry: Geometry | None = None
+        self.place_worlds()
+
+    # What is shown.
+
+    def place_worlds(self) -> None:
+        """Make the meshes of the worlds that are to be shown."""
+        if self._geometry is not None:
+            self._geometry.remove()
+        physics = self.course.worlds.internals
+        self.shown = shown_worlds(self.world, self.count, physics.num_envs)
+        """The ids of the worlds that are shown."""
+        self.offsets = offsets(len(self.shown), self.spacing)
+        """Where each of them is put, world axes [m]; (shown, 3)."""
+        shared = len(self.shown) == 1 or self.spacing == 0.0
+        self._geometry = Geometry(
+            self._server, physics, self.shown, shared, self._on_mesh
+        )
+
+    def look_at(self, world: int) -> None:
+        """Show another world's overlays."""
+        self.world = world
+        self._trail.clear()
+        if world not in self.shown:
+            self.place_worlds()
+
+    def show_overlay(self, name: str, shown: bool) -> None:
+        """Show or hide an overlay."""
+        if shown:
+            self.overlays.add(name)
+        else:
+            self.overlays.discard(name)
+            if name in self._paintings:
+                self._paintings[name].clear()
+
+    def show_group(self, group: int, is_site: bool, shown: bool) -> None:
+        """Show or hide a group of geoms or sites."""
+        assert self._geometry is not None
+        self._geometry.show_group(group, is_site, shown)
+
+    @property
+    def offset(self) -> np.ndarray:
+        """Where the world with the overlays is put, world axes [m]; (3,)."""
+        return self.offsets[self.shown.index(self.world)]
+
+    @property
+    def moved(self) -> np.ndarray:
+        """How far everything is moved since a body is followed [m]; (3,)."""
+        return np.array(self._root.position, dtype=np.float64)
+
+    def seen(self) -> OneWorld:
+        """The world with the overlays, at the present state."""
+        course = self.course
+        return OneWorld(course.worlds, course.rays, self.world, self.size, self.scale)
+
+    # Drawing.
+
+    def update(self) -> None:
+        """Draw everything as it is now."""
+        assert self._geometry is not None
+        seen = self.seen()
+        with self._server.atomic():
+            self._follow_body(seen)
+            self._geometry.update(self.offsets)
+            for name in self._draws:
+                if name in self.overlays:
+                    self._draw(name, seen)
+
+    def _draw(self, name: str, seen: OneWorld) -> None:
+        if name not in self._paintings:
+            self._paintings[name] = Painting(
+                self._server, f"{ROOT}/overlays/{name}", self.size, self._on_click
+            )
+        self._paintings[name].draw(self._draws[name](seen), self.offset)
+
+    def _trail_shapes(self, seen: OneWorld) -> list[Shape]:
+        """Where the body that is followed, else the first that moves, has been."""
+        body = self._follow
+        if body is None:
+            moving = np.flatnonzero(seen.model.body_weldid)
+            body = int(moving[0]) if len(moving) else 0
+        place = seen.field("xpos")[body].copy()
+        if not self._trail or np.linalg.norm(place - self._trail[-1]) > 1e-6:
+            self._trail.append(place)
+        if len(self._trail) < 2:
+            return []
+        name = seen.model.body(body).name
+        return [Path(np.array(self._trail), PURPLE, f"where {name}'s origin has been")]
+
+    # Cameras.
+
+    def follow(self, body: int | None) -> None:
+        """Keep a body where it is on the screen; None: none."""
+        self._follow = body
+        self._trail.clear()
+        before = self.moved
+        self._follow_body(self.seen())
+        step = self.moved - before
+        for client in self._server.get_clients().values():
+            client.camera.position = client.camera.position + step
+            client.camera.look_at = client.camera.look_at + step
+
+    def _follow_body(self, seen: OneWorld) -> None:
+        if self._follow is None:
+            self._root.position = (0.0, 0.0, 0.0)
+            return
+        place = seen.field("xpos")[self._follow] - self.middle
+        if np.isfinite(place).all():
+            self._root.position = -(place + self.offset)
+
+    def camera(self, direction: str) -> tuple[np.ndarray, np.ndarray]:
+        """Where a camera stands and what it looks at, to see from a direction."""
+        whole = self.size + 0.7 * self.spacing * (np.sqrt(len(self.shown)) - 1.0)
+        goal = self.middle + self.moved
+        if self._follow is None and len(self.shown) == 1:
+            goal = goal + self.offset
+        return goal + 1.5 * whole * np.array(_DIRECTIONS[direction]), goal
+
+    def look_from(self, direction: str) -> None:
+        """Let all clients look from a direction."""
+        position, goal = self.camera(direction)
+        for client in self._server.get_clients().values():
+            client.camera.position, client.camera.look_at = position, goal

@@ -1,0 +1,109 @@
+"""Overlays of what is between bodies: contacts, rays, joints, tendons."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from simstate.view.one_world import OneWorld, model_of_world, on_host, vector_text
+from simstate.view.shapes import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    RED,
+    YELLOW,
+    Arrow,
+    Path,
+    Point,
+    Shape,
+)
+
+_HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
+_SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
+_STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
+NEAR_LIMIT = 0.02
+"""A joint is at its limit within this share of its range."""
+
+
+def contacts(seen: OneWorld) -> list[Shape]:
+    """Contact points, their normals, and the forces on the second side."""
+    table = seen.contacts
+    points, forces = on_host(table.pos_w), on_host(table.force_w)
+    frames, distances = on_host(table.frame_w), on_host(table.distance)
+    shapes: list[Shape] = []
+    for k, (first, second) in enumerate(table.geom_names):
+        pair = f"{first} on {second}"
+        where = f"{pair}: at {vector_text(points[k])} m, {1e3 * distances[k]:.3g} mm"
+        shapes.append(Point(points[k], 0.015 * seen.size, ORANGE, where))
+        normal = f"{pair}: normal {vector_text(frames[k, 0])}, world axes"
+        shapes.append(Arrow(points[k], 0.06 * seen.size * frames[k, 0], GREY, normal))
+        drawn = seen.length_of_force(forces[k])
+        if np.linalg.norm(drawn) > 1e-9:
+            text = f"{pair}: force {vector_text(forces[k])} N on {second}, world axes"
+            shapes.append(Arrow(points[k], drawn, RED, text))
+    return shapes
+
+
+def rays(seen: OneWorld) -> list[Shape]:
+    """Rays from where they start to where they hit, or end."""
+    shapes: list[Shape] = []
+    for name, sensor in seen.rays.items():
+        starts = on_host(sensor.origin_w[seen.world])
+        ends = on_host(sensor.hit_pos_w[seen.world])
+        hits = on_host(sensor.hit[seen.world])
+        distances = on_host(sensor.distance[seen.world])
+        for k in range(sensor.num_rays):
+            text = f"rays {name}[{k}]: {distances[k]:.4g} m"
+            ink = GREEN if hits[k] else GREY
+            shapes.append(Path(np.stack([starts[k], ends[k]]), ink, text))
+            if hits[k]:
+                shapes.append(Point(ends[k], 0.01 * seen.size, GREEN, text))
+    return shapes
+
+
+def joints(seen: OneWorld) -> list[Shape]:
+    """Axes of hinges and slides at their anchors; red where one is at its limit."""
+    model, qpos = seen.model, seen.field("qpos")
+    anchors, axes = seen.field("xanchor"), seen.field("xaxis")
+    limits = seen.parameter("jnt_range")
+    shapes: list[Shape] = []
+    for j in range(model.njnt):
+        kind = int(model.jnt_type[j])
+        name = model.joint(j).name or f"joint {j}"
+        if kind not in (_HINGE, _SLIDE):
+            shapes.append(Point(anchors[j], 0.02 * seen.size, BLUE, name))
+            continue
+        unit = "rad" if kind == _HINGE else "m"
+        value = float(qpos[model.jnt_qposadr[j]])
+        text = f"{name}: {value:.4g} {unit}"
+        ink = BLUE
+        if model.jnt_limited[j]:
+            low, high = limits[j]
+            near = NEAR_LIMIT * (high - low)
+            ink = BLUE if low + near < value < high - near else RED
+            text += f" of {low:.4g} … {high:.4g}"
+        shapes.append(Arrow(anchors[j], 0.2 * seen.size * axes[j], ink, text))
+    return shapes
+
+
+def tendons(seen: OneWorld) -> list[Shape]:
+    """The ways of spatial tendons, over what they wrap."""
+    if not seen.model.ntendon:
+        return []
+    physics = seen.worlds.internals
+    model = model_of_world(physics, seen.world)
+    data = mujoco.MjData(model)
+    row = np.ascontiguousarray(on_host(physics.state[seen.world]))
+    mujoco.mj_setState(model, data, row, _STATE)
+    mujoco.mj_fwdPosition(model, data)
+    places = data.wrap_xpos.reshape(-1, 3)
+    shapes: list[Shape] = []
+    for t in range(model.ntendon):
+        first, count = int(data.ten_wrapadr[t]), int(data.ten_wrapnum[t])
+        if count < 2:
+            continue
+        name = model.tendon(t).name or f"tendon {t}"
+        text = f"{name}: {data.ten_length[t]:.4g} m long"
+        shapes.append(Path(places[first : first + count].copy(), YELLOW, text))
+    return shapes

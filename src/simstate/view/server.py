@@ -1,0 +1,166 @@
+"""The web server of a viewer: who may connect, and what a client may ask for."""
+
+# viser hands out no public way to its handlers.
+# pyright: reportPrivateUsage=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import http
+import io
+import secrets
+import threading
+from collections.abc import Callable, Generator
+from typing import Any
+from urllib.parse import urlsplit
+
+import viser
+import websockets.asyncio.server
+from viser import _messages
+from websockets import Headers
+from websockets.http11 import Request, Response
+
+from simstate.errors import InvalidInputError
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+"""The hosts that only programs of this machine reach."""
+
+_CLIENT_MAY_SEND = (
+    "GuiUpdateMessage",
+    "SceneNodeClickMessage",
+    "SceneNodeDragMessage",
+    "ScenePointerMessage",
+    "ViewerCameraMessage",
+)
+"""All that the viewer listens to; uploads, commands and the share tunnel are not."""
+
+_starting = threading.Lock()
+
+
+def start_server(
+    host: str, port: int, token: str | None, title: str
+) -> tuple[viser.ViserServer, str]:
+    """A server that answers whom it should, and the address to open.
+
+    Args:
+        host: the interface to listen on. One that others reach needs a token.
+        port: the first port to try; 0: any that is free.
+        token: what the address must contain; None: nothing, "": one is made.
+        title: what is written above the controls.
+    """
+    if host not in LOOPBACK and token is None:
+        raise InvalidInputError(
+            f"host {host!r} can be reached from other machines: give a token, too; "
+            "token='' makes one. Whoever has it can change the simulation."
+        )
+    if token == "":
+        token = secrets.token_urlsafe(16)
+    if token is not None and not token.replace("-", "").replace("_", "").isalnum():
+        raise InvalidInputError(
+            "A token is made of letters, digits, '-' and '_', since it is part of an "
+            f"address; got {token!r}."
+        )
+    guard = Guard(host, token)
+    with _starting, _guarded(guard), contextlib.redirect_stdout(io.StringIO()):
+        server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
+    _remove_handlers(server)
+    shown = "localhost" if host in LOOPBACK else host
+    path = f"{token}/" if token else ""
+    return server, f"http://{shown}:{server.get_port()}/{path}"
+
+
+class Guard:
+    """Turns away who does not know the token, and pages of other sites."""
+
+    def __init__(self, host: str, token: str | None) -> None:
+        self._prefix = f"/{token}" if token else ""
+        self._is_local = host in LOOPBACK
+
+    def check(self, request: Request) -> Response | None:
+        """The refusal of a request; None: it may go on, without the token."""
+        path, _, query = request.path.partition("?")
+        if self._prefix:
+            given = path[: len(self._prefix)]
+            if not hmac.compare_digest(given.encode(), self._prefix.encode()):
+                return _refusal("This viewer needs the address with its token.")
+            path = path[len(self._prefix) :]
+            if path and not path.startswith("/"):
+                return _refusal("This viewer needs the address with its token.")
+        host = request.headers.get("Host", "")
+        if self._is_local and not self._prefix and _name(host) not in LOOPBACK:
+            return _refusal("This viewer answers to localhost only.")
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != host:
+            return _refusal("Pages of other sites may not use this viewer.")
+        request.path = (path or "/") + (f"?{query}" if query else "")
+        return None
+
+
+def _name(host: str) -> str:
+    """The host of a Host header, without its port."""
+    return (urlsplit(f"//{host}").hostname or "").lower()
+
+
+def _refusal(text: str) -> Response:
+    headers = Headers({"Content-Type": "text/plain; charset=utf-8"})
+    return Response(http.HTTPStatus.FORBIDDEN, "Forbidden", headers, text.encode())
+
+
+@contextlib.contextmanager
+def _guarded(guard: Guard) -> Generator[None]:
+    """While it is entered, a server that starts asks the guard first.
+
+    viser has no hook for that: it calls websockets' `serve` itself.
+    """
+    module: Any = websockets.asyncio.server
+    serve = module.serve
+
+    def guarded_serve(*args: Any, **options: Any) -> Any:
+        answer: Callable[[Any, Request], Response | None] = options["process_request"]
+
+        def process(connection: Any, request: Request) -> Response | None:
+            return guard.check(request) or answer(connection, request)
+
+        return serve(*args, **{**options, "process_request": process})
+
+    module.serve = guarded_serve
+    try:
+        yield
+    finally:
+        module.serve = serve
+
+
+def _remove_handlers(server: viser.ViserServer) -> None:
+    """Let a client do what the viewer has callbacks for, and nothing else."""
+    socket: Any = server._websock_server
+    handlers: dict[type, list[Callable[..., Any]]] = socket._incoming_handlers
+    _keep_allowed(handlers)
+
+    def connected(client: Any) -> None:
+        _keep_allowed(client._incoming_handlers)
+
+    socket.on_client_connect(connected)
+    updates = handlers[_messages.GuiUpdateMessage]
+    handlers[_messages.GuiUpdateMessage] = [_values_only(one) for one in updates]
+
+    def no_tunnel(*_: Any, **__: Any) -> None:
+        raise InvalidInputError("The viewer is not shared by a tunnel: use --host.")
+
+    server.request_share_url = no_tunnel
+    server.gui.configure_theme(show_share_button=False, show_logo=False)
+
+
+def _keep_allowed(handlers: dict[type, list[Callable[..., Any]]]) -> None:
+    for kind in [kind for kind in handlers if kind.__name__ not in _CLIENT_MAY_SEND]:
+        del handlers[kind]
+
+
+def _values_only(handle: Callable[..., Any]) -> Callable[..., Any]:
+    """A handler of changed inputs that takes their values, no other attribute."""
+
+    async def checked(client_id: int, message: Any) -> None:
+        if set(message.updates) == {"value"}:
+            await handle(client_id, message)
+
+    return checked

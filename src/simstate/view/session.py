@@ -1,0 +1,153 @@
+"""Session: plays a course in real time, step by step and back, at others' request."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from simstate.errors import InvalidInputError, SimStateError
+from simstate.state import Snapshot
+from simstate.view.course import Course
+
+MOST_BACK = 600
+"""How many steps back can be remembered."""
+MOST_BYTES = 256 * 2**20
+"""How much memory they may take."""
+LONGEST = 0.1
+"""How long the worlds may be stepped without looking at what is asked [s]."""
+
+
+class Session:
+    """What is played, and how far.
+
+    A simulation belongs to one thread. Others put requests in by `ask`; the thread of
+    the simulation answers them in `answer`.
+
+    Args:
+        course: what is played.
+        take_step: takes one step of it.
+        playing: whether it goes on at first.
+    """
+
+    def __init__(
+        self, course: Course, take_step: Callable[[], None], playing: bool
+    ) -> None:
+        self.course = course
+        self.playing = playing
+        self.is_scripted = False
+        """Whether a script takes the steps, so that only it can be held up."""
+        self._take_step = take_step
+        self._passes = 0
+        """How many steps a script that is held up may take."""
+        self.speed = 1.0
+        """Simulated seconds in a second."""
+        self.reached = 0.0
+        """The speed that was reached of late."""
+        self.problem = ""
+        """What went wrong last, in words; "": nothing."""
+        self._requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._past: deque[Snapshot] = deque(maxlen=MOST_BACK)
+        self._due = 0.0
+        """How much the worlds should go on [s]."""
+        self._last = time.perf_counter()
+
+    def ask(self, request: Callable[[], None]) -> None:
+        """Have something done by the thread of the simulation; from any thread."""
+        self._requests.put(request)
+
+    def answer(self) -> bool:
+        """Do what was asked for; whether anything was."""
+        asked = False
+        while not self._requests.empty():
+            asked = True
+            self.attempt(self._requests.get())
+        return asked
+
+    def attempt(self, action: Callable[[], None]) -> bool:
+        """Do something; if it raises, pause and say so. Whether it went well."""
+        try:
+            action()
+        except SimStateError as error:
+            self.playing = False
+            self.problem = str(error)
+            return False
+        return True
+
+    def play(self, playing: bool = True) -> None:
+        """Go on, or pause."""
+        self.playing = playing
+        self._last, self._due = time.perf_counter(), 0.0
+        if playing:
+            self.problem = ""
+
+    def step(self) -> None:
+        """Take one step, and stay there."""
+        self.playing = False
+        self.problem = ""
+        if self.is_scripted:
+            self._passes += 1
+            return
+        self._remember()
+        self._take_step()
+
+    def back(self) -> None:
+        """Go back to before what was played last, and stay there."""
+        self.playing = False
+        if self.is_scripted:
+            raise InvalidInputError("A script takes the steps: it cannot go back.")
+        if not self._past:
+            raise InvalidInputError("There is nothing to go back to.")
+        self.course.restore(self._past.pop())
+        self.problem = ""
+
+    def reset(self, env_ids: Sequence[int]) -> None:
+        """Let worlds begin anew."""
+        if not self.is_scripted:
+            self._remember()
+        self.course.reset(env_ids)
+        self.problem = ""
+
+    def lets_pass(self) -> bool:
+        """Whether a script may go on by one step."""
+        if self.playing:
+            return True
+        allowed = self._passes > 0
+        self._passes = max(self._passes - 1, 0)
+        return allowed
+
+    def restart(self, course: Course) -> None:
+        """Play another course, from its begin."""
+        self.course = course
+        self._past.clear()
+        self.problem = ""
+
+    def advance(self) -> None:
+        """Go on by the time that has passed, as far as the machine keeps up."""
+        now = time.perf_counter()
+        passed, self._last = now - self._last, now
+        if not self.playing:
+            return
+        dt = self.course.step_dt
+        self._due = min(self._due + passed * self.speed, LONGEST * self.speed + dt)
+        steps = int(self._due / dt + 1e-9)
+        if steps < 1:
+            return
+        self._remember()
+        taken = 0
+        while taken < steps and self.attempt(self._take_step):
+            taken += 1
+            if time.perf_counter() - now > LONGEST:
+                break
+        self._due = self._due - taken * dt if taken == steps else 0.0
+        spent = max(passed, time.perf_counter() - now, 1e-9)
+        self.reached += 0.1 * (taken * dt / spent - self.reached)
+
+    def _remember(self) -> None:
+        """Keep the present state to go back to."""
+        snapshot = self.course.snapshot()
+        size = sum(value.nbytes for value in snapshot.slots.values())
+        while self._past and (len(self._past) + 1) * size > MOST_BYTES:
+            self._past.popleft()
+        self._past.append(snapshot)

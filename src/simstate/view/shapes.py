@@ -1,0 +1,104 @@
+"""Shapes: what overlays are drawn with, in the browser and in pictures alike.
+
+An overlay gives shapes in the world's own axes; whoever draws them adds the place of
+the world in the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+Colour = tuple[int, int, int]
+"""Red, green and blue, 0 … 255."""
+
+RED: Colour = (230, 60, 50)
+GREEN: Colour = (60, 180, 75)
+BLUE: Colour = (50, 110, 230)
+ORANGE: Colour = (245, 150, 30)
+PURPLE: Colour = (160, 70, 200)
+TEAL: Colour = (0, 160, 160)
+YELLOW: Colour = (240, 210, 40)
+GREY: Colour = (120, 120, 120)
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """A vector at a point."""
+
+    start: np.ndarray
+    """Where it begins, world axes [m]; (3,)."""
+    vector: np.ndarray
+    """From its begin to its tip as it is drawn, world axes [m]; (3,)."""
+    colour: Colour
+    text: str
+    """What it is: thing, point, axes, value and unit."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point, drawn as a ball."""
+
+    pos: np.ndarray
+    """World axes [m]; (3,)."""
+    radius: float
+    """[m]."""
+    colour: Colour
+    text: str
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a frame: x red, y green, z blue."""
+
+    pos: np.ndarray
+    """The origin, world axes [m]; (3,)."""
+    quat: np.ndarray
+    """Orientation wxyz; (4,)."""
+    length: float
+    """[m]."""
+    text: str
+
+
+@dataclass(frozen=True)
+class Box:
+    """A box, drawn half transparent."""
+
+    pos: np.ndarray
+    """The centre, world axes [m]; (3,)."""
+    quat: np.ndarray
+    """Orientation wxyz; (4,)."""
+    half: np.ndarray
+    """Half of its sides along its own axes [m]; (3,)."""
+    colour: Colour
+    text: str
+
+
+@dataclass(frozen=True)
+class Path:
+    """A line through points."""
+
+    points: np.ndarray
+    """World axes [m]; (n, 3), n ≥ 2."""
+    colour: Colour
+    text: str
+
+
+Shape = Arrow | Point | Axes | Box | Path
+
+
+Kind = TypeVar("Kind", Arrow, Point, Axes, Box, Path)
+
+
+def of_kind(shapes: Sequence[Shape], kind: type[Kind]) -> list[Kind]:
+    """Those of one kind, without any that has a bad number."""
+    return [one for one in shapes if isinstance(one, kind) and _is_finite(one)]
+
+
+def _is_finite(shape: Shape) -> bool:
+    """Whether it can be drawn."""
+    values: list[Any] = [x for x in vars(shape).values() if not isinstance(x, str)]
+    return all(bool(np.isfinite(value).all()) for value in values)

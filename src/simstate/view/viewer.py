@@ -1,0 +1,311 @@
+"""Viewer: a page in the browser that shows a simulation, and acts on it."""
+
+# pyright: reportUnknownMemberType=false, reportPrivateUsage=false
+
+from __future__ import annotations
+
+import contextlib
+import html
+import io
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from simstate.explanation import explain
+from simstate.view.acting import Acting, writable_quantities
+from simstate.view.course import Course
+from simstate.view.drag import Drag, Pull
+from simstate.view.explain_view import body_text
+from simstate.view.geometry import Mesh
+from simstate.view.one_world import current
+from simstate.view.overlays import OVERLAYS
+from simstate.view.panel import Panel
+from simstate.view.picture import TRAIL, Picture
+from simstate.view.server import start_server
+from simstate.view.session import Session
+
+FPS = 30.0
+"""Pictures per second, where the machine keeps up."""
+SHARE = 0.05
+"""Of the time of a script, what `sync` may take."""
+PAUSE = 0.02
+"""How long it waits when there is nothing to do [s]."""
+
+
+class Viewer:
+    """A page in the browser with worlds of a simulation, at `url`.
+
+    `run()` plays the simulation until the viewer is closed. A script that takes the
+    steps itself calls `sync()` after each of them. Both belong in the thread of the
+    simulation; whatever a client asks for is done in there.
+
+    Args:
+        course: what is shown.
+        host: the interface to listen on; one that other machines reach needs a token.
+        port: the first port to try; 0: any that is free.
+        token: what the address must contain; None: nothing, "": one is made.
+        worlds: how many worlds are shown at first.
+        playing: whether it plays at first.
+        controls: whether clients can pause, step and reset.
+        reload: gives the course of a model that has changed; None: it cannot.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        token: str | None = None,
+        worlds: int = 1,
+        playing: bool = True,
+        controls: bool = True,
+        reload: Callable[[], Course] | None = None,
+    ) -> None:
+        self._server, self.url = start_server(host, port, token, "simstate")
+        self.session = Session(course, self._take_step, playing)
+        """What is played."""
+        self._worlds_at_first, self._controls, self._reload = worlds, controls, reload
+        self._closed = False
+        self._next = 0.0
+        self._frames = 0
+        self._open(course)
+
+    # For the user.
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._closed
+
+    @property
+    def num_clients(self) -> int:
+        """How many browsers look on."""
+        return len(self._server.get_clients())
+
+    def run(self, seconds: float | None = None) -> None:
+        """Play until the viewer is closed, or for so long [s]."""
+        self.session.is_scripted = False
+        self.session.play(self.session.playing)
+        end = None if seconds is None else time.perf_counter() + seconds
+        while not self._closed and (end is None or time.perf_counter() < end):
+            asked = self._answer()
+            self.session.advance()
+            if asked or time.perf_counter() >= self._next:
+                self._next = time.perf_counter() + 1.0 / FPS
+                self.show()
+            time.sleep(max(0.0, min(PAUSE, self._next - time.perf_counter())))
+
+    def sync(self) -> None:
+        """Show the present state, if it is time to; wait while a client has paused.
+
+        Showing takes at most about a twentieth of the time, however many worlds there
+        are and however slow the clients; without clients it takes none.
+        """
+        self.session.is_scripted = True
+        self.picture.marks.note(self.session.course.worlds)
+        self._answer()
+        while not self._closed and not self.session.lets_pass():
+            if self._answer() or time.perf_counter() >= self._next:
+                self._next = time.perf_counter() + 0.2
+                self.show()
+            time.sleep(PAUSE)
+        if time.perf_counter() >= self._next and self.num_clients:
+            begin = time.perf_counter() + self._served()
+            self.show()
+            cost = time.perf_counter() + self._served() - begin
+            self._next = time.perf_counter() + max(1.0 / FPS, cost / SHARE)
+        self.drag.apply(self.picture.seen())
+
+    def show(self) -> None:
+        """Draw the present state now."""
+        if self._closed or (self._frames and not self.num_clients):
+            return
+        self._frames += 1
+        worlds = self.session.course.worlds
+        with current(worlds.internals), self._server.atomic():
+            self.picture.update()
+            now = float(worlds.time[self.picture.world])
+            for plot in self.panel.plots:
+                plot.sample(self.picture.world, now)
+                if self._frames % 3 == 0:
+                    plot.draw()
+            if self._frames % 3 == 1:
+                self.panel.show_state(
+                    self._status(now), self.session.playing, self.picture.world
+                )
+        self._server.flush()
+
+    def close(self) -> None:
+        """End the server; the simulation stays as it is."""
+        if not self._closed:
+            self._closed = True
+            self.drag.set(None)
+            with contextlib.redirect_stdout(io.StringIO()):
+                self._server.stop()
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Viewer({self.url!r})"
+
+    def _repr_html_(self) -> str:
+        """The page itself, in a notebook."""
+        src = html.escape(self.url, quote=True)
+        return (
+            f'<iframe src="{src}" width="100%" height="600" style="border:0"></iframe>'
+        )
+
+    # Inner parts.
+
+    def _open(self, course: Course) -> None:
+        """Show a course, instead of what was shown."""
+        server = self._server
+        server.scene.reset()
+        server.gui.reset()
+        server.scene.set_up_direction("+z")
+        # At its full brightness the map makes everything nearly white.
+        server.scene.configure_environment_map("studio", environment_intensity=0.3)
+        self.drag = Drag(course.worlds)
+        """What is pulled with the mouse."""
+        with current(course.worlds.internals):
+            self.picture = Picture(
+                server, course, self._worlds_at_first, self._listen,
+                lambda text: self.session.ask(lambda: self._tell(text)),
+                {"pull": self.drag.shapes},
+            )  # fmt: skip
+        """What is drawn."""
+        self._explanation = explain(course.worlds)
+        acting = Acting(
+            self.session, self.picture, self._explanation, self._tell, self._fill,
+            self._read_anew if self._reload is not None else None,
+        )  # fmt: skip
+        self.panel = Panel(server, self.session.ask, acting, self._controls)
+        """The controls."""
+        self._add_tabs(course)
+        camera, goal = self.picture.camera("corner")
+        server.initial_camera.position = camera
+        server.initial_camera.look_at = goal
+        self._frames = 0
+        self.show()
+
+    def _add_tabs(self, course: Course) -> None:
+        panel, worlds = self.panel, course.worlds
+        panel.add_run(
+            worlds.num_envs, self.picture.count, self.picture.spacing,
+            self.session.playing, self._reload is not None,
+        )  # fmt: skip
+        about = {name: overlay.about for name, overlay in OVERLAYS.items()}
+        about |= {name: text for name, (text, _) in course.overlays().items()}
+        about[TRAIL] = "where the followed body, else the first that moves, has been"
+        bodies = [worlds.model.body(b).name for b in range(1, worlds.model.nbody)]
+        panel.add_show(about, [name for name in bodies if name])
+        panel.add_inputs({"actuators": course.inputs(), "joints": course.positions()})
+        sources = course.sources()
+        panel.add_plots(sources, list(sources)[:1])
+        panel.add_ask(
+            [
+                f"{entity.name}.{quantity.name}"
+                for entity in worlds.scene.values()
+                for quantity in writable_quantities(entity)
+            ]
+        )
+
+    def _read_anew(self) -> None:
+        assert self._reload is not None
+        course = self._reload()
+        self.session.restart(course)
+        self._open(course)
+
+    def _take_step(self) -> None:
+        worlds = self.session.course.worlds
+        self.drag.apply(self.picture.seen())
+        try:
+            self.session.course.advance()
+        finally:
+            self.picture.marks.note(worlds)
+
+    def _answer(self) -> bool:
+        with current(self.session.course.worlds.internals):
+            return self.session.answer()
+
+    def _status(self, now: float) -> str:
+        session, world = self.session, self.picture.world
+        state = "playing" if session.playing else "paused"
+        text = f"**t = {now:.3f} s**, world {world}, {state}"
+        if session.playing and not session.is_scripted:
+            text += f", {session.reached:.2f} × real time"
+        element = self.picture.marks.elements.get(world)
+        if element is not None:
+            text += f"\n\n**diverged**: {element}; this is its last good step"
+        elif session.problem:
+            text += f"\n\n**{session.problem}**"
+        return text
+
+    def _served(self) -> float:
+        """The time that the server's own thread has worked so far [s]."""
+        thread = self._server._websock_server._server_thread
+        if thread is None or thread.ident is None or not thread.is_alive():
+            return 0.0
+        try:
+            return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+        except (AttributeError, OSError):  # not on this system
+            return 0.0
+
+    def _tell(self, text: str) -> None:
+        self.panel.answer.content = text
+
+    def _fill(self, text: str) -> None:
+        self.panel.values.value = text
+
+    def _listen(self, mesh: Mesh) -> None:
+        """Say what is clicked, and pull what is dragged."""
+
+        async def clicked(event: Any) -> None:
+            k = event.instance_index
+            if k is not None and 0 <= k < len(mesh.instances):
+                self.session.ask(lambda: self._describe(mesh, k))
+
+        async def dragged(event: Any) -> None:
+            k = event.instance_index
+            if k is not None and 0 <= k < len(mesh.instances):
+                self.session.ask(lambda: self._pull(mesh, k, event))
+
+        mesh.handle.on_click(clicked)
+        mesh.handle.on_drag("left", modifier="cmd/ctrl")(dragged)
+
+    def _describe(self, mesh: Mesh, k: int) -> None:
+        instance = mesh.instances[k]
+        self.picture.look_at(self.picture.shown[instance.row])
+        seen = self.picture.seen()
+        self._tell(body_text(seen, self._explanation, instance.body))
+
+    def _pull(self, mesh: Mesh, k: int, event: Any) -> None:
+        if event.phase == "end":
+            self.drag.set(None)
+            return
+        row, body = mesh.instances[k].row, mesh.instances[k].body
+        self.picture.look_at(self.picture.shown[row])
+        place = self.picture.moved + self.picture.offsets[row]
+        goal = np.array(event.end_position) - place
+        known = self.drag.pull
+        if event.phase == "start" or known is None:
+            seen = self.picture.seen()
+            rot_wb = seen.field("xmat")[body].reshape(3, 3)
+            origin = seen.field("xpos")[body]
+            point = rot_wb.T @ (np.array(event.start_position) - place - origin)
+            self.drag.set(Pull(seen.world, body, point, goal))
+        else:
+            self.drag.set(Pull(known.world, known.body, known.point_b, goal))

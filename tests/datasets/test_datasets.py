@@ -1,0 +1,303 @@
+"""Data sets: what is written is what was, as the libraries of others read it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pickle
+
+import h5py
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from mcap.reader import make_reader
+
+from simstate import InvalidInputError, RecordingError, ShapeError, Simulation
+from simstate.cli import main
+from simstate.datasets import (
+    episodes_of,
+    read_hdf5,
+    read_metasim,
+    read_motion,
+    write_foxglove,
+    write_hdf5,
+    write_lerobot,
+)
+from simstate.datasets.episodes import success_of
+from simstate.env import Env, tasks
+from simstate.record import Recording, recorder
+
+QUANTITIES = (
+    "robot.root_link_pose_w", "robot.root_com_vel_w", "robot.joint_pos",
+    "robot.joint_vel", "robot.body_link_pose_w",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """A recording of short episodes, and what each step was told by hand."""
+    path = tmp_path_factory.mktemp("data") / "walk.simrec"
+    cfg = tasks.make_cfg("Quadruped-Velocity")
+    cfg.episode_length_s = 0.2
+    env = Env(cfg, 3, seed=4)
+    env.episode_length_buf = torch.tensor([0, 3, 7])
+    generator = torch.Generator().manual_seed(1)
+    most, recorder.MOST_SAMPLES = recorder.MOST_SAMPLES, 7
+    steps = []
+    try:
+        with env.record(path, quantities=QUANTITIES, task="Quadruped-Velocity"):
+            for k in range(33):
+                seen = env.observations["policy"]
+                pose = env.scene["robot"].data.root_link_pose_w.clone()
+                action = torch.randn(3, 12, generator=generator)
+                _, reward, terminated, truncated, _ = env.step(action)
+                steps.append((seen, pose, action, reward, terminated | truncated))
+                if k == 13:
+                    env.reset(env_ids=[1])
+    finally:
+        recorder.MOST_SAMPLES = most
+    return path, [torch.stack(part).numpy() for part in zip(*steps, strict=True)]
+
+
+def by_hand(steps, world, cuts):
+    """The steps of a world, cut after its ends and after a reset by hand."""
+    ended = steps[4][:, world].nonzero()[0].tolist()
+    places = sorted({*ended, *cuts})
+    starts = [0, *(p + 1 for p in places)]
+    return [(a, p + 1) for a, p in zip(starts, places, strict=False)]
+
+
+def test_episodes_are_cut_where_they_ended(told):
+    path, steps = told
+    everything = list(episodes_of(path, complete=False))
+    assert sum(map(len, everything)) == 3 * 33
+    for world, cuts in ((0, []), (1, [13]), (2, [])):
+        mine = [e for e in everything if e.world == world]
+        for episode, (a, b) in zip(mine, by_hand(steps, world, cuts), strict=False):
+            np.testing.assert_array_equal(
+                episode.columns["action"], steps[2][a:b, world]
+            )
+            np.testing.assert_array_equal(
+                episode.columns["observation/policy"], steps[0][a:b, world]
+            )
+    complete = list(episodes_of(path))
+    assert len(complete) == int(steps[4].sum())
+    assert {e.ends for e in complete} >= {("time_out",)}
+    kept = list(episodes_of(path, keep=success_of("time_out")))
+    assert 0 < len(kept) <= len(complete)
+
+
+def test_h5py_reads_what_isaac_lab_would(told, tmp_path):
+    path, steps = told
+    count = write_hdf5(path, tmp_path / "demos.hdf5", success="time_out")
+    assert count == int(steps[4].sum())
+    first = next(iter(episodes_of(path)))
+    with h5py.File(tmp_path / "demos.hdf5") as file:
+        assert file.attrs["format_version"] == 1
+        demo = file["data/demo_0"]
+        assert file["data"].attrs["total"] == sum(len(e) for e in episodes_of(path))
+        assert demo.attrs["num_samples"] == len(first)
+        assert bool(demo.attrs["success"])
+        np.testing.assert_array_equal(demo["actions"], first.columns["action"])
+        np.testing.assert_array_equal(
+            demo["obs/policy"], first.columns["observation/policy"]
+        )
+        states = demo["states/articulation/robot"]
+        pose = first.columns["robot.root_link_pose_w"]
+        np.testing.assert_array_equal(states["root_pose"][:, :3], pose[:, :3])
+        # Version 1 has (x, y, z, w): the scalar is last.
+        np.testing.assert_array_equal(states["root_pose"][:, 6], pose[:, 3])
+        assert states["joint_position"].attrs["unit"] == "rad or m"
+        assert json.loads(states["joint_position"].attrs["names"])[1] == "FL_thigh"
+        assert json.loads(file["data"].attrs["env_args"])["env_name"] == (
+            "Quadruped-Velocity"
+        )
+        assert np.asarray(demo["dones"])[-1] == 1
+    demos = read_hdf5(tmp_path / "demos.hdf5")
+    assert len(demos) == count
+    back = demos[0]
+    np.testing.assert_array_equal(back.actions, first.columns["action"])
+    where = "states/articulation/robot/root_pose"
+    np.testing.assert_array_equal(back.arrays[where], pose)  # (w, x, y, z) again
+    assert back.contracts["obs/policy"]["names"][0]
+
+
+def test_an_older_file_of_isaac_lab(tmp_path):
+    pose = np.arange(14.0).reshape(2, 7)
+    with h5py.File(tmp_path / "old.hdf5", "w") as file:
+        for name in ("demo_10", "demo_2"):
+            group = file.create_group(f"data/{name}")
+            group.create_dataset("actions", data=np.ones((2, 3)))
+            group.create_dataset("initial_state/articulation/arm/root_pose", data=pose)
+    demos = read_hdf5(tmp_path / "old.hdf5")
+    assert [demo.name for demo in demos] == ["demo_2", "demo_10"]
+    arrays = demos[0].arrays
+    np.testing.assert_array_equal(
+        arrays["initial_state/articulation/arm/root_pose"], pose
+    )
+    (tmp_path / "text.hdf5").write_text("none")
+    with pytest.raises(InvalidInputError, match="no HDF5 file"):
+        read_hdf5(tmp_path / "text.hdf5")
+
+
+def test_parquet_has_what_lerobot_wants(told, tmp_path):
+    path, _ = told
+    keep = success_of("time_out")
+    count = write_lerobot(path, tmp_path / "set", task="walk", keep=keep)
+    episodes = list(episodes_of(path, keep=keep))
+    assert count == len(episodes)
+    info = json.loads((tmp_path / "set/meta/info.json").read_text())
+    assert info["codebase_version"] == "v3.0"
+    assert (info["fps"], info["total_episodes"]) == (50, count)
+    features = info["features"]
+    assert features["action"]["names"][0].endswith("FL_hip")
+    pose = features["observation.robot.root_link_pose_w"]
+    assert (pose["shape"], pose["axes"]) == ([7], "world")
+    table = pq.read_table(tmp_path / "set/data/chunk-000/file-000.parquet")
+    frames = table.to_pandas()
+    assert len(frames) == info["total_frames"] == sum(map(len, episodes))
+    for k, episode in enumerate(episodes):
+        mine = frames[frames.episode_index == k]
+        np.testing.assert_allclose(
+            np.stack(mine["action"]), episode.columns["action"], rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            mine.timestamp, 0.02 * np.arange(len(episode)), rtol=1e-6
+        )
+    stats = json.loads((tmp_path / "set/meta/stats.json").read_text())
+    actions = np.stack(frames["action"])
+    np.testing.assert_allclose(stats["action"]["mean"], actions.mean(0), atol=1e-6)
+    np.testing.assert_allclose(stats["action"]["std"], actions.std(0), atol=1e-5)
+    rows = pq.read_table(
+        tmp_path / "set/meta/episodes/chunk-000/file-000.parquet"
+    ).to_pylist()
+    assert [row["length"] for row in rows] == [len(e) for e in episodes]
+    with pytest.raises(InvalidInputError, match="not empty"):
+        write_lerobot(path, tmp_path / "set")
+    with pytest.raises(InvalidInputError, match="no episode to write"):
+        write_lerobot(path, tmp_path / "none", keep=lambda _: False)
+
+
+def test_a_log_for_foxglove(told, tmp_path):
+    path, _ = told
+    names = ["joint_pos", "body_link_pose_w", "reward"]
+    count = write_foxglove(path, tmp_path / "run.mcap", worlds=[2, 0], names=names)
+    recording = Recording(path)
+    assert count == 2 * 33 * 4
+    with open(tmp_path / "run.mcap", "rb") as file:
+        found = list(make_reader(file).iter_messages(log_time_order=False))
+        schema, channel, _ = next(m for m in found if m[1].topic.endswith("joint_pos"))
+        told_schema = json.loads(schema.data)
+        assert channel.topic == "/world_2/robot.joint_pos"
+        assert (told_schema["unit"], schema.encoding) == ("rad or m", "jsonschema")
+        assert "FR_calf" in told_schema["properties"]
+        joints = [
+            (m.log_time, json.loads(m.data))
+            for _, c, m in found
+            if c.topic == "/world_0/robot.joint_pos"
+        ]
+        values = recording["joint_pos"][:, 0]
+        for k in (0, 12, 32):
+            assert joints[k][0] == round(float(recording.time[k, 0]) * 1e9)
+            assert joints[k][1]["FR_calf"] == float(values[k, 5])
+        frames = [json.loads(m.data) for _, c, m in found if c.topic == "/tf"]
+        base = frames[0]["transforms"][0]
+        pose = recording["body_link_pose_w"][0, 2, 0]
+        assert base["child_frame_id"].startswith("world_2/")
+        assert base["rotation"]["w"] == float(pose[3])
+        assert base["translation"]["z"] == float(pose[2])
+
+
+def test_the_command(told, tmp_path, capsys):
+    path, _ = told
+    out = str(tmp_path / "a.hdf5")
+    assert main(["export", str(path), "--to", "hdf5", "--out", out]) == 0
+    assert "episodes" in capsys.readouterr().out
+    assert len(read_hdf5(out)) > 3
+
+
+def test_a_simulation_has_no_episodes(tmp_path):
+    sim = Simulation(tasks.make_cfg("Cartpole-Balance").scene)
+    sim.record(tmp_path / "a.simrec", fields=["qpos"]).close()
+    with pytest.raises(RecordingError, match="of a Simulation"):
+        list(episodes_of(tmp_path / "a.simrec"))
+
+
+# Motions.
+
+
+def test_motions_of_both_kinds(tmp_path):
+    frames, names = 5, ("hip", "knee")
+    quat = np.array([[0.8, 0.2, 0.4, 0.4]] * frames)  # w, x, y, z
+    joints = np.linspace(0, 1, frames)[:, None] * [1.0, -2.0]
+    pos = np.arange(3.0 * frames).reshape(frames, 3)
+    rows = np.hstack([pos, quat[:, [1, 2, 3, 0]], joints])
+    np.savetxt(tmp_path / "walk.csv", rows, delimiter=",")
+    found = read_motion(tmp_path / "walk.csv", names, fps=50)
+    np.testing.assert_allclose(found.root_quat, quat)
+    np.testing.assert_allclose(found.joint_vel, [[12.5, -25.0]] * frames)
+    state = found.states("robot")[3]["robots"]["robot"]
+    assert state["dof_pos"] == {"hip": 0.75, "knee": -1.5}
+    assert state["rot"] == pytest.approx([0.8, 0.2, 0.4, 0.4])
+    np.savez(
+        tmp_path / "walk.npz", fps=[30], joint_pos=joints, joint_vel=3 * joints,
+        body_pos_w=np.stack([pos, pos + 1], 1), body_quat_w=np.stack([quat, quat], 1),
+    )  # fmt: skip
+    other = read_motion(tmp_path / "walk.npz", names)
+    assert other.fps == 30
+    np.testing.assert_array_equal(other.root_pos, pos)
+    np.testing.assert_array_equal(other.joint_vel, 3 * joints)
+    with pytest.raises(ShapeError, match="2 joints, but 3"):
+        read_motion(tmp_path / "walk.csv", ("a", "b", "c"), fps=50)
+    with pytest.raises(InvalidInputError, match="give fps"):
+        read_motion(tmp_path / "walk.csv", names)
+    np.savetxt(tmp_path / "wxyz.csv", rows * 2, delimiter=",")
+    with pytest.raises(InvalidInputError, match="quaternion of length 2"):
+        read_motion(tmp_path / "wxyz.csv", names, fps=50)
+
+
+# MetaSim.
+
+
+def trajectories() -> dict:
+    start = {
+        "franka": {"pos": np.array([0.1, 0.2, 0.3]), "rot": [1.0, 0, 0, 0],
+                   "dof_pos": {"joint1": np.float64(0.4)}},
+        "cube": {"pos": [0.5, 0.0, 0.1], "rot": [0.8, 0.6, 0.0, 0.0]},
+    }  # fmt: skip
+    action = {"dof_pos_target": {"joint1": 0.5}}
+    return {"franka": [{"init_state": start, "actions": [action] * 3, "states": None}]}
+
+
+@pytest.mark.parametrize("ending", ["pkl", "pkl.gz"])
+def test_trajectories_of_metasim(tmp_path, ending):
+    data = pickle.dumps(trajectories())
+    file = tmp_path / f"pick_v2.{ending}"
+    file.write_bytes(gzip.compress(data) if ending == "pkl.gz" else data)
+    (found,) = read_metasim(file)
+    assert len(found) == 3
+    assert found.init_state["robots"]["franka"]["pos"] == [0.1, 0.2, 0.3]
+    assert found.init_state["robots"]["franka"]["dof_pos"] == {"joint1": 0.4}
+    assert list(found.init_state["objects"]) == ["cube"]
+    assert found.states is None
+
+
+class Evil:
+    def __reduce__(self):
+        return os.mkdir, ("evil",)
+
+
+def test_a_pickle_runs_no_code(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "evil_v2.pkl"
+    file.write_bytes(pickle.dumps({"franka": [Evil()]}))
+    with pytest.raises(InvalidInputError, match="could run code"):
+        read_metasim(file)
+    assert not (tmp_path / "evil").exists()
+    plain = {"franka": [{"init_state": {"franka": {"pos": [0, 0, 1]}}, "actions": []}]}
+    (tmp_path / "a.json").write_text(json.dumps(plain))
+    assert read_metasim(tmp_path / "a.json", "franka")[0].actions == []
+    with pytest.raises(InvalidInputError, match="ends in"):
+        read_metasim(tmp_path / "evil.yaml" if file.rename("evil.yaml") else file)

@@ -1,0 +1,283 @@
+"""Recordings: what is in them is what was, with units and names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from mcap.reader import make_reader
+from tests.record.conftest import drive
+from tests.soak import SOAK
+
+from simstate import FileError, InvalidInputError, RecordingError, SimStateError
+from simstate.record import Recording, recorder
+from simstate.record.packing import packed, unpacked
+from simstate.replay import replay
+
+QUANTITIES = ("arm.joint_pos", "puck.root_link_lin_vel_b", "arm.body_link_pos_w")
+
+
+def recorded(sim, path, steps=23, **options) -> list[torch.Tensor]:
+    """Record while the states are kept by hand, after each call of step."""
+    kept = [sim.data.qpos.clone()]
+    step = sim.step
+
+    def keeping(n=1, env_ids=None):
+        step(n, env_ids)
+        kept.append(sim.data.qpos.clone())
+
+    sim.step = keeping
+    options = {"quantities": QUANTITIES, "fields": ["qpos"]} | options
+    with sim.record(path, **options):
+        drive(sim, steps, torch.Generator().manual_seed(1))
+    sim.step = step
+    return kept
+
+
+def test_columns_are_what_the_worlds_had(make_sim, tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_SAMPLES", 4)
+    sim = make_sim()
+    kept = recorded(sim, tmp_path / "run.simrec")
+    with Recording(tmp_path / "run.simrec") as found:
+        assert len(found.blocks) > 4
+        assert found.is_whole
+        assert torch.equal(found["qpos"], torch.stack(kept))
+        assert torch.equal(found.read("qpos", 5, 11), torch.stack(kept)[5:11])
+        assert torch.equal(found["arm.joint_pos"], found["qpos"][:, :, :2])
+        assert torch.equal(found.time[-1], sim.time)
+        assert found.units["puck.root_link_lin_vel_b"] == "m/s"
+        contract = found.contract("root_link_lin_vel_b")
+        assert (contract["axes"], contract["point"]) == ("root link", "link origin")
+        assert contract["names"] == ["x", "y", "z"]
+        assert found.contract("arm.joint_pos")["names"] == ["shoulder", "elbow"]
+        assert found.contract("body_link_pos_w")["names"][3:5] == ["lower.x", "lower.y"]
+        assert "elbow" in found.contract("qpos")["names"][1]
+        # Positions of the links, by MuJoCo itself from the recorded qpos.
+        data = mujoco.MjData(found.model)
+        for k, world in ((0, 3), (9, 1), (23, 2)):
+            data.qpos[:] = found["qpos"][k, world].numpy()
+            mujoco.mj_kinematics(found.model, data)
+            np.testing.assert_allclose(
+                found["arm.body_link_pos_w"][k, world], data.xpos[1:3], atol=1e-12
+            )
+
+
+def test_some_worlds_at_some_times(make_sim, tmp_path):
+    sim, path = make_sim(5), tmp_path / "some.simrec"
+    twice = {
+        "q": "arm.joint_pos",
+        "double": (lambda s: 2 * s.data.qvel[:, :1], "rad/s"),
+    }
+    with sim.record(path, quantities=twice, every=0.012, worlds=[3, 1], inputs=False):
+        for _ in range(7):
+            sim.data.ctrl[:] = torch.randn(5, 2, dtype=torch.float64)
+            sim.step(2)
+    found = Recording(path)
+    assert found.worlds == [3, 1]
+    assert found["q"].shape == (5, 2, 2)
+    times = [0.0, 0.016, 0.024, 0.04, 0.048]  # the first call's end after each 12 ms
+    np.testing.assert_allclose(found.time[:, 0], times, atol=1e-12)
+    assert found["double"].shape == (5, 2, 1)
+    assert found.units["double"] == "rad/s"
+    assert not found.snapshot_steps
+    with pytest.raises(RecordingError, match="inputs=False"):
+        replay(found)
+    table = found.to_pandas(3)
+    assert list(table.columns) == ["q[0]", "q[1]", "double[0]"]
+    assert table.attrs["units"]["q"] == "rad or m"
+    both = found.to_pandas()
+    np.testing.assert_array_equal(both.loc[1]["q[1]"], found["q"][:, 1, 1])
+    found.plot(tmp_path / "double.png", ["double"], [1])
+    assert (tmp_path / "double.png").stat().st_size > 1000
+    with pytest.raises(InvalidInputError, match="World 2 was not recorded"):
+        found.to_pandas(2)
+    with pytest.raises(SimStateError, match=r"Did you mean 'double'"):
+        found["doubel"]
+
+
+def test_the_library_of_mcap_reads_it(make_sim, tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_SAMPLES", 6)
+    recorded(make_sim(), tmp_path / "run.simrec")
+    with open(tmp_path / "run.simrec", "rb") as file:
+        reader = make_reader(file, validate_crcs=True)
+        summary = reader.get_summary()
+        topics = {c.topic: i for i, c in summary.channels.items()}
+        assert set(topics) == {*QUANTITIES, "qpos", "time", "step", "steps"}
+        counts = summary.statistics.channel_message_counts
+        assert counts[topics["qpos"]] == summary.statistics.chunk_count == 4
+        names = [a.name for a in reader.iter_attachments()]
+        assert names[:3] == ["header", "model.mjb", "snapshot/0"]
+        (header,) = (a for a in reader.iter_attachments() if a.name == "header")
+        assert json.loads(header.data)["columns"]["qpos"]["shape"] == [9]
+        assert sum(1 for _ in reader.iter_messages(topics=["qpos"])) == 4
+
+
+def test_what_a_step_that_fails_did_is_not_recorded(make_sim, tmp_path):
+    sim, path = make_sim(), tmp_path / "run.simrec"
+    bad: list[int] = []
+
+    def force(t, sim):
+        if bad:
+            raise ZeroDivisionError
+
+    sim.add_force(force)
+    with sim.record(path, fields=["qpos"]):
+        sim.step(2)
+        bad.append(1)
+        with pytest.raises(ZeroDivisionError):
+            sim.step(3)
+        bad.clear()
+        sim.step(4)
+    found = Recording(path)
+    assert [step.call["n"] for step in found.steps()] == [2, 4]
+    np.testing.assert_allclose(found.time[:, 1], [0, 0.008, 0.024], atol=1e-15)
+
+
+def step_until_written(sim, recording) -> None:
+    for _ in range(5000):
+        sim.step()
+        recording._write_block()
+
+
+def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim):
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    sim = make_sim()
+    recording = sim.record("/dev/full", fields=["qpos"])
+    with pytest.raises(FileError, match="No space left"):
+        step_until_written(sim, recording)
+    assert not recording.is_open
+    time = sim.time.clone()
+    sim.step()
+    assert bool((sim.time > time).all())
+    with pytest.raises(FileError, match="Cannot write"):
+        sim.record("/nowhere/at/all.simrec", fields=["qpos"])
+
+
+def test_names_that_cannot_be(make_sim, tmp_path):
+    sim = make_sim()
+    with pytest.raises(SimStateError, match="Did you mean 'joint_pos'"):
+        sim.record(tmp_path / "a", quantities=["arm.joint_poss"])
+    with pytest.raises(InvalidInputError, match="recorded twice"):
+        sim.record(tmp_path / "a", quantities=["qpos"], fields=["qpos"])
+    with pytest.raises(InvalidInputError, match="every must be > 0"):
+        sim.record(tmp_path / "a", quantities=["qpos"], every=0.0)
+    with pytest.raises(InvalidInputError, match="name its path"):
+        sim.record(quantities=["qpos"], worlds=[1])
+    with pytest.raises(RecordingError, match="There is no file"):
+        Recording(tmp_path / "none.simrec")
+    (tmp_path / "text").write_text("hello, this is none")
+    with pytest.raises(RecordingError, match="no recording of simstate"):
+        Recording(tmp_path / "text")
+
+
+def content(path) -> list[object]:
+    """All that a recording holds."""
+    with Recording(path) as found:
+        columns = [found[name].numpy().tobytes() for name in (*found.names, "step")]
+        steps = [
+            (s.call, [(c.slot, c.values.tobytes()) for c in s.changes])
+            for s in found.steps()
+        ]
+        slots = [
+            {name: x.numpy().tobytes() for name, x in found.snapshot(k).slots.items()}
+            for k in found.snapshot_steps
+        ]
+        return [found.header, columns, steps, slots, found.is_whole]
+
+
+@pytest.fixture(scope="module")
+def small_file(tmp_path_factory):
+    from tests.record.conftest import scene
+
+    from simstate import Simulation
+
+    path = tmp_path_factory.mktemp("small") / "small.simrec"
+    sim = Simulation(scene(), 3, seed=2)
+    most, recorder.MOST_SAMPLES = recorder.MOST_SAMPLES, 3
+    try:
+        recorded(sim, path, 8, snapshot_every=0.02)
+    finally:
+        recorder.MOST_SAMPLES = most
+    return path
+
+
+def test_bytes_that_were_altered_are_refused_or_do_not_matter(small_file, tmp_path):
+    whole = small_file.read_bytes()
+    wanted, random = content(small_file), np.random.default_rng(0)
+    copy = tmp_path / "altered.simrec"
+    refused = 0
+    for k in range(150 * SOAK):
+        first = len(whole) - 3000 if k % 3 else 0  # also where attachments are small
+        at = int(random.integers(first, len(whole)))
+        bit = 1 << int(random.integers(8))
+        copy.write_bytes(whole[:at] + bytes([whole[at] ^ bit]) + whole[at + 1 :])
+        try:
+            assert content(copy) == wanted, f"byte {at}, bit {bit}"
+        except SimStateError:
+            refused += 1
+    assert refused > 20
+
+
+def test_a_file_that_was_cut_holds_whole_blocks(small_file, tmp_path):
+    whole, wanted = small_file.read_bytes(), Recording(small_file)
+    copy, random = tmp_path / "cut.simrec", np.random.default_rng(1)
+    opened = 0
+    for length in random.integers(1, len(whole), 60 * SOAK):
+        copy.write_bytes(whole[:length])
+        try:
+            found = Recording(copy)
+        except RecordingError:
+            continue
+        opened += 1
+        count = len(found)
+        assert torch.equal(found["qpos"], wanted["qpos"][:count])
+        assert len(list(found.steps())) == found.num_steps
+    assert opened > 3
+
+
+def test_an_array_unpacks_to_no_more_than_it_should():
+    large = packed(np.zeros(1 << 20))
+    assert len(large) < 2000
+    with pytest.raises(RecordingError, match="80 bytes should be there"):
+        unpacked(large, "float64", [10])
+    with pytest.raises(RecordingError, match="larger than any"):
+        unpacked(large, "float64", [1 << 40])
+    with pytest.raises(RecordingError, match="is none"):
+        unpacked(large, "object", [10])
+    back = unpacked(packed(np.arange(6.0).reshape(2, 3)), "float64", [2, 3])
+    np.testing.assert_array_equal(back, [[0, 1, 2], [3, 4, 5]])
+
+
+def kill(tmp_path, times: int) -> None:
+    """Let a process record, kill it, and look at the file; so many times."""
+    script = Path(__file__).parent / "killed.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path), str(times)],
+        capture_output=True, text=True, timeout=300 + 30 * times,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    files = sorted(tmp_path.glob("*.simrec"))
+    assert len(files) == times
+    for file in files:
+        with Recording(file) as found:
+            assert not found.is_whole
+            assert len(found) > 0
+            proof = replay(found)
+        assert proof.is_same, proof
+        assert proof.samples == len(found)
+
+
+def test_a_killed_process_leaves_whole_blocks(tmp_path):
+    kill(tmp_path, 3)
+
+
+@pytest.mark.soak
+def test_a_hundred_killed_processes_leave_whole_blocks(tmp_path):
+    kill(tmp_path, 100)

@@ -1,0 +1,363 @@
+"""Replays: the same bits, or the first difference by world, time and joint."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from tests.record.conftest import PUCK, drive, scene
+
+from simstate import (
+    DivergenceError,
+    EntityCfg,
+    InvalidInputError,
+    NativeCfg,
+    RecordingError,
+    SceneCfg,
+    Simulation,
+)
+from simstate.env import (
+    EnvCfg,
+    EventTermCfg,
+    JointPositionActionCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+    events,
+    observations,
+    tasks,
+    terminations,
+)
+from simstate.env.env import Env
+from simstate.integrate import RK4
+from simstate.record import Recording, recorder
+from simstate.replay import branch, replay
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_SAMPLES", 5)
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A recording of steps of all kinds, and the simulation at its end."""
+    path = tmp_path / "run.simrec"
+    sim = Simulation(scene(), 4, seed=3, first_world=20)
+    generator = torch.Generator().manual_seed(0)
+    drive(sim, 5, generator)  # what was before is in the first snapshot
+    with sim.record(path, fields=["qvel", "qpos"], snapshot_every=0.05):
+        drive(sim, 20, generator)
+        sim.expand("body_mass")[2] *= 1.3  # a slot that was not there
+        drive(sim, 13, generator)
+        sim.expand("body_mass")[:2] *= 0.9
+        drive(sim, 5, generator)
+    return path, sim
+
+
+@pytest.mark.parametrize("threads", [None, 1, 3])
+def test_the_same_bits_on_any_number_of_threads(run, threads):
+    path, _ = run
+    found = replay(path, threads=threads)
+    assert found.is_same, found
+    assert (found.steps, found.samples) == (38, 39)
+    assert found.snapshots > 3
+    assert not found.left_out
+
+
+def test_a_branch_goes_on_as_it_went(run):
+    path, sim = run
+    with Recording(path) as recording:
+        steps = list(recording.steps())
+        for step in (0, 11, 38):
+            there = branch(recording, step=step)
+            k = int((recording["step"] <= step).sum()) - 1
+            torch.testing.assert_close(
+                there.data.qpos, recording["qpos"][k], rtol=0, atol=0
+            )
+        assert torch.equal(there.state, sim.state)
+        late = branch(recording, time=sum(0.004 * s.call["n"] for s in steps[:7]))
+        assert torch.equal(late.data.qpos, recording["qpos"][7])
+    with pytest.raises(InvalidInputError, match="38 steps, asked for is 39"):
+        branch(path, step=39)
+    with pytest.raises(InvalidInputError, match=r"time= \[s\] or step="):
+        branch(path)
+
+
+def test_a_changed_gain_is_found_and_named(run):
+    path, _ = run
+    found = replay(path, Simulation(scene(kp=3.1), 4, first_world=20))
+    assert not found.is_same
+    assert "actuator_gainprm of arm/shoulder[0] is 3.1, it was 3.0" in found.model
+    first = found.first
+    assert first is not None
+    assert first.column == "qvel"
+    assert "shoulder" in first.element
+    assert first.step == 1
+    assert first.recorded != first.replayed
+
+
+def test_a_change_in_one_world_is_named_by_world_and_time(run):
+    path, _ = run
+    with Recording(path) as recording:
+        other = branch(recording, step=0)
+        step = other.step
+        taken = []
+
+        def pushed(n=1, env_ids=None):
+            taken.append(n)
+            if len(taken) == 9:
+                other.data.qvel[2, 1] += 1e-12
+            step(n, env_ids)
+
+        other.step = pushed
+        found = replay(recording, other)
+        first = found.first
+        assert first is not None
+        assert (first.world, first.step) == (2, 9)
+        k = int((recording["step"] < 9).sum())
+        assert first.time == float(recording.time[k, 2])
+        assert found.largest["qvel"] > 0
+        assert replay(recording, other, tolerance=1e-3).first is None
+
+
+def force(t, sim):
+    sim.data.qfrc_applied[:, 0] = 0.3 * torch.sin(3 * sim.data.qpos[:, 1])
+
+
+def with_forces(on_divergence="raise") -> Simulation:
+    sim = Simulation(
+        scene(), 3, integrator=RK4(attitude="lie"), on_divergence=on_divergence
+    )
+    sim.add_force(force)
+    count = sim.memory("count", reset=None)
+
+    def bounce(sim, env_ids):
+        sim.data.qvel[env_ids, 0] *= -0.5
+        count[env_ids] += 1
+
+    sim.add_event(lambda sim: sim.data.qpos[:, 0] - 0.01, action=bounce, name="bounce")
+    return sim
+
+
+def test_forces_events_integrators_and_runs(tmp_path):
+    sim, path = with_forces(), tmp_path / "run.simrec"
+    with sim.record(path, quantities=["arm.joint_vel"]):
+        drive(sim, 12, torch.Generator().manual_seed(4))
+        sim.run(until=float(sim.time.max()) + 0.0333, env_ids=[2, 1])
+        sim.step()
+    assert float(sim.internals.ledger["event/bounce/count"].tensor.sum()) > 0
+    found = replay(path, with_forces())
+    assert found.is_same, found
+    with pytest.raises(RecordingError, match=r"RK4.*force.*event bounce"):
+        replay(path)
+
+
+@pytest.mark.parametrize("mode", ["mask", "raise"])
+def test_divergences_come_again(tmp_path, mode):
+    path = tmp_path / "run.simrec"
+    sim = Simulation(scene(), 3, on_divergence=mode)
+    with sim.record(path, fields=["qpos"]):
+        sim.step()
+        sim.data.qvel[1, 0] = 1e9
+        if mode == "raise":
+            with pytest.raises(DivergenceError):
+                sim.step(2)
+        else:
+            sim.step(2)
+            sim.step()
+        sim.reset([1])
+        sim.step()
+    found = replay(path)
+    assert found.is_same, found
+    steps = list(Recording(path).steps())
+    assert list(steps[1].call["diverged"]) == ["1"]
+    assert "shoulder" in steps[1].call["diverged"]["1"]
+
+
+def test_memory_of_ones_own_is_not_needed_to_rebuild(tmp_path):
+    path = tmp_path / "run.simrec"
+    sim = Simulation(scene(), 2)
+    notes = sim.memory("notes", (2,))
+    with sim.record(path, quantities={"mine": lambda sim: notes, "q": "qpos"}):
+        for k in range(4):
+            notes[1] = k
+            sim.step()
+    found = replay(path)
+    assert found.is_same
+    assert found.left_out == ["mine"]
+
+
+def test_on_the_other_engine_within_a_bound(tmp_path):
+    path = tmp_path / "run.simrec"
+    sim = Simulation(
+        SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False), 2
+    )
+    with sim.record(path, quantities=["puck.root_link_pose_w"]):
+        sim.data.qvel[:] = torch.tensor([[0.3, 0.1, 0.2, 1, 0.4, 2], [0.0] * 5 + [1]])
+        for _ in range(5):
+            sim.step()
+    with Recording(path) as recording:
+        other = Simulation(
+            SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False),
+            2,
+            engine=NativeCfg(num_threads=1),
+        )
+        recording.header["simulation"]["engine"] = "warp"  # then this is another one
+        found = replay(recording, other)
+        assert found.tolerance == 1e-3
+        assert found.is_same
+        assert found.snapshots == 0
+
+
+# Environments.
+
+
+class Shake:
+    """A term with memory and noise of its own."""
+
+    def __init__(self, cfg, env):
+        self.sum = env.memory("sum", (1,))
+
+    def __call__(self, env, gain: float = 1.0):
+        self.sum += gain * env.rng.normal(slice(None), 1).float()
+        return 0.01 * self.sum
+
+
+def env_cfg(gain: float = 0.5, kp: float = 3.0) -> EnvCfg:
+    joints = JointPositionActionCfg(
+        asset_name="arm", joint_names=["shoulder"], scale=gain
+    )
+    return EnvCfg(
+        scene=scene(kp),
+        decimation=2,
+        episode_length_s=0.08,
+        actions={"arm": joints},
+        observations={
+            "policy": ObservationGroupCfg(
+                {
+                    "joints": ObservationTermCfg(
+                        observations.joint_vel_rel,
+                        params={"asset_cfg": events.SceneEntityCfg("arm")},
+                        delay=(0, 2),
+                    ),
+                    "shake": ObservationTermCfg(Shake),
+                }
+            )
+        },
+        rewards={"shake": RewardTermCfg(lambda env: env.sim.time.float(), weight=2.0)},
+        terminations={
+            "time_out": TerminationTermCfg(terminations.time_out, time_out=True),
+            "far": TerminationTermCfg(lambda env: env.sim.data.qvel[:, 0] > 3.0),
+        },
+        events={
+            "start": EventTermCfg(
+                events.reset_joints,
+                params={
+                    "position_range": (-0.5, 0.5),
+                    "asset_cfg": events.SceneEntityCfg("arm"),
+                },
+                mode="reset",
+            ),
+            "push": EventTermCfg(push, mode="interval", interval_s=(0.01, 0.03)),
+        },
+    )
+
+
+def push(env, env_ids):
+    env.sim.data.qvel[env_ids, 1] += env.rng.normal(env_ids, 1)[:, 0]
+
+
+def acted(env: Env, path, steps=25, auto_reset=True, **options) -> Recording:
+    generator = torch.Generator().manual_seed(0)
+    with env.record(path, snapshot_every=0.05, **options):
+        for k in range(steps):
+            action = torch.randn(env.num_envs, env.action_dim, generator=generator)
+            renewed = [1, 0] if k == 9 and not auto_reset else ()
+            env.step(action, renewed)
+            if k == 12:
+                env.reset(seed=77, env_ids=[2])
+            if k == 17:
+                env.sim.data.qpos[1, 0] += 0.1
+    return Recording(path)
+
+
+@pytest.mark.parametrize("auto_reset", [True, False])
+def test_an_environment_with_all_that_it_has(tmp_path, auto_reset):
+    env = Env(env_cfg(), 4, seed=6, auto_reset=auto_reset, first_world=3)
+    path = tmp_path / "env.simrec"
+    with acted(env, path, auto_reset=auto_reset) as recording:
+        assert recording.contract("action")["names"] == ["arm/shoulder"]
+        assert recording.contract("ended")["names"] == ["time_out", "far", "diverged"]
+        assert int(recording["event"].sum()) > 5
+        assert int(recording["truncated"].sum()) > 3
+        other = Env(env_cfg(), 4, seed=0, auto_reset=auto_reset)
+        found = replay(recording, other)
+        assert found.is_same, found
+        assert found.samples == 25
+        assert "observation/policy" in found.columns
+
+
+def test_final_observations_are_what_a_step_said(tmp_path):
+    env, told = Env(env_cfg(), 3, seed=1), []
+    step = env.step
+
+    def telling(action, reset_ids=()):
+        result = step(action, reset_ids)
+        told.append(result[4])
+        return result
+
+    env.step = telling
+    with acted(env, tmp_path / "env.simrec", steps=12) as recording:
+        ended = 0
+        for extras, taken in zip(told, recording.steps(), strict=True):
+            ids = extras["final_mask"].nonzero().flatten()
+            ended += len(ids)
+            if len(ids):
+                assert taken.arrays["final_ids"].tolist() == ids.tolist()
+                np.testing.assert_array_equal(
+                    taken.arrays["final/policy"],
+                    extras["final_observation"]["policy"][ids],
+                )
+        assert ended > 2
+
+
+def test_a_changed_setting_of_a_task_is_found(tmp_path):
+    path = tmp_path / "env.simrec"
+    acted(Env(env_cfg(), 3, seed=2), path, steps=6).close()
+    found = replay(path, Env(env_cfg(gain=0.51), 3))
+    assert not found.model
+    assert found.first is not None
+    assert (found.first.column, found.first.element) == (
+        "observation/policy",
+        "joints/shoulder",
+    )
+    stiffer = replay(path, Env(env_cfg(kp=3.5), 3))
+    assert "shoulder" in stiffer.model[0]
+
+
+def test_a_task_is_found_by_its_name(tmp_path):
+    path = tmp_path / "env.simrec"
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg = dataclasses.replace(cfg, episode_length_s=0.3)
+    acted(Env(cfg, 3), path, task="Cartpole-Balance").close()
+    found = replay(path)
+    assert found.is_same, found
+    with Recording(path) as recording:
+        recording.header["task"] = None
+        with pytest.raises(RecordingError, match="does not say of which task"):
+            replay(recording)
+        recording.header["task"] = "evil:function"
+        with pytest.raises(Exception, match="Unknown task 'evil:function'"):
+            replay(recording)
+
+
+def test_worlds_that_do_not_fit(run):
+    path, _ = run
+    with pytest.raises(RecordingError, match="has 4 worlds, here are 3"):
+        replay(path, Simulation(scene(), 3))
+    with pytest.raises(RecordingError, match="of a Simulation, the worlds are an Env"):
+        replay(path, Env(env_cfg(), 4))

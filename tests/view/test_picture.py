@@ -1,0 +1,172 @@
+"""What is drawn is where the bodies are, at the world's place in the grid."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from tests.view.scenes import host, make_sim
+
+from simstate import Simulation
+from simstate.view.grid import bounds, offsets, shown_worlds
+from simstate.view.paint import _from_z
+from simstate.view.viewer import Viewer
+
+
+@pytest.fixture
+def sim() -> Simulation:
+    return make_sim(5)
+
+
+@pytest.fixture
+def viewer(sim: Simulation) -> Viewer:
+    viewer = sim.view(port=0, worlds=4, playing=False)
+    yield viewer
+    viewer.close()
+
+
+def meshes(viewer: Viewer) -> dict[tuple[int, int], list[np.ndarray]]:
+    """Where each body of each world shown is drawn."""
+    places: dict[tuple[int, int], list[np.ndarray]] = {}
+    for mesh in viewer.picture._geometry.meshes:
+        if mesh.is_site:
+            continue
+        for k, one in enumerate(mesh.instances):
+            world = viewer.picture.shown[one.row]
+            pose = np.concatenate(
+                [mesh.handle.batched_positions[k], mesh.handle.batched_wxyzs[k]]
+            )
+            places.setdefault((world, one.body), []).append(pose)
+    return places
+
+
+def test_bodies_are_drawn_at_their_places_in_the_grid(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    sim.step(7)
+    viewer._frames = 0  # draw although nobody looks
+    viewer.show()
+    places = meshes(viewer)
+    assert {world for world, _ in places} == {0, 1, 2, 3}
+    for world in range(4):
+        data = mujoco.MjData(sim.model)
+        data.qpos[:] = host(sim.data.qpos[world])
+        mujoco.mj_kinematics(sim.model, data)
+        offset = viewer.picture.offsets[world]
+        for name in ("robot/trunk", "robot/arm", "robot/hand"):
+            body = sim.model.body(name).id
+            (pose,) = places[world, body]
+            np.testing.assert_allclose(pose[:3], data.xpos[body] + offset, atol=1e-5)
+            assert abs(pose[3:] @ data.xquat[body]) == pytest.approx(1.0, abs=1e-6)
+        (post,) = places[world, 0]  # what is fixed stands in every world
+        np.testing.assert_allclose(post[:3], offset, atol=1e-6)
+
+
+def test_worlds_in_one_place_share_what_is_fixed(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    viewer.picture.spacing = 0.0
+    viewer.picture.place_worlds()
+    fixed = [key for key in meshes(viewer) if key[1] == 0]
+    assert fixed == [(0, 0)]
+
+
+def test_a_world_with_its_own_looks_has_its_own_mesh(sim: Simulation) -> None:
+    trunk = sim.model.geom("robot/trunk").id
+    sim.expand("geom_size")[1, trunk] = torch.tensor([0.4, 0.3, 0.2]).to(sim.dtype)
+    with sim.view(port=0, worlds=4, playing=False) as viewer:
+        body = sim.model.body("robot/trunk").id
+        drawn = [
+            mesh
+            for mesh in viewer.picture._geometry.meshes
+            if not mesh.is_site and body in mesh.bodies
+        ]
+        rows = sorted(sorted(mesh.rows.tolist()) for mesh in drawn)
+    assert rows == [[0, 2, 3], [1]]
+
+
+def test_overlays_are_drawn_in_the_grid(sim: Simulation, viewer: Viewer) -> None:
+    viewer.picture.look_at(2)
+    viewer.picture.show_overlay("link frames", True)
+    viewer._frames = 0
+    viewer.show()
+    handle = viewer.picture._paintings["link frames"]._handles["axes"]
+    expected = host(sim.scene["robot"].data.body_link_pos_w[2])
+    np.testing.assert_allclose(
+        handle.batched_positions, expected + viewer.picture.offsets[2], atol=1e-5
+    )
+    viewer.picture.show_overlay("link frames", False)
+    assert not handle.visible
+
+
+def test_a_world_beyond_those_shown_brings_its_own_block(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    viewer.picture.look_at(4)
+    assert viewer.picture.shown == [1, 2, 3, 4]
+    assert viewer.picture.offset.tolist() == viewer.picture.offsets[3].tolist()
+
+
+def test_what_is_followed_stays_in_place(sim: Simulation, viewer: Viewer) -> None:
+    viewer.picture.look_at(3)
+    hand = sim.model.body("robot/hand").id
+    viewer.picture.follow(hand)
+    seen = []
+    for _ in range(2):
+        sim.step(5)
+        viewer._frames = 0
+        viewer.show()
+        place = host(sim.data.xpos[3, hand]) + viewer.picture.offset
+        seen.append(place + viewer.picture.moved)
+    np.testing.assert_allclose(seen[0], seen[1], atol=1e-9)
+    viewer.picture.follow(None)
+    assert viewer.picture.moved.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_the_model_of_the_simulation_is_not_touched(sim: Simulation) -> None:
+    before = np.zeros(mujoco.mj_sizeModel(sim.model), np.uint8)
+    after = np.zeros_like(before)
+    mujoco.mj_saveModel(sim.model, None, before)
+    state = sim.state.clone()
+    with sim.view(port=0, playing=False) as viewer:
+        viewer.run(0.05)
+    mujoco.mj_saveModel(sim.model, None, after)
+    assert bytes(before) == bytes(after)
+    assert torch.equal(state, sim.state)
+
+
+def test_the_grid_is_about_the_origin() -> None:
+    places = offsets(6, 2.0)
+    np.testing.assert_allclose(places.mean(0), 0.0, atol=1e-12)
+    assert np.unique(places, axis=0).shape == (6, 3)
+    assert sorted(np.unique(places[:, 0])) == [-2.0, 0.0, 2.0]
+    assert offsets(1, 5.0).tolist() == [[0.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("world", "count", "total", "shown"),
+    [(0, 4, 9, (0, 4)), (5, 4, 9, (4, 8)), (8, 4, 9, (5, 9)), (1, 8, 3, (0, 3))],
+)
+def test_worlds_are_shown_in_blocks(
+    world: int, count: int, total: int, shown: tuple[int, int]
+) -> None:
+    assert shown_worlds(world, count, total) == list(range(*shown))
+
+
+def test_the_bounds_are_of_what_moves(sim: Simulation) -> None:
+    low, high = bounds(sim.model, host(sim.data.geom_xpos[0]))
+    trunk = host(sim.data.geom_xpos[0, sim.model.geom("robot/trunk").id])
+    assert (low < trunk).all()
+    assert (trunk < high).all()
+    assert np.linalg.norm(high - low) < 2.0  # the post, a metre off, is not in
+
+
+def test_arrows_point_where_their_vectors_do() -> None:
+    directions = np.random.default_rng(0).normal(size=(50, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    directions[0] = (0.0, 0.0, -1.0)
+    for quat, direction in zip(_from_z(directions), directions, strict=True):
+        turned = np.zeros(3)
+        mujoco.mju_rotVecQuat(turned, np.array([0.0, 0.0, 1.0]), quat)
+        np.testing.assert_allclose(turned, direction, atol=1e-9)

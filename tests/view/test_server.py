@@ -1,0 +1,173 @@
+"""Who may connect, and what a client can not do."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from tests.view.client import Client
+from tests.view.scenes import make_sim, run_on, run_until
+from websockets.exceptions import InvalidStatus
+
+from simstate import Simulation
+from simstate.errors import InvalidInputError
+from simstate.view.viewer import Viewer
+
+
+@pytest.fixture(scope="module")
+def sim() -> Simulation:
+    return make_sim(1)
+
+
+@pytest.fixture
+def viewer(sim: Simulation) -> Iterator[Viewer]:
+    with sim.view(port=0, playing=False) as viewer:
+        yield viewer
+
+
+@pytest.fixture
+def secret(sim: Simulation) -> Iterator[Viewer]:
+    with sim.view(port=0, playing=False, host="0.0.0.0", token="") as viewer:
+        yield viewer
+
+
+def get(viewer: Viewer, path: str, **headers: str) -> tuple[int, bytes]:
+    port = urlsplit(viewer.url).port
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
+
+
+def test_it_listens_on_loopback_alone(viewer: Viewer) -> None:
+    assert viewer._server.get_host() == "127.0.0.1"
+    assert viewer.url.startswith("http://localhost:")
+    assert get(viewer, "/")[0] == 200
+
+
+def test_other_interfaces_need_a_token(sim: Simulation) -> None:
+    with pytest.raises(InvalidInputError, match="token"):
+        sim.view(port=0, host="0.0.0.0")
+    with pytest.raises(InvalidInputError, match="letters"):
+        sim.view(port=0, token="../x")
+
+
+def test_the_token_is_in_the_address(secret: Viewer) -> None:
+    path = urlsplit(secret.url).path
+    assert len(path) > 16
+    assert get(secret, path)[0] == 200
+    for wrong in ("/", "/x", path[:-3], "/" + "a" * (len(path) - 2) + "/"):
+        assert get(secret, wrong)[0] == 403, wrong
+    with pytest.raises(InvalidStatus):
+        Client(secret.url.replace(path, "/"))
+    client = Client(secret.url.replace("0.0.0.0", "127.0.0.1"))
+    run_until(secret, lambda: secret.num_clients == 1, "the connection")
+    client.close()
+
+
+def test_pages_of_other_sites_are_turned_away(viewer: Viewer) -> None:
+    port = urlsplit(viewer.url).port
+    with pytest.raises(InvalidStatus):
+        Client(viewer.url, origin="http://evil.example")
+    with pytest.raises(InvalidStatus):  # a name that was made to point here
+        Client(viewer.url, additional_headers={"Host": f"evil.example:{port}"})
+    assert get(viewer, "/", Host=f"evil.example:{port}")[0] == 403
+    assert get(viewer, "/", Host=f"localhost:{port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../../../../etc/passwd", "/%2e%2e/%2e%2e/server.py", "/etc/passwd",
+     "//etc/passwd", "/..%5c..%5cviewer.py"],
+)  # fmt: skip
+def test_no_file_of_the_machine_is_served(viewer: Viewer, path: str) -> None:
+    status, body = get(viewer, path)
+    assert status == 404
+    assert b"root" not in body
+
+
+def test_the_share_tunnel_is_gone(
+    sim: Simulation, viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("viser._viser.ViserTunnel", lambda *args: asked.append(args))
+    client = Client(viewer.url)
+    run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+    client.send("ShareUrlRequest")
+    client.send("ShareUrlDisconnect")
+    client.set("step", True)  # comes after them
+    run_until(viewer, lambda: float(sim.time[0]) > 0.0, "the step")
+    client.close()
+    assert asked == []
+    with pytest.raises(InvalidInputError, match="tunnel"):
+        viewer._server.request_share_url()
+    kinds = {
+        kind.__name__ for kind in viewer._server._websock_server._incoming_handlers
+    }
+    assert not {kind for kind in kinds if "Share" in kind or "File" in kind}
+
+
+def test_a_client_sets_values_and_nothing_else(sim: Simulation, viewer: Viewer) -> None:
+    client = Client(viewer.url)
+    run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+    uuid = client.control("play")
+    client.send("GuiUpdateMessage", uuid=uuid, updates={"update_cb": ["print"]})
+    client.send("GuiUpdateMessage", uuid=uuid, updates={"value": True})
+    run_until(viewer, lambda: viewer.session.playing, "playing")
+    assert viewer.panel.play._impl.update_cb != ["print"]
+    client.close()
+
+
+@pytest.mark.parametrize("raw", [b"", b"\xff\xff", b"\x81\xa4type\xa4Nope"])
+def test_rubbish_ends_its_own_connection_alone(
+    sim: Simulation, viewer: Viewer, raw: bytes
+) -> None:
+    good, bad = Client(viewer.url), Client(viewer.url)
+    run_until(viewer, lambda: viewer.num_clients == 2, "both connections")
+    bad._socket.send(raw)
+    run_until(viewer, lambda: viewer.num_clients == 1, "the end of one")
+    before = float(sim.time[0])
+    good.set("step", True)
+    run_until(viewer, lambda: float(sim.time[0]) > before, "the other's step")
+    good.close()
+
+
+def test_a_port_that_is_taken_is_passed_over(sim: Simulation, viewer: Viewer) -> None:
+    port = urlsplit(viewer.url).port
+    assert port is not None
+    with sim.view(port=port, playing=False) as other:
+        assert urlsplit(other.url).port != port
+
+
+def test_close_frees_the_port(sim: Simulation) -> None:
+    viewer = sim.view(port=0, playing=False)
+    port = urlsplit(viewer.url).port
+    run_on(viewer)
+    viewer.close()
+    viewer.close()
+    assert viewer.is_closed
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_simstate_loads_no_viewer() -> None:
+    code = "import simstate, sys; print({'viser', 'mjviser'} & set(sys.modules))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300
+    )
+    assert run.stdout.strip() == "set()", run.stderr
+
+
+def test_without_viser_it_is_said_what_to_do(
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "simstate.view.viewer", None)
+    with pytest.raises(InvalidInputError, match=r"pip install 'simstate\[view\]'"):
+        sim.view(port=0)

@@ -1,0 +1,267 @@
+"""Divergence, drag, scripts and tasks, as the viewer shows them."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from tests.view.client import Client
+from tests.view.scenes import host, make_sim, run_until
+
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.cli import main
+from simstate.env import Env, tasks
+from simstate.errors import InvalidInputError
+from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull
+from simstate.view.one_world import OneWorld
+from simstate.view.session import Session
+from simstate.view.shapes import Arrow, Point
+
+WILD = """
+<mujoco>
+  <option timestep="0.01"/>
+  <worldbody>
+    <body pos="0.1 0.2 0.5">
+      <joint name="calm" axis="0 0 1"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.4"/>
+      <body pos="0.3 0 0">
+        <joint name="wild" axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.2"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor name="m" joint="wild" gear="2"/></actuator>
+</mujoco>
+"""
+
+
+def test_a_world_that_diverged_is_shown_at_its_last_good_step() -> None:
+    scene = SceneCfg(
+        entities={"arm": EntityCfg(model=WILD)}, ground=None, timestep=None
+    )
+    sim = Simulation(scene, 3)
+    with sim.view(port=0, playing=False) as viewer:
+        viewer.session.step()
+        good = sim.state.clone()
+        sim.data.qvel[1, 1] = 1e12
+        viewer.session.play(True)
+        run_until(viewer, lambda: viewer.session.problem, "the divergence")
+        assert not viewer.session.playing
+        assert list(viewer.picture.marks.elements) == [1]
+        viewer.picture.look_at(1)
+        seen = viewer.picture.seen()
+        (ball,) = viewer.picture.marks.shapes(seen)
+        assert isinstance(ball, Point)
+        data = mujoco.MjData(sim.model)
+        data.qpos[:] = host(good[1, 1:3])
+        mujoco.mj_kinematics(sim.model, data)
+        np.testing.assert_allclose(
+            ball.pos, data.xanchor[sim.model.joint("arm/wild").id], atol=1e-9
+        )
+        assert "arm/wild" in ball.text
+        assert "diverged" in viewer._status(0.0)
+        viewer.picture.look_at(2)
+        assert viewer.picture.marks.shapes(viewer.picture.seen()) == []
+        viewer.session.ask(lambda: viewer.panel._actions.reset(True))
+        run_until(viewer, lambda: not viewer.picture.marks.elements, "the reset")
+
+
+def test_a_pull_is_a_force_at_the_point_that_was_taken() -> None:
+    sim = make_sim()
+    arm, point = sim.model.body("robot/arm").id, np.array([0.1, 0.02, -0.03])
+    seen = OneWorld(sim, sim.rays, 1, 0.5)
+    own = sim.data.xfrc_applied[1, arm].clone()
+    goal = np.array([0.4, -0.2, 0.9])
+    drag = Drag(sim)
+    pull = Pull(1, arm, point, goal)
+    drag.set(pull)
+    drag.apply(seen)
+    wrench = host(sim.data.xfrc_applied[1, arm] - own)
+
+    data = mujoco.MjData(sim.model)
+    data.qpos[:], data.qvel[:] = host(sim.data.qpos[1]), host(sim.data.qvel[1])
+    mujoco.mj_forward(sim.model, data)
+    place = data.xpos[arm] + data.xmat[arm].reshape(3, 3) @ point
+    jacobian = np.zeros((3, sim.model.nv))
+    mujoco.mj_jac(sim.model, data, jacobian, None, place, arm)
+    mass = sim.model.body_subtreemass[arm]
+    force = mass * (STIFFNESS * (goal - place) - DAMPING * jacobian @ data.qvel)
+    generalized = np.zeros(sim.model.nv)
+    mujoco.mj_applyFT(
+        sim.model, data, wrench[:3], wrench[3:], data.xipos[arm], arm, generalized
+    )
+    np.testing.assert_allclose(generalized, jacobian.T @ force, atol=1e-9)
+    (arrow,) = drag.shapes(seen)
+    assert isinstance(arrow, Arrow)
+    np.testing.assert_allclose(arrow.start, place, atol=1e-9)
+    np.testing.assert_allclose(arrow.start + arrow.vector, goal, atol=1e-9)
+    drag.apply(seen)  # not on top of itself
+    np.testing.assert_allclose(host(sim.data.xfrc_applied[1, arm] - own), wrench)
+    drag.set(None)
+    assert torch.equal(sim.data.xfrc_applied[1, arm], own)
+
+
+def test_a_drag_of_a_client_moves_the_body() -> None:
+    sim = make_sim()
+    with sim.view(port=0, playing=False) as viewer:
+        client = Client(viewer.url)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        trunk = sim.model.body("robot/trunk").id
+        mesh = next(
+            m
+            for m in viewer.picture._geometry.meshes
+            if not m.is_site and trunk in m.bodies
+        )
+        k = next(i for i, one in enumerate(mesh.instances) if one.row == 2)
+        place = host(sim.data.xpos[2, trunk]) + viewer.picture.offsets[2]
+        up = np.array([0.0, 0.0, 1.0])
+
+        def drag(phase: str, height: float) -> None:
+            client.send(
+                "SceneNodeDragMessage", name=mesh.handle.name, phase=phase,
+                instance_index=k, start_position=place.tolist(),
+                start_screen_pos=[0.5, 0.5],
+                end_position=(place + height * up).tolist(),
+                end_screen_pos=[0.5, 0.4], button="left", modifier="cmd/ctrl", owner="",
+            )  # fmt: skip
+
+        drag("start", 0.0)
+        drag("update", 1.0)
+        run_until(
+            viewer,
+            lambda: (
+                viewer.drag.pull is not None
+                and viewer.drag.pull.goal[2] > host(sim.data.xpos[2, trunk])[2] + 0.5
+            ),
+            "the pull",
+        )
+        before = host(sim.data.xpos[:, trunk, 2])
+        for _ in range(30):
+            viewer.session.step()
+        after = host(sim.data.xpos[:, trunk, 2])
+        assert after[2] - before[2] > 0.1
+        assert after[0] - before[0] < 0.1
+        drag("end", 1.0)
+        run_until(viewer, lambda: viewer.drag.pull is None, "letting go")
+        client.close()
+
+
+def test_a_task_shows_its_commands_rewards_and_observations() -> None:
+    env = Env(tasks.find("Quadruped-Velocity").env_cfg(), 3, seed=4)
+    with env.view(port=0, playing=False) as viewer:
+        course = viewer.session.course
+        sources = course.sources()
+        start = env.snapshot()
+        for _ in range(3):
+            viewer.session.step()
+        assert bool((env.episode_length_buf == 3).all())
+        sums = sources["reward terms"].read(2)
+        names = sources["reward terms"].names
+        assert sums[3] == pytest.approx(float(env.rewards.episode_sum(names[3])[2]))
+        (group, *_) = env.observation_names
+        seen = sources[f"observations {group}"]
+        np.testing.assert_array_equal(seen.read(1), host(env.observations[group][1]))
+        viewer.session.back()
+        assert bool((env.episode_length_buf == 2).all())
+        viewer.session.back()
+        viewer.session.back()
+        for name, slot in env.snapshot().slots.items():
+            assert torch.equal(slot, start.slots[name]), name
+        (action, *_) = course.inputs()
+        action.write(1, 0.5)
+        assert action.read(1) == 0.5
+        assert action.read(0) == 0.0
+
+
+def test_the_velocity_command_is_drawn_where_it_points() -> None:
+    env = Env(tasks.find("Quadruped-Velocity").env_cfg(), 2, seed=4)
+    env.step(torch.zeros(2, env.action_dim))
+    (command,) = env.commands.values()
+    command.command[1] = torch.tensor([0.8, -0.3, 0.2])
+    with env.view(port=0, playing=False) as viewer:
+        viewer.picture.look_at(1)
+        _, draw = viewer.session.course.overlays()["commands"]
+        (arrow,) = draw(viewer.picture.seen())
+    heading = float(env.scene["robot"].data.heading_w[1])
+    angle = np.arctan2(arrow.vector[1], arrow.vector[0])
+    assert angle == pytest.approx(heading + np.arctan2(-0.3, 0.8), abs=1e-6)
+    assert np.linalg.norm(arrow.vector) == pytest.approx(0.3 * np.hypot(0.8, 0.3))
+
+
+def test_what_is_shown_does_not_change_what_happens() -> None:
+    alone, shown = make_sim(), make_sim()
+    with shown.view(port=0, playing=True) as viewer:
+        client = Client(viewer.url)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        shown.restore(make_sim().snapshot())
+        for name in viewer.panel.overlays:
+            viewer.picture.show_overlay(name, True)
+        for _ in range(5):
+            alone.step()
+            shown.step()
+            viewer._next = 0.0
+            viewer.sync()
+        client.close()
+    assert torch.equal(alone.state, shown.state)
+
+
+@pytest.mark.parametrize("freshness", ["strict", "off"])
+def test_what_is_stale_is_shown_up_to_date(freshness: str) -> None:
+    sim = make_sim(2, freshness=freshness)
+    robot = sim.scene["robot"]
+    pose = host(sim.data.qpos[:, :7])
+    pose[:, 0] += 1.5
+    with sim.view(port=0, playing=False) as viewer:
+        robot.write_root_link_pose_to_sim(pose)
+        viewer._frames = 0
+        viewer.show()
+        trunk = sim.model.body("robot/trunk").id
+        mesh = next(m for m in viewer.picture._geometry.meshes if trunk in m.bodies)
+        drawn = mesh.handle.batched_positions - viewer.picture.offsets[mesh.rows]
+    np.testing.assert_allclose(drawn[:, 0], pose[:, 0], atol=1e-5)
+    assert sim.freshness == freshness
+
+
+def test_a_session_remembers_as_much_as_memory_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sim = make_sim()
+    from simstate.view import Course
+
+    course = Course(sim, sim.rays)
+    session = Session(course, course.advance, False)
+    size = sum(x.nbytes for x in course.snapshot().slots.values())
+    monkeypatch.setattr("simstate.view.session.MOST_BYTES", int(2.5 * size))
+    for _ in range(4):
+        session.step()
+    session.back()
+    session.back()
+    assert float(sim.time[0]) == pytest.approx(2 * sim.timestep)
+    with pytest.raises(InvalidInputError, match="nothing to go back to"):
+        session.back()
+
+
+def test_the_page_in_a_notebook() -> None:
+    sim = make_sim(1)
+    with sim.view(port=0, playing=False) as viewer:
+        assert f'src="{viewer.url}"' in viewer._repr_html_()
+
+
+@pytest.mark.parametrize("what", ["arm", "Cartpole-Balance"])
+def test_the_command_shows_models_and_tasks(
+    what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["view", what, "--port", "0", "--seconds", "0.2"]
+    assert main(arguments) == 0
+    assert "http://localhost:" in capsys.readouterr().out
+
+
+def test_the_command_begins_with_a_snapshot(tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "worlds.npz"
+    run = ["run", "arm", "--envs", "2", "--seconds", "0.1", "--no-check"]
+    assert main([*run, "--save", str(path)]) == 0
+    shown = ["view", "arm", "--snapshot", str(path), "--paused", "--port", "0"]
+    assert main([*shown, "--seconds", "0.1"]) == 0
+    assert main(["view", str(path)]) == 1
+    assert "--snapshot" in capsys.readouterr().err
