@@ -27,7 +27,8 @@ typedef struct {
   const double* table;         /* numbers of all worlds; NULL: none */
 } core_load;
 
-/* Adds the loads to xfrc_applied (wheels' to ctrl and qfrc_applied) and the mass flow to mass_rate (NULL: it has none).
+/* Adds the loads to xfrc_applied, those of wheels to ctrl and qfrc_applied, and the mass
+ * flow to mass_rate (NULL: it has none).
  *
  * Needs the positions and velocities of the present state. `frame` has position and
  * velocity of each moving frame. */
