@@ -94,7 +94,7 @@ align: $(SIMULATORS)/.ready
 # environment of their own.
 test-dynamics: $(ORACLES)/.ready
 	$(ORACLES)/bin/python tests/dynamics/pinocchio_oracle.py
-	$(ORACLES)/bin/python tests/interop/mink_ik.py
+	$(ORACLES)/bin/python examples/inverse_kinematics.py
 
 check: $(READY)-dev
 	$(BIN)/ruff format --check .

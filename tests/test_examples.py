@@ -35,7 +35,7 @@ def line(out, start):
 def test_every_example_is_run_here():
     tested = {name.removeprefix("test_") for name in globals()}
     assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested
-    assert len(list(EXAMPLES.glob("*.py"))) == 10
+    assert len(list(EXAMPLES.glob("*.py"))) == 11
 
 
 def test_two_robots_and_a_cube(run):
@@ -122,3 +122,12 @@ def test_native_and_warp(run):
     assert heights == pytest.approx([heights[-1]] * 3, abs=1e-5)
     assert numbers(line(out, "largest difference"))[0] > 0
     assert "the same to 1e-3: True" in out
+
+
+def test_inverse_kinematics(run):
+    pytest.importorskip(
+        "mink", reason="mink is a library of its own: make test-dynamics"
+    )
+    out = run("inverse_kinematics")
+    assert numbers(line(out, "Jacobians differ by"))[0] < 1e-10
+    assert numbers(line(out, "hands are within"))[0] < 5.0

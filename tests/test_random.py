@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
+from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.ledger import Ledger
 from simstate.random import WorldRandom
@@ -103,3 +104,21 @@ def test_distributions_are_what_they_say():
 def test_bad_seeds_are_refused(seed):
     with pytest.raises(InvalidInputError, match="whole number ≥ 0"):
         streams(2, seed)
+
+
+@pytest.mark.skipif(not core.is_available(), reason="the compiled core is not there")
+@pytest.mark.parametrize(
+    "rows", [slice(None), slice(2, 9, 3), torch.tensor([7, 0, 5]), slice(0, 0)]
+)
+def test_the_core_draws_the_same_bits(monkeypatch, rows):
+    """Of streams that have drawn differently much before, from any range."""
+    ours = WorldRandom(Ledger(11, torch.device("cpu")), 2**63 + 5, 3)
+    monkeypatch.setenv(core.library.SWITCH, "0")
+    plain = WorldRandom(Ledger(11, torch.device("cpu")), 2**63 + 5, 3)
+    for rng in (ours, plain):
+        rng.bits(torch.tensor([5, 2]), 4)
+    for low, high in ((0.0, 1.0), (-3.7, 0.2), (2, 9)):
+        got, want = (rng.uniform(rows, 6, low, high) for rng in (ours, plain))
+        assert torch.equal(got, want)
+    assert torch.equal(ours.normal(rows, 3), plain.normal(rows, 3))
+    assert torch.equal(ours.bits(slice(None), 2), plain.bits(slice(None), 2))

@@ -11,7 +11,16 @@ import torch
 import warp as wp
 from tests.ledger.plain import PlainWorlds
 
-from simstate import SimStateError, Simulation, StaleReadError
+from simstate import (
+    ContactCfg,
+    EntityCfg,
+    OwnPattern,
+    RayCastCfg,
+    SceneCfg,
+    SimStateError,
+    Simulation,
+    StaleReadError,
+)
 
 MODEL = """
 <mujoco>
@@ -43,6 +52,18 @@ MODEL = """
   <sensor><framelinvel objtype="site" objname="tip"/><gyro site="tip"/></sensor>
 </mujoco>
 """
+SCENE = SceneCfg(
+    entities={"model": EntityCfg(model=MODEL)},
+    contacts={"limbs": ContactCfg(of="model/(block|upper|lower)", history=2)},
+    rays={
+        "scan": RayCastCfg(
+            body="model/upper",
+            pos=(0.02, -0.01, 0.1),
+            pattern=OwnPattern(directions=[(0, 0.1, -1), (1, 0.2, 0), (0.3, -1, -0.5)]),
+            exclude="model/(upper|lower)",
+        )
+    },
+)
 NUM_ENVS = 3
 _FIELDS = ("qpos", "qvel", "ctrl", "act", "xfrc_applied", "qfrc_applied", "mocap_pos")
 
@@ -61,6 +82,15 @@ class Fuzz:
         self.exact = sim.engine_name == "native"
         self.robot = sim.scene["model"]
         self.memory = sim.memory("fuzz", (2,), reset=[1.5, -2.0])
+        self.prefix = "model/" if sim.contacts else ""
+        """What the names of its elements begin with in the scene's model."""
+        self.plain.watch(
+            [
+                sim.model.body(name).id
+                for sensor in sim.contacts.values()
+                for name in sensor.element_names
+            ]
+        )
         self.kept: list[tuple] = []
         self.calls: list[str] = []
 
@@ -79,6 +109,14 @@ class Fuzz:
         else:
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
         np.testing.assert_allclose(self.memory.numpy(), self.plain.memory)
+        if self.plain.watched:
+            limbs = self.sim.contacts["limbs"]
+            names = ("air_time", "contact_time", "last_air_time", "last_contact_time",
+                     "greatest_force")  # fmt: skip
+            clocks = np.stack([limbs.read(name).numpy() for name in names], axis=1)
+            np.testing.assert_allclose(
+                clocks, self.plain.clocks, 1e-9, 1e-9, err_msg=str(self.calls)
+            )
 
     # Worlds.
 
@@ -95,6 +133,10 @@ class Fuzz:
         if form == 2:
             return slice(ids[0], None), list(range(ids[0], NUM_ENVS))
         return [ids, torch.tensor(ids), np.array(ids)][form % 3], ids
+
+    @property
+    def shoulder(self) -> str:
+        return f"{self.prefix}shoulder"
 
     def cast(self, value: float) -> float:
         """The value as the engine's dtype keeps it."""
@@ -162,8 +204,8 @@ class Fuzz:
         self.robot.write_joint_state_to_sim(pos, vel, env_ids=env_ids)
         for k, world in enumerate(ids):
             data = self.plain.datas[world]
-            data.joint("shoulder").qpos = np.float64(self.cast(pos[k][0]))
-            data.joint("shoulder").qvel = np.float64(self.cast(vel[k][0]))
+            data.joint(self.shoulder).qpos = np.float64(self.cast(pos[k][0]))
+            data.joint(self.shoulder).qvel = np.float64(self.cast(vel[k][0]))
 
     def set_state(self) -> None:
         env_ids, ids = self.worlds()
@@ -171,7 +213,7 @@ class Fuzz:
         state = {"robots": {"model": {"dof_pos": {"shoulder": value}}}}
         self.sim.set_states(state, env_ids)
         for world in ids:
-            self.plain.datas[world].joint("shoulder").qpos = value
+            self.plain.datas[world].joint(self.shoulder).qpos = value
 
     def write_rows(self) -> None:
         env_ids, ids = self.worlds()
@@ -264,6 +306,28 @@ class Fuzz:
                 count,
             )
 
+    def read_rays(self) -> None:
+        if not self.sim.rays:
+            return
+        scan, world = self.sim.rays["scan"], self.draw.randrange(NUM_ENVS)
+        model, data = self.plain.models[world], self.plain.evaluated(world)
+        body = model.body("model/upper").id
+        turn = data.xmat[body].reshape(3, 3)
+        start = data.xpos[body] + turn @ np.array([0.02, -0.01, 0.1])
+        kept = model.geom_group.copy()
+        model.geom_group[:] = 0
+        hidden = {body, model.body("model/lower").id}
+        model.geom_group[np.isin(model.geom_bodyid, list(hidden))] = 3
+        want = np.full(3, 100.0)
+        for k, along in enumerate([(0, 0.1, -1), (1, 0.2, 0), (0.3, -1, -0.5)]):
+            way, geom = turn @ (along / np.linalg.norm(along)), np.zeros(1, np.int32)
+            group = np.array([1, 1, 1, 0, 1, 1], np.uint8)
+            found = mujoco.mj_ray(model, data, start, way, group, 1, -1, geom)
+            want[k] = found if 0 <= found <= 100.0 else 100.0
+        model.geom_group[:] = kept
+        self.close(lambda: scan.distance[world], want)
+        self.close(lambda: scan.origin_w[world], np.tile(start, (3, 1)))
+
     def close(
         self, read: Callable[[], torch.Tensor], want: np.ndarray, warp: float = 2e-3
     ) -> None:
@@ -313,5 +377,5 @@ _CALLS = [
     *[Fuzz.step] * 4, *[Fuzz.raw_write] * 4, *[Fuzz.read] * 4, Fuzz.write_joints,
     Fuzz.set_state, Fuzz.write_rows, Fuzz.parameter, Fuzz.remember, Fuzz.reset,
     Fuzz.save, Fuzz.restore, Fuzz.read_acceleration,
-    Fuzz.read_dynamics, Fuzz.mistake,
+    Fuzz.read_dynamics, Fuzz.read_rays, Fuzz.mistake,
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mujoco
 import pytest
-from tests.ledger.fuzz import MODEL, NUM_ENVS, Fuzz
+from tests.ledger.fuzz import MODEL, NUM_ENVS, SCENE, Fuzz
 from tests.soak import SOAK
 
 from simstate import Simulation
@@ -12,9 +12,9 @@ from simstate import Simulation
 PARTS = 4
 
 
-def make(engine: str, freshness: str) -> Simulation:
-    model = mujoco.MjModel.from_xml_string(MODEL)
-    sim = Simulation(model, NUM_ENVS, engine=engine, freshness=freshness)
+def make(engine: str, freshness: str, with_sensors: bool = False) -> Simulation:
+    scene = SCENE if with_sensors else mujoco.MjModel.from_xml_string(MODEL)
+    sim = Simulation(scene, NUM_ENVS, engine=engine, freshness=freshness)
     sim.memory("fuzz", (2,), reset=[1.5, -2.0])
     return sim
 
@@ -23,7 +23,7 @@ def make(engine: str, freshness: str) -> Simulation:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_native(freshness, part):
     for seed in range(part * 240 * SOAK, (part + 1) * 240 * SOAK):
-        Fuzz(make("native", freshness), seed).run(12)
+        Fuzz(make("native", freshness, with_sensors=part == 0), seed).run(12)
 
 
 @pytest.mark.parametrize("freshness", ["auto", "strict"])

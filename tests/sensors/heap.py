@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from simstate import ContactCfg, EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from simstate import (
+    ContactCfg,
+    EntityCfg,
+    InitialStateCfg,
+    NativeCfg,
+    SceneCfg,
+    Simulation,
+)
 
 WALKER = """
 <mujoco>
@@ -72,7 +81,12 @@ CONTACTS = {
 }  # fmt: skip
 
 
-def heap(num_envs: int, engine: str = "native", **options: object) -> Simulation:
+def heap(
+    num_envs: int,
+    engine: str | NativeCfg = "native",
+    contacts: Mapping[str, ContactCfg] = CONTACTS,
+    **options: object,
+) -> Simulation:
     """A simulation of it."""
     place = InitialStateCfg
     return Simulation(
@@ -83,7 +97,7 @@ def heap(num_envs: int, engine: str = "native", **options: object) -> Simulation
                 "slope": EntityCfg(model=SLOPE),
                 "two": EntityCfg(model=ROCK, init_state=place(pos=(-0.1, -0.05, 0.2))),
             },
-            contacts=CONTACTS,
+            contacts=dict(contacts),
             ground=False,
         ),
         num_envs=num_envs,

@@ -11,6 +11,7 @@ from torch import Tensor
 from simstate.dynamics.motion import spatial_acceleration
 from simstate.dynamics.parts import DynamicsParts
 from simstate.engine import Stage
+from simstate.engine.core import matrices
 from simstate.errors import InvalidInputError
 from simstate.ids import Values, as_values
 from simstate.math import acceleration_from_cacc, move_moment
@@ -196,6 +197,10 @@ class Dynamics(Readings):
 
     # Formulas.
     def _mass_matrix(self) -> Tensor:
+        if self._parts.physics.engine.compiled is not None:
+            rows = self._parts.field("M").numpy()
+            matrix = matrices.entries(rows, self._parts.compiled_entries)
+            return torch.as_tensor(matrix)
         places, there = self._parts.entries
         values = self._parts.field("M").index_select(1, places.flatten())
         return values.view(values.shape[0], *places.shape) * there

@@ -94,6 +94,12 @@ class DynamicsParts:
         mask = torch.as_tensor(there[own], dtype=self.physics.dtype)
         return places, mask.to(self._device)
 
+    @cached_property
+    def compiled_entries(self) -> np.ndarray:
+        """The same places for the core, int32, −1: a zero; (D, D)."""
+        places, there = self.entries
+        return np.where(there.numpy() > 0, places.numpy(), -1).astype(np.int32)
+
     def total_mass(self) -> Tensor:
         """Mass of all bodies [kg]; (num_envs or 1, 1)."""
         return self.mass.sum(dim=1, keepdim=True)

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.engine.core.rays import CarriedRays, cast
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
 from simstate.ids import int_list
@@ -116,16 +117,31 @@ class NativeOnDemand(OnDemand):
                     columns.setdefault(name, []).append(values)
         return ContactRows.of(columns, self._engine.dtype, self._engine.device)
 
-    def cast(self, origins: Tensor, directions: Tensor, to: RayFilter) -> RayHits:
+    def cast(
+        self, origins: Tensor, directions: Tensor, to: RayFilter, normals: bool
+    ) -> RayHits:
         """By Batch.ray, which computes positions from the state itself."""
         with self._engine.calls, self._only(to) as groups:
-            distance, geom, normal = self._engine.batch.ray(
+            distance, geom, *normal = self._engine.batch.ray(
                 origins.contiguous().numpy(),
                 directions.contiguous().numpy(),
                 geomgroup=groups,
-                normal=True,
+                normal=normals,
             )
-        return RayHits(*map(torch.as_tensor, (distance, geom, normal)))
+        found = [torch.as_tensor(x) for x in (distance, geom, *normal)]
+        return RayHits(found[0], found[1], found[2] if normals else None)
+
+    def cast_carried(self, rays: CarriedRays, normals: bool) -> RayHits | None:
+        """In the compiled core, where origins and directions stay within."""
+        if self._engine.compiled is None:
+            return None
+        with self._engine.calls:
+            hits = cast(self._engine.compiled, rays, normals)
+        normal = None if hits.normal is None else torch.as_tensor(hits.normal)
+        return RayHits(
+            torch.as_tensor(hits.distance), torch.as_tensor(hits.geom), normal,
+            torch.as_tensor(hits.height),
+        )  # fmt: skip
 
     @contextmanager
     def _only(self, to: RayFilter) -> Generator[np.ndarray | None]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from simstate.engine.core import _core
 
 
 class StepObserver(Protocol):
@@ -16,6 +19,10 @@ class StepObserver(Protocol):
 
     every_step: bool
     """Whether it wants to see the sensors between the n steps of one call."""
+
+    compiled: _core.Contacts | None
+    """The same in the compiled core, for steps of the engine's own; None: it is not
+    in use. It is then not told of these."""
 
     def begin_step(self) -> None:
         """Forget what evaluations have shown so far: a call of `sim.step` begins."""

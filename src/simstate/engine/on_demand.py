@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.engine.core import CarriedRays
+
 
 @dataclass(frozen=True)
 class ContactRows:
@@ -80,8 +82,11 @@ class RayHits:
     """From the origin along the unit direction [m]; −1: it hits nothing."""
     geom: Tensor
     """The geom's id in the model, an integer; −1: none."""
-    normal: Tensor
-    """The surface's outward normal, world axes; zero: none."""
+    normal: Tensor | None
+    """The surface's outward normal, world axes; zero: none. None: not asked for."""
+    height: Tensor | None = None
+    """How far the hit, or the end of the ray, is below the origin of the body that
+    carries it [m]; None: not computed."""
 
 
 class OnDemand(ABC):
@@ -119,8 +124,15 @@ class OnDemand(ABC):
         """All contacts of some worlds, with the forces of the present dynamics."""
 
     @abstractmethod
-    def cast(self, origins: Tensor, directions: Tensor, to: RayFilter) -> RayHits:
+    def cast(
+        self, origins: Tensor, directions: Tensor, to: RayFilter, normals: bool
+    ) -> RayHits:
         """Where rays hit, as mj_ray; origins and unit directions (num_envs, R, 3).
 
-        Positions are fresh.
+        Positions are fresh. Normals cost time, and may be left out.
         """
+
+    def cast_carried(self, rays: CarriedRays, normals: bool) -> RayHits | None:
+        """The same for rays that a body carries; None: not on this engine."""
+        del rays, normals
+        return None

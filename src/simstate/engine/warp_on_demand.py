@@ -115,8 +115,11 @@ class WarpOnDemand(OnDemand):
         table = {name: [values[chosen]] for name, values in rows.items()}
         return ContactRows.of(table, self._engine.dtype, self._engine.device)
 
-    def cast(self, origins: Tensor, directions: Tensor, to: RayFilter) -> RayHits:
-        """By rays."""
+    def cast(
+        self, origins: Tensor, directions: Tensor, to: RayFilter, normals: bool
+    ) -> RayHits:
+        """By rays, which computes the normals anyway."""
+        del normals
         engine, rays = self._engine, origins.shape[1]
         with wp.ScopedDevice(engine.warp_device):
             shape = (engine.num_envs, rays)

@@ -19,6 +19,7 @@ from simstate.dynamics.motion import (
     turns_with_body,
 )
 from simstate.engine import OneTorchThread, Stage
+from simstate.engine.core import matrices
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
@@ -67,13 +68,7 @@ class EntityKinematics(ConventionState):
         with OneTorchThread(), torch.inference_mode(False):
             kind, ids = self._find_elements(names)
             self._ensure(Stage.POSITION, "jacobian")
-            points = self._points(kind, ids, at)
-            matrix = jacobian(
-                self._reader.raw("cdof"),
-                points.pos - self._centres(points),
-                self._moves(points),
-            )
-            return self._shaped(matrix, names, kind, ids, axes)
+            return self._shaped(self._jacobian(kind, ids, at), names, kind, ids, axes)
 
     def jacobian_dot(
         self,
@@ -104,6 +99,23 @@ class EntityKinematics(ConventionState):
             )
             return self._shaped(matrix, names, kind, ids, axes)
 
+    def _jacobian(self, kind: str, ids: list[int], at: Point | Values) -> Tensor:
+        """Along world axes, by the core where it is in use; (N, n, 6, nv)."""
+        reader = self._reader
+        cdof = reader.raw("cdof")
+        if self.internals.engine.compiled is None or not isinstance(at, str):
+            points = self._points(kind, ids, at)
+            offset = points.pos - self._centres(points)
+            return jacobian(cdof, offset, self._moves(points))
+        field, places, bodies = self._places(kind, ids, at)
+        roots = self.internals.model.body_rootid[bodies]
+        fields = (reader.raw(field), cdof, reader.raw("subtree_com"))
+        matrix = matrices.jacobians(
+            matrices.Points.of(places, bodies, roots),
+            *(x.numpy() for x in (*fields, reader.all_moved_by)),
+        )
+        return torch.as_tensor(matrix)
+
     def _ensure(self, stage: Stage, what: str) -> None:
         fresh = self.internals.fresh
         fresh.ensure(stage, f"{self.index.name}.{what}")
@@ -127,8 +139,12 @@ class EntityKinematics(ConventionState):
             f"Jacobians of several elements are of one kind, got {wanted}."
         )
 
-    def _points(self, kind: str, ids: list[int], at: Point | Values) -> _Points:
-        model, reader = self.internals.model, self._reader
+    def _places(
+        self, kind: str, ids: list[int], at: str
+    ) -> tuple[str, list[int], list[int]]:
+        """The field with the points, their places there, and the body of each."""
+        one_of("at", at, ("link", "com"))
+        model = self.internals.model
         elements = {
             "body": self.index.bodies,
             "site": self.index.sites,
@@ -138,11 +154,14 @@ class EntityKinematics(ConventionState):
         field = {"body": "xpos", "site": "site_xpos", "geom": "geom_xpos"}[kind]
         owner = {"site": model.site_bodyid, "geom": model.geom_bodyid}.get(kind)
         bodies = places if owner is None else [int(owner[k]) for k in places]
+        return ("xipos", bodies, bodies) if at == "com" else (field, places, bodies)
+
+    def _points(self, kind: str, ids: list[int], at: Point | Values) -> _Points:
+        reader = self._reader
         if isinstance(at, str):
-            one_of("at", at, ("link", "com"))
-            if at == "com":
-                field, places = "xipos", bodies
+            field, places, bodies = self._places(kind, ids, at)
             return _Points(reader.raw(field)[:, places], bodies)
+        _, _, bodies = self._places(kind, ids, "link")
         rows = self.internals.num_envs
         point = torch.as_tensor(at)
         if point.ndim == 1:

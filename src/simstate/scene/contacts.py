@@ -106,20 +106,21 @@ class _Tree:
 
 
 def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltContacts:
+    """Those of net forces first, side by side: they are read together."""
     elements = _elements(tree, cfg)
-    net: list[tuple[str, ...]] = []
-    single: list[tuple[str, ...]] = []
+    others = [list(_others(tree, name, cfg, element)) for element in elements]
     kind = {"body": _BODY, "subtree": _SUBTREE, "geom": _GEOM}[cfg.kind]
-    for k, element in enumerate(elements):
-        others = list(_others(tree, name, cfg, element))
-        parts: dict[str, list[str]] = {"net": [], "single": []}
-        for j, (other_kind, other) in enumerate(others):
-            for part, data, reduce, num in (
-                ("net", _NET_DATA, _NET, 1),
-                ("single", _SINGLE_DATA, _STRONGEST_FIRST, cfg.strongest),
-            ):
-                # No entity's name has a colon before its slash: it is nobody's sensor.
-                sensor = f"contacts:{name}:{part}:{k}:{j}"
+    parts: list[tuple[tuple[str, ...], ...]] = []
+    for part, data, reduce, num in (
+        ("net", _NET_DATA, _NET, 1),
+        ("single", _SINGLE_DATA, _STRONGEST_FIRST, cfg.strongest),
+    ):
+        bits = sum(1 << bit.value for bit in data)
+        sensors: list[tuple[str, ...]] = []
+        for k, (element, sides) in enumerate(zip(elements, others, strict=True)):
+            # No entity's name has a colon before its slash: it is nobody's sensor.
+            names = [f"contacts:{name}:{part}:{k}:{j}" for j in range(len(sides))]
+            for sensor, (other_kind, other) in zip(names, sides, strict=True):
                 spec.add_sensor(
                     name=sensor,
                     type=mujoco.mjtSensor.mjSENS_CONTACT,
@@ -127,12 +128,11 @@ def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltC
                     objname=element,
                     reftype=other_kind,
                     refname=other,
-                    intprm=[sum(1 << bit.value for bit in data), reduce, num],
+                    intprm=[bits, reduce, num],
                 )
-                parts[part].append(sensor)
-        net.append(tuple(parts["net"]))
-        single.append(tuple(parts["single"]))
-    return BuiltContacts(cfg, tuple(elements), tuple(net), tuple(single))
+            sensors.append(tuple(names))
+        parts.append(tuple(sensors))
+    return BuiltContacts(cfg, tuple(elements), *parts)
 
 
 def _elements(tree: _Tree, cfg: ContactCfg) -> list[str]:

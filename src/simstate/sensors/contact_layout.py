@@ -27,34 +27,38 @@ class ContactLayout:
         self.num_elements = len(built.names)
         self.strongest = built.cfg.strongest
         others = max(len(sensors) for sensors in built.net)
-        self._net, self._is_net = _columns(
-            model, built.net, others, sum(NET.values()), device
-        )
+        self._net = _Columns(model, built.net, others, sum(NET.values()), device)
         width = self.strongest * sum(SINGLE.values())
-        self._single, self._is_single = _columns(
-            model, built.single, others, width, device
-        )
+        self._single = _Columns(model, built.single, others, width, device)
         self.others = others
+
+    @property
+    def net_sensors(self) -> np.ndarray:
+        """MuJoCo's sensors of net forces, −1: none; (E, others)."""
+        return self._net.sensors
+
+    @property
+    def force_columns(self) -> np.ndarray:
+        """Where the force of each begins in sensordata; (E, others)."""
+        return self._net.ids[..., 0] + NET["count"]
 
     def net(self, sensordata: Tensor) -> dict[str, Tensor]:
         """Net forces against each other side; shapes (num_envs, E, others, …).
 
-        MuJoCo's sign: by the named side, on the other. World axes.
+        MuJoCo's sign: by the named side, on the other. World axes. They may be views.
         """
         shape = (-1, self.num_elements, self.others, sum(NET.values()))
-        values = sensordata.index_select(1, self._net).view(shape) * self._is_net
-        return _split(values, NET)
+        return _split(self._net.read(sensordata).view(shape), NET)
 
     def single(self, sensordata: Tensor) -> dict[str, Tensor]:
         """The strongest contacts of each element; shapes (num_envs, E, k, …).
 
         MuJoCo's sign: the normal points to the other side, forces act on it, along
-        normal, tangent and their cross product.
+        normal, tangent and their cross product. They may be views.
         """
         width = sum(SINGLE.values())
         shape = (-1, self.num_elements, self.others, self.strongest, width)
-        values = sensordata.index_select(1, self._single).view(shape)
-        values = values * self._is_single[..., None]
+        values = self._single.read(sensordata).view(shape)
         if self.others > 1:
             values = _take_strongest(values.flatten(2, 3), self.strongest)
         else:
@@ -62,26 +66,41 @@ class ContactLayout:
         return _split(values, SINGLE)
 
 
-def _columns(
-    model: mujoco.MjModel,
-    sensors: tuple[tuple[str, ...], ...],
-    others: int,
-    width: int,
-    device: torch.device,
-) -> tuple[Tensor, Tensor]:
-    """Columns of sensordata, one after the other, and 1.0 where there are such.
+class _Columns:
+    """Columns of sensordata: of each element and other side, so many in a row.
 
-    Elements with fewer other sides than most have zeros in their place; the second has
-    shape (E, others, 1).
+    Elements with fewer other sides than most have zeros in their place.
     """
-    ids = np.zeros((len(sensors), others, width), dtype=np.int64)
-    there = np.zeros((len(sensors), others, 1), dtype=bool)
-    for k, names in enumerate(sensors):
-        for j, name in enumerate(names):
-            ids[k, j] = int(model.sensor(name).adr[0]) + np.arange(width)
-            there[k, j] = True
-    flat = torch.as_tensor(ids.reshape(-1), device=device)
-    return flat, torch.as_tensor(there, device=device)
+
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        sensors: tuple[tuple[str, ...], ...],
+        others: int,
+        width: int,
+        device: torch.device,
+    ) -> None:
+        self.ids = np.zeros((len(sensors), others, width), dtype=np.int64)
+        self.sensors = np.full((len(sensors), others), -1)
+        for k, names in enumerate(sensors):
+            for j, name in enumerate(names):
+                sensor = model.sensor(name)
+                self.sensors[k, j] = sensor.id
+                self.ids[k, j] = int(sensor.adr[0]) + np.arange(width)
+        flat = self.ids.reshape(-1)
+        self._whole: slice | None = None
+        there = self.sensors >= 0
+        if there.all() and flat.size and bool((np.diff(flat) == 1).all()):
+            self._whole = slice(int(flat[0]), int(flat[-1]) + 1)
+        self._index = torch.as_tensor(flat, device=device)
+        mask = np.repeat(there.reshape(-1), width)
+        self._mask = torch.as_tensor(mask, device=device)
+
+    def read(self, sensordata: Tensor) -> Tensor:
+        """Their numbers, one after the other; a view where they lie side by side."""
+        if self._whole is not None:
+            return sensordata[:, self._whole]
+        return sensordata.index_select(1, self._index) * self._mask
 
 
 def _take_strongest(values: Tensor, count: int) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simstate.math.vector import norm
+from simstate.engine.core import make_contacts
 from simstate.physics import Physics
 from simstate.sensors.contact_layout import ContactLayout
 
@@ -54,17 +54,28 @@ class ContactMemory:
             self._force = self._force[..., None].repeat(1, 1, 3)
             self._greatest = torch.zeros_like(self.slots["greatest_force"])
             self._touched = torch.zeros_like(self._greatest, dtype=torch.bool)
+        self._begins = True
+        batch = physics.engine.compiled
+        self.compiled = None if batch is None else make_contacts(
+            batch, layout.net_sensors, layout.force_columns, threshold, every_step,
+            {slot: tensor.numpy() for slot, tensor in self._alias.items()},
+        )  # fmt: skip
+        """The same in the core, which remembers while the engine itself steps."""
 
     def begin_step(self) -> None:
         """Forget what evaluations have shown before this step."""
-        self._greatest.zero_()
-        self._touched.zero_()
+        self._begins = True
 
     def evaluated(self) -> None:
         """Look at the forces of an evaluation of the dynamics."""
+        if self._begins:
+            self._greatest.zero_()
+            self._touched.zero_()
+            self._begins = False
         net = self._layout.net(self._physics.engine.field("sensordata"))
         torch.sum(net["force"], dim=2, out=self._force)
-        size = norm(self._force)[..., 0]
+        x, y, z = self._force.unbind(dim=-1)
+        size = (x * x + y * y + z * z).sqrt()  # in the core's order: the same bits
         torch.maximum(self._greatest, size, out=self._greatest)
         self._touched |= size > self._threshold
 

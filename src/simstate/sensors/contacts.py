@@ -18,11 +18,9 @@ from simstate.sensors.contact_layout import ContactLayout
 from simstate.sensors.contact_memory import ContactMemory
 
 
-class _Net(NamedTuple):
-    """All contacts of each element together; shapes (num_envs, E, …)."""
+class _Acting(NamedTuple):
+    """Where all contacts of each element act together; (num_envs, E, 3) each."""
 
-    points: Tensor
-    force: Tensor
     torque: Tensor
     pos: Tensor
 
@@ -38,7 +36,7 @@ class _Single(NamedTuple):
     distance: Tensor
 
 
-_Part = TypeVar("_Part", _Net, _Single)
+_Part = TypeVar("_Part", _Acting, _Single)
 
 
 def _reading(
@@ -131,16 +129,16 @@ class ContactSensor(Readings):
     found = _reading(lambda sensor: sensor._touches(), "1")
     """Whether the element touches: the net force on it is greater than the threshold;
     bool, (num_envs, E)."""
-    count = _reading(lambda sensor: sensor._net().points, "1")
+    count = _reading(lambda sensor: sensor._count(), "1")
     """Number of contact points, those without a force included; int64, (num_envs,
     E)."""
-    force_w = _reading(lambda sensor: sensor._net().force, "N", 3)
+    force_w = _reading(lambda sensor: sensor._force(), "N", 3)
     """Net contact force on the element, by the other side, world axes [N]; (num_envs,
     E, 3)."""
-    torque_w = _reading(lambda sensor: sensor._net().torque, "N·m", 3, point="pos_w")
+    torque_w = _reading(lambda sensor: sensor._acting().torque, "N·m", 3, point="pos_w")
     """Net contact torque on the element about pos_w, by the other side, world axes
     [N·m]; (num_envs, E, 3)."""
-    pos_w = _reading(lambda sensor: sensor._net().pos, "m", 3)
+    pos_w = _reading(lambda sensor: sensor._acting().pos, "m", 3)
     """Where the net force acts: the mean of the contact points, weighted by their
     forces, world axes [m]; (num_envs, E, 3)."""
     normal_w = _reading(lambda sensor: sensor._single().normal[:, :, 0], "1", 3)
@@ -201,29 +199,39 @@ class ContactSensor(Readings):
     [N]; (num_envs, history, E, 3)."""
 
     def _touches(self) -> Tensor:
-        return norm(self._net().force)[..., 0] > self._threshold
+        return norm(self.force_w)[..., 0] > self._threshold
 
-    def _net(self) -> _Net:
-        return self._part("net", self._compute_net)
+    def _net(self) -> dict[str, Tensor]:
+        """Views of the net forces: each reading takes from them what it needs."""
+        return self._layout.net(self.internals.physics.engine.field("sensordata"))
+
+    def _count(self) -> Tensor:
+        return self._over_others(self._net()["count"]).round().to(torch.int64)
+
+    def _force(self) -> Tensor:
+        return -self._over_others(self._net()["force"])
+
+    def _over_others(self, values: Tensor) -> Tensor:
+        return values[:, :, 0] if self._layout.others == 1 else values.sum(dim=2)
+
+    def _acting(self) -> _Acting:
+        return self._part("acting", self._compute_acting)
 
     def _single(self) -> _Single:
         return self._part("single", self._compute_single)
 
-    def _part(self, name: str, compute: Callable[[Tensor], _Part]) -> _Part:
+    def _part(self, name: str, compute: Callable[[], _Part]) -> _Part:
         """What a whole group of readings is taken from, computed once for a state."""
         token = self.internals.ensure(Stage.ACCELERATION, name)
         kept = self._parts.get(name)
         if kept is None or kept[0] != token:
-            sensordata = self.internals.physics.engine.field("sensordata")
-            kept = self._parts[name] = (token, compute(sensordata))
+            kept = self._parts[name] = (token, compute())
         return kept[1]
 
-    def _compute_net(self, sensordata: Tensor) -> _Net:
-        net = self._layout.net(sensordata)
-        count = net["count"].sum(dim=2).round().to(torch.int64)
-        force = -net["force"].sum(dim=2)
+    def _compute_acting(self) -> _Acting:
+        net = self._net()
         if self._layout.others == 1:
-            return _Net(count, force, -net["torque"][:, :, 0], net["pos"][:, :, 0])
+            return _Acting(-net["torque"][:, :, 0], net["pos"][:, :, 0].clone())
         size = norm(net["force"])
         total = size.sum(dim=2, keepdim=True)
         by_count = net["count"][..., None]
@@ -232,19 +240,20 @@ class ContactSensor(Readings):
         pos = (weight * net["pos"]).sum(dim=2)
         arm = net["pos"] - pos[:, :, None]
         torque = -(net["torque"] + cross(arm, net["force"])).sum(dim=2)
-        return _Net(count, force, torque, pos)
+        return _Acting(torque, pos)
 
-    def _compute_single(self, sensordata: Tensor) -> _Single:
-        single = self._layout.single(sensordata)
+    def _compute_single(self) -> _Single:
+        field = self.internals.physics.engine.field("sensordata")
+        single = self._layout.single(field)
         normal, tangent = single["normal"], single["tangent"]
         axes = torch.stack([normal, tangent, cross(normal, tangent)], dim=-1)
         return _Single(
             found=single["found"] > 0,
             force=-apply(axes, single["force"]),
             torque=-apply(axes, single["torque"]),
-            pos=single["pos"],
+            pos=single["pos"].clone(),
             normal=-normal,
-            distance=single["dist"],
+            distance=single["dist"].clone(),
         )
 
 

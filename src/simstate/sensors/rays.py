@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine import RayFilter, RayHits, Stage
+from simstate.engine.core import CarriedRays
 from simstate.errors import UnknownNameError, unknown_name
 from simstate.math import quaternion
 from simstate.physics import Physics
@@ -37,7 +38,15 @@ class RaySensor(Readings):
         self._to_origins = self._tensor(_expansion(built.origins, True))
         self._to_directions = self._tensor(_expansion(built.directions, False))
         self._filter = RayFilter(built.geoms)
+        self._carried = CarriedRays(
+            built.body, built.cfg.alignment,
+            np.ascontiguousarray(built.origins, np.float64),
+            np.ascontiguousarray(built.directions, np.float64),
+            built.geoms, built.cfg.max_distance,
+        )  # fmt: skip
         self._cast: tuple[int, RayHits] | None = None
+        self._with_normals = False
+        """Whether normals have been read so far: from then on they are computed."""
 
     @property
     def num_rays(self) -> int:
@@ -61,9 +70,7 @@ class RaySensor(Readings):
     hit_pos_w = _reading(lambda rays: rays._hit_pos(), "m", 3, axes="world")
     """Where each ray hits, or ends without a hit, world axes [m]; (num_envs, rays,
     3)."""
-    normal_w = _reading(
-        lambda rays: rays._hits().normal * rays.hit[..., None], "1", 3, axes="world"
-    )
+    normal_w = _reading(lambda rays: rays._normal(), "1", 3, axes="world")
     """Normal of the surface that each ray hits, outwards, unit length, zero without a
     hit, world axes; (num_envs, rays, 3)."""
     geom_id = _reading(
@@ -104,11 +111,20 @@ class RaySensor(Readings):
     def _hits(self) -> RayHits:
         token = self.internals.ensure(Stage.POSITION, "distance")
         if self._cast is None or self._cast[0] != token:
-            engine = self.internals.physics.engine
-            origins, directions = self.origin_w, self.direction_w
-            hits = engine.on_demand.cast(origins, directions, self._filter)
+            engine, normals = self.internals.physics.engine, self._with_normals
+            hits = engine.on_demand.cast_carried(self._carried, normals)
+            if hits is None:
+                origins, directions = self.origin_w, self.direction_w
+                hits = engine.on_demand.cast(origins, directions, self._filter, normals)
             self._cast = (token, hits)
         return self._cast[1]
+
+    def _normal(self) -> Tensor:
+        if not self._with_normals:
+            self._with_normals, self._cast = True, None
+        normal = self._hits().normal
+        assert normal is not None
+        return normal * self.hit[..., None]
 
     def _is_hit(self) -> Tensor:
         distance = self._hits().distance
@@ -121,6 +137,9 @@ class RaySensor(Readings):
         return self.origin_w + self.distance[..., None] * self.direction_w
 
     def _height(self) -> Tensor:
+        height = self._hits().height
+        if height is not None:
+            return height
         below = self._body("xpos")[:, None, 2] - self.origin_w[..., 2]
         return below - self.distance * self.direction_w[..., 2]
 

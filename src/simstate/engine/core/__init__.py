@@ -10,8 +10,9 @@ function here says which arrays those are.
 
 from __future__ import annotations
 
-from simstate.engine.core import reads
-from simstate.engine.core.batch import CoreBatch, Maxima
+from simstate.engine.core import draws, matrices, reads
+from simstate.engine.core.batch import CoreBatch
+from simstate.engine.core.contacts import make_contacts
 from simstate.engine.core.integrator import (
     AdaptiveIntegrator,
     Failure,
@@ -36,11 +37,13 @@ from simstate.engine.core.planets import (
     field_gravity,
     reaction_wheels,
 )
+from simstate.engine.core.rays import CarriedRays
 from simstate.engine.core.scheme import TableauLike
 from simstate.engine.core.watch import Watch
 
 __all__ = [
     "AdaptiveIntegrator",
+    "CarriedRays",
     "CoreBatch",
     "EarthAngle",
     "Failure",
@@ -49,7 +52,6 @@ __all__ = [
     "Integrator",
     "Load",
     "MassArrays",
-    "Maxima",
     "PlanetAirTable",
     "Polynomials",
     "TableauLike",
@@ -57,8 +59,11 @@ __all__ = [
     "air_drag",
     "description",
     "drag",
+    "draws",
     "field_gravity",
     "is_available",
+    "make_contacts",
+    "matrices",
     "point_mass_gravity",
     "reaction_wheels",
     "reads",

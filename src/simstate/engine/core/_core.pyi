@@ -18,6 +18,38 @@ def connect(
 ) -> None:
     """Take the addresses of SYMBOLS, a check of callbacks, and libmujoco's timer."""
 
+def jacobians(
+    sizes: tuple[int, int, int, int, int],
+    cdof: Array,
+    pos: Array,
+    subtree_com: Array,
+    moves: Array,
+    elements: Array,
+    bodies: Array,
+    roots: Array,
+    out: Array,
+    /,
+) -> None:
+    """Jacobians of points; sizes are worlds, points, dofs, elements, bodies."""
+
+def entries(
+    sizes: tuple[int, int, int], rows: Array, places: Array, out: Array, /
+) -> None:
+    """Entries of rows; sizes are worlds, numbers in a row, entries."""
+
+def uniform(
+    seed: Array,
+    world: Array,
+    count: Array,
+    rows: Array | None,
+    columns: int,
+    scale: float,
+    low: float,
+    out: Array,
+    /,
+) -> None:
+    """The next numbers of some streams: 53 bits times scale, plus low."""
+
 class Batch:
     def __new__(
         cls, model: int, num_worlds: int, num_threads: int, persistent: bool
@@ -30,12 +62,7 @@ class Batch:
     def error(self, world: int) -> str: ...
     def step(self, ids: Array | None, n: int, stage: int, /) -> int: ...
     def fused_step(
-        self,
-        ids: Array | None,
-        n: int,
-        groups: tuple[tuple[str, int, int], ...] | None,
-        greatest: Array | None,
-        /,
+        self, ids: Array | None, n: int, contacts: tuple[Contacts, ...], /
     ) -> int: ...
     def forward(self, ids: Array | None, stage: int, /) -> int: ...
     def set_const(self, ids: Array | None, /) -> int: ...
@@ -60,6 +87,20 @@ class Batch:
         normal: Array | None,
         /,
     ) -> int: ...
+    def carried_rays(
+        self,
+        sizes: tuple[int, int, int],
+        max_distance: float,
+        origins: Array,
+        directions: Array,
+        geom_group: Array | None,
+        distance: Array,
+        geom: Array,
+        height: Array,
+        normal: Array | None,
+        /,
+    ) -> int:
+        """Sizes are the number of rays, the body, the alignment."""
     def get_model(self, world: int, model: int, /) -> None: ...
     def get_data(self, world: int, data: int, /) -> None: ...
 
@@ -77,3 +118,15 @@ class Integrator:
 class Reads:
     def __new__(cls, num_worlds: int, reads: tuple[tuple[Any, ...], ...]) -> Reads: ...
     def run(self, out: Array, /) -> None: ...
+
+class Contacts:
+    def __new__(
+        cls,
+        batch: Batch,
+        sizes: tuple[int, ...],
+        every_step: bool,
+        threshold: float,
+        sensors: Array,
+        columns: Array,
+        *slots: Array,
+    ) -> Contacts: ...

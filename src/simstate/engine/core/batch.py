@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -25,26 +23,6 @@ Array = NDArray[Any]
 
 _VELOCITY = mujoco.mjtStage.mjSTAGE_VEL.value
 _ACCELERATION = mujoco.mjtStage.mjSTAGE_ACC.value
-
-
-@dataclass(frozen=True, eq=False)
-class Maxima:
-    """The greatest norm of some elements over all substeps since it was cleared.
-
-    A step writes into `greatest` and never lowers it: set it to 0 to start anew. The
-    norms are of what each substep's evaluation leaves, for a contact sensor the force
-    of that substep. A norm that is not a number stays one.
-    """
-
-    groups: tuple[tuple[str, int, int], ...]
-    """For each: a bound field, the first element in a world's row, their number."""
-    greatest: Array
-    """Greatest Euclidean norms, float64; shape (num_worlds, groups)."""
-
-    @staticmethod
-    def of(num_worlds: int, groups: Sequence[tuple[str, int, int]]) -> Maxima:
-        """Maxima of these groups, all zero."""
-        return Maxima(tuple(groups), np.zeros((num_worlds, len(groups))))
 
 
 class CoreBatch:
@@ -151,23 +129,22 @@ class CoreBatch:
         ids: Array | None = None,
         nstep: int = 1,
         stage: int = _VELOCITY,
-        maxima: Maxima | None = None,
+        contacts: tuple[_core.Contacts, ...] = (),
     ) -> None:
         """Advance by nstep × mj_step, then compute the stages up to `stage`.
 
-        Writes the worlds' rows of `state`, bound fields, warnings and status, and
-        `maxima.greatest`. Many substeps run in several rounds, to answer Ctrl-C with
-        all worlds at the same substep. Worlds in which MuJoCo raises an error keep the
-        state from before the round, and the others end with it.
+        Writes the worlds' rows of `state`, bound fields, warnings and status, and the
+        memory of `contacts`, which look at steps up to mjSTAGE_VEL. Many substeps run
+        in several rounds, to answer Ctrl-C with all worlds at the same substep. Worlds
+        in which MuJoCo raises an error keep the state from before the round, and the
+        others end with it.
         """
         ids = self.ids(ids)
         if stage == _VELOCITY:
-            groups = None if maxima is None else maxima.groups
-            greatest = None if maxima is None else maxima.greatest
-            self.check(ids, self.core.fused_step(ids, nstep, groups, greatest))
+            self.check(ids, self.core.fused_step(ids, nstep, contacts))
             return
-        if maxima is not None:
-            raise InvalidInputError("Maxima are kept in steps up to mjSTAGE_VEL.")
+        if contacts:
+            raise InvalidInputError("Contacts look at steps up to mjSTAGE_VEL.")
         self.check(ids, self.core.step(ids, nstep, int(stage)))
 
     def forward(self, ids: Array | None = None, stage: int = _ACCELERATION) -> None:

@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "contacts.h"
 #include "integrate.h"
 #include "reads.h"
 
@@ -29,10 +30,20 @@ typedef struct {
   int num_views, capacity;
 } integrator_object;
 
-extern PyType_Spec core_batch_spec, core_integrator_spec, core_reads_spec;
+/* What a contact sensor remembers, and where. */
+typedef struct {
+  PyObject_HEAD
+  int num_worlds;
+  core_contacts contacts;
+  Py_buffer view[8];
+  int num_views;
+} contacts_object;
 
-/* The type Batch, and the function that refuses Python's physics callbacks. */
-extern PyObject *core_batch_type, *core_check_callbacks;
+extern PyType_Spec core_batch_spec, core_integrator_spec, core_reads_spec,
+    core_contacts_spec;
+
+/* The types Batch and Contacts, and the function that refuses Python's callbacks. */
+extern PyObject *core_batch_type, *core_contacts_type, *core_check_callbacks;
 
 /* ---------------------------------------------------------------- binding_arguments.c */
 
@@ -42,6 +53,11 @@ extern PyObject *core_batch_type, *core_check_callbacks;
  * takes any. Returns 0 with an exception set if it does not fit. */
 int core_view(PyObject* array, Py_buffer* view, char format, Py_ssize_t count,
               int writable, const char* name);
+
+/* A view on rows of float64, (num_worlds, …): contiguous but for the step from world to
+ * world. One row for all, with a stride of 0, where it is not writable. */
+int core_view_rows(PyObject* array, Py_buffer* view, int num_worlds, int writable,
+                   size_t* stride, Py_ssize_t* columns, const char* name);
 
 /* World ids: None for all, or rising int32. `*ids` is NULL for all. */
 int core_view_ids(PyObject* object, Py_buffer* view, int num_worlds, const int** ids,
@@ -85,5 +101,17 @@ PyObject* core_find_bad(batch_object* self, PyObject* args);
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */
 PyObject* core_jac(batch_object* self, PyObject* args);
 PyObject* core_ray(batch_object* self, PyObject* args);
+PyObject* core_carried_rays(batch_object* self, PyObject* args);
+
+/* ------------------------------------------------------------- binding_matrices.c */
+
+/* Functions of the module: Jacobians of points, and entries of rows. */
+PyObject* core_py_jacobians(PyObject* module, PyObject* args);
+PyObject* core_py_entries(PyObject* module, PyObject* args);
+
+/* --------------------------------------------------------------- binding_random.c */
+
+/* A function of the module: random numbers of some worlds, evenly spread. */
+PyObject* core_py_uniform(PyObject* module, PyObject* args);
 
 #endif

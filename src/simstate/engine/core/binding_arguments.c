@@ -50,6 +50,31 @@ int core_view(PyObject* array, Py_buffer* view, char format, Py_ssize_t count,
   return 0;
 }
 
+int core_view_rows(PyObject* array, Py_buffer* view, int num_worlds, int writable,
+                   size_t* stride, Py_ssize_t* columns, const char* name) {
+  int flags = PyBUF_STRIDES | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(array, view, flags)) return 0;
+  Py_ssize_t size = view->itemsize, inner = size;
+  int is_one = view->ndim >= 1 && view->shape[0] == 1 && !writable;
+  int fine = has_format(view, 'd') && view->ndim >= 1 && view->strides[0] >= 0 &&
+             view->strides[0] % size == 0 &&
+             (view->shape[0] == num_worlds || is_one);
+  for (int i = view->ndim - 1; fine && i > 0; i--) {
+    fine = view->shape[i] < 2 || view->strides[i] == inner;
+    inner *= view->shape[i];
+  }
+  if (!fine) {
+    PyErr_Format(PyExc_ValueError,
+                 "%s must be float64 of shape (num_worlds%s, ...), each row contiguous.",
+                 name, writable ? "" : " or 1");
+    PyBuffer_Release(view);
+    return 0;
+  }
+  *stride = is_one ? 0 : (size_t)(view->strides[0] / size);
+  *columns = inner / size;
+  return 1;
+}
+
 int core_view_ids(PyObject* object, Py_buffer* view, int num_worlds, const int** ids,
                   int* count) {
   memset(view, 0, sizeof *view);

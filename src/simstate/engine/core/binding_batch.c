@@ -155,73 +155,57 @@ static PyObject* step(batch_object* self, PyObject* const* args, Py_ssize_t coun
 typedef struct {
   core_step step;
   const core_outputs* outputs;
+  int64_t done;
 } step_argument;
 
 static void prepare_step(void* argument, int num_steps, int is_last) {
   step_argument* a = argument;
   a->step.num_steps = num_steps;
+  a->step.is_first = a->done == 0;
   a->step.is_last = is_last;
   a->step.outputs = is_last ? a->outputs : NULL;
+  a->done += num_steps;
 }
 
-static int is_bound(const batch_object* self, const core_field* field, size_t bytes) {
-  for (int i = 0; i < self->outputs.num_outputs; i++) {
-    const core_output* o = self->output + i;
-    if (o->offset == field->offset) return !o->is_scalar && o->bytes >= bytes;
-  }
-  return 0;
-}
-
-/* Groups as tuples (field, start, width); 0 with an exception set if one is wrong. */
-static int read_groups(const batch_object* self, PyObject* tuple, core_group* group) {
+/* What looks at the steps: a tuple of Contacts; 0 with an exception set if it is not. */
+static int read_contacts(const batch_object* self, PyObject* tuple,
+                         const core_contacts** contacts) {
   for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {
-    const char* name;
-    core_field field;
     PyObject* item = PyTuple_GetItem(tuple, i);
-    if (!PyArg_ParseTuple(item, "sii", &name, &group[i].start, &group[i].width)) {
+    if (!PyObject_IsInstance(item, core_contacts_type) ||
+        ((contacts_object*)item)->num_worlds != self->num_worlds) {
+      PyErr_SetString(PyExc_ValueError, "Contacts must be those of this batch.");
       return 0;
     }
-    size_t end = sizeof(mjtNum) * ((size_t)group[i].start + (size_t)group[i].width);
-    if (group[i].start < 0 || group[i].width < 1 || !core_find_field(name, &field) ||
-        !is_bound(self, &field, end)) {
-      PyErr_Format(PyExc_ValueError,
-                   "Maxima are of elements of bound fields; got %s from %d, %d of them.",
-                   name, group[i].start, group[i].width);
-      return 0;
-    }
-    group[i].offset = field.offset;
+    contacts[i] = &((contacts_object*)item)->contacts;
   }
   return 1;
 }
 
 static PyObject* fused_step(batch_object* self, PyObject* const* args,
                             Py_ssize_t count) {
-  if (!is_count(count, 4, "fused_step")) return NULL;
+  if (!is_count(count, 3, "fused_step")) return NULL;
   long long num_steps = PyLong_AsLongLong(args[1]);
   if (PyErr_Occurred()) return NULL;
+  Py_ssize_t num_contacts = PyTuple_Size(args[2]);
+  if (num_contacts < 0) return NULL;
+  const core_contacts** contacts = NULL;
+  if (num_contacts) {
+    contacts = PyMem_Calloc((size_t)num_contacts, sizeof *contacts);
+    if (!contacts) return PyErr_NoMemory();
+    if (!read_contacts(self, args[2], contacts)) {
+      PyMem_Free(contacts);
+      return NULL;
+    }
+  }
   step_argument argument = {.outputs = &self->outputs};
+  argument.step.all_steps = num_steps;
+  argument.step.num_contacts = (int)num_contacts;
+  argument.step.contacts = contacts;
   core_call call = {
       .kind = CORE_APPLY, .function = core_step_world, .argument = &argument, .save = 1};
-  if (Py_IsNone(args[2])) {
-    return call_on(self, args[0], call, num_steps, prepare_step);
-  }
-  Py_buffer view;
-  Py_ssize_t groups = PyTuple_Size(args[2]);
-  if (groups < 0 ||
-      !core_view(args[3], &view, 'd', groups * self->num_worlds, 1, "greatest")) {
-    return NULL;
-  }
-  core_group* group = PyMem_Calloc((size_t)groups + 1, sizeof *group);
-  core_maxima maxima = {(int)groups, group, view.buf};
-  argument.step.maxima = &maxima;
-  PyObject* failed = NULL;
-  if (!group) {
-    PyErr_NoMemory();
-  } else if (read_groups(self, args[2], group)) {
-    failed = call_on(self, args[0], call, num_steps, prepare_step);
-  }
-  PyMem_Free(group);
-  PyBuffer_Release(&view);
+  PyObject* failed = call_on(self, args[0], call, num_steps, prepare_step);
+  PyMem_Free(contacts);
   return failed;
 }
 
@@ -255,6 +239,7 @@ static PyMethodDef methods[] = {
     {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},
     {"jac", (PyCFunction)core_jac, METH_VARARGS, NULL},
     {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},
+    {"carried_rays", (PyCFunction)core_carried_rays, METH_VARARGS, NULL},
     {"get_model", (PyCFunction)get_model, METH_VARARGS, NULL},
     {"get_data", (PyCFunction)get_data, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},

@@ -35,6 +35,9 @@ static PyObject* connect(PyObject* module, PyObject* args) {
 
 static PyMethodDef functions[] = {
     {"connect", connect, METH_VARARGS, NULL},
+    {"jacobians", core_py_jacobians, METH_VARARGS, NULL},
+    {"entries", core_py_entries, METH_VARARGS, NULL},
+    {"uniform", core_py_uniform, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -74,7 +77,8 @@ PyMODINIT_FUNC PyInit__core(void) {
              !PyModule_AddIntConstant(module, "MUJOCO_VERSION", mjVERSION_HEADER) &&
              add_type(module, "Batch", &core_batch_spec, &core_batch_type) &&
              add_type(module, "Integrator", &core_integrator_spec, NULL) &&
-             add_type(module, "Reads", &core_reads_spec, NULL);
+             add_type(module, "Reads", &core_reads_spec, NULL) &&
+             add_type(module, "Contacts", &core_contacts_spec, &core_contacts_type);
   Py_XDECREF(names);
   if (!fine) {
     Py_DECREF(module);

@@ -1,4 +1,5 @@
 /* Jacobians of points and rays, from the worlds' present positions. */
+#include <math.h>
 #include <string.h>
 
 #include "binding.h"
@@ -35,6 +36,58 @@ static void ray_world(const mjModel* m, mjData* d, int world, void* argument) {
         lib.mj_ray(m, d, p->point + 3 * k, p->direction + 3 * k, p->group,
                    p->with_static, p->exclude[k], p->geom + k,
                    p->normal ? p->normal + 3 * k : NULL);
+  }
+}
+
+/* Rays that a body carries: the same in its axes in all worlds. */
+typedef struct {
+  int num_rays, body, alignment;  /* 0: the body's axes; 1: its heading; 2: the world's */
+  const double *origin, *direction;  /* (rays, 3), in the sensor's axes */
+  double max_distance;
+  const mjtByte* group;
+  int* geom_group;
+  double *distance, *height, *normal;
+  int* geom;
+} carried;
+
+/* What takes the sensor's axes to the world's, as simstate.sensors.rays has it. */
+static void sensor_axes(const carried* c, const mjData* d, double axes[9]) {
+  lib.mju_quat2Mat(axes, d->xquat + 4 * c->body);
+  if (c->alignment == 0) return;
+  double x = 1, y = 0;
+  if (c->alignment == 1) {
+    double length = hypot(axes[0], axes[3]);
+    if (length > 1e-9) {
+      x = axes[0] / length;
+      y = axes[3] / length;
+    }
+  }
+  const double turned[9] = {x, -y, 0, y, x, 0, 0, 0, 1};
+  memcpy(axes, turned, sizeof turned);
+}
+
+static void carried_world(const mjModel* m, mjData* d, int world, void* argument) {
+  const carried* c = argument;
+  double axes[9], start[3], way[3];
+  lib.mj_kinematics(m, d);
+  if (m->nflex) lib.mj_flex(m, d);
+  sensor_axes(c, d, axes);
+  mjModel own = *m;
+  if (c->geom_group) own.geom_group = c->geom_group;
+  const double* pos = d->xpos + 3 * c->body;
+  for (int i = 0; i < c->num_rays; i++) {
+    size_t k = (size_t)world * c->num_rays + i;
+    const double *o = c->origin + 3 * i, *v = c->direction + 3 * i;
+    for (int j = 0; j < 3; j++) {
+      const double* a = axes + 3 * j;
+      start[j] = a[0] * o[0] + a[1] * o[1] + a[2] * o[2] + pos[j];
+      way[j] = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
+    }
+    double far = lib.mj_ray(&own, d, start, way, c->group, 1, -1, c->geom + k,
+                            c->normal ? c->normal + 3 * k : NULL);
+    c->distance[k] = far;
+    int is_hit = far >= 0 && far <= c->max_distance;
+    c->height[k] = pos[2] - start[2] - (is_hit ? far : c->max_distance) * way[2];
   }
 }
 
@@ -125,4 +178,45 @@ PyObject* core_ray(batch_object* self, PyObject* args) {
   release(&v);
   PyBuffer_Release(&view);
   return failed;
+}
+
+PyObject* core_carried_rays(batch_object* self, PyObject* args) {
+  PyObject *origin, *direction, *groups, *distance, *geom, *height, *normal;
+  carried c = {0};
+  if (!PyArg_ParseTuple(args, "(iii)dOOOOOOO", &c.num_rays, &c.body, &c.alignment,
+                        &c.max_distance, &origin, &direction, &groups, &distance, &geom,
+                        &height, &normal)) {
+    return NULL;
+  }
+  const mjModel* m = lib.mjb_model(self->batch);
+  if (c.num_rays < 0 || c.body < 0 || c.body >= m->nbody) {
+    PyErr_Format(PyExc_ValueError, "There is no body %d.", c.body);
+    return NULL;
+  }
+  static const mjtByte first_group[mjNGROUP] = {1};
+  Py_ssize_t own = (Py_ssize_t)3 * c.num_rays;
+  Py_ssize_t all = (Py_ssize_t)self->num_worlds * c.num_rays;
+  views v = {.count = 0};
+  int fine = (c.origin = take(&v, origin, 'd', own, 0, "origins")) &&
+             (c.direction = take(&v, direction, 'd', own, 0, "directions")) &&
+             (c.distance = take(&v, distance, 'd', all, 1, "distance")) &&
+             (c.geom = take(&v, geom, 'i', all, 1, "geom")) &&
+             (c.height = take(&v, height, 'd', all, 1, "height"));
+  if (fine && !Py_IsNone(groups)) {
+    c.group = first_group;
+    fine = (c.geom_group = take(&v, groups, 'i', m->ngeom, 0, "geom_group")) != NULL;
+  }
+  if (fine && !Py_IsNone(normal)) {
+    fine = (c.normal = take(&v, normal, 'd', 3 * all, 1, "normal")) != NULL;
+  }
+  int failed = -1;
+  if (fine) {
+    core_call call = {.kind = CORE_APPLY,
+                      .count = self->num_worlds,
+                      .function = carried_world,
+                      .argument = &c};
+    failed = core_run(self, &call);
+  }
+  release(&v);
+  return failed < 0 ? NULL : PyLong_FromLong(failed);
 }

@@ -1,6 +1,4 @@
 /* The Python type Reads: quantities that are computed together. */
-#include <string.h>
-
 #include "binding.h"
 
 #define MAX_VIEWS 9 /* of one read: five sources, four lists of ids */
@@ -19,25 +17,12 @@ static int hold_source(reads_object* self, PyObject* array, core_source* source,
   *columns = 0;
   if (Py_IsNone(array)) return 1;
   Py_buffer* view = self->view + self->num_views;
-  if (PyObject_GetBuffer(array, view, PyBUF_STRIDES | PyBUF_FORMAT)) return 0;
-  self->num_views++;
-  Py_ssize_t size = view->itemsize, inner = size;
-  int fine = size == 8 && !strcmp(view->format ? view->format : "B", "d") &&
-             view->ndim >= 1 && view->strides[0] >= 0 && view->strides[0] % size == 0 &&
-             (view->shape[0] == self->num_worlds || view->shape[0] == 1);
-  for (int i = view->ndim - 1; fine && i > 0; i--) {
-    fine = view->shape[i] < 2 || view->strides[i] == inner;
-    inner *= view->shape[i];
-  }
-  if (!fine) {
-    PyErr_SetString(PyExc_ValueError,
-                    "A source must be float64 of shape (num_worlds or 1, …), each row "
-                    "contiguous.");
+  if (!core_view_rows(array, view, self->num_worlds, 0, &source->stride, columns,
+                      "A source")) {
     return 0;
   }
+  self->num_views++;
   source->at = view->buf;
-  source->stride = view->shape[0] == 1 ? 0 : (size_t)(view->strides[0] / size);
-  *columns = inner / size;
   return 1;
 }
 

@@ -22,10 +22,11 @@ void mju_mulMatVecSparse(mjtNum* res, const mjtNum* mat, const mjtNum* vec, int 
 
 #define CORE_FUNCTIONS(X)                                                            \
   X(mj_version) X(mj_step) X(mj_forwardSkip) X(mj_checkPos) X(mj_checkVel)           \
-  X(mj_checkAcc) X(mj_Euler) X(mj_RungeKutta) X(mj_implicit)     \
+  X(mj_checkAcc) X(mj_Euler) X(mj_RungeKutta) X(mj_implicit) X(mj_contactForce)      \
   X(mj_fwdKinematics) X(mj_transmission) X(mj_comVel) X(mj_fwdPosition)              \
   X(mj_fwdVelocity) X(mj_sensorPos) X(mj_sensorVel) X(mj_energyPos) X(mj_energyVel)  \
-  X(mju_mulMatVecSparse) X(mj_setConst) X(mj_getState) X(mj_setState)                \
+  X(mju_mulMatVecSparse) X(mju_mulMatTVec3) X(mj_setConst) X(mj_getState)            \
+  X(mj_setState) X(mju_quat2Mat)                                                     \
   X(mj_markStack) X(mj_freeStack) X(mj_stackAllocNum) X(mj_kinematics) X(mj_comPos)  \
   X(mj_flex) X(mj_jac) X(mj_ray) X(mjb_makeBatch) X(mjb_deleteBatch) X(mjb_nstate)   \
   X(mjb_state) X(mjb_warning) X(mjb_status) X(mjb_error) X(mjb_output)               \

@@ -1,32 +1,22 @@
 /* Steps of MuJoCo's own, then what is read after them, in one pass over the worlds. */
-#include <math.h>
-
 #include "step.h"
 
-static void keep_maxima(const core_maxima* maxima, const mjData* d, int world) {
-  double* greatest = maxima->greatest + (size_t)world * maxima->num_groups;
-  for (int i = 0; i < maxima->num_groups; i++) {
-    const core_group* g = maxima->group + i;
-    const mjtNum* x = *(mjtNum* const*)((const char*)d + g->offset) + g->start;
-    double square = 0;
-    for (int k = 0; k < g->width; k++) square += x[k] * x[k];
-    double norm = sqrt(square);
-    if (norm > greatest[i] || isnan(norm)) greatest[i] = norm;
-  }
-}
-
-/* Whether a step may leave its sensors out: nobody reads them, and they move nothing. */
+/* Whether a step may leave sensors out: nobody reads them, and they move nothing. */
 static int may_skip_sensors(const mjModel* m) {
   return m->nsensor && !m->nhistory && !m->nplugin && !core_has_callbacks() &&
          m->opt.integrator <= mjINT_IMPLICITFAST &&
          !(m->opt.enableflags & (mjENBL_SLEEP | mjENBL_IPC | mjENBL_FWDINV));
 }
 
-/* mj_step without the sensors; the state has the same bits. */
-static void step_without_sensors(const mjModel* m, mjData* d) {
+/* mj_step without the sensors, but for net forces that are looked at in every step;
+ * the state has the same bits. */
+static void step_without_sensors(const core_step* step, const mjModel* m, mjData* d) {
   lib.mj_checkPos(m, d);
   lib.mj_checkVel(m, d);
   lib.mj_forwardSkip(m, d, mjSTAGE_NONE, 1);
+  for (int i = 0; i < step->num_contacts; i++) {
+    if (step->contacts[i]->every_step) core_net_forces(step->contacts[i], m, d);
+  }
   lib.mj_checkAcc(m, d);
   switch (m->opt.integrator) {
     case mjINT_EULER:
@@ -40,16 +30,29 @@ static void step_without_sensors(const mjModel* m, mjData* d) {
   }
 }
 
+static void note_contacts(const core_step* step, const mjModel* m, const mjData* d,
+                          int world, int is_first, int is_last) {
+  for (int i = 0; i < step->num_contacts; i++) {
+    const core_contacts* c = step->contacts[i];
+    if (c->every_step) {
+      core_note_contacts(c, d, world, m->opt.timestep, is_first);
+    } else if (is_last) {
+      core_note_contacts(c, d, world, m->opt.timestep * (double)step->all_steps, 1);
+    }
+  }
+}
+
 void core_step_world(const mjModel* m, mjData* d, int world, void* argument) {
   const core_step* step = argument;
-  int may_skip = !step->maxima && may_skip_sensors(m);
+  int may_skip = may_skip_sensors(m);
   for (int i = 0; i < step->num_steps; i++) {
-    if (may_skip && !(step->is_last && i + 1 == step->num_steps)) {
-      step_without_sensors(m, d);
+    int is_last = step->is_last && i + 1 == step->num_steps;
+    if (may_skip && !is_last) {
+      step_without_sensors(step, m, d);
     } else {
       lib.mj_step(m, d);
     }
-    if (step->maxima) keep_maxima(step->maxima, d, world);
+    note_contacts(step, m, d, world, step->is_first && i == 0, is_last);
   }
   if (step->outputs) {
     core_refresh(m, d, step->outputs->needs);

@@ -2,6 +2,7 @@
 #ifndef SIMSTATE_CORE_STEP_H_
 #define SIMSTATE_CORE_STEP_H_
 
+#include "contacts.h"
 #include "library.h"
 
 /* What must be computed at a new state so that the bound fields are those of it. */
@@ -50,23 +51,13 @@ typedef struct {
 /* Copies a world's bound fields out of its mjData, as mjb_step does. */
 void core_copy_out(const core_outputs* outputs, const mjData* d, int world);
 
-/* Elements of a field whose greatest norm over the substeps is kept. */
 typedef struct {
-  size_t offset;
-  int start, width;
-} core_group;
-
-typedef struct {
-  int num_groups;
-  const core_group* group;
-  double* greatest;  /* (num_worlds, num_groups); NaN once a norm was */
-} core_maxima;
-
-typedef struct {
-  int num_steps;
-  int is_last;                  /* the call's last steps: their sensors are read */
+  int64_t all_steps;            /* of the call, which may take several rounds */
+  int num_steps;                /* of this round */
+  int is_first, is_last;        /* round; the last step's sensors are read */
   const core_outputs* outputs;  /* NULL: refresh and copy nothing */
-  const core_maxima* maxima;    /* NULL: keep none */
+  int num_contacts;
+  const core_contacts* const* contacts;  /* what looks at the steps */
 } core_step;
 
 /* mjfBatchFunc: num_steps × mj_step, then the refresh and the outputs. */

@@ -21,7 +21,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene import ContactCfg, EntityCfg, InitialStateCfg, SceneCfg
 
 FEET = SceneEntityCfg(
     "robot",
@@ -41,6 +41,7 @@ def env_cfg() -> EnvCfg:
                     model="quadruped", init_state=InitialStateCfg(keyframe="home")
                 )
             },
+            contacts={"feet": ContactCfg(of="robot/.*_calf", against="ground")},
             ground=True,
             timestep=0.005,
         ),
@@ -145,6 +146,15 @@ def _rewards() -> dict[str, RewardTermCfg]:
                 "command_name": "velocity",
             },
             weight=0.5,
+        ),
+        "air_time": RewardTermCfg(
+            rewards.feet_air_time,
+            params={
+                "sensor_name": "feet",
+                "threshold": 0.1,
+                "command_name": "velocity",
+            },
+            weight=0.25,
         ),
         "lin_vel_z": RewardTermCfg(rewards.lin_vel_z_l2, weight=-1.0),
         "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy_l2, weight=-0.05),

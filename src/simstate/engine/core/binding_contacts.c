@@ -1,0 +1,104 @@
+/* The Python type Contacts: what a contact sensor remembers of each step. */
+#include "binding.h"
+
+PyObject* core_contacts_type;
+
+/* Holds the rows of a slot, `columns` numbers in each world. */
+static int hold_rows(contacts_object* self, PyObject* array, core_rows* rows,
+                     Py_ssize_t columns, const char* name) {
+  Py_buffer* view = self->view + self->num_views;
+  Py_ssize_t given;
+  if (!core_view_rows(array, view, self->num_worlds, 1, &rows->stride, &given, name)) {
+    return 0;
+  }
+  self->num_views++;
+  rows->at = view->buf;
+  if (given == columns) return 1;
+  PyErr_Format(PyExc_ValueError, "%s must have %zd numbers in each world, got %zd.",
+               name, columns, given);
+  return 0;
+}
+
+/* Holds ids of sensors, and where each has its net force. */
+static int hold_sensors(contacts_object* self, PyObject* sensors, PyObject* columns,
+                        const mjModel* m) {
+  core_contacts* c = &self->contacts;
+  Py_ssize_t count = (Py_ssize_t)c->num_elements * c->num_others;
+  Py_buffer* view = self->view + self->num_views;
+  if (!core_view(sensors, view, 'i', count, 0, "sensors")) return 0;
+  self->num_views++;
+  c->sensor = view->buf;
+  if (!core_view(columns, ++view, 'i', count, 0, "columns")) return 0;
+  self->num_views++;
+  c->column = view->buf;
+  for (Py_ssize_t i = 0; i < count; i++) {
+    int sensor = c->sensor[i], column = c->column[i];
+    if (sensor == -1) continue;
+    if (sensor < 0 || sensor >= m->nsensor || column < 0 ||
+        column + 3 > m->nsensordata || m->sensor_type[sensor] != mjSENS_CONTACT) {
+      PyErr_Format(PyExc_ValueError, "%d is no contact sensor with a force at %d.",
+                   sensor, column);
+      return 0;
+    }
+  }
+  return 1;
+}
+
+static PyObject* contacts_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  PyObject *batch, *sensors, *columns;
+  PyObject *air, *contact, *last_air, *last_contact, *greatest, *past;
+  core_contacts c = {0};
+  (void)kwargs;
+  if (!PyArg_ParseTuple(args, "O(iii)pdOOOOOOOO", &batch, &c.num_elements,
+                        &c.num_others, &c.num_past, &c.every_step, &c.threshold,
+                        &sensors, &columns, &air, &contact, &last_air, &last_contact,
+                        &greatest, &past)) {
+    return NULL;
+  }
+  if (!PyObject_IsInstance(batch, core_batch_type) || c.num_elements < 0 ||
+      c.num_others < 0 || c.num_past < 0) {
+    PyErr_SetString(PyExc_ValueError, "Contacts takes a Batch, and sizes from 0 on.");
+    return NULL;
+  }
+  allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+  contacts_object* self = (contacts_object*)allocate(type, 0);
+  if (!self) return NULL;
+  self->num_worlds = ((batch_object*)batch)->num_worlds;
+  self->contacts = c;
+  core_contacts* own = &self->contacts;
+  Py_ssize_t each = c.num_elements, all = (Py_ssize_t)3 * each * c.num_past;
+  const mjModel* m = lib.mjb_model(((batch_object*)batch)->batch);
+  if (hold_sensors(self, sensors, columns, m) &&
+      hold_rows(self, air, &own->air_time, each, "air_time") &&
+      hold_rows(self, contact, &own->contact_time, each, "contact_time") &&
+      hold_rows(self, last_air, &own->last_air_time, each, "last_air_time") &&
+      hold_rows(self, last_contact, &own->last_contact_time, each,
+                "last_contact_time") &&
+      hold_rows(self, greatest, &own->greatest_force, each, "greatest_force") &&
+      (!all || hold_rows(self, past, &own->force_history, all, "force_history"))) {
+    return (PyObject*)self;
+  }
+  Py_DECREF(self);
+  return NULL;
+}
+
+static void contacts_dealloc(contacts_object* self) {
+  PyTypeObject* type = Py_TYPE((PyObject*)self);
+  while (self->num_views) PyBuffer_Release(self->view + --self->num_views);
+  freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+  release(self);
+  Py_DECREF(type);
+}
+
+static PyType_Slot slots[] = {
+    {Py_tp_new, contacts_new},
+    {Py_tp_dealloc, contacts_dealloc},
+    {0, NULL},
+};
+
+PyType_Spec core_contacts_spec = {
+    .name = "simstate.engine.core._core.Contacts",
+    .basicsize = sizeof(contacts_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = slots,
+};

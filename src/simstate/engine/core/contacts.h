@@ -1,0 +1,33 @@
+/* What contact sensors remember from one time step to the next. */
+#ifndef SIMSTATE_CORE_CONTACTS_H_
+#define SIMSTATE_CORE_CONTACTS_H_
+
+#include "library.h"
+
+/* Rows of numbers of the worlds, which lie among other columns. */
+typedef struct {
+  double* at;     /* of world 0 */
+  size_t stride;  /* to the next world */
+} core_rows;
+
+/* One contact sensor: its elements, and the memory of each. */
+typedef struct {
+  int num_elements, num_others, num_past;
+  int every_step;     /* whether it looks at each step of a call, or at the last */
+  double threshold;   /* of a force that counts as touching [N] */
+  const int* sensor;  /* (elements, others): MuJoCo's, of net forces; -1: none */
+  const int* column;  /* of the same: the net force in sensordata */
+  core_rows air_time, contact_time, last_air_time, last_contact_time, greatest_force;
+  core_rows force_history; /* (past, elements, 3), the latest first */
+} core_contacts;
+
+/* Goes on by `passed` seconds with the forces that an evaluation has left in d.
+ *
+ * `is_first`: it is the first look in a call, from which the greatest force counts. */
+void core_note_contacts(const core_contacts* c, const mjData* d, int world,
+                        double passed, int is_first);
+
+/* Writes the net forces of an evaluation into sensordata, as mj_sensorAcc does. */
+void core_net_forces(const core_contacts* c, const mjModel* m, mjData* d);
+
+#endif

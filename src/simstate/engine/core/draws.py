@@ -1,0 +1,31 @@
+"""Random numbers of all worlds in one C pass: the bits of `simstate.random`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.engine.core import library
+
+Array = NDArray[Any]
+
+
+def uniform(
+    streams: tuple[Array, Array, Array],
+    rows: Array | None,
+    columns: int,
+    low: float,
+    high: float,
+) -> NDArray[np.float64]:
+    """Numbers spread evenly over [low, high); shape (n, columns).
+
+    `streams` are seed, world and count of each world, int64; writes the last. `rows`
+    are int64 ids of the worlds that draw, each once; None: all.
+    """
+    count = len(streams[0]) if rows is None else len(rows)
+    out = np.empty((count, columns))
+    scale = (high - low) * 2.0**-53
+    library.module().uniform(*streams, rows, columns, scale, low, out)
+    return out

@@ -1,0 +1,60 @@
+"""Matrices of joint space in one C pass over the worlds.
+
+The formulas are those of `simstate.dynamics`; tests hold the two against each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from simstate.engine.core import library
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points that move with bodies; int32, shape (points,) each."""
+
+    elements: Array
+    """Where each is among the positions of its kind."""
+    bodies: Array
+    """The body that it moves with."""
+    roots: Array
+    """body_rootid of that body."""
+
+    @staticmethod
+    def of(elements: ArrayLike, bodies: ArrayLike, roots: ArrayLike) -> Points:
+        """From numbers of any integer type."""
+        return Points(*(np.array(x, np.int32) for x in (elements, bodies, roots)))
+
+
+def jacobians(
+    points: Points, pos: Array, cdof: Array, subtree_com: Array, moves: Array
+) -> Array:
+    """Jacobians (linear, angular) of points, world axes; (worlds, points, 6, dofs).
+
+    `pos` (worlds, elements, 3) are positions of all elements of the kind [m], `cdof`
+    and `subtree_com` MuJoCo's fields, `moves` (bodies, dofs) is 0 where a dof does not
+    move a body. All float64, contiguous.
+    """
+    worlds, dofs, count = cdof.shape[0], cdof.shape[1], len(points.elements)
+    out = np.empty((worlds, count, 6, dofs))
+    library.module().jacobians(
+        (worlds, count, dofs, pos.shape[1], subtree_com.shape[1]),
+        *(cdof, pos, subtree_com, moves),
+        *(points.elements, points.bodies, points.roots, out),
+    )
+    return out
+
+
+def entries(rows: Array, places: Array) -> Array:
+    """The numbers of each row at `places`, int32, −1: zero; (worlds, *places.shape)."""
+    worlds, width = rows.shape
+    out = np.empty((worlds, *places.shape))
+    library.module().entries((worlds, width, places.size), rows, places, out)
+    return out

@@ -1,0 +1,64 @@
+"""Rays that a body carries, cast in all worlds in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.engine.core.batch import CoreBatch
+
+Array = NDArray[Any]
+Alignment = Literal["full", "yaw", "world"]
+_ALIGNMENTS: tuple[Alignment, ...] = ("full", "yaw", "world")
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedRays:
+    """Rays that are the same in a body's axes in all worlds."""
+
+    body: int
+    alignment: Alignment
+    """Along the body's axes, its heading, or the world's axes."""
+    origins: Array
+    """From the body's origin, in these axes [m], float64; (rays, 3)."""
+    directions: Array
+    """Of unit length, in these axes, float64; (rays, 3)."""
+    geoms: Array
+    """Whether each geom of the model can be hit; bool, (ngeom,)."""
+    max_distance: float
+    """How far a ray goes [m]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """What they hit in each world; (num_worlds, rays, …)."""
+
+    distance: Array
+    """As mj_ray, −1: nothing [m]."""
+    geom: Array
+    """The geom, −1: none; int32."""
+    height: Array
+    """How far the hit, or the end of the ray, is below the body's origin [m]."""
+    normal: Array | None
+    """The surface's normal; None: not asked for."""
+
+
+def cast(batch: CoreBatch, rays: CarriedRays, with_normals: bool) -> Hits:
+    """Cast them from the present state; writes nothing that others read."""
+    shape = (batch.nsim, len(rays.origins))
+    distance, height = np.empty(shape), np.empty(shape)
+    geom = np.empty(shape, np.int32)
+    normal = np.empty((*shape, 3)) if with_normals else None
+    groups = None
+    if not rays.geoms.all():
+        groups = np.where(rays.geoms, 0, 1).astype(np.int32)
+    failed = batch.core.carried_rays(
+        (shape[1], rays.body, _ALIGNMENTS.index(rays.alignment)),
+        rays.max_distance,
+        *(rays.origins, rays.directions, groups, distance, geom, height, normal),
+    )
+    batch.check(None, failed)
+    return Hits(distance, geom, height, normal)

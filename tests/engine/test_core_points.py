@@ -1,0 +1,82 @@
+"""Rays and Jacobians of points against mujoco.batch, and what is refused."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+import pytest
+from mujoco import batch
+from tests.engine.core_models import load, random_states
+
+from simstate.engine import core
+from simstate.errors import InvalidInputError
+
+pytestmark = pytest.mark.skipif(
+    not core.is_available(), reason="the compiled core is not there"
+)
+
+NUM = 6
+STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
+
+
+@pytest.mark.parametrize("ids", [None, [1, 4, 5]])
+def test_rays_and_jacobians(ids):
+    model = load("sensors")
+    rows = random_states(model, NUM, 5)
+    ours, theirs = core.CoreBatch(model, NUM, 2), batch.Batch(model, NUM, 1)
+    ours.state[:], theirs.state[:] = rows, rows
+    n = NUM if ids is None else len(ids)
+    rng = np.random.default_rng(2)
+    ours.bind("geom_xpos")
+    ours.forward()
+    start = np.array([1.5, -1.2, 1.8])
+    to = ours.bind("geom_xpos")[slice(None) if ids is None else ids] - start
+    hit = set()
+    for normal, exclude, static in (
+        (False, -1, True),
+        (True, 3, True),
+        (True, 2, False),
+    ):
+        options = {"geomgroup": [1, 0, 1, 1, 1, 1], "bodyexclude": exclude}
+        options |= {"ids": ids, "normal": normal, "flg_static": static}
+        got = ours.ray(start, to, **options)
+        want = theirs.ray(start, to, **options)
+        hit.add(frozenset(want[1].flat))
+        assert len(got) == len(want)
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert len(hit) == 3  # what is left out would have been hit
+    bodies, points = rng.integers(1, model.nbody, n), rng.standard_normal((n, 3))
+    for one, other in zip(
+        ours.jac(bodies, points, ids), theirs.jac(bodies, points, ids), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(ours.state, rows)
+
+
+def test_wrong_rays_and_worlds_are_refused():
+    model = load("sensors")
+    worlds = core.CoreBatch(model, NUM, 1)
+    with pytest.raises(ValueError, match="num_worlds must be at least 1, got 0"):
+        core.CoreBatch(model, 0)
+    with pytest.raises(InvalidInputError, match="bodyexclude must be whole numbers"):
+        worlds.ray((0, 0, 1), (0, 0, -1), bodyexclude=model.nbody)
+    with pytest.raises(InvalidInputError, match="body must be whole numbers"):
+        worlds.jac(0.5, (0, 0, 0))
+    with pytest.raises(InvalidInputError, match="from 0 to 5, got 6"):
+        worlds.get_data(NUM)
+    with pytest.raises(InvalidInputError, match="'efc_force' is no field"):
+        worlds.bind("efc_force")
+    with pytest.raises(InvalidInputError, match="'mesh_vert' is no field"):
+        worlds.expand("mesh_vert")
+    with pytest.raises(InvalidInputError, match="A mask of worlds"):
+        worlds.step([True, False])
+
+
+def test_the_data_of_one_world():
+    model = load("sensors")
+    worlds = core.CoreBatch(model, NUM, 1)
+    worlds.state[:] = random_states(model, NUM, 5)
+    row = np.zeros(worlds.nstate)
+    mujoco.mj_getState(model, worlds.get_data(4), row, STATE)
+    np.testing.assert_array_equal(row, worlds.state[4])

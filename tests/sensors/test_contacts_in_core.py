@@ -1,0 +1,120 @@
+"""What contact sensors remember in the compiled core, bit for bit as without it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from tests.sensors.heap import CONTACTS, heap, stir
+
+from simstate import NativeCfg
+from simstate.engine import core
+
+pytestmark = pytest.mark.skipif(
+    not core.is_available(), reason="the compiled core is not there"
+)
+
+SLOTS = ("air_time", "contact_time", "last_air_time", "last_contact_time",
+         "greatest_force", "force_history_w", "force_w")  # fmt: skip
+
+
+def make_pair(monkeypatch, **options):
+    """The same heap in the core and without it."""
+    sims = [heap(4, **options)]
+    with monkeypatch.context() as patch:
+        patch.setenv(core.library.SWITCH, "0")
+        sims.append(heap(4, **options))
+    assert sims[0].internals.engine.compiled is not None
+    assert sims[1].internals.engine.compiled is None
+    for sim in sims:
+        stir(sim, 7)
+        sim.data.qvel[:, 2] -= 0.4
+        sim.expand("opt.timestep")[:] = torch.tensor([0.003, 0.002, 0.0035, 0.0025])
+    return sims
+
+
+@pytest.mark.parametrize("rk4", [False, True])
+def test_the_same_bits_on_both_paths(monkeypatch, rk4):
+    """Many steps in a call, some worlds, several rounds, evaluations in between."""
+    sims = make_pair(monkeypatch, engine=NativeCfg(num_threads=2))
+    if rk4:  # MuJoCo's own, in which sensors are those of the first stage
+        for sim in sims:
+            sim.expand("opt.integrator")[:] = 1
+            sim.expand("opt.timestep")[:] *= 0.15
+    touched = lifted = 0
+    for n, env_ids in ((3, None), (1, [2, 0]), (40, None), (5, [3]), (7, [1, 3, 0])):
+        for _ in range(4):
+            for sim in sims:
+                sim.step(n, env_ids)
+            for name in CONTACTS:
+                for slot in SLOTS:
+                    ours, plain = (sim.contacts[name].read(slot) for sim in sims)
+                    assert torch.equal(ours, plain), (name, slot, n)
+            feet, rocks = (sims[0].contacts[name] for name in ("feet", "rocks"))
+            touched += int((rocks.greatest_force > 0).sum())
+            touched += int((feet.last_air_time > 0).sum())
+            lifted += int((feet.last_contact_time > 0).sum())
+            for sim in sims:
+                sim.forward()
+        assert torch.equal(sims[0].state, sims[1].state)
+    assert touched
+    assert lifted or rk4
+
+
+def test_the_last_step_alone(monkeypatch):
+    """With every_step False the clocks go on by the whole call."""
+    contacts = {k: replace(cfg, every_step=False) for k, cfg in CONTACTS.items()}
+    sims = make_pair(monkeypatch, contacts=contacts)
+    for n in (3, 21, 1, 6, 2):
+        for sim in sims:
+            sim.step(n)
+        for name in CONTACTS:
+            for slot in SLOTS:
+                ours, plain = (sim.contacts[name].read(slot) for sim in sims)
+                assert torch.equal(ours, plain), (name, slot, n)
+
+
+def test_a_force_that_is_not_a_number_stays(monkeypatch):
+    """Whatever comes later in the call, the greatest is not a number."""
+    sims = make_pair(monkeypatch, on_divergence="mask")
+    for sim in sims:
+        sim.step(60)
+        sim.data.qfrc_applied[1, 3] = 1e300
+        sim.step(3)
+    for name in CONTACTS:
+        ours, plain = (sim.contacts[name].greatest_force.numpy() for sim in sims)
+        np.testing.assert_array_equal(ours, plain)
+
+
+def test_what_does_not_fit_is_refused():
+    sim = heap(3)
+    batch = sim.internals.engine.compiled
+    assert batch is not None
+    slots = {name: np.zeros((3, 2)) for name in core.contacts.SLOTS}
+    slots["force_history_w"] = np.zeros((3, 1, 2, 3))
+    first = sim.model.sensor("contacts:feet:net:0:0")
+    sensors = np.array([[first.id], [first.id + 1]])
+    columns = np.array([[first.adr[0] + 1], [first.adr[0] + 11]])
+
+    def make(sensors=sensors, columns=columns, **other):
+        return core.make_contacts(
+            batch, sensors, columns, 0.0, True, {**slots, **other}
+        )
+
+    made = make()
+    with pytest.raises(ValueError, match="no contact sensor with a force at"):
+        make(columns=np.full((2, 1), sim.model.nsensordata - 2))
+    with pytest.raises(ValueError, match="no contact sensor with a force at"):
+        make(sensors=np.full((2, 1), sim.model.nsensor))
+    with pytest.raises(ValueError, match=r"air_time must have 2 numbers"):
+        make(air_time=np.zeros((3, 4)))
+    with pytest.raises(ValueError, match="float64 of shape"):
+        make(air_time=np.zeros((3, 2), np.float32))
+    with pytest.raises(ValueError, match="float64 of shape"):
+        make(greatest_force=np.zeros((1, 2)))
+    other = heap(2).internals.engine.compiled
+    assert other is not None
+    with pytest.raises(ValueError, match="those of this batch"):
+        other.step(None, 1, contacts=(made,))
