@@ -14,11 +14,12 @@ BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py
 SIMULATORS := build/simulators
 DATASETS := build/datasets
+RAY := build/ray
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-simulators align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -85,6 +86,10 @@ test-datasets: $(READY)-test $(DATASETS)/.ready
 	$(BIN)/python tests/datasets/lerobot_loader.py write build/datasets/set
 	$(DATASETS)/bin/python tests/datasets/lerobot_loader.py read build/datasets/set
 
+# Workers and two nodes of a Ray cluster on this machine, in an environment of their own.
+test-ray: $(RAY)/.ready
+	$(RAY)/bin/python tests/distributed/ray_cluster.py
+
 # How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
 align: $(SIMULATORS)/.ready
 	$(JAX) $(SIMULATORS)/bin/python docs/alignment.py --with warp $(NAMES)
@@ -128,7 +133,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -160,8 +165,13 @@ $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 # Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.
 $(DATASETS)/.ready: Makefile
 	test -x $(DATASETS)/bin/python || $(PYTHON) -m venv $(DATASETS)
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.28.0
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.28.0 accelerate
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
+	touch $@
+
+$(RAY)/.ready: pyproject.toml constraints.txt
+	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record]' pytest
 	touch $@
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt

@@ -35,7 +35,15 @@ def line(out, start):
 def test_every_example_is_run_here():
     tested = {name.removeprefix("test_") for name in globals()}
     assert {path.stem for path in EXAMPLES.glob("*.py")} <= tested
-    assert len(list(EXAMPLES.glob("*.py"))) == 11
+    assert len(list(EXAMPLES.glob("*.py"))) == 12
+
+
+def test_behaviour_cloning(run):
+    out = run("behaviour_cloning")
+    (before,) = numbers(line(out, "pole up before [s]: "))
+    (after,) = numbers(line(out, "pole up after [s]: "))
+    assert before < 1.5
+    assert after > 1.9  # of 2 s, as the teacher
 
 
 def test_two_robots_and_a_cube(run):

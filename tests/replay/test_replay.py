@@ -178,6 +178,26 @@ def test_divergences_come_again(tmp_path, mode):
     assert "shoulder" in steps[1].call["diverged"]["1"]
 
 
+def test_a_dump_of_a_divergence_is_a_recording_that_ends_there(tmp_path):
+    cfg = dataclasses.replace(env_cfg(), divergence_dump_dir=tmp_path)
+    env = Env(cfg, 4, seed=1, first_world=6)
+    env.step(torch.zeros(4, 1))
+    env.sim.data.qvel[2, 0] = 1e9
+    env.step(torch.full((4, 1), 0.7))
+    with Recording(tmp_path / "diverged_1_world_2.simrec") as dump:
+        (step,) = dump.steps()
+        assert step.call["n"] == 2
+        assert "shoulder" in step.call["diverged"]["0"]
+        assert dump.header["simulation"]["first_world"] == 8
+        found = replay(dump)
+        assert found.is_same, found
+        assert dump["qvel"][0, 0, 0] == 1e9
+        slower = branch(dump, step=0)
+        slower.data.qvel[0, 0] = 1.0
+        slower.step(2)
+        assert not bool(slower.diverged.any())
+
+
 def test_memory_of_ones_own_is_not_needed_to_rebuild(tmp_path):
     path = tmp_path / "run.simrec"
     sim = Simulation(scene(), 2)

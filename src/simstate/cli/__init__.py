@@ -12,6 +12,7 @@ import tyro
 from simstate.cli.align import Align
 from simstate.cli.bench import Bench
 from simstate.cli.check import Check
+from simstate.cli.collect import Collect
 from simstate.cli.console import plain_warnings, report_error
 from simstate.cli.contacts import Contacts
 from simstate.cli.diff import Diff
@@ -49,6 +50,7 @@ Command = (
     | Annotated[Info, tyro.conf.subcommand("info")]
     | Annotated[Plot, tyro.conf.subcommand("plot")]
     | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Collect, tyro.conf.subcommand("collect")]
     | Annotated[Replay, tyro.conf.subcommand("replay")]
     | Annotated[Dispersions, tyro.conf.subcommand("dispersions")]
     | Annotated[Align, tyro.conf.subcommand("align")]

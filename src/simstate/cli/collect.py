@@ -11,6 +11,7 @@ import tyro
 from simstate.cli.console import console, progress
 from simstate.cli.extras import needs
 from simstate.cli.options import Debug, Engine
+from simstate.cli.workers import Ray, workers
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Collect:
     """Also write the wanted episodes as OUT/demos.hdf5 or OUT/lerobot."""
     seed: int = 0
     """Seed of all that is random."""
+    ray: Ray = None
     engine: Engine = "native"
     debug: Debug = False
 
@@ -54,7 +56,7 @@ class Collect:
 
         cfg, make_act = self._policy()
         out = console()
-        with progress(out, "collect") as advance:
+        with progress(out, "collect") as advance, workers(self.ray) as over:
             found = collect(
                 cfg,
                 make_act,
@@ -66,6 +68,7 @@ class Collect:
                 quantities=self.quantities,
                 task=tasks.find(self.task).reference,
                 engine=self.engine,
+                over=over,
                 told=lambda n, tried: advance(
                     min(1.0, n / self.episodes), f"{n} of {tried} episodes"
                 ),

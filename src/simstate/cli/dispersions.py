@@ -13,6 +13,7 @@ from rich.table import Table
 
 from simstate.cli.console import console
 from simstate.cli.options import Debug, Json
+from simstate.cli.workers import Ray, workers
 from simstate.dispersions import Outcome, load_study
 from simstate.errors import InvalidInputError
 
@@ -39,6 +40,7 @@ class Dispersions:
     """With which the bounds hold."""
     out: Path | None = None
     """A folder for worlds.csv, envelopes.png and worst.npz, a snapshot to replay."""
+    ray: Ray = None
     json: Json = False
     debug: Debug = False
 
@@ -53,7 +55,8 @@ class Dispersions:
             if self.out.exists() and not self.out.is_dir():
                 raise InvalidInputError(f"--out {str(self.out)!r} is no folder.")
             self.out.mkdir(parents=True, exist_ok=True)
-        outcome = study.run(self.worlds, self.batch, self.seed)
+        with workers(self.ray) as over:
+            outcome = study.run(self.worlds, self.batch, self.seed, over)
         rows = outcome.table(self.confidence)
         if self.out is not None:
             outcome.save_csv(self.out / "worlds.csv")

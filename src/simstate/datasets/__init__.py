@@ -6,6 +6,7 @@ write_foxglove("run.simrec", "run.mcap")  # Foxglove
 read_hdf5, read_motion, read_metasim
 """
 
+from simstate.datasets.collect import Collection, collect
 from simstate.datasets.episodes import Episode, episodes_of
 from simstate.datasets.foxglove import write_foxglove
 from simstate.datasets.hdf5 import Demonstration, read_hdf5, write_hdf5
@@ -14,10 +15,12 @@ from simstate.datasets.metasim import Trajectory, read_metasim
 from simstate.datasets.motions import Motion, read_motion
 
 __all__ = [
+    "Collection",
     "Demonstration",
     "Episode",
     "Motion",
     "Trajectory",
+    "collect",
     "episodes_of",
     "read_hdf5",
     "read_metasim",

@@ -1,12 +1,15 @@
 """Collect: episodes of a policy, in parts that are whole or done again.
 
-An episode belongs to a world by its global id, which seeds it: what world 37 does is the
-same however many run at once, and whatever was interrupted.
+An episode belongs to a world by its global id, which seeds it: what world 37 does is
+the same however many run at once, and whatever was interrupted. (Matrix products of a
+network may round otherwise for another number of rows: then `envs` must be the same.)
 """
 
 from __future__ import annotations
 
+import itertools
 import json
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +22,13 @@ from simstate.checks import whole_number
 from simstate.datasets.episodes import Episode, episodes_of
 from simstate.datasets.hdf5 import write_hdf5
 from simstate.datasets.lerobot import write_lerobot
+from simstate.dispersions.study import Over
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg
 from simstate.env.settings import described, settings_of
-from simstate.errors import InvalidInputError, RecordingError
+from simstate.errors import InvalidInputError
 from simstate.files import write_atomically
 from simstate.integrate.history import Recorded
-from simstate.record import Recording
 
 Act: TypeAlias = "Callable[[dict[str, Tensor]], Tensor]"
 MakeAct: TypeAlias = "Callable[[Env], Act]"
@@ -42,11 +45,15 @@ MOST_TRIES = 100
 
 @dataclass(frozen=True)
 class Collection:
-    """A folder of episodes: recordings of some worlds each, the first episode of each."""
+    """A folder of episodes: recordings of some worlds, the first episode of each."""
 
     folder: Path
     success: str | None
     """The term whose end is wanted; None: any end."""
+
+    def path(self, part: int) -> Path:
+        """Where a part is, or will be."""
+        return self.folder / f"part-{part:05d}.simrec"
 
     @property
     def parts(self) -> list[Path]:
@@ -86,6 +93,7 @@ def collect(
     task: str | None = None,
     engine: EngineCfg = "native",
     told: Told | None = None,
+    over: Over | None = None,
 ) -> Collection:
     """Let a policy act until there are enough episodes; returns where they are.
 
@@ -104,6 +112,7 @@ def collect(
         task: where the task is found, as in `env.record`.
         engine: as in Env.
         told: called after each part.
+        over: what runs the parts: `Cluster.map` of `simstate.distributed`; None: here.
     """
     whole_number("episodes", episodes, 1)
     whole_number("envs", envs, 1)
@@ -116,6 +125,9 @@ def collect(
     root.mkdir(parents=True, exist_ok=True)
     _check_same(root, cfg, envs, seed, success, quantities)
     collection = Collection(root, success)
+    record = _Part(cfg, make_act, envs, seed, quantities, task, engine)
+    missing = (k for k in itertools.count() if not collection.path(k).exists())
+    sent = None if over is None else iter(over(record.as_bytes, missing))
     found = part = 0
     while found < episodes:
         if part * envs >= MOST_TRIES * episodes:
@@ -123,10 +135,14 @@ def collect(
                 f"{found} of {part * envs} episodes ended by {success!r}: the policy "
                 "hardly ever succeeds."
             )
-        path = root / f"part-{part:05d}.simrec"
-        if not _is_whole(path):
-            env = Env(cfg, envs, seed=seed, engine=engine, first_world=part * envs)
-            _record(env, make_act(env), path, quantities, task)
+        path = collection.path(part)
+        if not path.exists():
+            if sent is None:
+                begun = path.with_suffix(".begun")
+                record(part, begun)
+                begun.replace(path)
+            else:
+                write_atomically(path, next(sent))
         found += sum(1 for _ in episodes_of(path, keep=collection.keep))
         part += 1
         if told is not None:
@@ -134,28 +150,47 @@ def collect(
     return collection
 
 
-def _record(
-    env: Env, act: Act, path: Path, quantities: Recorded, task: str | None
-) -> None:
-    """Run each world until its first episode has ended."""
-    going = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
-    seen, _ = env.reset()
-    with env.record(path, quantities=quantities, snapshot_every=None, task=task):
-        for _ in range(env.max_episode_length):
-            with torch.no_grad():
-                action = act(seen)
-            seen, _, terminated, truncated, _ = env.step(action)
-            going &= ~(terminated | truncated)
-            if not bool(going.any()):
-                break
+@dataclass(frozen=True)
+class _Part:
+    """Records the worlds of one part, on any machine."""
 
+    cfg: EnvCfg
+    make_act: MakeAct
+    envs: int
+    seed: int
+    quantities: Recorded
+    task: str | None
+    engine: EngineCfg
 
-def _is_whole(path: Path) -> bool:
-    try:
-        with Recording(path) as recording:
-            return recording.is_whole
-    except RecordingError:
-        return False
+    def __call__(self, part: int, path: Path) -> None:
+        """Run each world until its first episode has ended."""
+        env = Env(
+            self.cfg,
+            self.envs,
+            seed=self.seed,
+            engine=self.engine,
+            first_world=part * self.envs,
+        )
+        act = self.make_act(env)
+        going = torch.ones(env.num_envs, dtype=torch.bool, device=env.device)
+        seen, _ = env.reset()
+        with env.record(
+            path, quantities=self.quantities, snapshot_every=None, task=self.task
+        ):
+            for _ in range(env.max_episode_length):
+                with torch.no_grad():
+                    action = act(seen)
+                seen, _, terminated, truncated, _ = env.step(action)
+                going &= ~(terminated | truncated)
+                if not bool(going.any()):
+                    break
+
+    def as_bytes(self, part: int) -> bytes:
+        """The recording of a part."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "part.simrec"
+            self(part, path)
+            return path.read_bytes()
 
 
 def _check_same(

@@ -24,6 +24,8 @@ class Episode:
 
     world: int
     """The world's number in its recording."""
+    number: int
+    """How many episodes of this world came before it."""
     columns: dict[str, np.ndarray]
     """Columns by name; shape (steps, …). Observations are from before each step."""
     ends: tuple[str, ...]
@@ -89,54 +91,57 @@ def _checked(recording: Recording) -> Recording:
 
 
 def _episodes(recording: Recording) -> Iterator[Episode]:
-    begun: dict[int, list[dict[str, np.ndarray]]] = {w: [] for w in recording.worlds}
+    worlds = {world: _World(world) for world in recording.worlds}
     terms: list[str] = recording.contract("ended")["names"]
     for block in recording.blocks:
         columns = recording.read_block(block)
         del columns["step"]
         for place, world in enumerate(recording.worlds):
             mine = {name: values[:, place] for name, values in columns.items()}
-            yield from _cut(world, mine, begun[world], terms)
-    for world, parts in begun.items():
-        if parts:
-            yield _joined(world, parts, terms)
+            yield from worlds[world].cut(mine, terms)
+    for world in worlds.values():
+        if world.parts:
+            yield world.end(terms)
 
 
-def _cut(
-    world: int,
-    columns: dict[str, np.ndarray],
-    parts: list[dict[str, np.ndarray]],
-    terms: list[str],
-) -> Iterator[Episode]:
-    """The episodes of a world that end in a block; what is left goes to `parts`."""
-    time = columns["time"]
-    if not len(time):
-        return
-    ended = columns["terminated"] | columns["truncated"]
-    last = parts[-1]["time"][-1] if parts else -np.inf
-    again = np.concatenate([[last], time[:-1]]) >= time  # a reset by hand
-    start = 0
-    for k in range(len(time)):
-        if again[k] and (parts or k > start):
-            if k > start:
-                parts.append({n: x[start:k] for n, x in columns.items()})
-            yield _joined(world, parts, terms)
-            parts.clear()
-            start = k
-        if ended[k]:
-            parts.append({n: x[start : k + 1] for n, x in columns.items()})
-            yield _joined(world, parts, terms)
-            parts.clear()
-            start = k + 1
-    if start < len(time):
-        parts.append({n: x[start:].copy() for n, x in columns.items()})
+class _World:
+    """What has begun in a world, and how many episodes came before it."""
 
+    def __init__(self, world: int) -> None:
+        self.world, self.count = world, 0
+        self.parts: list[dict[str, np.ndarray]] = []
 
-def _joined(
-    world: int, parts: list[dict[str, np.ndarray]], terms: list[str]
-) -> Episode:
-    columns = {n: np.concatenate([part[n] for part in parts]) for n in parts[0]}
-    reasons = columns["ended"][-1]
-    complete = columns["terminated"][-1] | columns["truncated"][-1]
-    ends = tuple(t for t, yes in zip(terms, reasons, strict=True) if yes and complete)
-    return Episode(world, columns, ends)
+    def cut(
+        self, columns: dict[str, np.ndarray], terms: list[str]
+    ) -> Iterator[Episode]:
+        """The episodes that end in a block; what is left goes on."""
+        time = columns["time"]
+        if not len(time):
+            return
+        ended = columns["terminated"] | columns["truncated"]
+        last = self.parts[-1]["time"][-1] if self.parts else -np.inf
+        again = np.concatenate([[last], time[:-1]]) >= time  # a reset by hand
+        start = 0
+        for k in range(len(time)):
+            if again[k] and (self.parts or k > start):
+                if k > start:
+                    self.parts.append({n: x[start:k] for n, x in columns.items()})
+                yield self.end(terms)
+                start = k
+            if ended[k]:
+                self.parts.append({n: x[start : k + 1] for n, x in columns.items()})
+                yield self.end(terms)
+                start = k + 1
+        if start < len(time):
+            self.parts.append({n: x[start:].copy() for n, x in columns.items()})
+
+    def end(self, terms: list[str]) -> Episode:
+        """The episode of all parts so far."""
+        names = self.parts[0]
+        columns = {n: np.concatenate([part[n] for part in self.parts]) for n in names}
+        complete = columns["terminated"][-1] | columns["truncated"][-1]
+        reasons = zip(terms, columns["ended"][-1], strict=True)
+        ends = tuple(term for term, yes in reasons if yes and complete)
+        self.parts.clear()
+        self.count += 1
+        return Episode(self.world, self.count - 1, columns, ends)

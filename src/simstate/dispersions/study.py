@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import runpy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
@@ -19,6 +20,9 @@ from simstate.integrate.history import Recorded
 from simstate.random import check_seed
 from simstate.simulation import Simulation
 from simstate.state import Snapshot
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 Make: TypeAlias = Callable[..., Simulation]
 """`make(draws, num_envs=…, seed=…, first_world=…)` gives a simulation at its start; the
@@ -72,35 +76,53 @@ class Study:
             )
         return own
 
-    def run(self, worlds: int, batch: int = 256, seed: int = 0) -> Outcome:
-        """Run so many worlds, in batches; the result does not depend on these."""
+    def run(
+        self, worlds: int, batch: int = 256, seed: int = 0, over: Over | None = None
+    ) -> Outcome:
+        """Run so many worlds, in batches; the result does not depend on these.
+
+        Args:
+            worlds: how many.
+            batch: how many at once.
+            seed: of all draws, and of the worlds' noise.
+            over: what calls a function with each of some items, in order, wherever it
+                does so: `Cluster.map` of `simstate.distributed`; None: here, one after
+                the other.
+        """
         worlds = whole_number("worlds", worlds, 1)
         batch = whole_number("batch", batch, 1)
         check_seed(seed)
-        parts: list[dict[str, Tensor]] = []
-        times: Tensor | None = None
-        histories: dict[str, list[Tensor]] = {}
-        units: dict[str, str] = {}
-        for first in range(0, worlds, batch):
-            count = min(batch, worlds - first)
-            sim = self.simulation(count, seed, first)
-            history = None
-            if self.record is not None:
-                every = self.until / 100 if self.every is None else self.every
-                history = sim.record(quantities=self.record, every=every)
-            sim.run(until=self.until)
-            parts.append(self._measure(sim))
-            if history is not None:
-                times, units = _longest(times, history.time), history.units
-                for name in history.names:
-                    histories.setdefault(name, []).append(history[name])
-        results = {n: torch.cat([part[n] for part in parts]) for n in self.results}
+        spans = [(k, min(batch, worlds - k)) for k in range(0, worlds, batch)]
+        run_batch = partial(self.run_batch, seed)
+        batches = list((map if over is None else over)(run_batch, spans))
+        results = {n: torch.cat([b.results[n] for b in batches]) for n in self.results}
         draws = draw_worlds(self.draws, worlds, seed, 0)
-        joined = {name: _joined(kept) for name, kept in histories.items()}
+        times: Tensor | None = None
+        for each in batches:
+            times = times if each.times is None else _longest(times, each.times)
+        joined = {
+            name: _joined([each.histories[name] for each in batches])
+            for name in batches[0].histories
+        }
         return Outcome(
-            results, draws, self.units, times, joined, units,
+            results, draws, self.units, times, joined, batches[0].units,
             self.worst or next(iter(self.results)), seed,
         )  # fmt: skip
+
+    def run_batch(self, seed: int, span: tuple[int, int]) -> Batch:
+        """Run worlds from a global id on, so many of them."""
+        first, count = span
+        sim = self.simulation(count, seed, first)
+        history = None
+        if self.record is not None:
+            every = self.until / 100 if self.every is None else self.every
+            history = sim.record(quantities=self.record, every=every)
+        sim.run(until=self.until)
+        results = self._measure(sim)
+        if history is None:
+            return Batch(results, None, {}, {})
+        kept = {name: history[name] for name in history.names}
+        return Batch(results, history.time, kept, history.units)
 
     def snapshot(self, world: int, seed: int = 0) -> Snapshot:
         """One world of the study at its start, to replay."""
@@ -119,6 +141,25 @@ class Study:
             kept = values.detach().cpu()
             found[name] = kept.clone() if kept.dtype == torch.bool else kept.double()
         return found
+
+
+class Batch(NamedTuple):
+    """What came of some worlds of a study."""
+
+    results: dict[str, Tensor]
+    times: Tensor | None
+    histories: dict[str, Tensor]
+    units: dict[str, str]
+
+
+class Over(Protocol):
+    """Calls a function with each item, in order, here or on other machines."""
+
+    def __call__(
+        self, function: Callable[[Item], Result], items: Iterable[Item], /
+    ) -> Iterable[Result]:
+        """The results, in the order of the items."""
+        ...
 
 
 def load_study(path: str | Path) -> Study:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from simstate.errors import InvalidInputError
+from simstate.record.dump import write_dump
 from simstate.simulation import Simulation
 
 
 class DivergenceLog:
     """Counts worlds that diverge, and saves their states before and after the step.
 
+    `simstate replay …simrec` takes the step again, from a recording that ends there.
     The file `…_before.npz` holds the state before the step with the controls of that
     step: `sim.restore(Snapshot.load(path))` and `sim.step(decimation)` show it again.
     `…_after.npz` holds the bad state that it led to, to look at.
     """
 
-    def __init__(self, sim: Simulation, folder: str | Path | None, most: int) -> None:
+    def __init__(
+        self, sim: Simulation, folder: str | Path | None, most: int, steps: int
+    ) -> None:
         self.sim = sim
+        self._steps = steps
+        """Time steps of each call of `sim.step`."""
         self._count = sim.internals.ledger.shared(
             "env/divergences", torch.zeros(1, dtype=torch.int64)
         ).tensor
@@ -44,19 +51,24 @@ class DivergenceLog:
         bad = self.sim.divergence if env_ids.numel() else None
         if bad is None:
             return
-        for world, after in zip(bad.env_ids, bad.after, strict=True):
+        told = bad.elements + [""] * len(bad.env_ids)
+        for world, after, element in zip(bad.env_ids, bad.after, told, strict=False):
             self._count += 1
             if self._folder is not None and len(self.paths) < self._most:
-                self._save(self._folder, world, after)
+                self._save(self._folder, world, after, element)
 
-    def _save(self, folder: Path, world: int, after: Tensor) -> None:
+    def _save(self, folder: Path, world: int, after: Tensor, element: str) -> None:
         now = self.sim.snapshot([world])
         number = self._earlier + len(self.paths) + 1
         stem = f"diverged_{number}_world_{world}"
         path = folder / f"{stem}_before.npz"
         # It had not diverged when the step began.
         fine = {"diverged": torch.zeros(1, dtype=torch.bool)}
-        dataclasses.replace(now, slots={**now.slots, **fine}).save(path)
+        before = dataclasses.replace(now, slots={**now.slots, **fine})
+        before.save(path)
+        if find_spec("mcap") is not None:  # without it the snapshots must do
+            dump = folder / f"{stem}.simrec"
+            write_dump(dump, self.sim, before, self._steps, element)
         bad = self.sim.internals.engine.split(after[None].cpu())
         dataclasses.replace(now, slots={**now.slots, **bad}).save(
             folder / f"{stem}_after.npz"

@@ -494,7 +494,10 @@ class Env:
         self.events = EventSchedule(self, cfg.events, events)
         """The events, and when each is due."""
         self.divergence = DivergenceLog(
-            self.sim, cfg.divergence_dump_dir, cfg.max_divergence_dumps
+            self.sim,
+            cfg.divergence_dump_dir,
+            cfg.max_divergence_dumps,
+            1 if self.actions.acting else cfg.decimation,
         )
         """Worlds that diverged: how many, and their snapshots."""
         self._curricula = [

@@ -91,7 +91,7 @@ class Recorder:
         self._worlds = int_list(rows.tensor(torch.device("cpu")))
         self._columns = list(columns)
         read = {column.name: column.checked(sim.num_envs) for column in columns}
-        told: dict[str, Any] = {TIME: _TIME, STEP: _STEP}
+        told: dict[str, Any] = {TIME: TIME_CONTRACT, STEP: STEP_CONTRACT}
         told |= {c.name: c.describe(read[c.name]) for c in columns}
         self._kinds = {
             name: (np.dtype(c["dtype"]), self._shape(name, c["shape"]))
@@ -281,11 +281,11 @@ class Recorder:
             self._detach()
 
 
-_TIME: dict[str, Any] = {
+TIME_CONTRACT: dict[str, Any] = {
     "unit": "s", "axes": "", "point": "", "names": [], "shape": [], "source": "",
     "doc": "Simulation time of each world.", "dtype": "float64",
 }  # fmt: skip
-_STEP: dict[str, Any] = {
+STEP_CONTRACT: dict[str, Any] = {
     "unit": "", "axes": "", "point": "", "names": [], "shape": [], "source": "",
     "doc": "How many steps were taken before the sample.", "dtype": "int64",
 }  # fmt: skip

@@ -265,12 +265,9 @@ class Recording:
         found: list[BlockPlace] = []
         sample = step = 0
         for number, (place, about) in enumerate(self._file.blocks):
-            told = self._sound(lambda data=about: json.loads(data))
-            block = BlockPlace(
-                told["first_sample"], told["samples"], told["first_step"],
-                told["steps"], place,
-            )  # fmt: skip
-            starts = (told["block"], block.first_sample, block.first_step)
+            told = self._sound(lambda data=about: _numbers(json.loads(data)))
+            block = BlockPlace(*told[1:], place)
+            starts = (told[0], block.first_sample, block.first_step)
             if starts != (number, sample, step):
                 raise self._altered("a block is missing")
             sample, step = sample + block.samples, step + block.steps
@@ -315,3 +312,12 @@ class Recording:
 
     def _altered(self, why: str) -> RecordingError:
         return RecordingError(f"{str(self.path)!r} was altered: {why}.")
+
+
+def _numbers(told: Any) -> list[int]:
+    """What is said of a block, if it is whole numbers of at least 0."""
+    keys = ("block", "first_sample", "samples", "first_step", "steps")
+    found: list[Any] = [told[key] for key in keys]
+    if not all(isinstance(number, int) and number >= 0 for number in found):
+        raise ValueError(f"a block of {found}")
+    return found

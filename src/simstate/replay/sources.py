@@ -81,23 +81,28 @@ def _simulation_for(recording: Recording, engine: EngineCfg) -> Simulation:
     )
 
 
-def made_by(reference: str) -> Simulation | Env:
-    """What a function of a file makes, named as "file.py:function"."""
+def function_of(reference: str) -> Any:
+    """A function of a file, named as "file.py:function", whose code is run."""
     file, _, function = reference.rpartition(":")
     path = Path(file)
     if not file.endswith(".py") or not path.is_file():
         raise InvalidInputError(
             f"{reference!r} must be file.py:function, of a file that is there."
         )
-    spec = importlib.util.spec_from_file_location(f"simstate_made_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"simstate_file_{path.stem}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    make: Any = getattr(module, function, None)
-    if not callable(make):
+    found: Any = getattr(module, function, None)
+    if not callable(found):
         raise InvalidInputError(f"{file!r} has no function {function!r}.")
-    made = make()
+    return found
+
+
+def made_by(reference: str) -> Simulation | Env:
+    """What a function of a file makes, named as "file.py:function"."""
+    made = function_of(reference)()
     if not isinstance(made, Simulation | Env):
         raise InvalidInputError(
             f"{reference} must return a Simulation or an Env, got "

@@ -1,0 +1,32 @@
+"""`--ray`: where the work of a command is done."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Annotated
+
+import tyro
+
+from simstate.dispersions.study import Over
+
+Ray = Annotated[
+    str | None,
+    tyro.conf.arg(
+        metavar="ADDRESS",
+        help='A Ray cluster to work on, such as "auto" or 10.0.0.1:6379; "local" is '
+        "one worker for each processor of this machine. The bits are the same.",
+    ),
+]
+
+
+@contextmanager
+def workers(address: str | None) -> Generator[Over | None]:
+    """What hands work to others, while it is entered; None: it is done here."""
+    if address is None:
+        yield None
+        return
+    from simstate.distributed import Cluster
+
+    with Cluster(None if address == "local" else address) as cluster:
+        yield cluster.map
