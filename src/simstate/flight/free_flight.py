@@ -348,6 +348,12 @@ class FreeFlight:
         """The name of an aircraft, checked; None is for the only one."""
         if aircraft is None and len(self.aircraft) == 1:
             return next(iter(self.aircraft))
+        if aircraft is None:
+            raise InvalidInputError(
+                f"There are {len(self.aircraft)} aircraft: say which one is meant, "
+                f"aircraft={next(iter(self.aircraft))!r}. Known: "
+                f"{', '.join(self.aircraft)}."
+            )
         if aircraft not in self.aircraft:
             raise unknown_name("aircraft", str(aircraft), self.aircraft)
         return aircraft

@@ -35,6 +35,7 @@ from simstate.engine.core.planets import (
     Polynomials,
     air_drag,
     field_gravity,
+    reaction_wheels,
 )
 from simstate.engine.core.rays import CarriedRays
 from simstate.engine.core.scheme import TableauLike
@@ -65,6 +66,7 @@ __all__ = [
     "make_contacts",
     "matrices",
     "point_mass_gravity",
+    "reaction_wheels",
     "reads",
     "thruster",
     "uniform_gravity",
