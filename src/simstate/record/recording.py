@@ -266,8 +266,9 @@ class Recording:
         sample = step = 0
         for number, (place, about) in enumerate(self._file.blocks):
             told = self._sound(lambda data=about: _numbers(json.loads(data)))
-            block = BlockPlace(*told[1:], place)
-            starts = (told[0], block.first_sample, block.first_step)
+            index, first_sample, samples, first_step, steps = told
+            block = BlockPlace(first_sample, samples, first_step, steps, place)
+            starts = (index, first_sample, first_step)
             if starts != (number, sample, step):
                 raise self._altered("a block is missing")
             sample, step = sample + block.samples, step + block.steps
