@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Direction: TypeAlias = Literal["rising", "falling", "both"]
 EventFunction: TypeAlias = Callable[[Any], Tensor]
-"""`function(sim)` gives a number for each world, which crosses zero; (num_envs,)."""
+"""`function(sim)` gives a number for each world, which crosses zero, or whether
+something holds, which rises where it begins to; (num_envs,)."""
 Action: TypeAlias = Callable[[Any, Tensor], object]
 """`action(sim, env_ids)` at the instant of a crossing, for the worlds that crossed."""
 
@@ -77,6 +78,8 @@ class Event:
                 f"The function of event {self.name!r} must give a tensor of shape "
                 f"{want}, got {got}."
             )
+        if values.dtype == torch.bool:  # it crosses zero where it changes
+            values = 2 * values.int() - 1
         values = values.detach().to(torch.float64)
         bad = values[ids].isnan()
         if bool(bad.any()):

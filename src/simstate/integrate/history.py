@@ -44,6 +44,10 @@ class History:
         self.units: dict[str, str] = {"time": "s"}
         """The unit of each quantity."""
         self._reads: dict[str, Read] = {}
+        if isinstance(quantities, str):
+            raise InvalidInputError(
+                f"quantities is a list of names, or a dictionary: [{quantities!r}]."
+            )
         named = quantities if isinstance(quantities, Mapping) else None
         for name in quantities:
             self._add(name, name if named is None else named[name])
