@@ -102,8 +102,8 @@ class Viewer:
     def sync(self) -> None:
         """Show the present state, if it is time to; wait while a client has paused.
 
-        Showing takes about a twentieth of the time, however many worlds there
-        are and however slow the clients; without clients it takes none.
+        Showing takes about a twentieth of the time with many worlds and a tenth with
+        one; without clients it takes none.
         """
         session, pull = self.session, self.drag.pull
         session.is_scripted = True
