@@ -69,6 +69,7 @@ mutants: $(READY)-test
 
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
+	$(PTERA)/bin/python tests/interop/ptera_lines.py
 	$(PTERA)/bin/python tests/interop/ptera_glider.py
 
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.

@@ -99,12 +99,10 @@ def _fields(owner: type) -> str:
             docs |= attribute_docs(base)
     rows = []
     for field in dataclasses.fields(owner):
-        needed = field.default is dataclasses.MISSING
-        needed = needed and field.default_factory is dataclasses.MISSING
         value = field.default
-        if value is dataclasses.MISSING and not needed:
+        if field.default_factory is not dataclasses.MISSING:
             value = field.default_factory()
-        default = "needed" if needed else f"`{value!r}`"
+        default = "needed" if value is dataclasses.MISSING else f"`{value!r}`"
         about = " ".join(docs.get(field.name, "").split())
         rows.append((f"`{field.name}`", default, about))
     return _table(rows, ("field", "default", "what it is"))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import mujoco
+import numpy as np
 import torch
 
 from simstate.checks import one_of
@@ -35,7 +36,7 @@ from simstate.state import (
 )
 from simstate.state.apply import States
 from simstate.variants import write_variant
-from simstate.view import Course, start_viewer
+from simstate.view import Course, offscreen, start_viewer
 from simstate.worlds import OnDivergence
 
 if TYPE_CHECKING:
@@ -259,3 +260,30 @@ class Simulation(IntegratedWorlds):
             playing: whether `run` plays at first, and `sync` goes on.
         """
         return start_viewer(Course(self, self.rays), host, port, token, worlds, playing)
+
+    def render(
+        self,
+        worlds: int | Sequence[int] = 0,
+        *,
+        overlays: Sequence[str] = (),
+        width: int = 640,
+        height: int = 480,
+        camera: str | tuple[Sequence[float], Sequence[float]] = "corner",
+    ) -> np.ndarray:
+        """A picture of the present state, uint8; (height, width, 3).
+
+        Needs the extra `view`, but neither a browser nor a display. For pictures that a
+        policy sees, and for many worlds, there are cameras: `SceneCfg(cameras=…)`.
+
+        Args:
+            worlds: one or more, side by side; the first has the overlays.
+            overlays: what else is drawn, as the viewer lists it: "contacts", "link
+                frames", "COM velocities", …
+            width: [px].
+            height: [px].
+            camera: from where: "corner", "front", "side" or "above"; or where it stands
+                and what it looks at, world axes [m].
+        """
+        ids = [worlds] if isinstance(worlds, int) else list(worlds)
+        course = Course(self, self.rays)
+        return offscreen(course, ids, overlays, (width, height), camera).picture()

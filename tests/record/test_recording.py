@@ -68,6 +68,15 @@ def test_columns_are_what_the_worlds_had(make_sim, tmp_path, monkeypatch):
             )
 
 
+def test_a_block_of_one_sample(make_sim, tmp_path, monkeypatch):
+    monkeypatch.setattr(recorder, "MOST_SAMPLES", 1)
+    kept = recorded(make_sim(), tmp_path / "run.simrec", 5)
+    with Recording(tmp_path / "run.simrec") as found:
+        assert torch.equal(found["qpos"], torch.stack(kept))
+        assert len(found.blocks) == len(found) == 6
+        assert replay(found).is_same
+
+
 def test_some_worlds_at_some_times(make_sim, tmp_path):
     sim, path = make_sim(5), tmp_path / "some.simrec"
     twice = {

@@ -23,6 +23,8 @@ from simstate.space import (
     HarmonicGravity,
     Planet,
     PlanetAir,
+    ReactionWheelCfg,
+    ReactionWheels,
     UniformRotation,
     earth_coefficients,
     zonal_coefficients,
@@ -217,6 +219,56 @@ def test_the_air_from_the_ground_up():
     np.testing.assert_allclose(sim.data.qvel[:, 8], want, rtol=1e-10)
 
 
+WHEELS = [
+    ReactionWheelCfg(
+        name=f"wheel_{k}", axis=axis, inertia=0.02, mass=1.5, max_torque=0.4,
+        max_speed=60.0, viscous=2e-3, coulomb=5e-3,
+    )
+    for k, axis in enumerate([(1, 0.2, 0), (0, -0.5, 1)])
+]  # fmt: skip
+
+
+def wheeled():
+    """Two craft of one kind, each with wheels."""
+
+    def craft():
+        spec = mujoco.MjSpec.from_string(OTHER)
+        for wheel in WHEELS:
+            wheel.add_to(spec, "bus")
+        return spec
+
+    return SceneCfg(
+        entities={"a": EntityCfg(model=craft), "b": EntityCfg(model=craft)},
+        ground=False,
+        gravity=(0, 0, 0),
+        timestep=0.5,
+    )
+
+
+@pytest.mark.parametrize("scheme", [RK4, DP54], ids=["RK4", "DP54"])
+def test_reaction_wheels_of_two_craft(monkeypatch, scheme):
+    """One wheel comes to its greatest speed; inputs stay what the user wrote."""
+    kept = []
+
+    def add(sim):
+        for name in ("b", "a"):
+            wheels = ReactionWheels(name, WHEELS)
+            sim.add_force(wheels)
+            wheels.parameters["max_speed"][1, 0] = 20.0
+            wheels.parameters["coulomb"][2] *= 3.0
+        sim.data.ctrl[:] = torch.tensor([0.3, -0.2, 0.05, 0.4], dtype=F64)
+        sim.data.qfrc_applied[:, 3] = torch.tensor([0.1, -0.2, 0.3], dtype=F64)
+        kept.append((sim, sim.data.ctrl.clone(), sim.data.qfrc_applied.clone()))
+
+    ends = flown(monkeypatch, scheme, add, steps=(5, 4), world=wheeled)
+    torch.testing.assert_close(ends[0][0], ends[1][0], rtol=1e-9, atol=1e-9)
+    for sim, ctrl, force in kept:
+        assert torch.equal(sim.data.ctrl, ctrl)
+        assert torch.equal(sim.data.qfrc_applied, force)
+    speed = kept[0][0].scene["a"].data.joint_vel[:, 0]
+    assert float(speed[1]) < 22.0 < float(speed[0])
+
+
 def test_what_only_python_has(monkeypatch):
     """A subclass, a hot day, a motion that is a function: the core steps aside."""
 
@@ -275,6 +327,9 @@ def test_tables_that_do_not_fit_are_refused():
         bad = core.Load(good.kind, good.bodies, good.parameters, -1, table)
         with pytest.raises(ShapeError, match="table"):
             core.Integrator(worlds, RK4.tableau, loads=[bad])
+    wheels = core.reaction_wheels([2], [0], NUM)
+    with pytest.raises(ShapeError, match="table"):  # there is no such control
+        core.Integrator(worlds, RK4.tableau, loads=[wheels])
     air = core.air_drag(1, core.PlanetAirTable(6.4e6, 0.003, 0.0), NUM)
     core.Integrator(worlds, RK4.tableau, loads=[air])
     bad = core.Load(air.kind, air.bodies, air.parameters, -1, air.table[:-1])

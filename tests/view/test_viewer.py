@@ -265,3 +265,27 @@ def test_the_command_begins_with_a_snapshot(tmp_path, capsys) -> None:  # type: 
     assert main([*shown, "--seconds", "0.1"]) == 0
     assert main(["view", str(path)]) == 1
     assert "--snapshot" in capsys.readouterr().err
+
+
+def test_worlds_are_shown_while_they_learn(tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
+    arguments = ["train", "Cartpole-Balance", "--envs", "8", "--iterations", "1"]
+    options = ["--run-dir", str(tmp_path / "run"), "--no-export", "--logger", "none"]
+    assert main([*arguments, *options, "--view", "--port", "0"]) == 0
+    assert "http://localhost:" in capsys.readouterr().out
+
+
+def test_overlays_are_drawn_while_torch_only_infers() -> None:
+    env = Env(tasks.find("Quadruped-Velocity").env_cfg(), 3, seed=4)
+    with env.view(port=0) as viewer:
+        client = Client(viewer.url)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        for name in viewer.panel.overlays:
+            viewer.picture.show_overlay(name, True)
+        for _ in range(3):
+            with torch.inference_mode():
+                env.step(torch.zeros(3, env.action_dim))
+                viewer._next = 0.0
+                viewer.sync()
+            env.step(torch.zeros(3, env.action_dim))
+        client.close()
+    env.restore(env.snapshot())

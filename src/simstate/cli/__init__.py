@@ -27,6 +27,7 @@ from simstate.cli.play import Play
 from simstate.cli.plot import Plot
 from simstate.cli.quantities import Quantities
 from simstate.cli.record import Record
+from simstate.cli.render import Render
 from simstate.cli.replay import Replay
 from simstate.cli.report import Report
 from simstate.cli.run import Run
@@ -60,6 +61,7 @@ Command = (
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Runs, tyro.conf.subcommand("runs")]
     | Annotated[View, tyro.conf.subcommand("view")]
+    | Annotated[Render, tyro.conf.subcommand("render")]
     | Annotated[Bench, tyro.conf.subcommand("bench")]
     | Annotated[Report, tyro.conf.subcommand("report")]
 )

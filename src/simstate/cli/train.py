@@ -86,7 +86,7 @@ class Train(TaskCommand):
     export: bool = True
     """Whether to write the policy as policy.onnx at the end."""
     view: bool = False
-    """Show some of the worlds in a browser meanwhile; it takes a twentieth of the
+    """Show some of the worlds in a browser meanwhile; it takes some percent of the
     time, and none while nobody looks on."""
     port: int = 8080
     """The first port that --view tries."""

@@ -60,6 +60,8 @@ class WriterBase:
         """Those of the model's ids `of` that the entity's own ids select."""
         device = self.internals.device
         selection = select(ids, len(of), kind, device)
+        if isinstance(selection.index, slice):
+            return [int(i) for i in of[selection.index]]
         return [int(of[i]) for i in int_list(selection.tensor(device))]
 
     def _elements(self, kind: str, ids: Ids, of: Sequence[int]) -> tuple[Index, int]:

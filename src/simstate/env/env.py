@@ -34,7 +34,7 @@ from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
 from simstate.env.terrain_places import TerrainPlaces
 from simstate.env.viewing import Act, TaskCourse
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Ids
 from simstate.integrate import Integrator
 from simstate.integrate.history import Recorded

@@ -15,7 +15,7 @@ from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.presets import MUJOCO
 from simstate.conventions.rotations import passive_from_angles
 from simstate.conventions.values import as_single, check_rotation
-from simstate.errors import InvalidInputError, ModelError, unknown_name
+from simstate.errors import InvalidInputError, ModelError, ShapeError, unknown_name
 from simstate.ids import Values
 from simstate.scene import EntityCfg, InitialStateCfg
 
@@ -226,12 +226,20 @@ def aircraft_entity(cfg: AircraftCfg) -> EntityCfg:
             f"An aircraft is an AircraftCfg, got {type(cfg).__name__}: try "
             "AircraftCfg(mass=…, inertia=…)."
         )
-    start = convert(cfg.start(), _OWN)
+    try:
+        start, spec = convert(cfg.start(), _OWN), cfg.spec()
+    except ShapeError as error:
+        raise ShapeError(
+            f"{error} What differs from world to world is written once it flies: the "
+            'start by set_state(…), masses by sim.expand("body_mass").',
+            name=error.name,
+            shape=error.shape,
+        ) from None
     pos, rot, lin_vel, ang_vel = (
         [float(number) for number in part] for part in start.parts
     )
     state = InitialStateCfg(pos=pos, rot=rot, lin_vel=lin_vel, ang_vel=ang_vel)
-    return EntityCfg(model=cfg.spec(), init_state=state)
+    return EntityCfg(model=spec, init_state=state)
 
 
 _OWN = replace(MUJOCO, name="the model", world=EARTH.world, body=EARTH.body)

@@ -17,6 +17,7 @@ from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.air import Air
 from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity
 from simstate.flight.controls import Controls
+from simstate.flight.free_root import FreeRoot
 from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
 from simstate.flight.state import FlightState, record
 from simstate.flight.turbulence import Turbulence
@@ -134,6 +135,7 @@ class FreeFlight:
         """The simulation, whose world axes are Earth axes."""
         self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
+        self._roots = {n: FreeRoot(entity) for n, entity in self.aircraft.items()}
         self.air = air or Air()
         """The air that all of them fly in."""
         self.air.attach(self.sim)
@@ -149,15 +151,13 @@ class FreeFlight:
         return self._state(self.resolve_name(aircraft), self.sim.time.clone())
 
     def _state(self, name: str, t: Tensor) -> FlightState:
-        parts = self.aircraft[name].state_in(PTERA, EARTH).parts
-        position, attitude = parts[0], parts[1]
+        position, attitude, *_ = parts = self._roots[name].read()
         wind = self.air.wind(t, position).to(position.dtype)
         spin = torch.zeros_like(wind)
         turbulence = self._turbulence.get(name)
         if turbulence is not None:
-            wind = (
-                wind + (attitude.mT @ turbulence.velocity_b.to(wind)[..., None])[..., 0]
-            )
+            gust = attitude.mT @ turbulence.velocity_b.to(wind)[..., None]
+            wind = wind + gust[..., 0]
             spin = turbulence.ang_vel_b.to(wind)
         controls = self._controls[name]
         return FlightState(
@@ -227,7 +227,7 @@ class FreeFlight:
         )  # fmt: skip
         wrench = resolve(load, entity, self.get_state(aircraft))
         entity.write_external_wrench_to_sim(
-            wrench.force_E[:, None], wrench.moment_E_com[:, None], [wrench.body_id]
+            wrench.force_E[:, None], wrench.moment_E_com[:, None], wrench.link
         )
 
     def add_load(self, model: LoadModel, aircraft: str | None = None) -> None:
@@ -348,6 +348,12 @@ class FreeFlight:
         """The name of an aircraft, checked; None is for the only one."""
         if aircraft is None and len(self.aircraft) == 1:
             return next(iter(self.aircraft))
+        if aircraft is None:
+            raise InvalidInputError(
+                f"There are {len(self.aircraft)} aircraft: say which one is meant, "
+                f"aircraft={next(iter(self.aircraft))!r}. Known: "
+                f"{', '.join(self.aircraft)}."
+            )
         if aircraft not in self.aircraft:
             raise unknown_name("aircraft", str(aircraft), self.aircraft)
         return aircraft

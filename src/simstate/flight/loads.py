@@ -61,6 +61,11 @@ class Wrench:
     moment_E_com: Tensor
     """About the link's COM [N·m]; (num_envs, 3)."""
 
+    @property
+    def link(self) -> slice:
+        """The link alone, as ids within the entity."""
+        return slice(self.body_id, self.body_id + 1)
+
 
 def resolve(load: Load, entity: Entity, state: FlightState) -> Wrench:
     """The load in Earth axes about the COM of its link, at the state's instant."""

@@ -159,7 +159,7 @@ def compile_models(
 
 
 def _compile(
-    force: object,
+    force: Any,
     sim: IntegratedWorlds,
     frames: list[MovingFrame],
     is_adaptive: bool,
@@ -178,6 +178,9 @@ def _compile(
         return model
     if type(force) is Thruster and "throttle" in force.parameters:
         return _thruster(force, sim)
+    form = getattr(force, "compiled_wheels", None)
+    if form is not None:
+        return _wheels(force, form(sim.num_envs))
     if type(force) is Drag:
         if force.density is None and force.wind is None:
             return _drag(force, sim, frames)
@@ -255,6 +258,17 @@ def _air_drag(
         model.follow(drag, "wind", 1)
     for k, values in enumerate(found.numbers):
         model.copy(4 + k, values)
+    return model
+
+
+def _wheels(force: SceneForce, load: core.Load | None) -> _Model | None:
+    """Reaction wheels: their numbers by wheel, of which the core has three each."""
+    if load is None:
+        return None
+    model = _Model(load)
+    for first, name in enumerate(("max_speed", "viscous", "coulomb")):
+        rows = force.parameters[name].numpy()
+        model.copies.append((load.parameters[:, first::3], rows))
     return model
 
 

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Direction: TypeAlias = Literal["rising", "falling", "both"]
 EventFunction: TypeAlias = Callable[[Any], Tensor]
-"""`function(sim)` gives a number for each world, which crosses zero; (num_envs,)."""
+"""`function(sim)` gives a number for each world, which crosses zero, or whether
+something holds, which rises where it begins to; (num_envs,)."""
 Action: TypeAlias = Callable[[Any, Tensor], object]
 """`action(sim, env_ids)` at the instant of a crossing, for the worlds that crossed."""
 
@@ -71,6 +72,8 @@ class Event:
         values = self.function(self._sim)
         what = f"What the function of event {self.name!r} gives"
         has_shape(what, values, (self._sim.num_envs,))
+        if values.dtype == torch.bool:  # it crosses zero where it changes
+            values = 2 * values.int() - 1
         values = values.detach().to(torch.float64)
         bad = values[ids].isnan()
         if bool(bad.any()):

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Ids, Values
 from simstate.integrate.gravity import Gravity
 from simstate.integrate.parameters import Parameter
@@ -60,6 +60,13 @@ class MovingFrame(Process):
         speed = _vector_rows("velocity", velocity)
         if name is None:
             name = "frame" if gravity.entity is None else f"frame of {gravity.entity}"
+        if start.ndim == speed.ndim and start.shape[0] != speed.shape[0]:
+            raise ShapeError(
+                f"position and velocity of a MovingFrame are (3,) or (num_envs, 3), "
+                f"got {tuple(start.shape)} and {tuple(speed.shape)}.",
+                name="position",
+                shape=start.shape,
+            )
         rows = torch.zeros_like(start) + torch.zeros_like(speed)
         super().__init__(name, torch.cat([start + rows, speed + rows], dim=-1))
         self.gravity = gravity

@@ -70,8 +70,9 @@ class PointMassGravity(Gravity):
             places = places[None] if places.ndim == 1 else places
             if places.shape[-2:] != (count, 3):
                 raise ShapeError(
-                    f"There are {count} masses: position must have shape ({count}, 3) "
-                    f"or (num_envs, {count}, 3), got {tuple(places.shape)}.",
+                    f"mu has {count} masses: position must have shape ({count}, 3) or "
+                    f"(num_envs, {count}, 3), got {tuple(places.shape)}. One mass that "
+                    "differs from world to world is mu of shape (num_envs, 1).",
                     name="position",
                     shape=places.shape,
                 )

@@ -44,12 +44,11 @@ class History:
         self.units: dict[str, str] = {"time": "s"}
         """The unit of each quantity."""
         self._reads: dict[str, Read] = {}
-        if isinstance(quantities, str) or not isinstance(
-            quantities, Sequence | Mapping
-        ):  # pyright: ignore[reportUnnecessaryIsInstance]
+        fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not fits or isinstance(quantities, str):
             raise InvalidInputError(
-                "sim.record needs quantities as a list of names, or as a dictionary, "
-                f"got {quantities!r}.",
+                "quantities is a list of names, or a dictionary: "
+                f"[{str(quantities)[:60]!r}].",
                 name="quantities",
             )
         named = quantities if isinstance(quantities, Mapping) else None

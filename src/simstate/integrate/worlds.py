@@ -109,7 +109,8 @@ class IntegratedWorlds(Worlds):
         noise.
 
         Args:
-            function: `function(sim)` gives a number for each world; (num_envs,).
+            function: `function(sim)` gives a number for each world, or whether
+                something holds, which rises where it begins to; (num_envs,).
             direction: "rising", "falling" or "both".
             terminal: whether it ends the present `step` or `run` of its world, which
                 then stays at that instant.

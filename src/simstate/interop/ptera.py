@@ -27,6 +27,7 @@ from simstate.checks import number
 from simstate.conventions import MUJOCO_QVEL, PTERA, RigidBodyState, convert
 from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.values import as_single
+from simstate.engine.core import free_bodies
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.flight.aircraft import EARTH, inertial_xml, numbers
 from simstate.flight.free_flight import INTEGRATORS
@@ -36,6 +37,8 @@ from simstate.simulation import Simulation
 _START = "start"
 _INJECTED = ("default", "asset", "visual", "worldbody", "body")
 
+_AT_ORIGIN = np.zeros((1, 3))
+"""The Cg from the body's origin."""
 _QVEL_E = replace(MUJOCO_QVEL, name="EARTH", world=EARTH.world, body=EARTH.body)
 """A free joint in a world that is Earth axes."""
 
@@ -172,20 +175,29 @@ class MuJoCoModel:
 
     def get_state(self) -> MuJoCoState:
         """The state after the last step, every part of one instant."""
-        q, v = self._q, self._v
-        qpos, qvel = self._sim.data.qpos[0], self._sim.data.qvel[0]
-        parts = (qpos[q : q + 3], qpos[q + 3 : q + 7], qvel[v : v + 3])
-        state = RigidBodyState.trusted(
-            _QVEL_E, (*parts, qvel[v + 3 : v + 6]), qpos.new_zeros(3)
-        )
-        position, attitude, velocity, rates = convert(state, PTERA).parts
+        position, attitude, velocity, rates = self._motion()
         return {
-            "position_E_Eo": _array(position),
-            "R_pas_E_to_BP1": _array(attitude),
-            "velocity_E__E": _array(velocity),
-            "omegas_BP1__E": _array(rates),
+            "position_E_Eo": position,
+            "R_pas_E_to_BP1": attitude,
+            "velocity_E__E": velocity,
+            "omegas_BP1__E": rates,
             "time": float(self._sim.time[0]),
         }
+
+    def _motion(self) -> tuple[Array, Array, Array, Array]:
+        """Position, attitude, velocity and rates, by the core where it is in use."""
+        q, v = self._q, self._v
+        qpos, qvel = self._sim.data.qpos, self._sim.data.qvel
+        if self._sim.internals.engine.compiled is not None:
+            rows = (qpos.numpy()[:, q : q + 7], qvel.numpy()[:, v : v + 6])
+            (row,) = free_bodies.describe(*rows, _AT_ORIGIN)
+            position, velocity, rates = (row[k : k + 3].copy() for k in (0, 3, 6))
+            return position, row[9:].reshape(3, 3).copy(), velocity, rates
+        pos, vel = qpos[0], qvel[0]
+        parts = (pos[q : q + 3], pos[q + 3 : q + 7], vel[v : v + 3], vel[v + 3 : v + 6])
+        state = RigidBodyState.trusted(_QVEL_E, parts, pos.new_zeros(3))
+        found = [_array(part) for part in convert(state, PTERA).parts]
+        return found[0], found[1], found[2], found[3]
 
     def reset(self) -> None:
         """Go back to the start at time zero, without loads."""

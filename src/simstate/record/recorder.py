@@ -200,6 +200,8 @@ class Recorder:
 
     def add_sample(self, values: Mapping[str, Tensor]) -> None:
         """Keep a sample: the values of all columns, in all worlds."""
+        if self._count >= self._most:
+            self._write_block()
         k = self._count
         for name, tensor in values.items():
             rows = tensor if self._rows is None else tensor[self._rows]

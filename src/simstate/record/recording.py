@@ -266,9 +266,9 @@ class Recording:
         sample = step = 0
         for number, (place, about) in enumerate(self._file.blocks):
             told = self._sound(lambda data=about: _numbers(json.loads(data)))
-            which, first_sample, samples, first_step, steps = told
+            index, first_sample, samples, first_step, steps = told
             block = BlockPlace(first_sample, samples, first_step, steps, place)
-            starts = (which, first_sample, first_step)
+            starts = (index, first_sample, first_step)
             if starts != (number, sample, step):
                 raise self._altered("a block is missing")
             sample, step = sample + block.samples, step + block.steps

@@ -18,7 +18,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import as_tensor
+from simstate.conventions.values import as_tensor, batch_of
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.math.vector import apply, cross, dot, norm
@@ -38,7 +38,7 @@ def ecef_from_eci(
     position: Values, velocity: Values, t: Tensor, rotation: Rotation
 ) -> Motion:
     """Position and velocity in ECEF of those in ECI, at times [s]; (..., 3) each."""
-    pos, vel = _motion(position, velocity)
+    pos, vel = _motion(position, velocity, t=t)
     rot = rotation(t)
     fixed = apply(rot, pos)
     return fixed, apply(rot, vel) - cross(rotation.rate(t), fixed)
@@ -48,7 +48,7 @@ def eci_from_ecef(
     position: Values, velocity: Values, t: Tensor, rotation: Rotation
 ) -> Motion:
     """Position and velocity in ECI of those in ECEF, at times [s]; (..., 3) each."""
-    pos, vel = _motion(position, velocity)
+    pos, vel = _motion(position, velocity, t=t)
     back = rotation(t).mT
     return apply(back, pos), apply(back, vel + cross(rotation.rate(t), pos))
 
@@ -150,8 +150,8 @@ def _relative(
     chief_pos: Values,
     chief_vel: Values,
 ) -> Motion:
-    pos, vel = _motion(position, velocity)
     chief, chief_speed = _motion(chief_pos, chief_vel)
+    pos, vel = _motion(position, velocity, chief, chief_speed)
     apart = pos - chief
     seen = vel - chief_speed - cross(orbit_rate(chief, chief_speed), apart)
     return apply(rot, apart), apply(rot, seen)
@@ -164,13 +164,20 @@ def _absolute(
     chief_pos: Values,
     chief_vel: Values,
 ) -> Motion:
-    pos, vel = _motion(position, velocity)
     chief, chief_speed = _motion(chief_pos, chief_vel)
+    pos, vel = _motion(position, velocity, chief, chief_speed)
     apart = apply(rot.mT, pos)
     turning = cross(orbit_rate(chief, chief_speed), apart)
     return chief + apart, chief_speed + apply(rot.mT, vel) + turning
 
 
-def _motion(position: Values, velocity: Values) -> Motion:
+def _motion(
+    position: Values, velocity: Values, *chief: Tensor, **times: Tensor
+) -> Motion:
+    """Both as tensors that broadcast with each other, with times and a chief's."""
     pos = as_tensor(position, "position", 3).double()
-    return pos, as_tensor(velocity, "velocity", 3).double()
+    vel = as_tensor(velocity, "velocity", 3).double()
+    others = {name: (time, 0) for name, time in times.items()}
+    others |= {f"chief[{k}]": (part, 1) for k, part in enumerate(chief)}
+    batch_of(position=(pos, 1), velocity=(vel, 1), **others)
+    return pos, vel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import as_tensor
+from simstate.conventions.values import as_tensor, batch_of
 from simstate.ids import Values
 from simstate.math.vector import dot, norm
 from simstate.space.planets import EARTH
@@ -18,6 +18,7 @@ def propagate_kepler(
     pos = as_tensor(position, "position", 3).double()
     vel = as_tensor(velocity, "velocity", 3).double()
     time = as_tensor(seconds, "seconds").double()
+    batch_of(position=(pos, 1), velocity=(vel, 1), seconds=(time, 0))
     away, root = norm(pos)[..., 0], mu**0.5
     along = dot(pos, vel)[..., 0] / root
     alpha = 2 / away - dot(vel, vel)[..., 0] / mu  # 1/a

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import as_tensor
+from simstate.conventions.values import as_tensor, batch_of
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.math.vector import cross, dot, norm
@@ -70,6 +70,7 @@ class OrbitalElements:
             semi_major_axis, eccentricity, inclination, node, periapsis, true_anomaly,
         )  # fmt: skip
         parts = [as_tensor(x, n).double() for x, n in zip(given, names, strict=True)]
+        batch_of(**{n: (part, 0) for n, part in zip(names, parts, strict=True)})
         a, e, i, *turns = _spread(parts)
         if bool((e < 0).any()) or bool((a * (1 - e * e) <= 0).any()):
             raise InvalidInputError(
@@ -136,6 +137,7 @@ def elements_from_state(
     """The elements of a position [m] and velocity [m/s], inertial axes; (...)."""
     pos = as_tensor(position, "position", 3).double()
     vel = as_tensor(velocity, "velocity", 3).double()
+    batch_of(position=(pos, 1), velocity=(vel, 1))
     momentum = cross(pos, vel)
     if bool((norm(momentum) <= 1e-12 * norm(pos) * norm(vel)).any()):
         raise InvalidInputError(

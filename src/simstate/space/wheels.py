@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.integrate.scene_force import SceneForce
 from simstate.space.parts import ReactionWheelCfg
@@ -58,6 +59,12 @@ class ReactionWheels(SceneForce):
         ]
         self._motors = [entity.index.controls.ids[m] for m in motors]
         super().attach(sim)
+
+    def compiled_wheels(self, num_envs: int) -> core.Load | None:
+        """As the compiled core evaluates it; None: a subclass may compute anything."""
+        if type(self) is not ReactionWheels:
+            return None
+        return core.reaction_wheels(self._dofs, self._motors, num_envs)
 
     def speeds(self, sim: IntegratedWorlds) -> Tensor:
         """Speeds of the wheels against the hub [rad/s]; (num_envs, wheels)."""

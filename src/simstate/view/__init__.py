@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from simstate.errors import InvalidInputError
@@ -9,9 +11,10 @@ from simstate.view.course import Course, Input
 from simstate.view.sources import Source
 
 if TYPE_CHECKING:
+    from simstate.view.offscreen import Offscreen
     from simstate.view.viewer import Viewer
 
-__all__ = ["Course", "Input", "Source", "start_viewer"]
+__all__ = ["Course", "Input", "Source", "offscreen", "start_viewer"]
 
 MANY = 16
 """How many worlds are shown where nobody says how many."""
@@ -27,14 +30,35 @@ def start_viewer(
     controls: bool = True,
 ) -> Viewer:
     """A viewer of a course; see `Simulation.view` and `Viewer`."""
-    try:
+    with _needs_view():
         from simstate.view.viewer import Viewer
-    except ModuleNotFoundError as error:
-        raise InvalidInputError(
-            f"The viewer needs {error.name!r}, which is not installed: "
-            "pip install 'simstate[view]' brings it."
-        ) from error
     return Viewer(
         course, host=host, port=port, token=token, worlds=worlds or MANY,
         playing=playing, controls=controls,
     )  # fmt: skip
+
+
+def offscreen(
+    course: Course,
+    worlds: Sequence[int],
+    overlays: Sequence[str],
+    size: tuple[int, int],
+    camera: str | tuple[Sequence[float], Sequence[float]],
+    follow: bool = True,
+) -> Offscreen:
+    """What draws pictures of a course without a browser; see `Offscreen`."""
+    with _needs_view():
+        from simstate.view.offscreen import Offscreen
+    return Offscreen(course, worlds, overlays, size, camera, follow)
+
+
+@contextmanager
+def _needs_view() -> Generator[None]:
+    """While it is entered, an import that fails says which extra to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise InvalidInputError(
+            f"To see worlds needs {error.name!r}, which is not installed: "
+            "pip install 'simstate[view]' brings it."
+        ) from error

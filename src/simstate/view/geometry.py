@@ -99,7 +99,7 @@ class Geometry:
         models = self._models()
         alike: dict[tuple[object, ...], tuple[Any, list[int], list[Instance]]] = {}
         for row, own in enumerate(models):
-            for (body, group), geoms in _by_body_and_group(own).items():
+            for (body, group), geoms in geoms_of_bodies(own).items():
                 if row and self._shared and is_fixed_body(model, body):
                     continue
                 for part in group_geoms_by_visual_compat(own, geoms):
@@ -202,7 +202,7 @@ class Geometry:
         self.meshes, self._grounds = [], []
 
 
-def _by_body_and_group(model: mujoco.MjModel) -> dict[tuple[int, int], list[int]]:
+def geoms_of_bodies(model: mujoco.MjModel) -> dict[tuple[int, int], list[int]]:
     """The geoms of each body and group that can be seen and are no ground."""
     found: dict[tuple[int, int], list[int]] = {}
     for geom in range(model.ngeom):

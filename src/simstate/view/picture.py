@@ -27,7 +27,7 @@ TRAIL = "trail"
 DIVERGED = "divergence"
 MOST_WORLDS = 64
 _TRAIL_LENGTH = 300
-_DIRECTIONS = {
+DIRECTIONS = {
     "front": (1.0, 0.0, 0.15),
     "side": (0.0, -1.0, 0.15),
     "above": (-0.01, 0.0, 1.0),
@@ -200,7 +200,7 @@ class Picture:
         goal = self.middle + self.moved
         if self._follow is None and len(self.shown) == 1:
             goal = goal + self.offset
-        return goal + 1.5 * whole * np.array(_DIRECTIONS[direction]), goal
+        return goal + 1.5 * whole * np.array(DIRECTIONS[direction]), goal
 
     def look_from(self, direction: str) -> None:
         """Let all clients look from a direction."""

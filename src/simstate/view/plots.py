@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import viser
 
+from simstate.errors import SimStateError
 from simstate.view.sources import Source
 
 MOST_CURVES = 12
@@ -18,7 +19,6 @@ _INKS = (
     "#e6553c", "#3cb44b", "#326ee6", "#f5961e", "#a046c8", "#00a0a0", "#c8a000",
     "#787878", "#8b4513", "#ff69b4", "#556b2f", "#000080",
 )  # fmt: skip
-ALL = "all"
 
 
 class Plot:
@@ -62,7 +62,11 @@ class Plot:
         if self._rows and now < self._rows[-1][0]:  # a reset, or a step back
             self._rows.clear()
         if not self._rows or now > self._rows[-1][0]:
-            values = self._sources[self._shown[0]].read(world)[self._columns]
+            try:
+                values = self._sources[self._shown[0]].read(world)[self._columns]
+            except SimStateError as error:  # such as one that was never written
+                self.about.content = str(error)
+                return
             self._rows.append(np.concatenate([[now], values]))
 
     def draw(self) -> None:

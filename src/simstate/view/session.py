@@ -53,6 +53,11 @@ class Session:
         """How much the worlds should go on [s]."""
         self._last = time.perf_counter()
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether it plays, and nobody has asked for anything."""
+        return self.playing and self._requests.empty()
+
     def ask(self, request: Callable[[], None]) -> None:
         """Have something done by the thread of the simulation; from any thread."""
         self._requests.put(request)

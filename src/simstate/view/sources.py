@@ -84,7 +84,13 @@ def _of_quantity(entity: Entity, quantity: Quantity, names: Sequence[str]) -> So
 
 
 def quantity_names(entity: Entity, quantity: Quantity) -> list[str]:
-    """The names of a quantity's components, in the order of its flattened tensor."""
+    """The names of a quantity's components, in the order of its flattened tensor.
+
+    None where the entity does not have it: an entity without bodies has no root.
+    """
+    of_elements = any(isinstance(size, str) for size in quantity.shape)
+    if not entity.num_bodies and not of_elements:
+        return []
     if not quantity.shape:
         return [quantity.name]
     axes: list[Sequence[str]] = []

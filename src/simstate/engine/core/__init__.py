@@ -10,7 +10,7 @@ function here says which arrays those are.
 
 from __future__ import annotations
 
-from simstate.engine.core import draws, matrices, reads
+from simstate.engine.core import draws, free_bodies, matrices, reads
 from simstate.engine.core.batch import CoreBatch
 from simstate.engine.core.contacts import make_contacts
 from simstate.engine.core.integrator import (
@@ -35,6 +35,7 @@ from simstate.engine.core.planets import (
     Polynomials,
     air_drag,
     field_gravity,
+    reaction_wheels,
 )
 from simstate.engine.core.rays import CarriedRays
 from simstate.engine.core.scheme import TableauLike
@@ -60,10 +61,12 @@ __all__ = [
     "drag",
     "draws",
     "field_gravity",
+    "free_bodies",
     "is_available",
     "make_contacts",
     "matrices",
     "point_mass_gravity",
+    "reaction_wheels",
     "reads",
     "thruster",
     "uniform_gravity",

@@ -50,6 +50,11 @@ def uniform(
 ) -> None:
     """The next numbers of some streams: 53 bits times scale, plus low."""
 
+def free_bodies(
+    num_worlds: int, qpos: Array, qvel: Array, com: Array, out: Array, /
+) -> None:
+    """18 numbers of each world: centre of mass, its velocity, rates, attitude."""
+
 class Batch:
     def __new__(
         cls, model: int, num_worlds: int, num_threads: int, persistent: bool

@@ -114,4 +114,9 @@ PyObject* core_py_entries(PyObject* module, PyObject* args);
 /* A function of the module: random numbers of some worlds, evenly spread. */
 PyObject* core_py_uniform(PyObject* module, PyObject* args);
 
+/* --------------------------------------------------------------- binding_bodies.c */
+
+/* A function of the module: free bodies as flight dynamics describe them. */
+PyObject* core_py_free_bodies(PyObject* module, PyObject* args);
+
 #endif

@@ -4,6 +4,7 @@
 #include "air.h"
 #include "binding.h"
 #include "gravity.h"
+#include "wheels.h"
 
 /* Holds an array; NULL with an exception set if it does not fit. */
 static void* hold(integrator_object* self, PyObject* array, char format,
@@ -122,12 +123,13 @@ static int read_layout(integrator_object* self, PyObject* dict) {
 }
 
 /* Whether a load has the parameters and the table of its kind. */
-static int is_fit(const core_load* load, size_t table_size) {
+static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   static const int needed[] = {3, 4, 9, 5};
   int n = load->num_parameters;
   if (load->kind < 0 || load->kind >= CORE_NUM_LOADS) return 0;
   if (load->kind == CORE_POINT_GRAVITY) return n > 4 && n % 4 == 1;
   if (load->kind == CORE_FIELD_GRAVITY) return core_is_field(load->table, table_size, n);
+  if (load->kind == CORE_WHEELS) return core_is_wheels(load->table, table_size, n, m);
   if (load->kind == CORE_AIR_DRAG) {
     return n == 4 + CORE_AIR_NUMBERS && core_is_air(load->table, table_size);
   }
@@ -156,7 +158,7 @@ static int read_load(integrator_object* self, PyObject* tuple, core_load* load) 
   Py_ssize_t count = last_count(self);
   load->num_parameters = rows > 0 ? (int)(count / rows) : 0;
   load->stride = rows == 1 ? 0 : (size_t)load->num_parameters;
-  int fine = is_fit(load, table_size) && load->frame >= -1 &&
+  int fine = is_fit(load, table_size, in->shared) && load->frame >= -1 &&
              load->frame < in->num_frames && (rows == 1 || rows == in->num_worlds) &&
              (Py_ssize_t)rows * load->num_parameters == count;
   for (int i = 0; i < load->num_bodies; i++) {
@@ -194,6 +196,7 @@ static int read_loads(integrator_object* self, PyObject* dict) {
   }
   for (Py_ssize_t i = 0; i < num_loads; i++) {
     if (!read_load(self, PyTuple_GetItem(loads, i), in->load + i)) return 0;
+    in->has_wheels |= in->load[i].kind == CORE_WHEELS;
   }
   return 1;
 }

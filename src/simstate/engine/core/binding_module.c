@@ -38,6 +38,7 @@ static PyMethodDef functions[] = {
     {"jacobians", core_py_jacobians, METH_VARARGS, NULL},
     {"entries", core_py_entries, METH_VARARGS, NULL},
     {"uniform", core_py_uniform, METH_VARARGS, NULL},
+    {"free_bodies", core_py_free_bodies, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -61,6 +61,7 @@ typedef struct {
 
   int num_loads;
   core_load* load;
+  int has_wheels;                        /* whether loads change controls and qfrc */
   int num_frames;
   double** frame;                        /* each (num_worlds, 6) */
   double* mass_rate;                     /* (num_worlds, nbody); NULL: masses are fixed */
@@ -98,6 +99,7 @@ typedef struct {
   mjtNum* turn;               /* rotation vectors from the step's start (quats, 3) */
   mjtNum* frame;              /* position and velocity (frames, 6) */
   mjtNum* xfrc;               /* the loads that the user set (nbody, 6) */
+  mjtNum *ctrl, *qfrc;        /* likewise (nu), (nv); NULL: no load changes them */
   mjtNum* mass_rate;          /* with the loads' (nbody); NULL: masses are fixed */
   mjtNum *mass_before, *inertia, *state; /* if masses flow */
   int64_t evaluations;

@@ -10,6 +10,7 @@
 
 #include "air.h"
 #include "gravity.h"
+#include "wheels.h"
 
 static const double* parameters(const core_load* load, int world) {
   return load->parameter + (size_t)world * load->stride;
@@ -209,6 +210,9 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
         break;
       case CORE_AIR_DRAG:
         air_drag(load, m, d, world, own);
+        break;
+      case CORE_WHEELS:
+        core_turn_wheels(load->table, parameters(load, world), d);
         break;
       default:
         break;

@@ -11,7 +11,8 @@ typedef enum {
   CORE_DRAG = 3,               /* drag area, density, wind (3) */
   CORE_FIELD_GRAVITY = 4,      /* those of gravity.h, with a table */
   CORE_AIR_DRAG = 5,           /* drag area, wind (3), those of air.h, with a table */
-  CORE_NUM_LOADS = 6,
+  CORE_WHEELS = 6,             /* those of wheels.h, with a table */
+  CORE_NUM_LOADS = 7,
 } core_load_kind;
 
 /* A force model as data. Its parameters may differ from world to world. */
@@ -26,7 +27,8 @@ typedef struct {
   const double* table;         /* numbers of all worlds; NULL: none */
 } core_load;
 
-/* Adds the loads to xfrc_applied and the mass flow to mass_rate (NULL: it has none).
+/* Adds the loads to xfrc_applied, those of wheels to ctrl and qfrc_applied, and the mass
+ * flow to mass_rate (NULL: it has none).
  *
  * Needs the positions and velocities of the present state. `frame` has position and
  * velocity of each moving frame. */

@@ -1,6 +1,6 @@
-"""A planet's gravity and air as data, which the core evaluates with the dynamics.
+"""A planet's gravity and air, and wheels, as data that the core evaluates.
 
-What all worlds share is one row of numbers, laid out as gravity.h and air.h say.
+What all worlds share is one row of numbers, as gravity.h, air.h and wheels.h have it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from simstate.engine.core.loads import Load
 
-_FIELD_GRAVITY, _AIR_DRAG = 4, 5
+_FIELD_GRAVITY, _AIR_DRAG, _WHEELS = 4, 5, 6
 _NO_ROTATION, _UNIFORM_ROTATION, _EARTH_ROTATION = range(3)
 MAX_DEGREE = 360
 """The greatest degree of a field that the core evaluates."""
@@ -185,6 +185,19 @@ def air_drag(body: int, air: PlanetAirTable, num_worlds: int, frame: int = -1) -
     numbers = np.zeros((num_worlds, 7))
     numbers[:, 4:] = 1.0
     return _load(_AIR_DRAG, [body], numbers, frame, air.row())
+
+
+def reaction_wheels(
+    dofs: Sequence[int], controls: Sequence[int], num_worlds: int
+) -> Load:
+    """Wheels whose motors fade at their greatest speed, with friction.
+
+    Columns of the parameters, which are to be filled: greatest speed [rad/s], viscous
+    [N·m·s] and Coulomb friction [N·m] of each wheel.
+    """
+    pairs = [float(x) for pair in zip(dofs, controls, strict=True) for x in pair]
+    table = np.array([len(dofs), *pairs], np.float64)
+    return _load(_WHEELS, [0], np.ones((num_worlds, 3 * len(dofs))), -1, table)
 
 
 def _load(

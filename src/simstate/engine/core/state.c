@@ -38,12 +38,26 @@ void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
   w->turn = allocate(w, 3 * in->num_quats);
   w->xfrc = allocate(w, 6 * in->nbody);
   memcpy(w->xfrc, d->xfrc_applied, BYTES(6 * in->nbody));
+  if (in->has_wheels) {
+    w->ctrl = allocate(w, m->nu);
+    w->qfrc = allocate(w, in->nv);
+    memcpy(w->ctrl, d->ctrl, BYTES(m->nu));
+    memcpy(w->qfrc, d->qfrc_applied, BYTES(in->nv));
+  }
   if (has_mass) {
     w->mass_rate = allocate(w, in->nbody);
     w->inertia = allocate(w, 3 * in->nbody);
     w->mass_before = allocate(w, in->nbody);
     w->state = allocate(w, in->nstate);
   }
+}
+
+/* Brings back the loads and controls that the user set. */
+static void restore_inputs(const core_world* w) {
+  memcpy(w->d->xfrc_applied, w->xfrc, BYTES(6 * w->in->nbody));
+  if (!w->ctrl) return;
+  memcpy(w->d->ctrl, w->ctrl, BYTES(w->m->nu));
+  memcpy(w->d->qfrc_applied, w->qfrc, BYTES(w->in->nv));
 }
 
 /* Keeps the parameters of this world, and gives the thread's model the others back. */
@@ -65,7 +79,7 @@ void core_world_close(core_world* w) {
   const core_integrator* in = w->in;
   size_t world = w->world;
   if (in->outputs) core_refresh(w->m, w->d, in->outputs->needs);
-  memcpy(w->d->xfrc_applied, w->xfrc, BYTES(6 * in->nbody));
+  restore_inputs(w);
   for (int i = 0; i < in->num_frames; i++) {
     memcpy(in->frame[i] + 6 * world, w->frame + 6 * i, BYTES(6));
   }
@@ -99,7 +113,7 @@ void core_evaluate(core_world* w, int with_sensors) {
     lib.mj_forwardSkip(m, d, mjSTAGE_NONE, !with_sensors);
     return;
   }
-  memcpy(d->xfrc_applied, w->xfrc, BYTES(6 * in->nbody));
+  restore_inputs(w);
   lib.mj_fwdPosition(m, d);
   if (with_sensors) lib.mj_sensorPos(m, d);
   lib.mj_fwdVelocity(m, d);

@@ -1,0 +1,107 @@
+"""`simstate render`: pictures and films with overlays, without a browser."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import tyro
+
+from simstate.checks import number
+from simstate.cli.console import console, progress
+from simstate.cli.extras import needs
+from simstate.cli.options import Debug, Device, Engine, check_writable
+from simstate.cli.viewed import Viewed, What
+from simstate.errors import InvalidInputError
+from simstate.view import offscreen
+
+PICTURE = ".png"
+MOST_WORLDS = 16
+"""How many are drawn side by side at most."""
+
+
+@dataclass
+class Render:
+    """Draw a model, a task or a policy into a picture or a film, with overlays.
+
+    Example: simstate render quadruped --output stand.png --overlays contacts
+    """
+
+    what: What
+    output: Path
+    """A .png file for the state after --seconds, or a .gif or .mp4 file for a film of
+    them."""
+    seconds: float = 2.0
+    """Simulated time [s]."""
+    overlays: tuple[str, ...] = ()
+    """What else is drawn, as the viewer lists it: contacts, "link frames", "COM
+    velocities", joints, …"""
+    camera: Literal["corner", "front", "side", "above"] = "corner"
+    """From where it is seen."""
+    size: tuple[int, int] = (640, 480)
+    """Width and height [px]; even numbers for an .mp4."""
+    fps: float = 25.0
+    """Pictures per second of a film."""
+    snapshot: Annotated[Path | None, tyro.conf.arg(name="snapshot")] = None
+    """Begin with the worlds of this file."""
+    policy: Path | None = None
+    """Let this policy act in the task."""
+    envs: int = 1
+    """Number of worlds; up to 16 are drawn side by side."""
+    noise: float = 0.0
+    """Spread of random joint velocities at the start of a model [rad/s or m/s]."""
+    seed: int = 0
+    """Seed of all that is random."""
+    engine: Engine = "native"
+    device: Device = "cpu"
+    debug: Debug = False
+
+    def execute(self) -> int:
+        """Run the command; the exit code."""
+        number("--seconds", self.seconds, more_than=0)
+        check_writable("--output", self.output)
+        is_film = self.output.suffix.lower() != PICTURE
+        if is_film:
+            with needs("play"):
+                from simstate.train.video import check_video
+            check_video(self.output, self.fps)
+        course = Viewed(
+            self.what, self.snapshot, self.policy, self.envs, self.noise, self.seed,
+            self.engine, self.device,
+        ).course()  # fmt: skip
+        worlds = range(min(course.worlds.num_envs, MOST_WORLDS))
+        drawing = offscreen(course, worlds, self.overlays, self.size, self.camera)
+        frames: list[np.ndarray] = []
+        out = console()
+        with progress(out, "drawing") as advance:
+            steps = max(1, round(self.seconds / course.step_dt))
+            for step in range(steps):
+                course.advance()
+                due = math.ceil((step + 1) * course.step_dt * self.fps - 1e-6)
+                if is_film and due > len(frames):
+                    frames += [drawing.picture()] * (due - len(frames))
+                advance((step + 1) / steps, f"{(step + 1) * course.step_dt:.2f} s")
+        if is_film:
+            self._write_film(frames)
+        else:
+            self._write_picture(drawing.picture())
+        out.print(f"{self.output}", markup=False)
+        return 0
+
+    def _write_picture(self, picture: np.ndarray) -> None:
+        from PIL import Image
+
+        Image.fromarray(picture).save(self.output)
+
+    def _write_film(self, frames: list[np.ndarray]) -> None:
+        from simstate.train.video import write_video
+
+        if not frames:
+            raise InvalidInputError(
+                f"--seconds {self.seconds:g} is less than one picture of a film."
+            )
+        with needs("play"):
+            write_video(self.output, frames, self.fps)

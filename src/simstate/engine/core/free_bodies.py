@@ -1,0 +1,25 @@
+"""Free bodies as flight dynamics describe them, in one C pass over the worlds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from simstate.engine.core import library
+
+Array = NDArray[Any]
+
+
+def describe(qpos: Array, qvel: Array, com: Array) -> Array:
+    """The motion of a free body's centre of mass; float64, (num_worlds, 18).
+
+    Position [m] and velocity [m/s], world axes; angular velocity, body axes [deg/s];
+    and the matrix that takes world components to body components, row by row. `qpos`
+    (num_worlds, 7) and `qvel` (num_worlds, 6) are those of its joint, `com` (num_worlds
+    or 1, 3) is from the body's origin, body axes [m].
+    """
+    out = np.empty((len(qpos), 18))
+    library.module().free_bodies(len(qpos), qpos, qvel, com, out)
+    return out

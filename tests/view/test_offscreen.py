@@ -1,0 +1,172 @@
+"""Pictures without a browser: what is near hides what is far, at the right pixels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from tests.view.scenes import host, make_sim
+
+from simstate import Simulation
+from simstate.cli import main
+from simstate.errors import InvalidInputError, UnknownNameError
+from simstate.view import Course, offscreen
+from simstate.view.body_overlays import Draw
+from simstate.view.raster import Canvas, Eye
+from simstate.view.shapes import Point
+
+INK = (255, 0, 255)
+
+
+@pytest.fixture(scope="module")
+def sim() -> Simulation:
+    return make_sim(3)
+
+
+def an_eye() -> Eye:
+    return Eye(np.array([2.0, -1.5, 1.0]), np.array([0.2, 0.1, 0.3]), 120, 80)
+
+
+def test_a_point_is_where_a_pinhole_camera_sees_it() -> None:
+    eye = an_eye()
+    (middle,) = eye.project(eye.look_at[None])
+    assert middle[:2] == pytest.approx([60.0, 40.0])
+    assert middle[2] == pytest.approx(np.linalg.norm(eye.look_at - eye.position))
+    (above,) = eye.project(eye.look_at[None] + [0.0, 0.0, 0.1])
+    assert above[0] == pytest.approx(60.0)  # up in the world is up in the picture
+    assert above[1] < 40.0
+    right = eye.look_at + 0.3 * eye.rot_wc[:, 0]
+    (seen,) = eye.project(right[None])
+    assert seen[0] - 60.0 == pytest.approx(eye.focal * 0.3 / middle[2])
+
+
+def test_the_nearest_triangle_is_seen_at_its_depth() -> None:
+    eye = an_eye()
+    back = eye.rot_wc[:, 2]
+    right, down = eye.rot_wc[:, 0], eye.rot_wc[:, 1]
+
+    def facing(distance: float, tilt: float) -> np.ndarray:
+        """A large triangle about the view, turned to the eye."""
+        middle = eye.position + distance * back
+        leaning = right + tilt * back
+        return np.stack(
+            [middle - 3 * leaning - 3 * down, middle - 3 * leaning + 9 * down,
+             middle + 9 * leaning - 3 * down]
+        )  # fmt: skip
+
+    canvas = Canvas(eye, None, 1.0)
+    inks = np.array([[200.0, 0.0, 0.0], [0.0, 200.0, 0.0]])
+    canvas.triangles(np.stack([facing(2.0, 0.0), facing(1.5, 0.2)]), inks)
+    depth = canvas.depth.reshape(80, 120)
+    columns = np.arange(80 * 120) % 120
+    across = (columns + 0.5 - 60.0) / eye.focal
+    tilted = 1.5 / (1.0 - 0.2 * across)  # where a ray meets the leaning plane
+    expected = np.minimum(2.0, tilted).reshape(80, 120)
+    np.testing.assert_allclose(depth, expected, rtol=1e-9)
+    is_green = canvas.picture()[..., 1] > 0
+    np.testing.assert_array_equal(is_green, (tilted < 2.0).reshape(80, 120))
+
+
+def test_what_shows_its_inside_is_not_drawn() -> None:
+    eye = an_eye()
+    middle = eye.position + 1.5 * eye.rot_wc[:, 2]
+    right, down = eye.rot_wc[:, 0], eye.rot_wc[:, 1]
+    corners = np.stack([middle - right, middle + right, middle + down])[None]
+    colours = np.array([[255.0, 0.0, 0.0]])
+    canvas = Canvas(eye, None, 1.0)
+    canvas.triangles(corners, colours)
+    canvas.triangles(corners[:, ::-1], colours)
+    seen = np.isfinite(canvas.depth).sum()
+    again = Canvas(eye, None, 1.0)
+    again.triangles(
+        np.concatenate([corners, corners[:, ::-1]]), np.tile(colours, (2, 1))
+    )
+    assert seen == np.isfinite(again.depth).sum() > 100
+    one_side = Canvas(eye, None, 1.0)
+    one_side.triangles(corners, colours)
+    other = Canvas(eye, None, 1.0)
+    other.triangles(corners[:, ::-1], colours)
+    counts = {int(np.isfinite(c.depth).sum()) for c in (one_side, other)}
+    assert counts == {0, int(seen)}
+
+
+def test_the_ground_is_where_rays_meet_it() -> None:
+    eye = an_eye()
+    canvas = Canvas(eye, -0.2, 0.3)
+    column, row = 40, 70
+    distance = canvas.depth[row * 120 + column]
+    ray = eye.rot_wc @ [
+        (column + 0.5 - 60) / eye.focal,
+        (row + 0.5 - 40) / eye.focal,
+        1,
+    ]
+    assert (eye.position + distance * ray)[2] == pytest.approx(-0.2, abs=1e-5)
+
+
+class Marked(Course):
+    """A course with a ball on the hand."""
+
+    def overlays(self) -> dict[str, tuple[str, Draw]]:
+        def draw(seen):  # type: ignore[no-untyped-def]
+            hand = seen.quantity("robot", "body_com_pos_w")[2]
+            return [Point(hand, 0.06, INK, "hand")]
+
+        return {"hand": ("a ball", draw)}
+
+
+def test_an_overlay_is_at_its_pixel(sim: Simulation) -> None:
+    course = Marked(sim, sim.rays)
+    camera = ((1.5, -1.2, 0.9), (0.3, -0.3, 0.2))
+    drawing = offscreen(course, [1], ["hand"], (200, 150), camera)
+    picture = drawing.picture().astype(int)
+    drawn = (picture[..., 0] > 100) & (picture[..., 2] > 100) & (picture[..., 1] < 30)
+    rows, columns = np.nonzero(drawn)
+    assert len(rows) > 15
+    hand = host(sim.scene["robot"].data.body_com_pos_w[1, 2])
+    eye = Eye(*(np.array(x) for x in camera), 200, 150)
+    (place,) = eye.project(hand[None])
+    assert columns.mean() + 0.5 == pytest.approx(place[0], abs=1.0)
+    assert rows.mean() + 0.5 == pytest.approx(place[1], abs=1.0)
+
+
+def test_a_world_shows_its_own_state(sim: Simulation) -> None:
+    size = {"width": 120, "height": 90}
+    pictures = [sim.render(world, **size) for world in (0, 2)]
+    assert pictures[0].shape == (90, 120, 3)
+    assert not np.array_equal(*pictures)
+    together = sim.render([2, 0], **size)
+    assert not any(np.array_equal(together, one) for one in pictures)
+    with_contacts = sim.render(0, overlays=["joints", "inertia"], **size)
+    assert not np.array_equal(with_contacts, pictures[0])
+
+
+def test_drawing_changes_nothing(sim: Simulation) -> None:
+    before = sim.state.clone()
+    sim.render(1, overlays=["contacts", "rays", "tendons"], width=40, height=30)
+    assert bool((sim.state == before).all())
+
+
+def test_what_does_not_exist_is_named(sim: Simulation) -> None:
+    with pytest.raises(UnknownNameError, match="contacts"):
+        sim.render(overlays=["contcts"])
+    with pytest.raises(UnknownNameError, match="corner"):
+        sim.render(camera="cornr")
+    with pytest.raises(InvalidInputError, match="0 … 2"):
+        sim.render(3)
+    with pytest.raises(InvalidInputError, match="pixels"):
+        sim.render(width=0)
+
+
+def test_the_command_writes_pictures_and_films(tmp_path: Path) -> None:
+    options = ["--seconds", "0.1", "--size", "64", "48"]
+    picture, film = tmp_path / "a.png", tmp_path / "b.gif"
+    assert main(["render", "arm", "--output", str(picture), *options]) == 0
+    assert Image.open(picture).size == (64, 48)
+    shown = ["--envs", "2", "--noise", "2", "--overlays", "joints", "link frames"]
+    assert main(["render", "arm", "--output", str(film), *options, *shown]) == 0
+    with Image.open(film) as frames:
+        assert frames.n_frames == 3  # 0.1 s at 25 pictures a second, the last begun
+        assert frames.size == (64, 48)
+    assert main(["render", "arm", "--output", str(tmp_path / "c.txt"), *options]) == 1
