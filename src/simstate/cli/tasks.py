@@ -51,6 +51,7 @@ def _facts(reference: str) -> dict[str, Any]:
     return {
         "name": task.name,
         "description": task.description,
+        "trained": task.trained,
         "episode_length_s": task.env_cfg().episode_length_s,
         "train": asdict(task.train_cfg()),
     }
@@ -58,7 +59,7 @@ def _facts(reference: str) -> dict[str, Any]:
 
 def _table(facts: list[dict[str, Any]]) -> Table:
     table = Table(title="Tasks: simstate train NAME", title_justify="left")
-    for header in ("name", "what it is about"):
+    for header in ("name", "what it is about", "trained"):
         table.add_column(header)
     for header in ("episode [s]", "worlds", "updates"):
         table.add_column(escaped(header), justify="right")
@@ -67,6 +68,7 @@ def _table(facts: list[dict[str, Any]]) -> Table:
         table.add_row(
             fact["name"],
             fact["description"],
+            fact["trained"] or "–",
             f"{fact['episode_length_s']:g}",
             str(train["num_envs"]),
             str(train["iterations"]),

@@ -51,6 +51,8 @@ class Task:
     """What it is about, in one line."""
     path: Path | None = None
     """The file that it is written in, if it was given as a file."""
+    trained: str = ""
+    """What was measured of a policy that was trained with it; "": nobody has said."""
 
     @property
     def label(self) -> str:

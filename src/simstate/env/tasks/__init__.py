@@ -88,7 +88,10 @@ def find(reference: str | Path) -> Task:
     if reference in _MODULES:
         module = import_module(f"{__name__}.{_MODULES[reference]}")
         said = (module.__doc__ or "").strip().partition("\n")[0]
-        return Task(reference, module.env_cfg, module.train_cfg, said)
+        measured = getattr(module, "TRAINED", "not yet")
+        return Task(
+            reference, module.env_cfg, module.train_cfg, said, trained=measured
+        )
     if reference in _registered:
         return _registered[reference]
     found = from_entry_point(reference) or from_reference(reference)
