@@ -117,7 +117,7 @@ def whole_number(what: str, value: object, least: int, most: int | None = None) 
         found = least - 1
     too_much = most is not None and found > most
     if found < least or too_much or isinstance(value, bool):
-        upto = "" if most is None else f" and ≤ {most}"
+        upto = f" and ≤ {most}" if too_much else ""
         raise InvalidInputError(
             f"{what} must be a whole number ≥ {least}{upto}, got {str(value)[:60]}.",
             name=what,
