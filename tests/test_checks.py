@@ -77,7 +77,7 @@ def test_finite_values():
 
 @pytest.mark.parametrize("value", [0, -3, 1.0, "2", None, True, 10**400], ids=str)
 def test_what_is_no_whole_number_is_refused(value):
-    with pytest.raises(InvalidInputError, match="n must be a whole number ≥ 1 and ≤ 9"):
+    with pytest.raises(InvalidInputError, match="n must be a whole number ≥ 1"):
         whole_number("n", value, 1, 9)
 
 

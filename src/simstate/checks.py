@@ -5,6 +5,7 @@ The errors have the name of what was wrong, and its shape where it has one, as d
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -98,7 +99,15 @@ def number(
         raise InvalidInputError(
             f"{what} must be a number, {limits}, got {value!r}.", name=what
         ) from error
-    limits.check(torch.tensor(found, dtype=torch.float64), what)
+    fits = (
+        (math.isfinite(found) if finite else not math.isnan(found))
+        and (more_than is None or found > more_than)
+        and (at_least is None or found >= at_least)
+        and (less_than is None or found < less_than)
+        and (at_most is None or found <= at_most)
+    )
+    if not fits:
+        raise InvalidInputError(f"{what} must be {limits}, got {found:g}.", name=what)
     return found
 
 
@@ -117,7 +126,7 @@ def whole_number(what: str, value: object, least: int, most: int | None = None) 
         found = least - 1
     too_much = most is not None and found > most
     if found < least or too_much or isinstance(value, bool):
-        upto = "" if most is None else f" and ≤ {most}"
+        upto = f" and ≤ {most}" if too_much else ""
         raise InvalidInputError(
             f"{what} must be a whole number ≥ {least}{upto}, got {str(value)[:60]}.",
             name=what,

@@ -177,7 +177,7 @@ def test_bench_loop_does_the_same_steps():
     [
         (["bench", "cube", "--seconds", "0"], "--seconds must be > 0"),
         (["bench", "cube", "--envs"], "--envs needs at least one"),
-        (["bench", "cube", "--envs", "0"], "num_envs must be ≥ 1"),
+        (["bench", "cube", "--envs", "0"], "num_envs must be a whole number ≥ 1"),
         (["run", "cube", "--plot", "x.nothing"], "not a kind of image"),
         (["run", "cube", "--plot", "no/folder/x.png"], "there is no folder"),
         (["run", "cube", "--save", "no/folder/x.npz"], "there is no folder"),

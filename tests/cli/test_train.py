@@ -100,8 +100,8 @@ def test_play_writes_an_mp4_and_prints_json(run_dir, tmp_path, capsys):
     ("args", "expected"),
     [
         (["train", "Cartpole-Balanc"], "Did you mean 'Cartpole-Balance'"),
-        (["train", TASK, "--envs", "0"], "num_envs must be ≥ 1"),
-        (["train", TASK, "--iterations", "0"], "iterations must be ≥ 1"),
+        (["train", TASK, "--envs", "0"], "num_envs must be a whole number ≥ 1"),
+        (["train", TASK, "--iterations", "0"], "iterations must be a whole number ≥ 1"),
         (["train", TASK, "--seed", "-1"], "seed must be"),
         (["train", TASK, "--resume", "--run-dir", "RUN/none"], "There is no folder"),
         (["train", TASK, "--resume"], "no run to resume"),

@@ -12,7 +12,7 @@ import torch
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.engine import core
-from simstate.errors import ShapeError
+from simstate.errors import InvalidInputError
 from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
 from simstate.space import (
     EARTH,
@@ -312,7 +312,7 @@ def test_polynomials_are_fitted_on_as_time_goes(monkeypatch):
 def test_the_air_takes_a_row_for_each_world():
     sim = Simulation(mujoco.MjModel.from_xml_string(CRAFT), NUM, integrator=RK4)
     air = PlanetAir(atmosphere=StandardAtmosphere(density_factor=[1.0, 1.1]))
-    with pytest.raises(ShapeError, match=r"density_factor.*2 rows.*3 worlds"):
+    with pytest.raises(InvalidInputError, match=r"density_factor.*2 rows.*3 worlds"):
         sim.add_force(integrate.Drag("model", "bus", 3.0, air.density, air.wind))
 
 
@@ -325,13 +325,13 @@ def test_tables_that_do_not_fit_are_refused():
     core.Integrator(worlds, RK4.tableau, loads=[good])
     for table in (good.table[:-1], good.table[:3], np.full(200, math.nan)):
         bad = core.Load(good.kind, good.bodies, good.parameters, -1, table)
-        with pytest.raises(ShapeError, match="table"):
+        with pytest.raises(InvalidInputError, match="table"):
             core.Integrator(worlds, RK4.tableau, loads=[bad])
     wheels = core.reaction_wheels([2], [0], NUM)
-    with pytest.raises(ShapeError, match="table"):  # there is no such control
+    with pytest.raises(InvalidInputError, match="table"):  # there is no such control
         core.Integrator(worlds, RK4.tableau, loads=[wheels])
     air = core.air_drag(1, core.PlanetAirTable(6.4e6, 0.003, 0.0), NUM)
     core.Integrator(worlds, RK4.tableau, loads=[air])
     bad = core.Load(air.kind, air.bodies, air.parameters, -1, air.table[:-1])
-    with pytest.raises(ShapeError, match="table"):
+    with pytest.raises(InvalidInputError, match="table"):
         core.Integrator(worlds, RK4.tableau, loads=[bad])

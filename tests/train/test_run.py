@@ -161,8 +161,8 @@ def test_the_latest_checkpoint_is_the_one_of_most_updates(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"num_envs": 0}, "num_envs must be ≥ 1"),
-        ({"iterations": 0}, "iterations must be ≥ 1"),
+        ({"num_envs": 0}, "num_envs must be a whole number ≥ 1"),
+        ({"iterations": 0}, "iterations must be a whole number ≥ 1"),
         ({"num_envs": 1, "steps_per_env": 2}, "too few for 4 mini-batches"),
     ],
 )

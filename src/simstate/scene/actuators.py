@@ -45,7 +45,13 @@ class ActuatorCfg(ABC):
     def __post_init__(self) -> None:
         self._check("delay_s", at_least=0)
         self._check("friction", "armature", at_least=0, or_none=True)
-        self._check("max_delay_s", at_least=self.delay_s, or_none=True)
+        self._check("max_delay_s", at_least=0, or_none=True)
+        if self.max_delay_s is not None and self.delay_s > self.max_delay_s:
+            raise InvalidInputError(
+                "delay_s must be ≥ 0 and at most max_delay_s, got "
+                f"{self.delay_s} and {self.max_delay_s}.",
+                name="delay_s",
+            )
         self._check("effort_limit", more_than=0, finite=False, or_none=True)
 
     def _check(self, *names: str, or_none: bool = False, **limits: Any) -> None:
