@@ -89,9 +89,7 @@ def find(reference: str | Path) -> Task:
         module = import_module(f"{__name__}.{_MODULES[reference]}")
         said = (module.__doc__ or "").strip().partition("\n")[0]
         measured = getattr(module, "TRAINED", "not yet")
-        return Task(
-            reference, module.env_cfg, module.train_cfg, said, trained=measured
-        )
+        return Task(reference, module.env_cfg, module.train_cfg, said, trained=measured)
     if reference in _registered:
         return _registered[reference]
     found = from_entry_point(reference) or from_reference(reference)
