@@ -28,6 +28,10 @@ FEET = SceneEntityCfg(
     sensor_names=("FL_foot", "FR_foot", "RL_foot", "RR_foot"),
     preserve_order=True,
 )
+TRAINED = (
+    "before the reward for air time: 340 updates, 17 minutes on two cores: 0 of 64 "
+    "fell in 20 s, 0.030 m/s off; not yet with it"
+)
 PERIOD_S = 0.5
 """Time of one stride; a foot stands for a bit more than half of it."""
 
