@@ -36,7 +36,7 @@ def test_tasks_lists_all_of_them(capsys):
     facts = json.loads(capsys.readouterr().out)
     assert [fact["name"] for fact in facts] == list(tasks.names())
     assert set(tasks.NAMES) <= set(tasks.names())
-    for fact in facts:
+    for fact in facts[: len(tasks.NAMES)]:  # other tests may have registered more
         assert fact["name"] in table
         assert fact["description"]
         assert fact["train"]["num_envs"] >= 1
