@@ -36,7 +36,7 @@ def make(model: str, num_envs: int) -> Simulation:
     scene = SceneCfg(entities={"robot": EntityCfg(model=model, init_state=state)})
     sim = Simulation(scene, num_envs)
     robot = sim.scene["robot"]
-    vel = 0.3 * torch.randn(robot.data.joint_vel.shape, generator=sim.rng)
+    vel = 0.3 * sim.rng.normal(slice(None), robot.data.joint_vel.shape[1])
     robot.write_joint_velocity_to_sim(vel)
     for name in NINE:
         robot.data.read(name)

@@ -94,7 +94,7 @@ def print_resident(what: str, model: str, num_envs: int) -> None:
     else:
         small = make(model, 1)  # which fields are bound
         bare = batch.Batch(small.model, num_envs)
-        for name in small.engine.fields:
+        for name in small.internals.engine.fields:
             bare.bind(name)
         bare.step(nstep=SUBSTEPS, stage=mujoco.mjtStage.mjSTAGE_VEL.value)
     gc.collect()
