@@ -30,8 +30,7 @@ def interrupted() -> Iterator[Callable[[float, Callable[[], object]], bool]]:
     def interrupted(seconds: float, call: Callable[[], object]) -> bool:
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds)
-            end = time.monotonic() + seconds + 5.0
-            while time.monotonic() < end:
+            while signal.getitimer(signal.ITIMER_REAL)[0] > 0.0:
                 call()
         except KeyboardInterrupt:
             return True
@@ -50,9 +49,12 @@ def test_steps_of_a_simulation(interrupted, integrator):
     """Wherever it was hit, the simulation is at one of the states of a quiet run."""
     sim, quiet = make(integrator=integrator), make(integrator=integrator)
     expected = [quiet.snapshot().slots]
+    start = sim.snapshot()
     draw = random.Random(1)
     hits = 0
-    for _ in range(100 * SOAK):
+    for i in range(100 * SOAK):
+        if i % 100 == 0:
+            sim.restore(start)  # well before the arm has lost its mass
         hits += interrupted(draw.uniform(1e-5, 6e-3), lambda: sim.step(3))
         now = sim.snapshot().slots
         steps = round((float(now["time"][0]) - 0.012) / 0.012)

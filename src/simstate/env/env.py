@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, number, whole_number
+from simstate.checks import whole_number
 from simstate.engine import EngineCfg, OneTorchThread
-from simstate.entity import SceneEntities
 from simstate.env import (
     curricula,
     events,
@@ -20,50 +19,31 @@ from simstate.env import (
     terminations,
 )
 from simstate.env.action_terms import ActionTerms
-from simstate.env.cfg import EnvCfg, check_cfg
+from simstate.env.cfg import EnvCfg
 from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
 from simstate.env.env_recorder import EnvRecorder
+from simstate.env.env_worlds import EnvWorlds
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
-from simstate.env.host_read import HostRead
 from simstate.env.observing import Observations, Observing
 from simstate.env.parts import Parts
 from simstate.env.reward_sum import RewardSum
-from simstate.env.scene_needs import scene_for_events
 from simstate.env.terms import Term
-from simstate.env.terrain_places import TerrainPlaces
 from simstate.env.viewing import Act, TaskCourse
-from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Ids
 from simstate.integrate import Integrator
 from simstate.integrate.history import Recorded
-from simstate.ledger import Reset, user_memory
-from simstate.random import WorldRandom
-from simstate.simulation import Simulation
-from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.apply import States, check_states
 from simstate.view import start_viewer
 
 if TYPE_CHECKING:
     from simstate.view.viewer import Viewer
 
-_COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-
-
-class EnvInternals(NamedTuple):
-    """What simstate's own modules use of an environment."""
-
-    host_read: HostRead
-    """What a step needs to know on the host, read in one go."""
-    recorders: list[EnvRecorder]
-    """Called before and after every step that is taken."""
-
-
 Extras = dict[str, Any]
 
 
-class Env:
+class Env(EnvWorlds):
     """`num_envs` worlds of one task, stepped together.
 
     `step` is the whole sequence, in one place. Every term reads one state, the one
@@ -97,38 +77,11 @@ class Env:
         integrator: Integrator | None = None,
         first_world: int = 0,
     ) -> None:
-        whole_number("seed", seed, 0)
-        check_cfg(cfg)
-        self.cfg = cfg
-        self.auto_reset = auto_reset
-        self._first_world = first_world
-        self.sim = Simulation(
-            scene_for_events(cfg, events),
-            num_envs,
-            engine=engine,
-            device=device,
-            integrator=integrator,
-            on_divergence="mask",
-            seed=seed,
-            first_world=first_world,
+        super().__init__(
+            cfg, num_envs, engine, device, seed, integrator, first_world, auto_reset
         )
-        self._ledger = self.sim.internals.ledger
-        self.internals = EnvInternals(HostRead(self.sim.internals), [])
-        """What simstate's own modules use."""
-        self.num_envs = self.sim.num_envs
-        self.device = self.sim.device
-        self.step_dt = self.sim.timestep * cfg.decimation
-        """The time of one environment step [s]."""
-        self.max_episode_length = round(cfg.episode_length_s / self.step_dt)
-        """The environment steps of a full episode."""
-        if self.max_episode_length < 1:
-            raise InvalidInputError(
-                f"episode_length_s is {cfg.episode_length_s}, less than the "
-                f"{self.step_dt:g} s of one step (decimation × timestep)."
-            )
         # Buffers are written to later on, which inference mode would forbid.
         with torch.inference_mode(False), OneTorchThread():
-            self._make_buffers()
             self._make_terms()
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
@@ -140,86 +93,7 @@ class Env:
         self.observation_names: dict[str, list[str]] = self._observing.names()
         """A readable name for each column of each observation group."""
         self._parts = Parts(self)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if isinstance(value, Tensor) and value is not self.__dict__.get(name):
-            self._check_attribute(name)
-        object.__setattr__(self, name, value)
-
-    def _check_attribute(self, name: str) -> None:
-        """Raise if a tensor under this name would be no part of the worlds."""
-        mine = self.__dict__
-        if isinstance(getattr(type(self), name, None), property):
-            return
-        if isinstance(mine.get(name), Tensor):
-            raise InvalidInputError(
-                f"env.{name} is a slot, whose memory stays: write into it with "
-                f"env.{name}[:] = …."
-            )
-        if "_parts" in mine or ("_ledger" in mine and self._ledger.scope):
-            raise InvalidInputError(
-                f"env.{name} = a tensor would be in no snapshot and would not be reset "
-                f"with its world. Use {name} = env.memory({name!r}, shape), which "
-                "gives the same tensor at every call."
-            )
-
-    def memory(
-        self,
-        name: str,
-        shape: Sequence[int] = (),
-        *,
-        dtype: torch.dtype = torch.float32,
-        reset: Reset = 0.0,
-        unit: str = "",
-        axes: str = "",
-        shared: bool = False,
-    ) -> Tensor:
-        """Numbers of your own for each world, live; shape (num_envs, *shape).
-
-        The only place to keep what a term remembers: they are reset with their world,
-        in every snapshot and checkpoint, and undone with an interrupted step. A second
-        call with the same name gives the same tensor. Within a term the name is the
-        term's own, so that two terms do not share by accident.
-
-        Args:
-            name: what it is called in snapshots.
-            shape: of one world's numbers.
-            dtype: what they are.
-            reset: what a reset writes, and what they start with: a number, one row, a
-                row for each world, a function of the ids that are reset (then they
-                start with 0); None: they keep their values.
-            unit: for those who read a snapshot.
-            axes: the same.
-            shared: whether all worlds have it in common: a level, a counter. Its shape
-                is then `shape`, on the host; it starts with `reset`, which no reset
-                writes, and is restored together with all worlds.
-        """
-        return user_memory(
-            self._ledger, "env", f"env/{self._ledger.scope or 'memory'}", name, shape,
-            dtype, reset, None, unit, axes, shared,
-        )  # fmt: skip
-
-    def snapshot(self, env_ids: Ids = None) -> Snapshot:
-        """Everything that worlds need to go on exactly as they would have.
-
-        The simulation's slots and the environment's: clocks, commands, sums, histories,
-        random streams, what terms remember, and what curricula have changed.
-        """
-        self._begin_call()
-        rows = self.sim.internals.select(env_ids)
-        self._parts.check()
-        return take_snapshot(self.sim.internals, rows, ("sim", "env"))
-
-    def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
-        """Bring worlds to where those of a snapshot were; one world's fits all.
-
-        All of it is checked before anything is written. What worlds have in common
-        (curricula, counters) is restored together with all of them.
-        """
-        self._begin_call()
-        rows = self.sim.internals.select(env_ids)
-        scopes = [f"env/{scope}/" for scope in self._scopes]
-        restore_snapshot(self.sim.internals, snapshot, rows, ("sim", "env"), scopes)
+        self._is_made = True
 
     def record(
         self,
@@ -394,43 +268,10 @@ class Env:
         return start_viewer(course, host, port, token, worlds, playing)
 
     @property
-    def rng(self) -> WorldRandom:
-        """The worlds' random numbers, a stream for each; terms draw from it."""
-        return self.sim.rng
-
-    @property
-    def common_step_counter(self) -> int:
-        """How often `step` was called."""
-        return int(self._step_count)
-
-    @property
     def observations(self) -> Observations:
         """A copy of the latest observations by group, float32; (num_envs, k)."""
         self._recover()
         return {name: slot.clone() for name, slot in self._observing.latest.items()}
-
-    @property
-    def scene(self) -> SceneEntities:
-        """The entities of the scene by name."""
-        return self.sim.scene
-
-    @property
-    def episode_length_buf(self) -> Tensor:
-        """Environment steps since the last reset; int64, writable, (num_envs,)."""
-        self._recover()
-        return self._episode_length
-
-    @episode_length_buf.setter
-    def episode_length_buf(self, steps: Tensor) -> None:
-        has_shape("episode_length_buf", steps, (self.num_envs,))
-        if steps.dtype not in _COUNTS:
-            raise ShapeError(
-                f"episode_length_buf must be integers, got {steps.dtype}.",
-                name="episode_length_buf",
-                shape=steps.shape,
-            )
-        self._recover()
-        self._episode_length.copy_(steps)
 
     @property
     def action_dim(self) -> int:
@@ -453,34 +294,6 @@ class Env:
         """Worlds whose time was up in the last step; bool, (num_envs,)."""
         self._recover()
         return self.ends.truncated
-
-    def phase(self, period_s: float) -> Tensor:
-        """How far a clock that runs with the episode is within a period, in [0, 1).
-
-        Shape (num_envs,).
-        """
-        period = number("period_s", period_s, more_than=0, unit="s")
-        return (self._episode_length * (self.step_dt / period)) % 1.0
-
-    def close(self) -> None:
-        """Nothing is open: worlds are memory, which goes with the environment."""
-
-    def _make_buffers(self) -> None:
-        """What the environment itself remembers of each world."""
-        self.all_ids = torch.arange(self.num_envs, device=self.device)
-        """The ids of all worlds; shape (num_envs,)."""
-        self._episode_length = self._ledger.memory(
-            "env/episode_length", (), torch.int64, owner="env", unit="steps"
-        ).tensor
-        self._step_count = self._ledger.shared(
-            "env/step_count", torch.zeros(1, dtype=torch.int64)
-        ).tensor
-        self.terrain: TerrainPlaces | None = None
-        """Where the worlds are on the terrain; None: the scene has none."""
-        if self.cfg.scene.terrain is not None:
-            self.terrain = TerrainPlaces(
-                self.cfg.scene.terrain, self._ledger, self._first_world, self.sim.dtype
-            )
 
     def _make_terms(self) -> None:
         """Resolve every term of the configuration."""
@@ -512,12 +325,13 @@ class Env:
         ]
         self._observing = Observing(self, cfg.observations, observations)
 
-    @property
     def _scopes(self) -> list[str]:
-        """What the names of the memory of each part begin with."""
         parts = [("action", name) for name in self.actions]
         parts += [("command", name) for name in self.commands]
         return [*(f"{kind}/{n}" for kind, n in parts), *(t.scope for t in self.terms)]
+
+    def _check_parts(self) -> None:
+        self._parts.check()
 
     def _advance(self, action: Tensor, moving: Tensor | None) -> None:
         """Go on by the physics steps of one environment step.
@@ -575,35 +389,3 @@ class Env:
         rewards, ends = self.rewards.terms, self.ends.terms
         seen = self._observing.terms
         return [*rewards, *ends, *self.events.terms, *self._curricula, *seen]
-
-    def _begin_call(self) -> None:
-        """Undo what an interrupted call has left half done."""
-        self.internals.host_read.forget()
-        self._recover()
-        if self._ledger.open:
-            raise InvalidInputError(
-                "env.step, reset, snapshot and restore cannot be called by a term or a "
-                "force model: a step is running."
-            )
-
-    def _recover(self) -> None:
-        if self._ledger.open:
-            self._ledger.recover()
-
-    def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
-        """The ids of the worlds that begin anew in a step; None: no world does."""
-        rows = self.sim.internals.select(reset_ids)
-        if not rows.count:
-            return None
-        if self.auto_reset:
-            raise InvalidInputError(
-                "reset_ids is for an Env made with auto_reset=False: this one resets "
-                "its worlds itself. Nothing was done."
-            )
-        return rows.tensor(self.device)
-
-    def _others(self, env_ids: Tensor | None) -> Tensor | None:
-        """The worlds but for these; None: all."""
-        if env_ids is None:
-            return None
-        return self.all_ids[torch.isin(self.all_ids, env_ids, invert=True)]
