@@ -99,53 +99,8 @@ __all__ = [
     "models",
 ]
 
-_HOMES = {
-    "simstate.engine": (
-        "NativeCfg",
-        "WarpCfg",
-    ),
-    "simstate.entity": (
-        "Entity",
-        "EntityData",
-        "Quantity",
-    ),
-    "simstate.errors": (
-        "ConventionError",
-        "DivergenceError",
-        "FileError",
-        "IntegrationError",
-        "InvalidInputError",
-        "ModelError",
-        "RecordingError",
-        "ShapeError",
-        "SimStateError",
-        "SnapshotError",
-        "StaleReadError",
-        "TaskError",
-        "ThreadError",
-        "UnknownNameError",
-    ),
-    "simstate.explanation": ("explain",),
-    "simstate.scene": (
-        "CameraCfg",
-        "ContactCfg",
-        "DcMotorActuatorCfg",
-        "EntityCfg",
-        "GridPattern",
-        "InitialStateCfg",
-        "LidarPattern",
-        "MotorActuatorCfg",
-        "OwnPattern",
-        "PositionActuatorCfg",
-        "RayCastCfg",
-        "RingPattern",
-        "SceneCfg",
-        "VelocityActuatorCfg",
-    ),
-    "simstate.simulation": ("Simulation",),
-}
-"""Where the public names are defined."""
-_HOME = {name: module for module, names in _HOMES.items() for name in names}
+_HOMES = ("errors", "scene", "engine", "entity", "explanation", "simulation")
+"""Where the public names come from that are no modules."""
 
 if not TYPE_CHECKING:  # a type checker would take every name for known
 
@@ -154,14 +109,13 @@ if not TYPE_CHECKING:  # a type checker would take every name for known
 
         So that `simstate --help` need not load torch.
         """
-        if name in _HOME:
-            value = getattr(import_module(_HOME[name]), name)
-        elif not name.startswith("_") and find_spec(f"simstate.{name}") is not None:
-            value = import_module(f"simstate.{name}")
-        else:
-            raise AttributeError(f"module 'simstate' has no attribute {name!r}")
-        globals()[name] = value
-        return value
+        if not name.startswith("_") and find_spec(f"simstate.{name}") is not None:
+            return import_module(f"simstate.{name}")
+        for home in _HOMES if name in __all__ else ():
+            module = import_module(f"simstate.{home}")
+            if hasattr(module, name):
+                return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module 'simstate' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *__all__})
