@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
-from simstate.env.observations import ROBOT, sensors
+from simstate.env.observations import ROBOT, sensors, site_offset
 from simstate.env.terrain_places import height_above_ground
 from simstate.errors import InvalidInputError, listed
 from simstate.math.vector import norm
@@ -100,6 +100,27 @@ def base_height_l2(
 
 
 @resolves_entities
+def base_height_share(
+    env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """How far the root link's height is on the way from `low` to `high` [m].
+
+    0 below, 1 above; the height is above the ground; (num_envs,).
+    """
+    height = height_above_ground(env, env.scene[asset_cfg.name])
+    return ((height - low) / (high - low)).clamp(0.0, 1.0)
+
+
+@resolves_entities
+def sites_close(
+    env: Env, std: float, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
+) -> Tensor:
+    """exp(−d²/std²) of the distance of two sites, of any entities; (num_envs,)."""
+    offset = site_offset(env, asset_cfg, target_cfg)
+    return torch.exp(-offset.square().sum(-1) / std**2)
+
+
+@resolves_entities
 def joint_pos_deviation_l2(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, target: float | None = None
 ) -> Tensor:
@@ -167,6 +188,35 @@ def gait(
     command is to stand, all of them stand.
     """
     touching = sensors(env, asset_cfg) > threshold
+    return _in_step(env, touching, offsets, period_s, stance, command_name)
+
+
+def contact_gait(
+    env: Env,
+    sensor_name: str,
+    offsets: tuple[float, ...],
+    period_s: float,
+    stance: float,
+    command_name: str,
+) -> Tensor:
+    """The same as `gait`, of feet that are elements of a contact sensor; (num_envs,).
+
+    Foot k stands while (phase + offsets[k]) % 1 < stance, and swings else; where the
+    command is to stand, all of them stand.
+    """
+    found = env.sim.contacts[sensor_name].found
+    return _in_step(env, found, offsets, period_s, stance, command_name)
+
+
+def _in_step(
+    env: Env,
+    touching: Tensor,
+    offsets: tuple[float, ...],
+    period_s: float,
+    stance: float,
+    command_name: str,
+) -> Tensor:
+    """Share of the feet that touch when a gait says so; (num_envs,)."""
     shift = torch.tensor(offsets, device=touching.device)
     standing = (env.phase(period_s)[:, None] + shift) % 1.0 < stance
     at_rest = (env.commands[command_name].command == 0.0).all(-1)
