@@ -6,25 +6,18 @@ in turn, unless the command is to stand.
 
 from __future__ import annotations
 
-import math
-
 from simstate.env import (
     EnvCfg,
-    EventTermCfg,
     JointPositionActionCfg,
-    ObservationGroupCfg,
-    ObservationTermCfg,
     RewardTermCfg,
     SceneEntityCfg,
     TerminationTermCfg,
     TrainCfg,
-    UniformNoise,
     VelocityCommandCfg,
-    events,
-    observations,
     rewards,
     terminations,
 )
+from simstate.env.tasks.walking import disturbed, observed
 from simstate.scene import ContactCfg, EntityCfg, InitialStateCfg, SceneCfg
 
 HINGES = SceneEntityCfg("robot", joint_names=(".*hip.*", ".*knee", ".*ankle.*"))
@@ -67,10 +60,7 @@ def env_cfg() -> EnvCfg:
                 scale={".*": 0.25, "waist_.*": 0.1, ".*_elbow": 0.1}
             )
         },
-        observations={
-            "policy": _observed(noise=True),
-            "critic": _observed(noise=False),
-        },
+        observations=observed(PERIOD_S),
         rewards=_rewards(),
         terminations={
             "time_out": TerminationTermCfg(terminations.time_out, time_out=True),
@@ -81,55 +71,7 @@ def env_cfg() -> EnvCfg:
                 terminations.base_height_below, params={"height": 0.6}
             ),
         },
-        events={
-            "place": EventTermCfg(
-                events.reset_root_state,
-                params={"pose_range": {"yaw": (-math.pi, math.pi)}},
-                mode="reset",
-            ),
-            "bend": EventTermCfg(
-                events.reset_joints,
-                params={"position_range": (-0.05, 0.05), "asset_cfg": HINGES},
-                mode="reset",
-            ),
-            "push": EventTermCfg(
-                events.push_by_setting_velocity,
-                params={"velocity_range": {"x": (-0.2, 0.2), "y": (-0.2, 0.2)}},
-                mode="interval",
-                interval_s=(6.0, 10.0),
-            ),
-        },
-    )
-
-
-def _observed(noise: bool) -> ObservationGroupCfg:
-    """What the policy sees, with noise, and the critic, without."""
-    return ObservationGroupCfg(
-        {
-            "base_lin_vel": ObservationTermCfg(
-                observations.base_lin_vel, noise=UniformNoise(-0.1, 0.1)
-            ),
-            "base_ang_vel": ObservationTermCfg(
-                observations.base_ang_vel, noise=UniformNoise(-0.2, 0.2), scale=0.25
-            ),
-            "projected_gravity": ObservationTermCfg(
-                observations.projected_gravity, noise=UniformNoise(-0.03, 0.03)
-            ),
-            "command": ObservationTermCfg(
-                observations.generated_commands, params={"command_name": "velocity"}
-            ),
-            "phase": ObservationTermCfg(
-                observations.phase, params={"period_s": PERIOD_S}
-            ),
-            "joint_pos": ObservationTermCfg(
-                observations.joint_pos_rel, noise=UniformNoise(-0.01, 0.01)
-            ),
-            "joint_vel": ObservationTermCfg(
-                observations.joint_vel_rel, noise=UniformNoise(-0.5, 0.5), scale=0.05
-            ),
-            "last_action": ObservationTermCfg(observations.last_action),
-        },
-        noise=noise,
+        events=disturbed(0.05, 0.2, HINGES),
     )
 
 
