@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.motion_command import Tracked, motion_command
 from simstate.env.observations import ROBOT, sensors, site_offset
 from simstate.env.terrain_places import height_above_ground
 from simstate.errors import InvalidInputError, listed
@@ -42,6 +43,16 @@ def command_error(env: Env, command_name: str) -> Tensor:
 def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
     """exp(−error²/std²) of a command; 1 where it is met; (num_envs,)."""
     return torch.exp(-env.commands[command_name].error().square() / std**2)
+
+
+def motion_tracked(env: Env, command_name: str, tracked: Tracked, std: float) -> Tensor:
+    """exp(−mean(e²)/std²) of what joints or links miss of a motion; (num_envs,).
+
+    `tracked` is "joint_pos", "joint_vel", "root_pos", "root_quat", "body_pos",
+    "body_quat", "body_lin_vel" or "body_ang_vel"; `std` has its unit (angles in rad).
+    """
+    errors = motion_command(env, command_name).errors(tracked)
+    return torch.exp(-errors.square().mean(-1) / std**2)
 
 
 @resolves_entities

@@ -6,6 +6,8 @@ worlds that walk far go up a level, and the trunk must not touch the ground.
 
 from __future__ import annotations
 
+import dataclasses
+
 from simstate.env import (
     CurriculumTermCfg,
     EnvCfg,
@@ -40,8 +42,12 @@ def env_cfg() -> EnvCfg:
     cfg = quadruped_velocity.env_cfg()
     trunk = ContactCfg(of="robot/trunk", against="ground")
     cfg.scene = cfg.scene.changed(
-        ground=None, terrain=TERRAIN, contacts={**cfg.scene.contacts, "trunk": trunk}
+        ground=None,
+        terrain=TERRAIN,
+        contacts={**cfg.scene.contacts, "trunk": trunk},
+        timestep=0.005,  # feet meet edges
     )
+    cfg.decimation = 4
     for name, group in cfg.observations.items():
         noise = UniformNoise(-0.03, 0.03) if name == "policy" else None
         group.terms["scan"] = ObservationTermCfg(
@@ -68,5 +74,7 @@ def env_cfg() -> EnvCfg:
 
 
 def train_cfg() -> TrainCfg:
-    """How it is trained."""
-    return TrainCfg(num_envs=1024, iterations=600, steps_per_env=24)
+    """How it is trained: as on flat ground, for longer."""
+    return dataclasses.replace(
+        quadruped_velocity.train_cfg(), iterations=800, hidden_sizes=(128, 128)
+    )
