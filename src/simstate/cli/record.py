@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from simstate.checks import number
 from simstate.cli.console import console
 from simstate.cli.extras import needs
 from simstate.cli.model import check_moves, disturb, scene_of
 from simstate.cli.options import Debug, Device, Engine, check_writable
 from simstate.errors import InvalidInputError
-from simstate.simulation import Simulation
 
 if TYPE_CHECKING:
     from simstate.env import Env
@@ -62,6 +60,8 @@ class Record:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+
         number("--seconds", self.seconds, more_than=0)
         check_writable("--out", self.out)
         samples = self._record_task() if self._is_task() else self._record_model()
@@ -81,6 +81,8 @@ class Record:
         return self.what in tasks.names() or is_code
 
     def _record_model(self) -> int:
+        from simstate.simulation import Simulation
+
         if self.policy is not None:
             raise InvalidInputError(f"--policy acts in a task, {self.what!r} is none.")
         scene = scene_of(self.what)

@@ -6,13 +6,15 @@ import webbrowser
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from simstate.checks import number
 from simstate.cli.console import console
 from simstate.cli.extras import needs
 from simstate.cli.options import Debug, Device, Engine
 from simstate.cli.viewed import Viewed, What
-from simstate.view import Course
+
+if TYPE_CHECKING:
+    from simstate.view import Course
 
 
 @dataclass
@@ -65,6 +67,8 @@ class View:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+
         if self.seconds is not None:
             number("--seconds", self.seconds, more_than=0)
         viewed = Viewed(

@@ -12,12 +12,10 @@ import tyro
 from simstate.cli.extras import needs
 from simstate.cli.model import disturb, scene_of
 from simstate.errors import InvalidInputError
-from simstate.simulation import Simulation
-from simstate.state import Snapshot
-from simstate.view import ComparedCourse, Course
 
 if TYPE_CHECKING:
     from simstate.env import Env, EnvCfg
+    from simstate.view import Course
 
 What = Annotated[
     str,
@@ -61,6 +59,8 @@ class Viewed:
             other: a .simrec file, or the name of an engine or of a simulator.
             stack: what is to be ended with the viewer.
         """
+        from simstate.view import ComparedCourse
+
         if other.endswith(".simrec"):
             there = replace(self, what=other).course()
             return ComparedCourse(course, there, Path(other).name)
@@ -105,6 +105,10 @@ class Viewed:
 
     def model_course(self) -> Course:
         """The model, at its first keyframe or where the snapshot's worlds were."""
+        from simstate.simulation import Simulation
+        from simstate.state import Snapshot
+        from simstate.view import Course
+
         if self.policy is not None:
             raise InvalidInputError(
                 f"--policy acts in a task, and {self.what!r} is a model: name the "
