@@ -62,7 +62,7 @@ class Render:
     def execute(self) -> int:
         """Run the command; the exit code."""
         from simstate.checks import number
-        from simstate.view import offscreen
+        from simstate.view import start_offscreen
 
         number("--seconds", self.seconds, more_than=0)
         check_writable("--output", self.output)
@@ -78,7 +78,7 @@ class Render:
             self.engine, self.device,
         ).course()  # fmt: skip
         worlds = range(min(course.worlds.num_envs, MOST_WORLDS))
-        drawing = offscreen(course, worlds, self.overlays, self.size, self.camera)
+        drawing = start_offscreen(course, worlds, self.overlays, self.size, self.camera)
         frames: list[np.ndarray] = []
         out = console()
         with progress(out, "drawing") as advance:

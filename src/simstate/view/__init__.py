@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from simstate.view.offscreen import Offscreen
     from simstate.view.viewer import Viewer
 
-__all__ = ["ComparedCourse", "Course", "Input", "Source", "offscreen", "start_viewer"]
+__all__ = [
+    "ComparedCourse",
+    "Course",
+    "Input",
+    "Source",
+    "start_offscreen",
+    "start_viewer",
+]
 
 MANY = 16
 """How many worlds are shown where nobody says how many."""
@@ -39,7 +46,7 @@ def start_viewer(
     )  # fmt: skip
 
 
-def offscreen(
+def start_offscreen(
     course: Course,
     worlds: Sequence[int],
     overlays: Sequence[str],
