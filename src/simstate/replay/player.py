@@ -188,3 +188,9 @@ class Player:
             else:
                 left_out.append(name)
         return found, left_out
+
+
+def span_of(recording: Recording, step: Step) -> float:
+    """How long a recorded step takes in simulated time [s]."""
+    header = recording.header
+    return header.get("step_dt") or step.call["n"] * header["simulation"]["timestep"]
