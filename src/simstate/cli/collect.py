@@ -10,7 +10,7 @@ import tyro
 
 from simstate.cli.console import console, progress
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Engine
+from simstate.cli.options import Debug, Engine, Seed
 from simstate.cli.workers import Ray, workers
 from simstate.errors import InvalidInputError
 
@@ -43,8 +43,7 @@ class Collect:
     """How many worlds run at once; what each does does not depend on it."""
     to: Literal["hdf5", "lerobot"] | None = None
     """Also write the wanted episodes as OUT/demos.hdf5 or OUT/lerobot."""
-    seed: int = 0
-    """Seed of all that is random."""
+    seed: Seed = 0
     ray: Ray = None
     engine: Engine = "native"
     debug: Debug = False

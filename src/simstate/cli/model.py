@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from simstate.engine import EngineCfg
 from simstate.errors import ModelError
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.build import NOTHING_MOVES
@@ -38,3 +39,27 @@ def disturb(sim: Simulation, spread: float, seed: int) -> None:
     vel = robot.data.joint_vel
     noise = sim.rng.normal(slice(None), vel.shape[1]).to(vel)
     robot.write_joint_velocity_to_sim(vel + spread * noise)
+
+
+def moving_worlds(
+    scene: SceneCfg,
+    envs: int,
+    engine: EngineCfg,
+    device: str,
+    noise: float,
+    seed: int,
+    first_world: int = 0,
+) -> Simulation:
+    """Worlds of a command's model, each with random joint velocities of its own."""
+    check_moves(scene)
+    sim = Simulation(
+        scene,
+        envs,
+        engine=engine,
+        device=device,
+        on_divergence="mask",
+        seed=seed,
+        first_world=first_world,
+    )
+    disturb(sim, noise, seed)
+    return sim

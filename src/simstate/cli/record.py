@@ -11,10 +11,9 @@ import tyro
 from simstate.checks import number
 from simstate.cli.console import console
 from simstate.cli.extras import needs
-from simstate.cli.model import check_moves, disturb, scene_of
-from simstate.cli.options import Debug, Device, Engine, check_writable
+from simstate.cli.model import moving_worlds, scene_of
+from simstate.cli.options import Debug, Device, Engine, Seconds, Seed, check_writable
 from simstate.errors import InvalidInputError
-from simstate.simulation import Simulation
 
 if TYPE_CHECKING:
     from simstate.env import Env
@@ -39,10 +38,12 @@ class Record:
     ]
     out: Path
     """The .simrec file to write."""
-    seconds: float = 2.0
-    """Simulated time [s]."""
+    seconds: Seconds = 2.0
     envs: int = 4
     """Number of worlds."""
+    seed: Seed = 0
+    engine: Engine = "native"
+    device: Device = "cpu"
     quantities: tuple[str, ...] = ("joint_pos", "joint_vel")
     """What to keep of a model's entity, or of a task's as entity.quantity."""
     policy: Path | None = None
@@ -54,10 +55,6 @@ class Record:
     """Random joint velocities that the worlds of a model start with [rad/s or m/s]."""
     snapshot_every: float = 10.0
     """Simulated time between two snapshots, from which a replay can begin [s]."""
-    seed: int = 0
-    """Seed of all that is random."""
-    engine: Engine = "native"
-    device: Device = "cpu"
     debug: Debug = False
 
     def execute(self) -> int:
@@ -83,17 +80,14 @@ class Record:
     def _record_model(self) -> int:
         if self.policy is not None:
             raise InvalidInputError(f"--policy acts in a task, {self.what!r} is none.")
-        scene = scene_of(self.what)
-        check_moves(scene)
-        sim = Simulation(
-            scene,
+        sim = moving_worlds(
+            scene_of(self.what),
             self.envs,
-            engine=self.engine,
-            device=self.device,
-            on_divergence="mask",
-            seed=self.seed,
+            self.engine,
+            self.device,
+            self.noise,
+            self.seed,
         )
-        disturb(sim, self.noise, self.seed)
         with sim.record(
             self.out,
             quantities=self.quantities,

@@ -15,13 +15,14 @@ from torch import Tensor
 from simstate import oracles
 from simstate.checks import number
 from simstate.cli.console import console, escaped, progress, verdict_table
-from simstate.cli.model import ENTITY, check_moves, disturb, scene_of
+from simstate.cli.model import ENTITY, moving_worlds, scene_of
 from simstate.cli.options import (
     Debug,
     Device,
     Engine,
     Json,
     Model,
+    Seconds,
     check_plot,
     check_writable,
 )
@@ -45,8 +46,7 @@ class Run:
     model: Model = "quadruped"
     envs: int = 256
     """Number of worlds."""
-    seconds: float = 5.0
-    """Simulated time [s]."""
+    seconds: Seconds = 5.0
     engine: Engine = "native"
     device: Device = "cpu"
     noise: float = 0.1
@@ -71,19 +71,13 @@ class Run:
         check_writable("--save", self.save)
         out = Console(quiet=True) if self.json else console()
         scene = scene_of(self.model)
-        check_moves(scene)
-        sim = Simulation(
-            scene,
-            self.envs,
-            engine=self.engine,
-            device=self.device,
-            on_divergence="mask",
+        sim = moving_worlds(
+            scene, self.envs, self.engine, self.device, self.noise, self.seed
         )
         if not 0 <= self.world < sim.num_envs:
             raise InvalidInputError(
                 f"--world must be in [0, {sim.num_envs}), got {self.world}."
             )
-        disturb(sim, self.noise, self.seed)
         path = None
         if self.plot is not None:
             path = Trajectory(sim.scene[ENTITY], self.world, self._total_steps(sim))
