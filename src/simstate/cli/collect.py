@@ -39,6 +39,10 @@ class Collect:
     """The termination term that must end an episode, such as time_out."""
     quantities: tuple[str, ...] = ()
     """What to record besides observations and actions, as entity.quantity."""
+    cameras: tuple[str, ...] = ()
+    """Cameras of the task whose pictures are kept; "view" looks at the robot."""
+    image_size: tuple[int, int] | None = None
+    """Width and height of the pictures [px]; by default what the task says."""
     envs: int = 64
     """How many worlds run at once; what each does does not depend on it."""
     to: Literal["hdf5", "lerobot"] | None = None
@@ -65,6 +69,8 @@ class Collect:
                 seed=self.seed,
                 success=self.success,
                 quantities=self.quantities,
+                cameras=self.cameras,
+                image_size=self.image_size,
                 task=tasks.find(self.task).reference,
                 engine=self.engine,
                 over=over,

@@ -10,8 +10,8 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -26,9 +26,11 @@ from simstate.dispersions.study import Over
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg
 from simstate.env.settings import described, settings_of
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.files import write_atomically
 from simstate.integrate.history import Recorded
+from simstate.record.columns import CAMERA
+from simstate.sensors.view import VIEW, with_view
 
 Act: TypeAlias = "Callable[[dict[str, Tensor]], Tensor]"
 MakeAct: TypeAlias = "Callable[[Env], Act]"
@@ -90,6 +92,8 @@ def collect(
     seed: int = 0,
     success: str | None = None,
     quantities: Recorded = (),
+    cameras: Sequence[str] = (),
+    image_size: tuple[int, int] | None = None,
     task: str | None = None,
     engine: EngineCfg = "native",
     told: Told | None = None,
@@ -109,6 +113,9 @@ def collect(
         seed: of all that is random.
         success: the term that must end an episode ("time_out"); None: any does.
         quantities: what to record besides observations and actions.
+        cameras: those of the task's scene whose pictures are recorded, before each
+            step; "view" looks at the first entity, and needs not be there.
+        image_size: width and height of the pictures [px]; None: what the scene says.
         task: where the task is found, as in `env.record`.
         engine: as in Env.
         told: called after each part.
@@ -123,7 +130,11 @@ def collect(
         )
     root = Path(folder)
     root.mkdir(parents=True, exist_ok=True)
-    _check_same(root, cfg, envs, seed, success, quantities)
+    cfg = with_cameras(cfg, cameras, image_size)
+    if cameras:
+        pictures = {f"{CAMERA}{name}": f"{CAMERA}{name}" for name in cameras}
+        quantities = {**_named(quantities), **pictures}
+    _check_same(root, cfg, envs, seed, success, quantities, image_size)
     collection = Collection(root, success)
     record = _Part(cfg, make_act, envs, seed, quantities, task, engine)
     missing = (k for k in itertools.count() if not collection.path(k).exists())
@@ -148,6 +159,30 @@ def collect(
         if told is not None:
             told(found, part * envs)
     return collection
+
+
+def with_cameras(
+    cfg: EnvCfg, names: Sequence[str], size: tuple[int, int] | None
+) -> EnvCfg:
+    """The task with cameras of this size [px], of which it must have all but "view"."""
+    scene = cfg.scene
+    if VIEW in names and VIEW not in scene.cameras:
+        scene = with_view(scene)
+    cameras = dict(scene.cameras)
+    for name in names:
+        if name not in cameras:
+            raise unknown_name("camera of the task", name, [*cameras, VIEW])
+        if size is not None:
+            width, height = size
+            cameras[name] = replace(cameras[name], width=width, height=height)
+    return replace(cfg, scene=replace(scene, cameras=cameras)) if names else cfg
+
+
+def _named(quantities: Recorded) -> Mapping[str, Any]:
+    """What to record, by name."""
+    if isinstance(quantities, Mapping):
+        return quantities
+    return {name: name for name in quantities}
 
 
 @dataclass(frozen=True)
@@ -200,6 +235,7 @@ def _check_same(
     seed: int,
     success: str | None,
     quantities: Recorded,
+    image_size: tuple[int, int] | None,
 ) -> None:
     """Write down what is collected; raise if the folder has something else."""
     names: Sequence[str] = list(quantities)
@@ -209,6 +245,7 @@ def _check_same(
         "seed": seed,
         "success": success,
         "quantities": names,
+        **({} if image_size is None else {"image_size": image_size}),
         "settings": {
             path: described(setting.value)
             for path, setting in settings_of(cfg, "env").items()
@@ -226,7 +263,7 @@ def _check_same(
     except ValueError as error:
         raise InvalidInputError(f"{str(file)!r} cannot be read: {error}.") from error
     now = json.loads(json.dumps(told))
-    other = [key for key in now if before.get(key) != now[key]]
+    other = [k for k in {**now, **before} if before.get(k) != now.get(k)]
     if other:
         raise InvalidInputError(
             f"{str(root)!r} holds a collection with other {', '.join(other)}: choose "
