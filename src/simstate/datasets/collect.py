@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -52,6 +53,8 @@ class Collection:
     folder: Path
     success: str | None
     """The term whose end is wanted; None: any end."""
+    all_episodes: bool = False
+    """Whether each world has more than one: those of a recording that was there."""
 
     def path(self, part: int) -> Path:
         """Where a part is, or will be."""
@@ -77,9 +80,13 @@ class Collection:
         return path
 
     def keep(self, episode: Episode) -> bool:
-        """Whether an episode is the first of its world, and ended as wanted."""
+        """Whether an episode is one that was collected, and ended as wanted."""
         wanted = self.success is None or episode.ends == (self.success,)
-        return episode.number == 0 and wanted
+        return wanted and (self.all_episodes or episode.number == 0)
+
+    def count(self, part: int) -> int:
+        """How many episodes of a part are wanted."""
+        return sum(1 for _ in episodes_of(self.path(part), keep=self.keep))
 
 
 def collect(
@@ -123,29 +130,52 @@ def collect(
     """
     whole_number("episodes", episodes, 1)
     whole_number("envs", envs, 1)
-    if success is not None and success not in cfg.terminations:
-        raise InvalidInputError(
-            f"success must be a termination term of the task, one of "
-            f"{', '.join(cfg.terminations)}; got {success!r}."
-        )
-    root = Path(folder)
-    root.mkdir(parents=True, exist_ok=True)
+    check_success(cfg, success)
     cfg = with_cameras(cfg, cameras, image_size)
-    if cameras:
-        pictures = {f"{CAMERA}{name}": f"{CAMERA}{name}" for name in cameras}
-        quantities = {**_named(quantities), **pictures}
-    _check_same(root, cfg, envs, seed, success, quantities, image_size)
-    collection = Collection(root, success)
-    record = _Part(cfg, make_act, envs, seed, quantities, task, engine)
-    missing = (k for k in itertools.count() if not collection.path(k).exists())
-    sent = None if over is None else iter(over(record.as_bytes, missing))
-    found = part = 0
-    while found < episodes:
-        if part * envs >= MOST_TRIES * episodes:
+    kept = with_pictures(quantities, cameras)
+    collection = Collection(Path(folder), success)
+    describe_folder(
+        collection.folder,
+        {
+            "envs": envs,
+            "seed": seed,
+            "success": success,
+            "quantities": list(kept),
+            **({} if image_size is None else {"image_size": image_size}),
+            "settings": {
+                path: described(setting.value)
+                for path, setting in settings_of(cfg, "env").items()
+            },
+        },
+    )
+    record = _Part(cfg, make_act, envs, seed, kept, task, engine)
+    found = tried = 0
+    for part in written_parts(collection, record, itertools.count(), over):
+        found, tried = found + collection.count(part), tried + envs
+        if told is not None:
+            told(found, tried)
+        if found >= episodes:
+            break
+        if tried >= MOST_TRIES * episodes:
             raise InvalidInputError(
-                f"{found} of {part * envs} episodes ended by {success!r}: the policy "
+                f"{found} of {tried} episodes ended by {success!r}: the policy "
                 "hardly ever succeeds."
             )
+    return collection
+
+
+Record: TypeAlias = "Callable[[int, Path], None]"
+"""`record(part, path)` writes the recording of a part."""
+
+
+def written_parts(
+    collection: Collection, record: Record, parts: Iterable[int], over: Over | None
+) -> Iterator[int]:
+    """Each part in turn, once it is there: written here or by others, where missing."""
+    ours, theirs = itertools.tee(parts)
+    missing = (part for part in theirs if not collection.path(part).exists())
+    sent = None if over is None else iter(over(partial(_as_bytes, record), missing))
+    for part in ours:
         path = collection.path(part)
         if not path.exists():
             if sent is None:
@@ -154,11 +184,24 @@ def collect(
                 begun.replace(path)
             else:
                 write_atomically(path, next(sent))
-        found += sum(1 for _ in episodes_of(path, keep=collection.keep))
-        part += 1
-        if told is not None:
-            told(found, part * envs)
-    return collection
+        yield part
+
+
+def _as_bytes(record: Record, part: int) -> bytes:
+    """The recording of a part, to be sent."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "part.simrec"
+        record(part, path)
+        return path.read_bytes()
+
+
+def check_success(cfg: EnvCfg, success: str | None) -> None:
+    """Raise unless it is a termination term of the task, or None."""
+    if success is not None and success not in cfg.terminations:
+        raise InvalidInputError(
+            f"success must be a termination term of the task, one of "
+            f"{', '.join(cfg.terminations)}; got {success!r}."
+        )
 
 
 def with_cameras(
@@ -178,11 +221,14 @@ def with_cameras(
     return replace(cfg, scene=replace(scene, cameras=cameras)) if names else cfg
 
 
-def _named(quantities: Recorded) -> Mapping[str, Any]:
-    """What to record, by name."""
-    if isinstance(quantities, Mapping):
+def with_pictures(quantities: Recorded, cameras: Sequence[str]) -> Recorded:
+    """What to record, with the pictures of some cameras."""
+    if not cameras:
         return quantities
-    return {name: name for name in quantities}
+    pictures = {f"{CAMERA}{name}": f"{CAMERA}{name}" for name in cameras}
+    if isinstance(quantities, Mapping):
+        return {**quantities, **pictures}
+    return [*quantities, *pictures]
 
 
 @dataclass(frozen=True)
@@ -220,37 +266,11 @@ class _Part:
                 if not bool(going.any()):
                     break
 
-    def as_bytes(self, part: int) -> bytes:
-        """The recording of a part."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "part.simrec"
-            self(part, path)
-            return path.read_bytes()
 
-
-def _check_same(
-    root: Path,
-    cfg: EnvCfg,
-    envs: int,
-    seed: int,
-    success: str | None,
-    quantities: Recorded,
-    image_size: tuple[int, int] | None,
-) -> None:
+def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
     """Write down what is collected; raise if the folder has something else."""
-    names: Sequence[str] = list(quantities)
-    told: dict[str, Any] = {
-        "format": FORMAT,
-        "envs": envs,
-        "seed": seed,
-        "success": success,
-        "quantities": names,
-        **({} if image_size is None else {"image_size": image_size}),
-        "settings": {
-            path: described(setting.value)
-            for path, setting in settings_of(cfg, "env").items()
-        },
-    }
+    root.mkdir(parents=True, exist_ok=True)
+    told = {"format": FORMAT, **what}
     file = root / ABOUT
     if not file.exists():
         if any(root.glob("part-*.simrec")):
