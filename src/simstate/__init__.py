@@ -6,49 +6,53 @@ point, axes and unit, and nothing is read stale.
 
 import os
 import sys
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 if "torch" not in sys.modules:
     # Let torch's threads sleep while they wait: MuJoCo's want the cores. Where torch is
     # loaded already this comes too late, and costs speed only.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from simstate import conventions, flight, integrate, math, models
-from simstate.engine import NativeCfg, WarpCfg
-from simstate.entity import Entity, EntityData, Quantity
-from simstate.errors import (
-    ConventionError,
-    DivergenceError,
-    FileError,
-    IntegrationError,
-    InvalidInputError,
-    ModelError,
-    RecordingError,
-    ShapeError,
-    SimStateError,
-    SnapshotError,
-    StaleReadError,
-    TaskError,
-    ThreadError,
-    UnknownNameError,
-)
-from simstate.explanation import explain
-from simstate.scene import (
-    CameraCfg,
-    ContactCfg,
-    DcMotorActuatorCfg,
-    EntityCfg,
-    GridPattern,
-    InitialStateCfg,
-    LidarPattern,
-    MotorActuatorCfg,
-    OwnPattern,
-    PositionActuatorCfg,
-    RayCastCfg,
-    RingPattern,
-    SceneCfg,
-    VelocityActuatorCfg,
-)
-from simstate.simulation import Simulation
+if TYPE_CHECKING:
+    from simstate import conventions, flight, integrate, math, models
+    from simstate.engine import NativeCfg, WarpCfg
+    from simstate.entity import Entity, EntityData, Quantity
+    from simstate.errors import (
+        ConventionError,
+        DivergenceError,
+        FileError,
+        IntegrationError,
+        InvalidInputError,
+        ModelError,
+        RecordingError,
+        ShapeError,
+        SimStateError,
+        SnapshotError,
+        StaleReadError,
+        TaskError,
+        ThreadError,
+        UnknownNameError,
+    )
+    from simstate.explanation import explain
+    from simstate.scene import (
+        CameraCfg,
+        ContactCfg,
+        DcMotorActuatorCfg,
+        EntityCfg,
+        GridPattern,
+        InitialStateCfg,
+        LidarPattern,
+        MotorActuatorCfg,
+        OwnPattern,
+        PositionActuatorCfg,
+        RayCastCfg,
+        RingPattern,
+        SceneCfg,
+        VelocityActuatorCfg,
+    )
+    from simstate.simulation import Simulation
 
 __version__ = "0.2.0"
 
@@ -94,3 +98,24 @@ __all__ = [
     "math",
     "models",
 ]
+
+_HOMES = ("errors", "scene", "engine", "entity", "explanation", "simulation")
+"""Where the public names come from that are no modules."""
+
+if not TYPE_CHECKING:  # a type checker would take every name for known
+
+    def __getattr__(name: str) -> object:
+        """A public name or a module, loaded when it is first used.
+
+        So that `simstate --help` need not load torch.
+        """
+        if not name.startswith("_") and find_spec(f"simstate.{name}") is not None:
+            return import_module(f"simstate.{name}")
+        for home in _HOMES if name in __all__ else ():
+            module = import_module(f"simstate.{home}")
+            if hasattr(module, name):
+                return globals().setdefault(name, getattr(module, name))
+        raise AttributeError(f"module 'simstate' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -52,8 +52,8 @@ class Limits:
         unit = f" [{self.unit}]" if self.unit else ""
         return " and ".join(limits or ["a number"]) + unit
 
-    def check(self, values: Tensor, what: str, after: str = "") -> Tensor:
-        """The values, if all of them are within the limits; else names the first."""
+    def outside(self, values: Tensor) -> Tensor:
+        """Which values are not within the limits; bool, same shape."""
         bad = ~values.isfinite() if self.finite else values.isnan()
         if self.more_than is not None:
             bad |= values <= self.more_than
@@ -63,6 +63,11 @@ class Limits:
             bad |= values >= self.less_than
         if self.at_most is not None:
             bad |= values > self.at_most
+        return bad
+
+    def check(self, values: Tensor, what: str, after: str = "") -> Tensor:
+        """The values, if all of them are within the limits; else names the first."""
+        bad = self.outside(values)
         if bool(bad.any()):
             where = tuple(int(i) for i in bad.nonzero()[0])
             place = f" at {list(where)}" if where else ""

@@ -10,8 +10,8 @@ from PIL import Image
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.cli import main
-from simstate.cli.bench import STEPS, PlainLoop
 from simstate.cli.model import disturb, scene_of
+from simstate.cli.plain_loop import STEPS, PlainLoop
 from simstate.state import Snapshot, diff
 
 

@@ -1,19 +1,18 @@
 """Help: each command has an example that works as pasted, errors have a code."""
 
+import ast
 import re
 import shlex
 import subprocess
 import sys
-from typing import get_args
 
 import pytest
 
-from simstate import cli
-from simstate.cli import main
+from simstate.cli import COMMANDS, command_class, docstring, main
 
-COMMANDS = {
-    get_args(member)[1].name: get_args(member)[0] for member in get_args(cli.Command)
-}
+HEAVY = (
+    "torch", "mujoco", "numpy", "warp", "mujoco_warp", "matplotlib", "scipy", "PIL",
+)  # fmt: skip
 RUN_HERE = (
     "run", "inspect", "explain", "contacts", "quantities", "check", "diff",
     "integrate", "align", "tasks", "bench", "report", "record", "info", "replay",
@@ -22,7 +21,9 @@ RUN_HERE = (
 
 def example(command):
     """The example in the command's docstring, one line."""
-    (found,) = re.findall(r"^ *Example: (.*)$", COMMANDS[command].__doc__, re.MULTILINE)
+    (found,) = re.findall(
+        r"^ *Example: (.*)$", command_class(command).__doc__, re.MULTILINE
+    )
     return found
 
 
@@ -44,6 +45,12 @@ def test_the_example_works_as_pasted(command, capsys, tmp_path, monkeypatch):
         assert program == "simstate"
         assert main(args) == 0
     assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_overview_says_what_the_command_says(command):
+    """Which it reads from the file, without loading it."""
+    assert docstring(command) == command_class(command).__doc__
 
 
 def test_without_a_command_it_prints_the_help(capsys, monkeypatch):
@@ -70,17 +77,30 @@ def test_debug_shows_the_traceback():
         main(["inspect", "nothing", "--debug"])
 
 
-def test_help_loads_no_engine_and_no_plots():
+def loaded(*lines):
+    """What a fresh Python has loaded of the heavy libraries after command lines."""
     code = (
         "import sys\nfrom simstate.cli import main\n"
-        "try: main(['--help'])\nexcept SystemExit: pass\n"
-        "print([m for m in ('warp', 'mujoco_warp', 'matplotlib', 'scipy') "
-        "if m in sys.modules])"
+        f"for line in {lines!r}:\n"
+        "    try: main(list(line))\n"
+        "    except SystemExit as stop: assert stop.code == 0, line\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines()[-1] == "[]"
+    return done.stdout.splitlines()
+
+
+def test_help_loads_no_engine_no_torch_and_no_plots():
+    *_, last = loaded(["--help"], *([name, "--help"] for name in COMMANDS))
+    assert last == "[]"
+
+
+def test_the_version_loads_no_torch():
+    first, last = loaded(["--version"])
+    assert "native engine" in first
+    assert set(ast.literal_eval(last)) <= {"mujoco", "numpy"}
 
 
 @pytest.mark.parametrize("more", [[], ["--json"]])

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import importlib
 import signal
+import sys
 import threading
+from types import SimpleNamespace
 
 import mujoco
 import numpy as np
@@ -15,10 +16,9 @@ import torch
 from mujoco import batch
 from tests.engine.core_models import load, random_states
 
-from simstate import Simulation
+from simstate import Simulation, compiled_core
 from simstate.cli import main
 from simstate.engine import FIELDS, core
-from simstate.engine.core import library
 from simstate.integrate import RK4
 
 NUM = 6
@@ -30,9 +30,9 @@ needs_core = pytest.mark.skipif(
 @pytest.fixture
 def look_again():
     """Lets the core be looked for again, now and after the test."""
-    library._joined.cache_clear()
+    compiled_core._joined.cache_clear()
     yield
-    library._joined.cache_clear()
+    compiled_core._joined.cache_clear()
 
 
 def steps_without_the_core():
@@ -68,15 +68,10 @@ def test_another_mujoco_goes_without(monkeypatch, look_again):
 
 
 def test_an_install_without_a_compiler_goes_without(monkeypatch, look_again):
-    real = importlib.import_module
-
-    def refuse(name, *more):
-        if name.endswith("._core"):
-            raise ImportError("no module of that name")
-        return real(name, *more)
-
     monkeypatch.delenv("SIMSTATE_CORE", raising=False)
-    monkeypatch.setattr(importlib, "import_module", refuse)
+    monkeypatch.delitem(sys.modules, "simstate.engine.core._core", raising=False)
+    nowhere = SimpleNamespace(find_spec=lambda *_: None)
+    monkeypatch.setattr(compiled_core, "PathFinder", nowhere)
     assert not core.is_available()
     assert "it was not built" in core.description()
     assert steps_without_the_core()
@@ -130,7 +125,9 @@ def test_callbacks_of_python_are_refused_and_those_of_c_called():
 def test_no_python_runs_where_no_callback_is_set(monkeypatch, look_again):
     """MuJoCo sets a timer of its own, which is no callback of the user's."""
     calls = []
-    monkeypatch.setattr(library, "refuse_python_callbacks", lambda: calls.append(1))
+    monkeypatch.setattr(
+        compiled_core, "refuse_python_callbacks", lambda: calls.append(1)
+    )
     worlds = core.CoreBatch(load("small"), NUM, 2)
     worlds.step(None, 3)
     assert not calls
@@ -193,7 +190,7 @@ def test_warnings_are_counted_and_not_printed(tmp_path, monkeypatch, capfd):
     kept = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(messages.append)
     pointer = ctypes.c_void_p.in_dll(
-        ctypes.CDLL(str(library._library_path())), "mju_user_warning"
+        ctypes.CDLL(str(compiled_core._library_path())), "mju_user_warning"
     )
     before = pointer.value
     try:

@@ -1,71 +1,55 @@
-"""The command line: `simstate COMMAND --help` says what each one does."""
+"""The command line: `simstate COMMAND --help` says what each one does.
+
+The help and the reading of a command line load neither torch nor MuJoCo: what a
+command needs, its functions import.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
-from importlib.metadata import version
-from typing import Annotated, Any, get_args
+from dataclasses import make_dataclass
+from functools import reduce
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
 
 import tyro
 
-from simstate.cli.align import Align
-from simstate.cli.bench import Bench
-from simstate.cli.check import Check
-from simstate.cli.collect import Collect
 from simstate.cli.console import plain_warnings, report_error
-from simstate.cli.contacts import Contacts
-from simstate.cli.diff import Diff
-from simstate.cli.dispersions import Dispersions
-from simstate.cli.explain import Explain
-from simstate.cli.export import Export
-from simstate.cli.info import Info
-from simstate.cli.inspect import Inspect
-from simstate.cli.integrate import Integrate
-from simstate.cli.new_task import NewTask
-from simstate.cli.play import Play
-from simstate.cli.plot import Plot
-from simstate.cli.quantities import Quantities
-from simstate.cli.record import Record
-from simstate.cli.render import Render
-from simstate.cli.replay import Replay
-from simstate.cli.report import Report
-from simstate.cli.run import Run
-from simstate.cli.runs import Runs
-from simstate.cli.tasks import Tasks
-from simstate.cli.train import Train
-from simstate.cli.view import View
 from simstate.errors import SimStateError, suggestion
 from simstate.places import place_of
 
-Command = (
-    Annotated[Run, tyro.conf.subcommand("run")]
-    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-    | Annotated[Explain, tyro.conf.subcommand("explain")]
-    | Annotated[Contacts, tyro.conf.subcommand("contacts")]
-    | Annotated[Quantities, tyro.conf.subcommand("quantities")]
-    | Annotated[Check, tyro.conf.subcommand("check")]
-    | Annotated[Diff, tyro.conf.subcommand("diff")]
-    | Annotated[Integrate, tyro.conf.subcommand("integrate")]
-    | Annotated[Record, tyro.conf.subcommand("record")]
-    | Annotated[Info, tyro.conf.subcommand("info")]
-    | Annotated[Plot, tyro.conf.subcommand("plot")]
-    | Annotated[Export, tyro.conf.subcommand("export")]
-    | Annotated[Collect, tyro.conf.subcommand("collect")]
-    | Annotated[Replay, tyro.conf.subcommand("replay")]
-    | Annotated[Dispersions, tyro.conf.subcommand("dispersions")]
-    | Annotated[Align, tyro.conf.subcommand("align")]
-    | Annotated[Tasks, tyro.conf.subcommand("tasks")]
-    | Annotated[NewTask, tyro.conf.subcommand("new-task")]
-    | Annotated[Train, tyro.conf.subcommand("train")]
-    | Annotated[Play, tyro.conf.subcommand("play")]
-    | Annotated[Runs, tyro.conf.subcommand("runs")]
-    | Annotated[View, tyro.conf.subcommand("view")]
-    | Annotated[Render, tyro.conf.subcommand("render")]
-    | Annotated[Bench, tyro.conf.subcommand("bench")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
+COMMANDS = (
+    "run",
+    "inspect",
+    "explain",
+    "contacts",
+    "quantities",
+    "check",
+    "diff",
+    "integrate",
+    "record",
+    "info",
+    "plot",
+    "export",
+    "collect",
+    "replay",
+    "dispersions",
+    "align",
+    "tasks",
+    "new-task",
+    "train",
+    "play",
+    "runs",
+    "view",
+    "render",
+    "bench",
+    "report",
 )
-WITH_TASK_OPTIONS = {"train": Train, "play": Play}
+"""`new-task` is the class `NewTask` of `new_task.py`, and so on."""
+WITH_TASK_OPTIONS = ("train", "play")
 """Commands whose options depend on the task."""
 
 
@@ -99,32 +83,72 @@ def main(args: list[str] | None = None) -> int:
         return 1
 
 
+def command_class(name: str) -> type[Any]:
+    """The class of a command, which has its options and `execute`."""
+    module = import_module(f"simstate.cli.{_file(name).stem}")
+    return getattr(module, _class_name(name))
+
+
+def _file(name: str) -> Path:
+    return Path(__file__).with_name(f"{name.replace('-', '_')}.py")
+
+
+def _class_name(name: str) -> str:
+    return name.title().replace("-", "")
+
+
 def _parsed(args: list[str]) -> Any:
     """The command that a command line asks for."""
-    if args and not args[0].startswith("-"):
-        known = [get_args(member)[1].name for member in get_args(Command)]
-        if args[0] not in known:
-            report_error(
-                SimStateError(
-                    f"Unknown command {args[0]!r}.{suggestion(args[0], known)}"
-                )
-            )
-            sys.exit(2)
-        if args[0] in WITH_TASK_OPTIONS:
-            return WITH_TASK_OPTIONS[args[0]].parse(args[1:])
+    if not args or args[0].startswith("-"):
+        return _overview(args or ["--help"])
+    name = args[0]
+    if name not in COMMANDS:
+        known = suggestion(name, COMMANDS)
+        report_error(SimStateError(f"Unknown command {name!r}.{known}"))
+        sys.exit(2)
+    command = command_class(name)
+    if name in WITH_TASK_OPTIONS:
+        return command.parse(args[1:])
+    return tyro.cli(command, args=args[1:], prog=f"simstate {name}")
+
+
+def _overview(args: list[str]) -> Any:
+    """Print the help of all commands, or what is wrong with such arguments.
+
+    Their modules are not loaded for it, and the root is a class without type variables,
+    for which tyro would search the source of `typing`: each would double the time.
+    """
+    commands: list[Any] = []
+    for name in COMMANDS:
+        shown = make_dataclass(name, [])
+        shown.__doc__ = docstring(name)
+        commands.append(Annotated[shown, tyro.conf.subcommand(name)])
+    every: Any = reduce(lambda one, other: one | other, commands)
+    whole = Annotated[every, tyro.conf.arg(name="")]
+    root: type[Any] = make_dataclass("Command", [("command", whole)])
     return tyro.cli(
-        Command,  # pyright: ignore[reportArgumentType]
-        args=args or ["--help"],
+        root,
+        args=args,
         prog="simstate",
         description="The state layer for MuJoCo: simulate, inspect, check and train. "
         "With --version: the versions, and which path the native engine takes.",
-        config=(tyro.conf.OmitArgPrefixes,),
     )
+
+
+def docstring(name: str) -> str:
+    """What a command's class says of itself, read from its file."""
+    text = _file(name).read_text(encoding="utf-8")
+    (found,) = re.findall(
+        rf'^class {_class_name(name)}\b[^\n]*:\n    """(.*?)"""', text, re.M | re.S
+    )
+    return found
 
 
 def versions() -> str:
     """The versions in use, and the path of the native engine, in one line."""
-    from simstate.engine.core import description
+    from importlib.metadata import version
+
+    from simstate.compiled_core import description
 
     own = ", ".join(
         f"{name} {version(package)}"

@@ -8,21 +8,19 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-import mujoco
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from simstate.checks import number
 from simstate.cli.console import Advance, console, progress
 from simstate.cli.model import moving_worlds, scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model
 from simstate.errors import InvalidInputError
-from simstate.scene import SceneCfg
 
-STEPS = 20
-"""Time steps of one measurement, from the same states each time."""
+if TYPE_CHECKING:
+    from simstate.scene import SceneCfg
+
 LEAST_ROUNDS = 5
 LOOP_WORLDS = 64
 """The most worlds that the plain loop steps in one measurement."""
@@ -90,6 +88,8 @@ class Bench:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+
         number("--seconds", self.seconds, more_than=0)
         if not self.envs:
             raise InvalidInputError("--envs needs at least one number of worlds.")
@@ -109,6 +109,8 @@ class Bench:
         return 0
 
     def _measure(self, scene: SceneCfg, num_envs: int, share: _Share) -> Result:
+        from simstate.cli.plain_loop import STEPS, PlainLoop
+
         sim = moving_worlds(
             scene, num_envs, self.engine, self.device, self.noise, self.seed
         )
@@ -132,6 +134,8 @@ class Bench:
         )
 
     def _to_dict(self, results: list[Result]) -> dict[str, object]:
+        import mujoco
+
         return {
             "model": self.model,
             "engine": self.engine,
@@ -156,28 +160,6 @@ class Bench:
                 str(one.rounds),
             )
         return table
-
-
-class PlainLoop:
-    """What one writes without a library: worlds one after the other, mj_step."""
-
-    def __init__(self, model: mujoco.MjModel, rows: np.ndarray) -> None:
-        self.datas = [mujoco.MjData(model) for _ in rows]
-        self._model = model
-        self._rows = rows
-
-    def rewind(self) -> None:
-        """Bring every world back to its start."""
-        state = mujoco.mjtState.mjSTATE_INTEGRATION.value
-        for data, row in zip(self.datas, self._rows, strict=True):
-            mujoco.mj_setState(self._model, data, row, state)
-
-    def run(self) -> None:
-        """Step every world."""
-        model, step = self._model, mujoco.mj_step
-        for data in self.datas:
-            for _ in range(STEPS):
-                step(model, data)
 
 
 @dataclass(frozen=True)

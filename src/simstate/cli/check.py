@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from simstate import oracles
 from simstate.cli.console import console, verdict_table
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model
@@ -30,6 +29,8 @@ class Check:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate import oracles
+
         scene = scene_of(self.model)
         report = oracles.check(scene, self.engine, self.envs, self.seed, self.device)
         if self.json:

@@ -7,15 +7,17 @@ import time
 import warnings
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from simstate.errors import SimStateError
-from simstate.oracles import Report
 from simstate.places import Place
+
+if TYPE_CHECKING:
+    from simstate.oracles import Report
 
 
 class Advance(Protocol):

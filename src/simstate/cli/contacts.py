@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import torch
 from rich.table import Table
 
-from simstate.checks import number
 from simstate.cli.console import console, escaped
 from simstate.cli.model import ENTITY, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model
-from simstate.math.vector import norm
-from simstate.sensors.contact_table import ContactTable, weight_of
-from simstate.simulation import Simulation
+
+if TYPE_CHECKING:
+    import torch
+
+    from simstate.sensors.contact_table import ContactTable
 
 
 @dataclass
@@ -33,6 +34,10 @@ class Contacts:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+        from simstate.sensors.contact_table import weight_of
+        from simstate.simulation import Simulation
+
         number("--time", self.time, at_least=0)
         sim = Simulation(scene_of(self.model), engine=self.engine)
         steps = round(self.time / sim.timestep)
@@ -67,6 +72,8 @@ def _on_the_moving_side(table: ContactTable, k: int) -> torch.Tensor:
 
 
 def _table(table: ContactTable, title: str) -> Table:
+    from simstate.math.vector import norm
+
     found = Table(title=title, title_justify="left")
     with_force = escaped("with, world axes [N]")
     for header in ("this", "pushes this", with_force, "normal", "friction"):

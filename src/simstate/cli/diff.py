@@ -6,18 +6,17 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from simstate.checks import number, whole_number
 from simstate.cli.console import console
 from simstate.cli.options import Debug, Json
 from simstate.errors import SnapshotError
-from simstate.simulators.state_file import holds_states, load_states
-from simstate.state import Snapshot, diff
-from simstate.state.diff import Diff as Differences
-from simstate.state.fingerprint import differences
+
+if TYPE_CHECKING:
+    from simstate.state import Snapshot
+    from simstate.state.diff import Diff as Differences
 
 File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 
@@ -45,6 +44,10 @@ class Diff:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number, whole_number
+        from simstate.simulators.state_file import holds_states
+        from simstate.state import Snapshot, diff
+
         number("--tolerance", self.tolerance, at_least=0)
         whole_number("--rows", self.rows, 0)
         if holds_states(self.left) and holds_states(self.right):
@@ -62,6 +65,9 @@ class Diff:
 
     def _states(self) -> tuple[Differences, list[str]]:
         """What differs between two files of unified states, of any two simulators."""
+        from simstate.simulators.state_file import load_states
+        from simstate.state import diff
+
         (left, one), (right, two) = load_states(self.left), load_states(self.right)
         notes = [
             f"From {one or 'unknown'} on the left, {two or 'unknown'} on the right."
@@ -70,6 +76,8 @@ class Diff:
 
     def _models(self, left: Snapshot, right: Snapshot) -> list[str]:
         """What differs in the models' values; of unlike models, an error."""
+        from simstate.state.fingerprint import differences
+
         ours, theirs = left.header["model"], right.header["model"]
         found = differences(ours, theirs)
         if ours["sizes"] != theirs["sizes"] or ours["names"] != theirs["names"]:

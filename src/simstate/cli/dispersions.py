@@ -6,17 +6,18 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 from rich.table import Table
 
-from simstate.checks import number
 from simstate.cli.console import console
 from simstate.cli.options import Debug, Json
 from simstate.cli.workers import Ray, workers
-from simstate.dispersions import Outcome, load_study
 from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.dispersions import Outcome
 
 
 @dataclass
@@ -47,6 +48,9 @@ class Dispersions:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+        from simstate.dispersions import load_study
+
         study = load_study(self.file)
         number("--confidence", self.confidence, more_than=0, less_than=1)
         if self.out is not None:

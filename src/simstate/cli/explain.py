@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import tyro
 from rich.table import Table
 
 from simstate.cli.console import console, escaped
 from simstate.cli.options import Debug, Json, Model
-from simstate.explanation import ElementInfo, Explanation, explain
+
+if TYPE_CHECKING:
+    from simstate.explanation import ElementInfo, Explanation
 
 
 @dataclass
@@ -28,6 +31,8 @@ class Explain:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.explanation import explain
+
         found = explain(self.model)
         if self.element is not None:
             found = found.select(self.element)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.table import Table
 
 from simstate.cli.console import console, escaped
 from simstate.cli.options import Debug, Json
-from simstate.record import Recording
+
+if TYPE_CHECKING:
+    from simstate.record import Recording
 
 
 @dataclass
@@ -29,6 +31,8 @@ class Info:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.record import Recording
+
         with Recording(self.file) as recording:
             facts = _facts(recording)
             if self.json:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from simstate.cli.console import console, escaped
-from simstate.cli.inspection import Fact, inspect_scene
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Json, Model
+
+if TYPE_CHECKING:
+    from simstate.cli.inspection import Fact
 
 
 @dataclass
@@ -27,6 +29,8 @@ class Inspect:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.cli.inspection import inspect_scene
+
         found = inspect_scene(scene_of(self.model))
         if self.json:
             named = {"model": self.model, **found}

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 
-from simstate import integrate
 from simstate.cli.console import console, escaped
 from simstate.cli.model import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
-from simstate.simulation import Simulation
+
+if TYPE_CHECKING:
+    from simstate import integrate
+    from simstate.simulation import Simulation
 
 
 @dataclass
@@ -50,6 +52,8 @@ class Integrate:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate import integrate
+
         check_plot("--plot", self.plot)
         sim = self._simulation()
         self._start(sim)
@@ -78,7 +82,9 @@ class Integrate:
 
         The scheme's is that of the same run without damping and actuation.
         """
+        from simstate import integrate
         from simstate.integrate.conservation import conservative_model  # loads Warp
+        from simstate.simulation import Simulation
 
         model, removed = conservative_model(sim.model)
         change = float(found.energy[-1] - found.energy[0])
@@ -94,6 +100,8 @@ class Integrate:
         return {" and ".join(removed): change - scheme, "the scheme alone": scheme}
 
     def _simulation(self) -> Simulation:
+        from simstate.simulation import Simulation
+
         scene = replace(scene_of(self.model), ground=False, timestep=self.timestep)
         check_moves(scene)
         if not self.gravity:
@@ -103,6 +111,8 @@ class Integrate:
         )
 
     def _integrator(self) -> integrate.Explicit | None:
+        from simstate import integrate
+
         if self.scheme == "mujoco":
             if self.tolerance is not None:
                 raise InvalidInputError("MuJoCo's own stepper takes no tolerance.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from simstate.engine import EngineCfg
+from typing import TYPE_CHECKING
+
 from simstate.errors import ModelError
-from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
-from simstate.scene.build import NOTHING_MOVES
-from simstate.scene.load import load_spec
-from simstate.simulation import Simulation
+
+if TYPE_CHECKING:
+    from simstate.engine import EngineCfg
+    from simstate.scene import SceneCfg
+    from simstate.simulation import Simulation
 
 ENTITY = "robot"
 """The name of the model's entity."""
@@ -15,6 +17,9 @@ ENTITY = "robot"
 
 def scene_of(source: str) -> SceneCfg:
     """The model alone, at its first keyframe, with the physics of its own file."""
+    from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
+    from simstate.scene.load import load_spec
+
     spec = load_spec(source)
     named = [key.name for key in spec.keys if key.name]
     state = InitialStateCfg(keyframe=named[0] if named else None)
@@ -27,6 +32,9 @@ def scene_of(source: str) -> SceneCfg:
 
 def check_moves(scene: SceneCfg) -> None:
     """Raise if nothing of the command's model could move."""
+    from simstate.scene.build import NOTHING_MOVES
+    from simstate.scene.load import load_spec
+
     spec = load_spec(scene.entities[ENTITY].model)
     if not spec.joints and not any(body.mocap for body in spec.bodies):
         raise ModelError(NOTHING_MOVES)
@@ -51,6 +59,8 @@ def moving_worlds(
     first_world: int = 0,
 ) -> Simulation:
     """Worlds of a command's model, each with random joint velocities of its own."""
+    from simstate.simulation import Simulation
+
     check_moves(scene)
     sim = Simulation(
         scene,

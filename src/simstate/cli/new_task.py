@@ -12,7 +12,6 @@ import tyro
 
 from simstate.cli.console import console
 from simstate.cli.options import Debug
-from simstate.cli.task_text import task_text
 from simstate.errors import InvalidInputError
 from simstate.files import write_atomically
 
@@ -37,6 +36,8 @@ class NewTask:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.cli.task_text import task_text
+
         if self.file.suffix != ".py":
             raise InvalidInputError(
                 f"A task is a Python file, which ends in .py; got {str(self.file)!r}."

@@ -10,7 +10,6 @@ import tyro
 
 from simstate.cli.console import console
 from simstate.cli.options import Debug, check_plot
-from simstate.record import Recording
 
 
 @dataclass
@@ -32,6 +31,8 @@ class Plot:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.record import Recording
+
         out = self.file.with_suffix(".png") if self.out is None else self.out
         check_plot("--out", out)
         with Recording(self.file) as recording:

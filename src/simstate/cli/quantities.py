@@ -6,13 +6,16 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from simstate.cli.console import console, escaped
 from simstate.cli.options import Debug, Json
-from simstate.entity import EntityData, Quantity
 from simstate.errors import unknown_name
+
+if TYPE_CHECKING:
+    from simstate.entity import Quantity
 
 NONE = "–"
 """What stands for no subject, no point or no axes; "none" selects it too."""
@@ -40,6 +43,8 @@ class Quantities:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.entity import EntityData
+
         found = list(EntityData.quantities.values())
         found = _having("subject", self.subject, found, lambda q: [q.subject or NONE])
         found = _having("point", self.point, found, points)
@@ -59,6 +64,8 @@ class Quantities:
 
 def quantity_table(quantities: list[Quantity]) -> Table:
     """The contracts, one in a row."""
+    from simstate.entity import EntityData
+
     total = len(EntityData.quantities)
     title = f"{len(quantities)} of {total} quantities of entity.data"
     table = Table(title=title, title_justify="left")
@@ -94,6 +101,8 @@ def _having(
     values: Callable[[Quantity], list[str]],
 ) -> list[Quantity]:
     """The quantities that have the value; one that none at all has is an error."""
+    from simstate.entity import EntityData
+
     if wanted is None:
         return among
     wanted = NONE if wanted == "none" else wanted

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from simstate.checks import number
 from simstate.cli.console import console
 from simstate.cli.extras import needs
 from simstate.cli.model import moving_worlds, scene_of
@@ -59,6 +58,8 @@ class Record:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+
         number("--seconds", self.seconds, more_than=0)
         check_writable("--out", self.out)
         samples = self._record_task() if self._is_task() else self._record_model()
@@ -78,6 +79,7 @@ class Record:
         return self.what in tasks.names() or is_code
 
     def _record_model(self) -> int:
+
         if self.policy is not None:
             raise InvalidInputError(f"--policy acts in a task, {self.what!r} is none.")
         sim = moving_worlds(

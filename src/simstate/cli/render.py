@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
 import tyro
 
-from simstate.checks import number
 from simstate.cli.console import console, progress
 from simstate.cli.extras import needs
 from simstate.cli.options import Debug, Device, Engine, Seconds, Seed, check_writable
 from simstate.cli.viewed import Viewed, What
 from simstate.errors import InvalidInputError
-from simstate.view import offscreen
+
+if TYPE_CHECKING:
+    import numpy as np
 
 PICTURE = ".png"
 MOST_WORLDS = 16
@@ -59,6 +59,9 @@ class Render:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+        from simstate.view import offscreen
+
         number("--seconds", self.seconds, more_than=0)
         check_writable("--output", self.output)
         is_film = self.output.suffix.lower() != PICTURE

@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
-import torch
-
 from simstate.cli.inspect import summary
-from simstate.cli.inspection import inspect_scene
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Json
-from simstate.engine.core import description
-from simstate.engine.threads import available_cpus
 
 _VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
 """What the names of the environment variables that matter begin with."""
@@ -38,6 +33,8 @@ class Report:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.cli.inspection import inspect_scene
+
         facts = machine() | {"packages": packages()}
         found = inspect_scene(scene_of(self.model)) if self.model else None
         if self.json:
@@ -55,6 +52,11 @@ class Report:
 
 def machine() -> dict[str, Any]:
     """What simstate runs on."""
+    import torch
+
+    from simstate.engine.core import description
+    from simstate.engine.threads import available_cpus
+
     names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     settings = {
         name: value

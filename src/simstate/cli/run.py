@@ -6,14 +6,11 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
-from torch import Tensor
 
-from simstate import oracles
-from simstate.checks import number
 from simstate.cli.console import console, escaped, progress, verdict_table
 from simstate.cli.model import ENTITY, moving_worlds, scene_of
 from simstate.cli.options import (
@@ -26,12 +23,15 @@ from simstate.cli.options import (
     check_plot,
     check_writable,
 )
-from simstate.cli.trajectory import Trajectory
-from simstate.entity import Entity, EntityData, Quantity
 from simstate.errors import InvalidInputError
-from simstate.scene import SceneCfg
-from simstate.scene.ground import has_floor
-from simstate.simulation import Simulation
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from simstate.cli.trajectory import Trajectory
+    from simstate.entity import Entity, Quantity
+    from simstate.scene import SceneCfg
+    from simstate.simulation import Simulation
 
 SUBSTEPS = 4
 
@@ -66,6 +66,9 @@ class Run:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+        from simstate.cli.trajectory import Trajectory
+
         number("--seconds", self.seconds, more_than=0)
         check_plot("--plot", self.plot)
         check_writable("--save", self.save)
@@ -117,7 +120,7 @@ class Run:
             "world": self.world,
             "quantities": {
                 name: robot.data.read(name)[self.world].cpu().numpy().tolist()
-                for name, quantity in EntityData.quantities.items()
+                for name, quantity in robot.data.quantities.items()
                 if _is_shown(robot, quantity)
             },
         }
@@ -174,6 +177,8 @@ class Run:
         )
 
     def _check(self, scene: SceneCfg, out: Console) -> int:
+        from simstate import oracles
+
         report = oracles.check(scene, self.engine, seed=self.seed, device=self.device)
         out.print(
             verdict_table(report, f"Laws, checked on {self.model} in random states")
@@ -185,6 +190,8 @@ class Run:
 
 def _ground_text(sim: Simulation) -> str:
     """What the model stands on: a floor of its own, one that was added, or none."""
+    from simstate.scene.ground import has_floor
+
     names = {sim.model.geom(i).name for i in range(sim.model.ngeom)}
     if "ground" in names:  # the entity's own would be robot/ground
         return "a ground plane added at z = 0"
@@ -200,7 +207,7 @@ def quantity_table(entity: Entity, world: int) -> Table:
     )
     for header in ("quantity", "value", "point", "axes", "unit"):
         table.add_column(header, no_wrap=header != "value")
-    for name, quantity in EntityData.quantities.items():
+    for name, quantity in entity.data.quantities.items():
         if _is_shown(entity, quantity):
             value = format_value(entity.data.read(name)[world])
             table.add_row(
@@ -221,7 +228,7 @@ def joint_table(entity: Entity, world: int) -> Table:
     table = Table(title="1-DoF joints", title_justify="left")
     table.add_column("joint")
     for name in columns:
-        unit = EntityData.quantities[name].unit
+        unit = entity.data.quantities[name].unit
         table.add_column(escaped(f"{name}\n[{unit}]"), justify="right")
     values = [entity.data.read(name)[world] for name in columns]
     for k, joint in enumerate(entity.joint_names):

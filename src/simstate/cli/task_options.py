@@ -9,13 +9,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, make_dataclass
-from typing import Annotated, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 
 import tyro
 
-from simstate.env.setting_changes import fit
-from simstate.env.settings import Setting, described
 from simstate.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from simstate.env.settings import Setting
 
 _SECTIONS = {
     "env": "The environment.",
@@ -56,6 +57,10 @@ def parse_command(
     kind: type[Command], args: list[str], settings: Mapping[str, Setting], prog: str
 ) -> Command:
     """The command, with what was said of the settings that differs from what is."""
+    if not settings:
+        return tyro.cli(kind, args=args, prog=prog)
+    from simstate.env.settings import described
+
     known = [each for setting in settings.values() for each in _sayable(setting)]
     whole = _with_options(kind, known)
     parsed: Any = tyro.cli(whole, args=args, prog=prog)
@@ -99,6 +104,8 @@ def _option(number: int, setting: Setting, section: str) -> tuple[str, Any, Any]
 
 def _sayable(setting: Setting) -> list[Setting]:
     """The setting with its value as the annotation has it; none if they disagree."""
+    from simstate.env.setting_changes import fit
+
     try:
         value = fit(setting.path, setting.value, setting.hint)
     except InvalidInputError:  # what stands there was not meant to be typed

@@ -6,7 +6,6 @@ import webbrowser
 from dataclasses import dataclass
 from pathlib import Path
 
-from simstate.checks import number
 from simstate.cli.console import console
 from simstate.cli.extras import needs
 from simstate.cli.options import Debug, Device, Engine, Seed
@@ -54,6 +53,8 @@ class View:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
+        from simstate.checks import number
+
         if self.seconds is not None:
             number("--seconds", self.seconds, more_than=0)
         with needs("view"):

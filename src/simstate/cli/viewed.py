@@ -11,12 +11,10 @@ import tyro
 from simstate.cli.extras import needs
 from simstate.cli.model import disturb, scene_of
 from simstate.errors import InvalidInputError
-from simstate.simulation import Simulation
-from simstate.state import Snapshot
-from simstate.view import Course
 
 if TYPE_CHECKING:
     from simstate.env import Env, EnvCfg
+    from simstate.view import Course
 
 What = Annotated[
     str,
@@ -63,6 +61,10 @@ class Viewed:
 
     def model_course(self) -> Course:
         """The model, at its first keyframe or where the snapshot's worlds were."""
+        from simstate.simulation import Simulation
+        from simstate.state import Snapshot
+        from simstate.view import Course
+
         if self.policy is not None:
             raise InvalidInputError(
                 f"--policy acts in a task, and {self.what!r} is a model: name the "

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from simstate.dispersions.study import Over
+if TYPE_CHECKING:
+    from simstate.dispersions.study import Over
+
 
 Ray = Annotated[
     str | None,

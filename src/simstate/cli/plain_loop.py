@@ -1,0 +1,31 @@
+"""A plain loop of mj_step, which `simstate bench` measures against."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+STEPS = 20
+"""Time steps of one measurement, from the same states each time."""
+
+
+class PlainLoop:
+    """What one writes without a library: worlds one after the other, mj_step."""
+
+    def __init__(self, model: mujoco.MjModel, rows: np.ndarray) -> None:
+        self.datas = [mujoco.MjData(model) for _ in rows]
+        self._model = model
+        self._rows = rows
+
+    def rewind(self) -> None:
+        """Bring every world back to its start."""
+        state = mujoco.mjtState.mjSTATE_INTEGRATION.value
+        for data, row in zip(self.datas, self._rows, strict=True):
+            mujoco.mj_setState(self._model, data, row, state)
+
+    def run(self) -> None:
+        """Step every world."""
+        model, step = self._model, mujoco.mj_step
+        for data in self.datas:
+            for _ in range(STEPS):
+                step(model, data)
