@@ -20,6 +20,7 @@ from simstate.dynamics.motion import (
 )
 from simstate.engine import OneTorchThread, Stage
 from simstate.engine.core import matrices
+from simstate.engine.core.matrices import Points
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
@@ -65,7 +66,7 @@ class EntityKinematics(ConventionState):
             axes: "w" is along world axes, "b" along the root link's, "own" along those
                 of the body, site or geom.
         """
-        with OneTorchThread(), torch.inference_mode(False):
+        with torch.inference_mode(False):
             kind, ids = self._find_elements(names)
             self._ensure(Stage.POSITION, "jacobian")
             return self._shaped(self._jacobian(kind, ids, at), names, kind, ids, axes)
@@ -101,20 +102,26 @@ class EntityKinematics(ConventionState):
 
     def _jacobian(self, kind: str, ids: list[int], at: Point | Values) -> Tensor:
         """Along world axes, by the core where it is in use; (N, n, 6, nv)."""
-        reader = self._reader
-        cdof = reader.raw("cdof")
         if self.internals.engine.compiled is None or not isinstance(at, str):
-            points = self._points(kind, ids, at)
-            offset = points.pos - self._centres(points)
-            return jacobian(cdof, offset, self._moves(points))
-        field, places, bodies = self._places(kind, ids, at)
-        roots = self.internals.model.body_rootid[bodies]
-        fields = (reader.raw(field), cdof, reader.raw("subtree_com"))
-        matrix = matrices.jacobians(
-            matrices.Points.of(places, bodies, roots),
-            *(x.numpy() for x in (*fields, reader.all_moved_by)),
-        )
-        return torch.as_tensor(matrix)
+            with OneTorchThread():
+                points = self._points(kind, ids, at)
+                offset = points.pos - self._centres(points)
+                cdof = self._reader.raw("cdof")
+                return jacobian(cdof, offset, self._moves(points))
+        known = self._compiled_points.get((kind, at, *ids))
+        if known is None:
+            field, places, bodies = self._places(kind, ids, at)
+            roots = self.internals.model.body_rootid[bodies]
+            known = (field, Points.of(places, bodies, roots))
+            self._compiled_points[(kind, at, *ids)] = known
+        fields = [self._reader.raw(name) for name in (known[0], "cdof", "subtree_com")]
+        arrays = (x.numpy() for x in (*fields, self._reader.all_moved_by))
+        return torch.as_tensor(matrices.jacobians(known[1], *arrays))
+
+    @cached_property
+    def _compiled_points(self) -> dict[tuple[str | int, ...], tuple[str, Points]]:
+        """Points as the core takes them, with their field, by kind, point, places."""
+        return {}
 
     def _ensure(self, stage: Stage, what: str) -> None:
         fresh = self.internals.fresh
@@ -127,6 +134,10 @@ class EntityKinematics(ConventionState):
                 f"A Jacobian is of a name or of several, got {names!r}.", name="names"
             )
         wanted = [names] if isinstance(names, str) else list(names)
+        try:
+            return self._found_elements[tuple(wanted)]
+        except (KeyError, TypeError):  # TypeError: no names, which is told below
+            pass
         kinds = {
             "body": self.index.bodies.names,
             "site": self.index.sites.names,
@@ -134,7 +145,9 @@ class EntityKinematics(ConventionState):
         }
         for kind, known in kinds.items():
             if wanted and all(name in known for name in wanted):
-                return kind, [known.index(name) for name in wanted]
+                found = (kind, [known.index(name) for name in wanted])
+                self._found_elements[tuple(wanted)] = found
+                return found
         known = [name for group in kinds.values() for name in group]
         missing = next((name for name in wanted if name not in known), None)
         if missing is not None:
@@ -142,6 +155,11 @@ class EntityKinematics(ConventionState):
         raise InvalidInputError(
             f"Jacobians of several elements are of one kind, got {wanted}."
         )
+
+    @cached_property
+    def _found_elements(self) -> dict[tuple[str, ...], tuple[str, list[int]]]:
+        """What names have been found to be so far."""
+        return {}
 
     def _places(
         self, kind: str, ids: list[int], at: str
@@ -210,7 +228,8 @@ class EntityKinematics(ConventionState):
             else:
                 point = "link_" if kind == "body" else ""
                 quat = self.data.read(f"{kind}_{point}quat_w")[:, ids]
-            rot_bw = quaternion.to_matrix(quat).transpose(-1, -2)
-            halves = matrix.view(*matrix.shape[:2], 2, 3, -1)
-            matrix = torch.matmul(rot_bw[:, :, None], halves).flatten(2, 3)
+            with OneTorchThread():
+                rot_bw = quaternion.to_matrix(quat).transpose(-1, -2)
+                halves = matrix.view(*matrix.shape[:2], 2, 3, -1)
+                matrix = torch.matmul(rot_bw[:, :, None], halves).flatten(2, 3)
         return matrix[:, 0] if isinstance(names, str) else matrix
