@@ -18,9 +18,8 @@ from simstate.dynamics.motion import (
     jacobian_dot,
     turns_with_body,
 )
-from simstate.engine import OneTorchThread, Stage
+from simstate.engine import Lasting, OneTorchThread, Stage
 from simstate.engine.core import matrices
-from simstate.engine.core.matrices import Points
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
@@ -40,6 +39,15 @@ class _Points:
     """Along world axes [m]; (num_envs, n, 3)."""
     bodies: list[int]
     """The body of each, in the model."""
+
+
+@dataclass(frozen=True)
+class _CompiledPoints:
+    """Points as the core takes them, with the arrays that it reads, which are live."""
+
+    points: matrices.Points
+    fields: tuple[str, ...]
+    arrays: tuple[np.ndarray, ...]
 
 
 class EntityKinematics(ConventionState):
@@ -66,7 +74,7 @@ class EntityKinematics(ConventionState):
             axes: "w" is along world axes, "b" along the root link's, "own" along those
                 of the body, site or geom.
         """
-        with torch.inference_mode(False):
+        with Lasting():
             kind, ids = self._find_elements(names)
             self._ensure(Stage.POSITION, "jacobian")
             return self._shaped(self._jacobian(kind, ids, at), names, kind, ids, axes)
@@ -83,7 +91,7 @@ class EntityKinematics(ConventionState):
         this instant: for "b" and "own" the derivative is taken along world axes, and
         its result is turned.
         """
-        with OneTorchThread(), torch.inference_mode(False):
+        with OneTorchThread(), Lasting():
             kind, ids = self._find_elements(names)
             self._ensure(Stage.VELOCITY, "jacobian_dot")
             points = self._points(kind, ids, at)
@@ -108,20 +116,31 @@ class EntityKinematics(ConventionState):
                 offset = points.pos - self._centres(points)
                 cdof = self._reader.raw("cdof")
                 return jacobian(cdof, offset, self._moves(points))
-        known = self._compiled_points.get((kind, at, *ids))
-        if known is None:
-            field, places, bodies = self._places(kind, ids, at)
-            roots = self.internals.model.body_rootid[bodies]
-            known = (field, Points.of(places, bodies, roots))
-            self._compiled_points[(kind, at, *ids)] = known
-        fields = [self._reader.raw(name) for name in (known[0], "cdof", "subtree_com")]
-        arrays = (x.numpy() for x in (*fields, self._reader.all_moved_by))
-        return torch.as_tensor(matrices.jacobians(known[1], *arrays))
+        points = self._compiled_points.get((kind, at, *ids))
+        if points is None:
+            points = self._compile_points(kind, ids, at)
+            self._compiled_points[(kind, at, *ids)] = points
+        for field in points.fields:
+            self._reader.raw(field)  # refuses where a quantity does not declare it
+        matrix = matrices.jacobians(points.points, *points.arrays)
+        return torch.from_numpy(matrix)  # pyright: ignore[reportUnknownMemberType]
 
     @cached_property
-    def _compiled_points(self) -> dict[tuple[str | int, ...], tuple[str, Points]]:
-        """Points as the core takes them, with their field, by kind, point, places."""
+    def _compiled_points(self) -> dict[tuple[str | int, ...], _CompiledPoints]:
+        """What has been asked for so far, by kind, point and places."""
         return {}
+
+    def _compile_points(self, kind: str, ids: list[int], at: str) -> _CompiledPoints:
+        reader = self._reader
+        field, places, bodies = self._places(kind, ids, at)
+        roots = self.internals.model.body_rootid[bodies]
+        fields = (field, "cdof", "subtree_com")
+        tensors = (*(reader.raw(name) for name in fields), reader.all_moved_by)
+        return _CompiledPoints(
+            matrices.Points.of(places, bodies, roots),
+            fields,
+            tuple(tensor.numpy() for tensor in tensors),
+        )
 
     def _ensure(self, stage: Stage, what: str) -> None:
         fresh = self.internals.fresh
