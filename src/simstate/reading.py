@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, overload
 from torch import Tensor
 
 from simstate.attribute_docs import Declared
-from simstate.engine import Lasting, OneTorchThread, Stage
+from simstate.engine import OneTorchThread, Stage, lasting
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.physics import Physics
 
@@ -152,7 +152,7 @@ class ReadingInternals:
                 raise InvalidInputError(self.written(name))
             if kept.token == token:
                 return kept.value
-        with Lasting(), OneTorchThread():
+        with lasting(), OneTorchThread():
             value = compute()
         self._kept[name] = _Kept(token, value, value._version)
         return value

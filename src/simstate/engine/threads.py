@@ -11,11 +11,13 @@ import os
 import sys
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType, TracebackType
 
 import mujoco
 import torch
 
+_AS_IS = nullcontext()
 _WORK = 2e-4
 """The work in one step of all worlds that is worth waking a thread for [s]."""
 
@@ -80,6 +82,14 @@ def is_running(thread: int, frame: FrameType) -> bool:
     return above is not None
 
 
+def lasting() -> AbstractContextManager[object]:
+    """While it is entered, tensors that are made outlive a caller's inference mode.
+
+    Outside that mode it costs a tenth of torch.inference_mode(False).
+    """
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else _AS_IS
+
+
 class OneTorchThread:
     """While it is entered, torch works in the calling thread alone."""
 
@@ -96,26 +106,3 @@ class OneTorchThread:
     ) -> None:
         if self._threads > 1:
             torch.set_num_threads(self._threads)
-
-
-class Lasting:
-    """While it is entered, tensors that are made outlive a caller's inference mode.
-
-    Outside that mode it costs a tenth of torch.inference_mode(False).
-    """
-
-    _left: torch.inference_mode | None = None
-
-    def __enter__(self) -> None:
-        if torch.is_inference_mode_enabled():
-            self._left = torch.inference_mode(False)
-            self._left.__enter__()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._left is not None:
-            self._left.__exit__(kind, error, trace)

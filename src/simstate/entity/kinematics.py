@@ -18,7 +18,7 @@ from simstate.dynamics.motion import (
     jacobian_dot,
     turns_with_body,
 )
-from simstate.engine import Lasting, OneTorchThread, Stage
+from simstate.engine import OneTorchThread, Stage, lasting
 from simstate.engine.core import matrices
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
@@ -74,7 +74,7 @@ class EntityKinematics(ConventionState):
             axes: "w" is along world axes, "b" along the root link's, "own" along those
                 of the body, site or geom.
         """
-        with Lasting():
+        with lasting():
             kind, ids = self._find_elements(names)
             self._ensure(Stage.POSITION, "jacobian")
             return self._shaped(self._jacobian(kind, ids, at), names, kind, ids, axes)
@@ -91,7 +91,7 @@ class EntityKinematics(ConventionState):
         this instant: for "b" and "own" the derivative is taken along world axes, and
         its result is turned.
         """
-        with OneTorchThread(), Lasting():
+        with OneTorchThread(), lasting():
             kind, ids = self._find_elements(names)
             self._ensure(Stage.VELOCITY, "jacobian_dot")
             points = self._points(kind, ids, at)
