@@ -40,6 +40,9 @@ def test_an_unknown_name_has_the_name_and_those_that_are_known(sim):
     error = raised(UnknownNameError, lambda: sim.scene["robot"].find_joints("sldr"))
     assert error.name == "sldr"
     assert error.known == tuple(sim.scene["robot"].joint_names)
+    for name in ("contact", "qM", "not_a_field"):
+        error = raised(UnknownNameError, lambda name=name: getattr(sim.data, name))
+        assert (error.name, "qpos" in error.known) == (name, True)
 
 
 def test_a_wrong_shape_has_what_was_given(sim):

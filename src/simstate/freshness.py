@@ -83,7 +83,7 @@ class Freshness:
             self._ledger.recover()
         self._ledger.observe()
         self._refuse_writes_to_derived()
-        if stage != Stage.STATE and self.is_behind(stage):
+        if stage != Stage.STATE and self._behind[stage] is not False:
             if self._ledger.is_evaluating or self.mode == "auto":
                 self.refresh(stage)
             elif self.mode == "strict":
@@ -93,10 +93,10 @@ class Freshness:
     def refresh(self, stage: Stage) -> None:
         """Compute what is behind up to `stage`, in the worlds where it is behind."""
         self.refresh_constants()
-        behind = self._behind[stage]
-        if stage == Stage.CONSTANT or behind is False:
+        if stage == Stage.CONSTANT:
             return
-        ids = None if behind is True else behind.nonzero().flatten()
+        behind = self._behind[stage]
+        ids = behind.nonzero().flatten() if isinstance(behind, Tensor) else None
         reached = max(stage, Stage.VELOCITY)  # positions come with velocities
         self.update(ids, reached)
         self.forwarded(ids, reached)
@@ -124,11 +124,6 @@ class Freshness:
                 self.tokens[derived] += 1
         if stage == Stage.ACCELERATION:
             self.evaluated_now = env_ids is None
-
-    def is_behind(self, stage: Stage) -> bool:
-        """Whether some world is behind at a stage, or its constants are."""
-        behind = self._behind
-        return behind[stage] is not False or behind[Stage.CONSTANT] is not False
 
     def watch_derived(self, name: str) -> None:
         """See that nobody writes into a field that is computed from the state."""

@@ -7,7 +7,6 @@ What entities, integrators, sensors and states are built on. A user meets it as
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Protocol, TypeVar
 
 import mujoco
@@ -25,9 +24,10 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.base import moving_columns
-from simstate.engine.choices import CHOICES, check_choice
+from simstate.engine.choices import check_of
 from simstate.engine.mesh_bounds import MeshBounds
 from simstate.engine.shortcuts import Shortcuts
+from simstate.errors import InvalidInputError
 from simstate.freshness import Freshness, Mode
 from simstate.ids import (
     Ids,
@@ -288,8 +288,7 @@ class Physics:
             slot.computed = True
         if name in CONSTANT_INPUTS:
             self._followed[name] = tensor.detach().clone()
-        if name in CHOICES:
-            slot.check = partial(check_choice, self.model, name)
+        slot.check = check_of(self.model, name)
         return self.ledger.add(slot).tensor
 
     def write_parameter(
@@ -297,13 +296,29 @@ class Physics:
     ) -> None:
         """Write a parameter of some elements in some worlds, checked; (n, E, …)."""
         rows = self.select(env_ids)
-        tensor = self.expand(name)
-        elements = select(element_ids, tensor.shape[1], f"{name} element", self.device)
-        shape = (elements.count, *tensor.shape[2:])
+        tensor = self.engine.expanded.get(name)
+        if tensor is None:  # a refused write leaves it common to all worlds
+            tensor = self.engine.model_parameter(name)
+        columns, shape = None, ()
+        if tensor.ndim > 1:
+            elements = select(
+                element_ids, tensor.shape[1], f"{name} element", self.device
+            )
+            columns, shape = elements.index, (elements.count, *tensor.shape[2:])
+        elif element_ids is not None:
+            raise InvalidInputError(
+                f"{name} is one number for each world: it has no elements, got "
+                f"element_ids={element_ids!r}.",
+                name=name,
+            )
         checked = as_values(values, name, rows.count, shape, tensor)
         check_finite(checked, name)
-        self._shortcuts.check(name, checked, elements.index, "Nothing was written.")
-        self.ledger.write(Write(f"model/{name}", rows, elements.index, checked))
+        self._shortcuts.check(name, checked, columns, "Nothing was written.")
+        check = check_of(self.model, name)
+        if check is not None:
+            check(checked)
+        self.expand(name)
+        self.ledger.write(Write(f"model/{name}", rows, columns, checked))
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Recompute the constants that follow from parameters; the state is kept.

@@ -10,8 +10,10 @@ from simstate import (
     EntityCfg,
     InvalidInputError,
     SceneCfg,
+    ShapeError,
     Simulation,
     SnapshotError,
+    UnknownNameError,
 )
 
 BOXES = """
@@ -64,6 +66,15 @@ def test_the_structure_of_a_model_is_common_to_all_worlds(name):
         ("geom_dataid", -2),
         ("geom_condim", 10**6),
         ("geom_matid", 99),
+        ("opt.cone", 2),
+        ("opt.cone", -1),
+        ("opt.timestep", 0.0),
+        ("opt.timestep", -0.002),
+        ("opt.gravity", float("nan")),
+        ("opt.iterations", -1),
+        ("opt.impratio", 0.0),
+        ("opt.viscosity", -1e-9),
+        ("opt.disableflags", int(mujoco.mjtDisableBit.mjDSBL_MULTICCD) * 2),
     ],
 )
 def test_a_choice_that_the_model_does_not_have_is_refused(name, bad):
@@ -71,7 +82,7 @@ def test_a_choice_that_the_model_does_not_have_is_refused(name, bad):
     choice = sim.expand(name)
     good = choice.clone()
     twin.expand(name)
-    choice[2, 0] = bad
+    choice[2, ...] = bad
     with pytest.raises(InvalidInputError, match=f"{name} must be .*world 2") as caught:
         sim.step()
     assert (caught.value.name, caught.value.worlds) == (name, (2,))
@@ -81,6 +92,34 @@ def test_a_choice_that_the_model_does_not_have_is_refused(name, bad):
     sim.step()
     twin.step()
     assert torch.equal(sim.state, twin.state)
+
+
+def test_a_number_for_each_world_is_written_and_read():
+    sim = make()
+    sim.write_parameter("opt.timestep", [0.001, 0.003], env_ids=[2, 0])
+    assert sim.expand("opt.timestep").tolist() == [0.003, 0.002, 0.001]
+    sim.step()
+    assert sim.data.time.tolist() == [0.003, 0.002, 0.001]
+    with pytest.raises(InvalidInputError, match="has no elements"):
+        sim.write_parameter("opt.timestep", [0.001], element_ids=[0], env_ids=[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "error"),
+    [
+        ("opt.cone", [5], InvalidInputError),
+        ("geom_condim", [[2]], InvalidInputError),
+        ("body_mass", [[float("nan")] * 3], InvalidInputError),
+        ("body_mass", [1.0], ShapeError),
+        ("body_mas", [1.0], UnknownNameError),
+    ],
+)
+def test_a_parameter_whose_write_is_refused_stays_common(name, values, error):
+    sim = make()
+    before = sim.snapshot().slots.keys()
+    with pytest.raises(error):
+        sim.write_parameter(name, values)
+    assert sim.snapshot().slots.keys() == before
 
 
 def test_a_snapshot_cannot_bring_such_a_choice():

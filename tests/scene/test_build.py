@@ -610,6 +610,11 @@ def test_an_unknown_option_is_refused_with_the_nearest(name: str) -> None:
         ({"timestep": -0.1}, "timestep"),
         ({"gravity": (0, 1)}, "gravity"),
         ({"options": {"iterations": "many"}}, "iterations"),
+        ({"options": {"cone": 99}}, "cone must be ≥ 0 and ≤ 1, got 99"),
+        ({"options": {"jacobian": -1}}, "jacobian"),
+        ({"options": {"tolerance": float("nan")}}, "tolerance"),
+        ({"options": {"density": -1.0}}, "density"),
+        ({"options": {"wind": [0.0, float("inf"), 0.0]}}, "wind"),
     ],
 )
 def test_an_option_of_a_wrong_value_is_refused(

@@ -26,7 +26,7 @@ from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.observer import StepObserver
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Stage
-from simstate.errors import InvalidInputError
+from simstate.errors import unknown_name
 
 MAX_VALUE = 1e10
 """MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
@@ -329,7 +329,15 @@ def model_value(model: mujoco.MjModel, name: str) -> Any:
     owner: object = model.opt if name.startswith("opt.") else model
     value = getattr(owner, name.removeprefix("opt."), None)
     if value is None or callable(value):
-        raise InvalidInputError(
-            f"{name!r} is not a parameter of MjModel, nor of its options as 'opt.…'."
-        )
+        known = [
+            prefix + field
+            for prefix, part in (("", model), ("opt.", model.opt))
+            for field in dir(part)
+            if not field.startswith("_") and _is_number(getattr(part, field))
+        ]
+        raise unknown_name("parameter of the model", name, known)
     return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int | np.ndarray)

@@ -7,6 +7,7 @@ is read out of bounds, and ends the process.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import mujoco
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from simstate.errors import InvalidInputError
 from simstate.ids import int_list
+from simstate.scene.option_limits import option_limits
 
 CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] = {
     "geom_dataid": lambda model: range(-1, max(model.nmesh, model.nhfield)),
@@ -59,18 +61,36 @@ def check_by_world(model: mujoco.MjModel, name: str) -> None:
         )
 
 
-def check_choice(model: mujoco.MjModel, name: str, values: Tensor) -> None:
-    """Raise if a world chooses what the model does not have; (num_envs, n)."""
+def check_of(model: mujoco.MjModel, name: str) -> Callable[[Tensor], None] | None:
+    """What raises for values that a parameter cannot have; None: it may be anything.
+
+    It is called with the values by world; shape (num_envs, …).
+    """
     allowed = CHOICES.get(name)
-    if allowed is None:
-        return
-    known = list(allowed(model) if callable(allowed) else allowed)
-    wrong = ~torch.isin(values, torch.tensor(known, device=values.device))
-    if bool(wrong.any()):
-        worlds = int_list(wrong.flatten(1).any(dim=1).nonzero()[:, 0])
+    if allowed is not None:
+        known = list(allowed(model) if callable(allowed) else allowed)
         span = f"{known[0]} to {known[-1]}" if callable(allowed) else f"one of {known}"
+        return partial(_refuse, name, span, partial(_not_among, known))
+    if name.startswith("opt."):
+        limits = option_limits(name.removeprefix("opt."))
+        return partial(_refuse, name, str(limits), limits.outside)
+    return None
+
+
+def _not_among(known: list[int], values: Tensor) -> Tensor:
+    return ~torch.isin(values, torch.tensor(known, device=values.device))
+
+
+def _refuse(
+    name: str, allowed: str, is_wrong: Callable[[Tensor], Tensor], values: Tensor
+) -> None:
+    """Raise if some world's values are wrong, and name them."""
+    wrong = is_wrong(values)
+    if bool(wrong.any()):
+        worlds = int_list(wrong.reshape(len(wrong), -1).any(dim=1).nonzero()[:, 0])
         raise InvalidInputError(
-            f"{name} must be {span}, got {int(values[wrong][0])} in world {worlds[0]}.",
+            f"{name} must be {allowed}, got {float(values[wrong][0]):g} in world "
+            f"{worlds[0]}.",
             name=name,
             worlds=worlds,
         )

@@ -314,11 +314,13 @@ def unavailable_field(name: str) -> UnknownNameError:
             "in a batch it would be stale or another world's. Instead, "
             f"{_ON_DEMAND[name]}.",
             name=name,
+            known=FIELDS,
         )
     if name in _ELSEWHERE:
         return UnknownNameError(
             f"sim.data.{name} is not one number for each world: here it is "
             f"{_ELSEWHERE[name]}.",
             name=name,
+            known=FIELDS,
         )
     return unknown_name("field of sim.data", name, FIELDS)

@@ -61,7 +61,9 @@ def unknown_quantity(
     """
     where = f"{entity}.data has no {name!r}"
     if name in _OTHER_NAMES:
-        return UnknownNameError(f"{where}: here it is {_OTHER_NAMES[name]}.", name=name)
+        return UnknownNameError(
+            f"{where}: here it is {_OTHER_NAMES[name]}.", name=name, known=known
+        )
     found = _WITHOUT_POINT.fullmatch(name)
     if found:
         subject, kind, axes = found.groups()

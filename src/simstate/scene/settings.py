@@ -14,10 +14,11 @@ from typing import Any
 
 import mujoco
 import numpy as np
+import torch
 
-from simstate.checks import number
 from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
 from simstate.scene.cfg import SceneCfg
+from simstate.scene.option_limits import option_limits
 
 Specs = Mapping[str, mujoco.MjSpec]
 """The entities' specifications, by the entities' names."""
@@ -89,7 +90,8 @@ def _settle_options(
             value = _agreed_option(name, specs)
         for spec in everyone:
             _set_option(spec, name, value)
-    _check_numbers(everyone[0])
+        settled = torch.as_tensor(getattr(everyone[0].option, name))
+        option_limits(name).check(settled, name)
 
 
 def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
@@ -101,12 +103,6 @@ def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
             f"default, {getattr(mujoco.MjSpec().option, name)!r}; for a choice give "
             "the number of MuJoCo's enum, such as mujoco.mjtIntegrator.mjINT_RK4.value."
         ) from error
-
-
-def _check_numbers(spec: mujoco.MjSpec) -> None:
-    for part in spec.option.gravity:
-        number("gravity", part, unit="m/s²")
-    number("timestep", spec.option.timestep, more_than=0)
 
 
 def _agreed_option(name: str, specs: Specs) -> Any:
