@@ -165,8 +165,8 @@ $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 # Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.
 $(DATASETS)/.ready: Makefile
 	test -x $(DATASETS)/bin/python || $(PYTHON) -m venv $(DATASETS)
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.28.0 accelerate
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.25.0 accelerate
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
 	touch $@
 
 $(RAY)/.ready: pyproject.toml constraints.txt

@@ -8,16 +8,14 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.record.conftest import PUCK, drive, scene
+from tests.record.conftest import drive, scene
 from tests.simulators.looped import INFO, LoopedSimulator
 
 from simstate import (
     DivergenceError,
-    EntityCfg,
     InvalidInputError,
     NativeCfg,
     RecordingError,
-    SceneCfg,
     Simulation,
 )
 from simstate.cli import main
@@ -184,6 +182,50 @@ def test_divergences_come_again(tmp_path, mode):
     assert "shoulder" in steps[1].call["diverged"]["1"]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_divergences_and_restores_on_other_threads(tmp_path, threads):
+    path = tmp_path / "run.simrec"
+    sim = Simulation(scene(), 5, on_divergence="mask", engine=NativeCfg(num_threads=2))
+    generator = torch.Generator().manual_seed(7)
+    drive(sim, 4, generator)
+    before = sim.snapshot()
+    with sim.record(path, fields=["qpos", "qvel"], snapshot_every=0.03):
+        drive(sim, 6, generator)
+        sim.data.qvel[3, 1] = 1e9
+        sim.step(2)
+        drive(sim, 4, generator)
+        sim.restore(before)  # also the world that diverged
+        drive(sim, 5, generator)
+        sim.data.qvel[[1, 3], 0] = -1e9
+        sim.step()
+    found = replay(path, threads=threads)
+    assert found.is_same, found
+    assert found.steps == 17
+    told = [s.call.get("diverged") for s in Recording(path).steps()]
+    assert [sorted(d) for d in told if d and len(d) > 1] == [["1", "3"]]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_environment_that_diverges_and_is_restored(tmp_path, threads):
+    env, path = Env(env_cfg(), 4, seed=6), tmp_path / "env.simrec"
+    before = env.snapshot()
+    generator = torch.Generator().manual_seed(3)
+    with env.record(path):
+        for k in range(18):
+            env.step(torch.randn(4, env.action_dim, generator=generator))
+            if k == 5:
+                env.sim.data.qvel[2, 0] = 1e9
+            if k == 11:
+                env.restore(before)
+    with Recording(path) as recording:
+        names = recording.contract("ended")["names"]
+        assert int(recording["ended"][6, 2, names.index("diverged")]) == 1
+    other = Env(env_cfg(), 4, engine=NativeCfg(num_threads=threads))
+    found = replay(path, other)
+    assert found.is_same, found
+    assert found.samples == 18
+
+
 def test_a_dump_of_a_divergence_is_a_recording_that_ends_there(tmp_path):
     cfg = dataclasses.replace(env_cfg(), divergence_dump_dir=tmp_path)
     env = Env(cfg, 4, seed=1, first_world=6)
@@ -217,26 +259,22 @@ def test_memory_of_ones_own_is_not_needed_to_rebuild(tmp_path):
     assert found.left_out == ["mine"]
 
 
-def test_on_the_other_engine_within_a_bound(tmp_path):
+def test_on_the_other_engine_within_a_bound(tmp_path, make_sim, random_rows):
     path = tmp_path / "run.simrec"
-    sim = Simulation(
-        SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False), 2
-    )
-    with sim.record(path, quantities=["puck.root_link_pose_w"]):
-        sim.data.qvel[:] = torch.tensor([[0.3, 0.1, 0.2, 1, 0.4, 2], [0.0] * 5 + [1]])
-        for _ in range(5):
-            sim.step()
-    with Recording(path) as recording:
-        other = Simulation(
-            SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False),
-            2,
-            engine=NativeCfg(num_threads=1),
-        )
-        recording.header["simulation"]["engine"] = "warp"  # then this is another one
-        found = replay(recording, other)
-        assert found.tolerance == 1e-3
-        assert found.is_same
-        assert found.snapshots == 0
+    sim = make_sim("native", 3)
+    sim.write_state(random_rows(sim.model, 3, seed=2))
+    with sim.record(path, fields=["qpos", "qvel"]):
+        for k in range(8):
+            sim.data.ctrl[:] = 0.1 * k
+            sim.step(2)
+    found = replay(path, engine="warp")
+    assert (found.engine, found.tolerance, found.snapshots) == ("warp", 1e-3, 0)
+    assert found.is_same, found
+    assert 0 < found.largest["qvel"] < 1e-3  # float32, and other code
+    exact = replay(path, engine="warp", tolerance=1e-9)
+    assert exact.first is not None
+    with pytest.raises(InvalidInputError, match="threads is for the native engine"):
+        replay(path, engine="warp", threads=2)
 
 
 # Environments.

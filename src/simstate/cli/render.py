@@ -11,7 +11,7 @@ import tyro
 
 from simstate.cli.console import console, progress
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Device, Engine, check_writable
+from simstate.cli.options import Debug, Device, Engine, Seconds, Seed, check_writable
 from simstate.cli.viewed import Viewed, What
 from simstate.errors import InvalidInputError
 
@@ -34,8 +34,7 @@ class Render:
     output: Path
     """A .png file for the state after --seconds, or a .gif or .mp4 file for a film of
     them."""
-    seconds: float = 2.0
-    """Simulated time [s]."""
+    seconds: Seconds = 2.0
     overlays: tuple[str, ...] = ()
     """What else is drawn, as the viewer lists it: contacts, "link frames", "COM
     velocities", joints, …"""
@@ -53,8 +52,7 @@ class Render:
     """Number of worlds, by default 1; up to 16 are drawn side by side."""
     noise: float = 0.0
     """Spread of random joint velocities at the start of a model [rad/s or m/s]."""
-    seed: int = 0
-    """Seed of all that is random."""
+    seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
     debug: Debug = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from simstate.cli.console import console
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Device, Engine
+from simstate.cli.options import Debug, Device, Engine, Seed
 from simstate.cli.viewed import Viewed, What
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class View:
     """The first port to try; 0: any that is free."""
     token: str | None = None
     """What the address must contain; with --host by default one is made."""
-    seed: int = 0
-    """Seed of all that is random."""
+    seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
     debug: Debug = False

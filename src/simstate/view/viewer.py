@@ -9,11 +9,11 @@ import html
 import io
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from simstate.closing import Closing
 from simstate.explanation import explain
 from simstate.view.acting import Acting, writable_quantities
 from simstate.view.asked import body_label, shape_label
@@ -36,7 +36,7 @@ PAUSE = 0.02
 """How long it waits when there is nothing to do [s]."""
 
 
-class Viewer:
+class Viewer(Closing):
     """A page in the browser with worlds of a simulation, at `url`.
 
     `run()` plays the simulation until the viewer is closed. A script that takes the
@@ -154,17 +154,6 @@ class Viewer:
             self.drag.set(None)
             with contextlib.redirect_stdout(io.StringIO()):
                 self._server.stop()
-
-    def __enter__(self) -> Viewer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Viewer({self.url!r})"
