@@ -15,7 +15,8 @@ import numpy as np
 
 from simstate.entity import Entity, Quantity
 from simstate.errors import InvalidInputError
-from simstate.explanation import Explanation
+from simstate.explanation import FIELDS, Explanation
+from simstate.view.asked import element_label
 from simstate.view.compared import ComparedCourse
 from simstate.view.course import Input
 from simstate.view.explain_view import element_text
@@ -174,6 +175,9 @@ class Acting:
     def explain(self, name: str) -> None:
         """Say what an element such as qvel[4] is."""
         self._tell(element_text(self._picture.seen(), self._explanation, name))
+        field = name.split("[")[0].strip().removeprefix("data.")
+        known = element_label(self._explanation, name) if field in FIELDS else None
+        self._picture.asked.about(known)
 
     def read_quantity(self, name: str) -> None:
         """Show the values of a quantity, to be changed."""

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from mjviser.conversions import merge_geoms
 from simstate.physics import Physics
 from simstate.view.geometry import VISIBLE, geoms_of_bodies, poses
 from simstate.view.one_world import vector_text
+from simstate.view.paint import OnClick
 
 HEAT = np.array([[50, 110, 230], [0, 170, 160], [240, 210, 40], [230, 60, 50]])
 """Colours from the same place to far away; (4, 3)."""
@@ -43,7 +44,7 @@ class Companion:
         worlds: Sequence[int],
         size: float,
         label: str,
-        on_click: Callable[[str], None],
+        on_click: OnClick,
     ) -> None:
         self._ours, self._theirs, self._worlds = ours, theirs, list(worlds)
         self._size, self._label, self._on_click = size, label, on_click
@@ -93,7 +94,8 @@ class Companion:
                 self._on_click(
                     f"**{name}** in {self._label}, world {self._worlds[k]}: "
                     f"{vector_text(gap)} m off, {far:.4g} m in all; link origin, world "
-                    "axes"
+                    "axes",
+                    handle.batched_positions[k],
                 )
 
         handle.on_click(clicked)

@@ -82,6 +82,7 @@ class Panel:
         self._sliders: list[tuple[Any, Input]] = []
         self._drives = drives
         self.timeline: TimelineControls | None = None
+        self.world: Any = None
 
     # The tabs, in order.
 
@@ -257,6 +258,8 @@ class Panel:
     def show_state(self, text: str, playing: bool, world: int, step: int) -> None:
         """Bring the controls to the state of the simulation."""
         self.status.content = text
+        if self.world is not None and self.world.value != world:
+            self.world.value = world
         if self.timeline is not None:
             self.timeline.show(world, step)
         if self._drives:

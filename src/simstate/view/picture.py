@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import viser
 
+from simstate.view.asked import Asked
 from simstate.view.body_overlays import Draw
 from simstate.view.companion import Companion
 from simstate.view.course import Course
@@ -84,6 +85,8 @@ class Picture:
         self.count = min(count, course.worlds.num_envs, MOST_WORLDS)
         on_one_ground = shares_ground(course.worlds.model)
         self.spacing = 0.0 if on_one_ground else float(f"{1.6 * self.size:.1g}")
+        self.asked = Asked(server, f"{ROOT}/asked")
+        """What was asked about, written at its place."""
         self._root: Any = server.scene.add_frame(ROOT, show_axes=False)
         self._geometry: Geometry | None = None
         self._companion: Companion | None = None
@@ -164,6 +167,7 @@ class Picture:
             for name in self._draws:
                 if name in self.overlays:
                     self._draw(name, seen)
+            self.asked.update(seen, self.offset)
 
     def _update_companion(self) -> None:
         if self._companion is not None and self.course.companion is not None:
