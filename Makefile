@@ -171,7 +171,7 @@ $(DATASETS)/.ready: Makefile
 
 $(RAY)/.ready: pyproject.toml constraints.txt
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record]' pytest
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record,train]' pytest
 	touch $@
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt
