@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
+import mujoco
 import numpy as np
 import pytest
 import torch
 from tests.record.conftest import drive, scene
+from tests.simulators.looped import INFO, LoopedSimulator
 
 from simstate import (
     DivergenceError,
@@ -16,6 +18,7 @@ from simstate import (
     RecordingError,
     Simulation,
 )
+from simstate.cli import main
 from simstate.env import (
     EnvCfg,
     EventTermCfg,
@@ -33,6 +36,9 @@ from simstate.env.env import Env
 from simstate.integrate import RK4
 from simstate.record import Recording, recorder
 from simstate.replay import branch, replay
+from simstate.simulators import register
+
+register(INFO)
 
 
 @pytest.fixture(autouse=True)
@@ -419,3 +425,49 @@ def test_worlds_that_do_not_fit(run):
         replay(path, Simulation(scene(), 3))
     with pytest.raises(RecordingError, match="of a Simulation, the worlds are an Env"):
         replay(path, Env(env_cfg(), 4))
+
+
+def test_a_recording_is_carried_to_another_simulator(tmp_path, capsys):
+    """Plain MuJoCo with a heavier forearm takes the steps; who differs, and when."""
+    path = tmp_path / "run.simrec"
+    sim = Simulation(scene(), 3, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    with sim.record(path, fields=["qpos"], every=0.012):
+        for k in range(30):
+            ctrl = torch.randn(3, 2, generator=generator, dtype=torch.float64)
+            sim.data.ctrl[:] = ctrl
+            sim.step(1 + k % 2)
+    same = replay(path, simulator="looped")
+    assert same.engine == "looped"
+    assert same.is_same, same
+    assert same.largest.get("qpos", 0.0) < 1e-12
+
+    worlds = branch(path, step=0)
+    other = LoopedSimulator(worlds.model, 3)
+    lower = other.own_model.body("arm/lower").id
+    other.own_model.body_mass[lower] *= 1.2
+    with Recording(path) as recording:
+        found = replay(recording, worlds, simulator=other)
+        assert not found.is_same
+        times = recording["step"].numpy()
+        clock = np.concatenate([[0], np.cumsum([0.004, 0.008] * 15)])
+        np.testing.assert_allclose(found.time, clock[times], atol=1e-12)
+        data = mujoco.MjData(other.own_model)
+        data.qpos[:] = recording["qpos"][0, 1].numpy()
+        generator.manual_seed(0)
+        for k in range(30):
+            data.ctrl[:] = torch.randn(3, 2, generator=generator, dtype=torch.float64)[
+                1
+            ].numpy()
+            mujoco.mj_step(other.own_model, data, 1 + k % 2)
+        last = np.abs(data.qpos - recording["qpos"][-1, 1].numpy()).max()
+    assert found.over_time["qpos"][0] == 0.0
+    assert found.over_time["qpos"][-1] >= last > 1e-3
+    bound = 0.5 * found.over_time["qpos"][-1]
+    when = found.horizon("qpos", bound)
+    assert when is not None
+    assert 0.0 < when <= found.time[-1]
+    assert found.horizon("qpos", 1e9) is None
+    assert "off by at most, after 0 s: qpos 0" in str(found)
+    assert main(["replay", str(path), "--in", "looped"]) == 0
+    assert "on looped" in capsys.readouterr().out
