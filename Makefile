@@ -19,7 +19,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -85,6 +85,14 @@ test-simulators: $(SIMULATORS)/.ready
 test-datasets: $(READY)-test $(DATASETS)/.ready
 	$(BIN)/python tests/datasets/lerobot_loader.py write build/datasets/set
 	$(DATASETS)/bin/python tests/datasets/lerobot_loader.py read build/datasets/set
+
+# Our Warp kernels, compiled for two kinds of GPUs; needs none of them. A minute.
+gpu-compile: $(READY)-test
+	$(BIN)/python tests/gpu/compile_kernels.py
+
+# On a machine with a GPU: laws, parity, training and rates there, as a report to paste.
+gpu-check: $(READY)-test
+	$(BIN)/python tests/gpu/check.py
 
 # Workers and two nodes of a Ray cluster on this machine, in an environment of their own.
 test-ray: $(RAY)/.ready
