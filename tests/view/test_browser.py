@@ -129,9 +129,9 @@ def test_a_recording_and_another_beside_it_in_the_page(
     first, second = (RecordedCourse.open(path, make_sim(2)) for path in paths)
     course = ComparedCourse(first, second, "pushed")
     with start_viewer(course, "127.0.0.1", 0, None, 1, False) as viewer:
-        browser.errors.clear()
         browser.open(viewer.url)
         patiently(viewer, lambda: viewer.num_clients == 1, "the connection")
+        browser.errors.clear()  # the page before could not reach its server any more
         press(viewer, browser, "to the next mark", lambda: course.at == 2)
         press(viewer, browser, "back", lambda: course.at == 1)
         for _ in range(20):  # a page that is being laid out may lose a click
