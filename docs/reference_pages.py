@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
 import inspect
 import pkgutil
+from pathlib import Path
 
 MODULES = {
     "simstate": "Simulation, scenes, entities, errors",
@@ -42,7 +45,10 @@ def file_of(module: str) -> str:
 
 def public_names(module: str) -> list[str]:
     """The names that a page shows: what the module exports, else what it defines."""
-    found = importlib.import_module(module)
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError:  # it is for a library that is not installed
+        return _defined_names(module)
     exported: list[str] = getattr(found, "__all__", [])
     names = exported or [
         name
@@ -50,6 +56,17 @@ def public_names(module: str) -> list[str]:
         if not name.startswith("_") and getattr(thing, "__module__", "") == module
     ]
     return [name for name in names if not inspect.ismodule(getattr(found, name))]
+
+
+def _defined_names(module: str) -> list[str]:
+    """The classes and functions that a module's source defines."""
+    spec = importlib.util.find_spec(module)
+    assert spec is not None
+    assert spec.origin is not None
+    body = ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body
+    kinds = (ast.ClassDef, ast.FunctionDef)
+    names = [one.name for one in body if isinstance(one, kinds)]
+    return [name for name in names if not name.startswith("_")]
 
 
 def submodules(module: str) -> list[str]:
