@@ -138,6 +138,10 @@ bench: $(READY)-bench
 bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
+# The film at the top of the README.
+FILM := $(BIN)/simstate render quadruped --envs 4 --noise 5 --overlays contacts --seconds 2 --fps 12.5 \
+	--size 400 260 --output docs/figures/quadrupeds.gif
+
 # Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
@@ -145,6 +149,7 @@ docs: $(READY)-docs
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
+	$(FILM)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)-dev
