@@ -19,7 +19,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -85,6 +85,14 @@ test-simulators: $(SIMULATORS)/.ready
 test-datasets: $(READY)-test $(DATASETS)/.ready
 	$(BIN)/python tests/datasets/lerobot_loader.py write build/datasets/set
 	$(DATASETS)/bin/python tests/datasets/lerobot_loader.py read build/datasets/set
+
+# Our Warp kernels, compiled for two kinds of GPUs; needs none of them. A minute.
+gpu-compile: $(READY)-test
+	$(BIN)/python tests/gpu/compile_kernels.py
+
+# On a machine with a GPU: laws, parity, training and rates there, as a report to paste.
+gpu-check: $(READY)-test
+	$(BIN)/python tests/gpu/check.py
 
 # Workers and two nodes of a Ray cluster on this machine, in an environment of their own.
 test-ray: $(RAY)/.ready
@@ -165,8 +173,8 @@ $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 # Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.
 $(DATASETS)/.ready: Makefile
 	test -x $(DATASETS)/bin/python || $(PYTHON) -m venv $(DATASETS)
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.28.0 accelerate
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.25.0 accelerate
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
 	touch $@
 
 $(RAY)/.ready: pyproject.toml constraints.txt

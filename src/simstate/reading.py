@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, overload
 
-import torch
 from torch import Tensor
 
 from simstate.attribute_docs import Declared
-from simstate.engine import OneTorchThread, Stage
+from simstate.engine import OneTorchThread, Stage, lasting
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.physics import Physics
 
@@ -153,7 +152,7 @@ class ReadingInternals:
                 raise InvalidInputError(self.written(name))
             if kept.token == token:
                 return kept.value
-        with torch.inference_mode(False), OneTorchThread():
+        with lasting(), OneTorchThread():
             value = compute()
         self._kept[name] = _Kept(token, value, value._version)
         return value

@@ -76,6 +76,32 @@ def test_the_last_step_alone(monkeypatch):
                 assert torch.equal(ours, plain), (name, slot, n)
 
 
+@pytest.mark.parametrize("cone", [0, 1])
+@pytest.mark.parametrize("integrator", [0, 1, 3])
+def test_the_core_senses_as_mujoco_does(monkeypatch, cone, integrator):
+    """All numbers of MuJoCo's contact sensors: of all contacts, and of the strongest.
+
+    With one of the strongest for each element the core evaluates them itself.
+    """
+    contacts = {k: replace(cfg, strongest=1) for k, cfg in CONTACTS.items()}
+    sims = make_pair(monkeypatch, contacts=contacts)
+    for sim in sims:
+        sim.step(60)
+        sim.expand("opt.cone")[:] = cone
+        sim.expand("opt.integrator")[:] = integrator
+        sim.expand("opt.timestep")[:] *= 0.15 if integrator == 1 else 1.0
+    model = sims[0].model
+    net = [k for k in range(model.nsensor) if ":net:" in model.sensor(k).name]
+    several = 0
+    for n in (2, 5, 1, 20, 4, 30, 3):
+        for sim in sims:
+            sim.step(n)
+        ours, plain = (sim.data.sensordata for sim in sims)
+        assert torch.equal(ours, plain), n
+        several += int((plain[:, model.sensor_adr[net]] > 1).sum())
+    assert several
+
+
 def test_a_force_that_is_not_a_number_stays(monkeypatch):
     """Whatever comes later in the call, the greatest is not a number."""
     sims = make_pair(monkeypatch, on_divergence="mask")
@@ -97,10 +123,11 @@ def test_what_does_not_fit_is_refused():
     first = sim.model.sensor("contacts:feet:net:0:0")
     sensors = np.array([[first.id], [first.id + 1]])
     columns = np.array([[first.adr[0] + 1], [first.adr[0] + 11]])
+    singles = sensors + len(sim.contacts["feet"].element_names)
 
     def make(sensors=sensors, columns=columns, **other):
         return core.make_contacts(
-            batch, sensors, columns, 0.0, True, {**slots, **other}
+            batch, sensors, columns, singles, 0.0, True, {**slots, **other}
         )
 
     made = make()

@@ -89,6 +89,16 @@ def test_jacobians(pair, at, axes):
         np.testing.assert_allclose(got, want, 1e-12, 1e-13)
 
 
+def test_what_is_read_in_inference_mode_outlives_it(pair):
+    for sim in pair:
+        sim.forward()
+        with torch.inference_mode():
+            matrix = sim.scene["walker"].jacobian("left", axes="own")
+            scan = sim.rays["scan"].distance
+        for values in (matrix, scan):
+            assert not values.is_inference()
+
+
 def test_the_mass_matrix(pair):
     for name in ("walker", "two"):
         got, want = (sim.scene[name].dynamics.mass_matrix for sim in pair)

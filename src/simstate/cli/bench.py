@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from simstate.cli.console import Advance, console, progress
-from simstate.cli.model import check_moves, disturb, scene_of
+from simstate.cli.model import moving_worlds, scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model
 from simstate.errors import InvalidInputError
 
@@ -94,7 +94,6 @@ class Bench:
         if not self.envs:
             raise InvalidInputError("--envs needs at least one number of worlds.")
         scene = scene_of(self.model)
-        check_moves(scene)
         # Whoever reads the JSON gets nothing else on standard output.
         out = Console(stderr=True) if self.json else console()
         results: list[Result] = []
@@ -111,16 +110,10 @@ class Bench:
 
     def _measure(self, scene: SceneCfg, num_envs: int, share: _Share) -> Result:
         from simstate.cli.plain_loop import STEPS, PlainLoop
-        from simstate.simulation import Simulation
 
-        sim = Simulation(
-            scene,
-            num_envs,
-            engine=self.engine,
-            device=self.device,
-            on_divergence="mask",
+        sim = moving_worlds(
+            scene, num_envs, self.engine, self.device, self.noise, self.seed
         )
-        disturb(sim, self.noise, self.seed)
         start = sim.state.clone()
         loop = PlainLoop(sim.model, start[:LOOP_WORLDS].cpu().double().numpy())
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from types import TracebackType
 from typing import Any, TypeVar
 
 from simstate.checks import whole_number
+from simstate.closing import Closing
 from simstate.errors import InvalidInputError, SimStateError, warn
 from simstate.record.libraries import library
 
@@ -22,7 +22,7 @@ RETRIES = 3
 """How often an item is tried again whose worker was lost."""
 
 
-class Cluster:
+class Cluster(Closing):
     """Workers on this machine, or on all machines of a Ray cluster.
 
     Worlds have global ids that seed them, so that a batch gives the same bits
@@ -118,17 +118,6 @@ class Cluster:
         """End what was started here."""
         if self._is_ours and self._ray.is_initialized():
             self._ray.shutdown()
-
-    def __enter__(self) -> Cluster:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:

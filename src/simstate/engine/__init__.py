@@ -18,7 +18,7 @@ from simstate.engine.memory import check_memory, native_bytes, warp_bytes
 from simstate.engine.native import NativeEngine
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
-from simstate.engine.threads import OneTorchThread, is_running
+from simstate.engine.threads import OneTorchThread, is_running, lasting
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Stage",
     "WarpCfg",
     "is_running",
+    "lasting",
     "make_engine",
 ]
 

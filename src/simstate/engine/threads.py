@@ -11,11 +11,13 @@ import os
 import sys
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from types import FrameType, TracebackType
 
 import mujoco
 import torch
 
+_AS_IS = nullcontext()
 _WORK = 2e-4
 """The work in one step of all worlds that is worth waking a thread for [s]."""
 
@@ -78,6 +80,14 @@ def is_running(thread: int, frame: FrameType) -> bool:
     while above is not None and above is not frame:
         above = above.f_back
     return above is not None
+
+
+def lasting() -> AbstractContextManager[object]:
+    """While it is entered, tensors that are made outlive a caller's inference mode.
+
+    Outside that mode it costs a tenth of torch.inference_mode(False).
+    """
+    return torch.inference_mode(False) if torch.is_inference_mode_enabled() else _AS_IS
 
 
 class OneTorchThread:

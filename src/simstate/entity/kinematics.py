@@ -18,7 +18,7 @@ from simstate.dynamics.motion import (
     jacobian_dot,
     turns_with_body,
 )
-from simstate.engine import OneTorchThread, Stage
+from simstate.engine import OneTorchThread, Stage, lasting
 from simstate.engine.core import matrices
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
@@ -39,6 +39,15 @@ class _Points:
     """Along world axes [m]; (num_envs, n, 3)."""
     bodies: list[int]
     """The body of each, in the model."""
+
+
+@dataclass(frozen=True)
+class _CompiledPoints:
+    """Points as the core takes them, with the arrays that it reads, which are live."""
+
+    points: matrices.Points
+    fields: tuple[str, ...]
+    arrays: tuple[np.ndarray, ...]
 
 
 class EntityKinematics(ConventionState):
@@ -65,7 +74,7 @@ class EntityKinematics(ConventionState):
             axes: "w" is along world axes, "b" along the root link's, "own" along those
                 of the body, site or geom.
         """
-        with OneTorchThread(), torch.inference_mode(False):
+        with lasting():
             kind, ids = self._find_elements(names)
             self._ensure(Stage.POSITION, "jacobian")
             return self._shaped(self._jacobian(kind, ids, at), names, kind, ids, axes)
@@ -82,7 +91,7 @@ class EntityKinematics(ConventionState):
         this instant: for "b" and "own" the derivative is taken along world axes, and
         its result is turned.
         """
-        with OneTorchThread(), torch.inference_mode(False):
+        with OneTorchThread(), lasting():
             kind, ids = self._find_elements(names)
             self._ensure(Stage.VELOCITY, "jacobian_dot")
             points = self._points(kind, ids, at)
@@ -101,20 +110,37 @@ class EntityKinematics(ConventionState):
 
     def _jacobian(self, kind: str, ids: list[int], at: Point | Values) -> Tensor:
         """Along world axes, by the core where it is in use; (N, n, 6, nv)."""
-        reader = self._reader
-        cdof = reader.raw("cdof")
         if self.internals.engine.compiled is None or not isinstance(at, str):
-            points = self._points(kind, ids, at)
-            offset = points.pos - self._centres(points)
-            return jacobian(cdof, offset, self._moves(points))
+            with OneTorchThread():
+                points = self._points(kind, ids, at)
+                offset = points.pos - self._centres(points)
+                cdof = self._reader.raw("cdof")
+                return jacobian(cdof, offset, self._moves(points))
+        points = self._compiled_points.get((kind, at, *ids))
+        if points is None:
+            points = self._compile_points(kind, ids, at)
+            self._compiled_points[(kind, at, *ids)] = points
+        for field in points.fields:
+            self._reader.raw(field)  # refuses where a quantity does not declare it
+        matrix = matrices.jacobians(points.points, *points.arrays)
+        return torch.from_numpy(matrix)  # pyright: ignore[reportUnknownMemberType]
+
+    @cached_property
+    def _compiled_points(self) -> dict[tuple[str | int, ...], _CompiledPoints]:
+        """What has been asked for so far, by kind, point and places."""
+        return {}
+
+    def _compile_points(self, kind: str, ids: list[int], at: str) -> _CompiledPoints:
+        reader = self._reader
         field, places, bodies = self._places(kind, ids, at)
         roots = self.internals.model.body_rootid[bodies]
-        fields = (reader.raw(field), cdof, reader.raw("subtree_com"))
-        matrix = matrices.jacobians(
+        fields = (field, "cdof", "subtree_com")
+        tensors = (*(reader.raw(name) for name in fields), reader.all_moved_by)
+        return _CompiledPoints(
             matrices.Points.of(places, bodies, roots),
-            *(x.numpy() for x in (*fields, reader.all_moved_by)),
+            fields,
+            tuple(tensor.numpy() for tensor in tensors),
         )
-        return torch.as_tensor(matrix)
 
     def _ensure(self, stage: Stage, what: str) -> None:
         fresh = self.internals.fresh
@@ -127,6 +153,10 @@ class EntityKinematics(ConventionState):
                 f"A Jacobian is of a name or of several, got {names!r}.", name="names"
             )
         wanted = [names] if isinstance(names, str) else list(names)
+        try:
+            return self._found_elements[tuple(wanted)]
+        except (KeyError, TypeError):  # TypeError: no names, which is told below
+            pass
         kinds = {
             "body": self.index.bodies.names,
             "site": self.index.sites.names,
@@ -134,7 +164,9 @@ class EntityKinematics(ConventionState):
         }
         for kind, known in kinds.items():
             if wanted and all(name in known for name in wanted):
-                return kind, [known.index(name) for name in wanted]
+                found = (kind, [known.index(name) for name in wanted])
+                self._found_elements[tuple(wanted)] = found
+                return found
         known = [name for group in kinds.values() for name in group]
         missing = next((name for name in wanted if name not in known), None)
         if missing is not None:
@@ -142,6 +174,11 @@ class EntityKinematics(ConventionState):
         raise InvalidInputError(
             f"Jacobians of several elements are of one kind, got {wanted}."
         )
+
+    @cached_property
+    def _found_elements(self) -> dict[tuple[str, ...], tuple[str, list[int]]]:
+        """What names have been found to be so far."""
+        return {}
 
     def _places(
         self, kind: str, ids: list[int], at: str
@@ -210,7 +247,8 @@ class EntityKinematics(ConventionState):
             else:
                 point = "link_" if kind == "body" else ""
                 quat = self.data.read(f"{kind}_{point}quat_w")[:, ids]
-            rot_bw = quaternion.to_matrix(quat).transpose(-1, -2)
-            halves = matrix.view(*matrix.shape[:2], 2, 3, -1)
-            matrix = torch.matmul(rot_bw[:, :, None], halves).flatten(2, 3)
+            with OneTorchThread():
+                rot_bw = quaternion.to_matrix(quat).transpose(-1, -2)
+                halves = matrix.view(*matrix.shape[:2], 2, 3, -1)
+                matrix = torch.matmul(rot_bw[:, :, None], halves).flatten(2, 3)
         return matrix[:, 0] if isinstance(names, str) else matrix

@@ -31,11 +31,17 @@ class ContactLayout:
         width = self.strongest * sum(SINGLE.values())
         self._single = _Columns(model, built.single, others, width, device)
         self.others = others
+        self._net_views: tuple[Tensor, dict[str, Tensor]] | None = None
 
     @property
     def net_sensors(self) -> np.ndarray:
         """MuJoCo's sensors of net forces, −1: none; (E, others)."""
         return self._net.sensors
+
+    @property
+    def single_sensors(self) -> np.ndarray:
+        """MuJoCo's sensors of the strongest contacts; of the same shape."""
+        return self._single.sensors
 
     @property
     def force_columns(self) -> np.ndarray:
@@ -45,10 +51,17 @@ class ContactLayout:
     def net(self, sensordata: Tensor) -> dict[str, Tensor]:
         """Net forces against each other side; shapes (num_envs, E, others, …).
 
-        MuJoCo's sign: by the named side, on the other. World axes. They may be views.
+        MuJoCo's sign: by the named side, on the other. World axes. They may be views,
+        which are made once for a tensor.
         """
+        if self._net_views is not None and self._net_views[0] is sensordata:
+            return self._net_views[1]
         shape = (-1, self.num_elements, self.others, sum(NET.values()))
-        return _split(self._net.read(sensordata).view(shape), NET)
+        with torch.inference_mode(False):
+            parts = _split(self._net.read(sensordata).view(shape), NET)
+        if self._net.are_side_by_side:
+            self._net_views = (sensordata, parts)
+        return parts
 
     def single(self, sensordata: Tensor) -> dict[str, Tensor]:
         """The strongest contacts of each element; shapes (num_envs, E, k, …).
@@ -95,6 +108,11 @@ class _Columns:
         self._index = torch.as_tensor(flat, device=device)
         mask = np.repeat(there.reshape(-1), width)
         self._mask = torch.as_tensor(mask, device=device)
+
+    @property
+    def are_side_by_side(self) -> bool:
+        """Whether `read` gives a view."""
+        return self._whole is not None
 
     def read(self, sensordata: Tensor) -> Tensor:
         """Their numbers, one after the other; a view where they lie side by side."""

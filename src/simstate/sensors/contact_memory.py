@@ -57,7 +57,8 @@ class ContactMemory:
         self._begins = True
         batch = physics.engine.compiled
         self.compiled = None if batch is None else make_contacts(
-            batch, layout.net_sensors, layout.force_columns, threshold, every_step,
+            batch, layout.net_sensors, layout.force_columns, layout.single_sensors,
+            threshold, every_step,
             {slot: tensor.numpy() for slot, tensor in self._alias.items()},
         )  # fmt: skip
         """The same in the core, which remembers while the engine itself steps."""

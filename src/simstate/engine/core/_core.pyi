@@ -133,5 +133,6 @@ class Contacts:
         threshold: float,
         sensors: Array,
         columns: Array,
+        singles: Array,
         *slots: Array,
     ) -> Contacts: ...

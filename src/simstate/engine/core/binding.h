@@ -35,7 +35,7 @@ typedef struct {
   PyObject_HEAD
   int num_worlds;
   core_contacts contacts;
-  Py_buffer view[8];
+  Py_buffer view[9];
   int num_views;
 } contacts_object;
 

@@ -182,6 +182,19 @@ static int read_contacts(const batch_object* self, PyObject* tuple,
   return 1;
 }
 
+/* How many sensors come before those of contacts, if the core can sense all of these and
+ * they are the last ones; -1: not so. */
+static int num_other_sensors(const batch_object* self, const core_contacts** contacts,
+                             Py_ssize_t num_contacts) {
+  int nsensor = lib.mjb_model(self->batch)->nsensor, first = nsensor, count = 0;
+  for (Py_ssize_t i = 0; i < num_contacts; i++) {
+    const core_contacts* c = contacts[i];
+    if (c->num_sensors && c->first_sensor < first) first = c->first_sensor;
+    count += c->num_sensors;
+  }
+  return count && first + count == nsensor ? first : -1;
+}
+
 static PyObject* fused_step(batch_object* self, PyObject* const* args,
                             Py_ssize_t count) {
   if (!is_count(count, 3, "fused_step")) return NULL;
@@ -202,6 +215,7 @@ static PyObject* fused_step(batch_object* self, PyObject* const* args,
   argument.step.all_steps = num_steps;
   argument.step.num_contacts = (int)num_contacts;
   argument.step.contacts = contacts;
+  argument.step.num_other_sensors = num_other_sensors(self, contacts, num_contacts);
   core_call call = {
       .kind = CORE_APPLY, .function = core_step_world, .argument = &argument, .save = 1};
   PyObject* failed = call_on(self, args[0], call, num_steps, prepare_step);

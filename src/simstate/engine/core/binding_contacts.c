@@ -19,39 +19,50 @@ static int hold_rows(contacts_object* self, PyObject* array, core_rows* rows,
   return 0;
 }
 
-/* Holds ids of sensors, and where each has its net force. */
-static int hold_sensors(contacts_object* self, PyObject* sensors, PyObject* columns,
-                        const mjModel* m) {
-  core_contacts* c = &self->contacts;
-  Py_ssize_t count = (Py_ssize_t)c->num_elements * c->num_others;
+/* Holds an int for each element and other side; NULL with an exception set. */
+static const int* hold_ints(contacts_object* self, PyObject* array, const char* name) {
+  Py_ssize_t count = (Py_ssize_t)self->contacts.num_elements * self->contacts.num_others;
   Py_buffer* view = self->view + self->num_views;
-  if (!core_view(sensors, view, 'i', count, 0, "sensors")) return 0;
+  if (!core_view(array, view, 'i', count, 0, name)) return NULL;
   self->num_views++;
-  c->sensor = view->buf;
-  if (!core_view(columns, ++view, 'i', count, 0, "columns")) return 0;
-  self->num_views++;
-  c->column = view->buf;
-  for (Py_ssize_t i = 0; i < count; i++) {
+  return view->buf;
+}
+
+static int is_contact_sensor(const mjModel* m, int sensor) {
+  return sensor >= 0 && sensor < m->nsensor && m->sensor_type[sensor] == mjSENS_CONTACT;
+}
+
+/* Holds ids of sensors, and where those of net forces have them. */
+static int hold_sensors(contacts_object* self, PyObject* sensors, PyObject* columns,
+                        PyObject* singles, const mjModel* m) {
+  core_contacts* c = &self->contacts;
+  if (!(c->sensor = hold_ints(self, sensors, "sensors")) ||
+      !(c->column = hold_ints(self, columns, "columns")) ||
+      !(c->single = hold_ints(self, singles, "singles"))) {
+    return 0;
+  }
+  for (int i = 0; i < c->num_elements * c->num_others; i++) {
     int sensor = c->sensor[i], column = c->column[i];
     if (sensor == -1) continue;
-    if (sensor < 0 || sensor >= m->nsensor || column < 0 ||
-        column + 3 > m->nsensordata || m->sensor_type[sensor] != mjSENS_CONTACT) {
+    if (!is_contact_sensor(m, sensor) || !is_contact_sensor(m, c->single[i]) ||
+        column < 0 || column + 3 > m->nsensordata) {
       PyErr_Format(PyExc_ValueError, "%d is no contact sensor with a force at %d.",
                    sensor, column);
       return 0;
     }
   }
+  core_find_sensed(c, m);
   return 1;
 }
 
 static PyObject* contacts_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  PyObject *batch, *sensors, *columns;
+  PyObject *batch, *sensors, *columns, *singles;
   PyObject *air, *contact, *last_air, *last_contact, *greatest, *past;
   core_contacts c = {0};
   (void)kwargs;
-  if (!PyArg_ParseTuple(args, "O(iii)pdOOOOOOOO", &batch, &c.num_elements,
+  if (!PyArg_ParseTuple(args, "O(iii)pdOOOOOOOOO", &batch, &c.num_elements,
                         &c.num_others, &c.num_past, &c.every_step, &c.threshold,
-                        &sensors, &columns, &air, &contact, &last_air, &last_contact,
+                        &sensors, &columns, &singles, &air, &contact, &last_air, &last_contact,
                         &greatest, &past)) {
     return NULL;
   }
@@ -68,7 +79,7 @@ static PyObject* contacts_new(PyTypeObject* type, PyObject* args, PyObject* kwar
   core_contacts* own = &self->contacts;
   Py_ssize_t each = c.num_elements, all = (Py_ssize_t)3 * each * c.num_past;
   const mjModel* m = lib.mjb_model(((batch_object*)batch)->batch);
-  if (hold_sensors(self, sensors, columns, m) &&
+  if (hold_sensors(self, sensors, columns, singles, m) &&
       hold_rows(self, air, &own->air_time, each, "air_time") &&
       hold_rows(self, contact, &own->contact_time, each, "contact_time") &&
       hold_rows(self, last_air, &own->last_air_time, each, "last_air_time") &&

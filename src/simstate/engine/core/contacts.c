@@ -58,8 +58,7 @@ static int belongs(const mjModel* m, int geom, int type, int id) {
   return body == id;
 }
 
-/* 1 where the first side of a contact is the named one, -1 for the second, 0: none. */
-static int side_of(const mjModel* m, const mjContact* contact, int sensor) {
+int core_contact_side(const mjModel* m, const mjContact* contact, int sensor) {
   int type = m->sensor_objtype[sensor], id = m->sensor_objid[sensor];
   int other_type = m->sensor_reftype[sensor], other = m->sensor_refid[sensor];
   int first = contact->geom[0], second = contact->geom[1];
@@ -77,7 +76,7 @@ void core_net_forces(const core_contacts* c, const mjModel* m, mjData* d) {
     mjtNum local[6], force[3];
     int is_known = 0;
     for (int i = 0; i < num; i++) {
-      int side = c->sensor[i] < 0 ? 0 : side_of(m, d->contact + k, c->sensor[i]);
+      int side = c->sensor[i] < 0 ? 0 : core_contact_side(m, d->contact + k, c->sensor[i]);
       if (!side) continue;
       if (!is_known) {
         lib.mj_contactForce(m, d, k, local);

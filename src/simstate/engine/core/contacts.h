@@ -17,6 +17,8 @@ typedef struct {
   double threshold;   /* of a force that counts as touching [N] */
   const int* sensor;  /* (elements, others): MuJoCo's, of net forces; -1: none */
   const int* column;  /* of the same: the net force in sensordata */
+  const int* single;  /* of the same: MuJoCo's sensors of the strongest contact */
+  int first_sensor, num_sensors;  /* those that the core senses itself; none: 0 */
   core_rows air_time, contact_time, last_air_time, last_contact_time, greatest_force;
   core_rows force_history; /* (past, elements, 3), the latest first */
 } core_contacts;
@@ -27,7 +29,17 @@ typedef struct {
 void core_note_contacts(const core_contacts* c, const mjData* d, int world,
                         double passed, int is_first);
 
+/* 1 where the first side of a contact is what a sensor names, -1 for the second, 0: none.
+ */
+int core_contact_side(const mjModel* m, const mjContact* contact, int sensor);
+
 /* Writes the net forces of an evaluation into sensordata, as mj_sensorAcc does. */
 void core_net_forces(const core_contacts* c, const mjModel* m, mjData* d);
+
+/* Sets which of its sensors the core can sense itself: all of them, or none. */
+void core_find_sensed(core_contacts* c, const mjModel* m);
+
+/* Writes all that its sensors have into sensordata, with mj_sensorAcc's bits. */
+void core_sense_contacts(const core_contacts* c, const mjModel* m, mjData* d);
 
 #endif

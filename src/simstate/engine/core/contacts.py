@@ -27,6 +27,7 @@ def make_contacts(
     batch: CoreBatch,
     sensors: Array,
     columns: Array,
+    singles: Array,
     threshold: float,
     every_step: bool,
     slots: Mapping[str, Array],
@@ -37,6 +38,7 @@ def make_contacts(
         batch: the worlds.
         sensors: MuJoCo's sensors of net forces, −1: none; of shape (elements, others).
         columns: where the force of each begins in sensordata; of the same shape.
+        singles: MuJoCo's sensors of the strongest contacts; of the same shape.
         threshold: a net force above it counts as touching [N].
         every_step: whether it looks at each step of a call, or at the last alone.
         slots: the live memory by name, as SLOTS, float64; (num_worlds, elements), and
@@ -50,5 +52,6 @@ def make_contacts(
         threshold,
         np.ascontiguousarray(sensors, np.int32),
         np.ascontiguousarray(columns, np.int32),
+        np.ascontiguousarray(singles, np.int32),
         *(slots[name] for name in SLOTS),
     )

@@ -45,9 +45,23 @@ static void world_jacobians(const core_points* p, size_t world, double* out) {
   }
 }
 
+/* Asks for memory that is soon read, or written. */
+#if defined(__GNUC__)
+#define FETCH(at, count, is_written)                          \
+  for (size_t byte = 0; byte < (count) * sizeof(double); byte += 64) \
+  __builtin_prefetch((const char*)(at) + byte, is_written)
+#else
+#define FETCH(at, count, is_written) (void)0
+#endif
+
 void core_jacobians(const core_points* p, double* out) {
+  size_t in = 6 * p->num_dofs, size = in * p->num_points;
   for (size_t i = 0; i < p->num_worlds; i++) {
-    world_jacobians(p, i, out + 6 * p->num_dofs * p->num_points * i);
+    if (i + 1 < p->num_worlds) { /* it is more than a cache holds, and waits for it */
+      FETCH(p->cdof + in * (i + 1), in, 0);
+      FETCH(out + size * (i + 1), size, 1);
+    }
+    world_jacobians(p, i, out + size * i);
   }
 }
 

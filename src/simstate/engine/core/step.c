@@ -1,21 +1,41 @@
 /* Steps of MuJoCo's own, then what is read after them, in one pass over the worlds. */
 #include "step.h"
 
-/* Whether a step may leave sensors out: nobody reads them, and they move nothing. */
+/* Whether sensors may be left out of a step: nobody reads them, or the core senses. */
 static int may_skip_sensors(const mjModel* m) {
   return m->nsensor && !m->nhistory && !m->nplugin && !core_has_callbacks() &&
          m->opt.integrator <= mjINT_IMPLICITFAST &&
+         !(m->opt.disableflags & mjDSBL_SENSOR) &&
          !(m->opt.enableflags & (mjENBL_SLEEP | mjENBL_IPC | mjENBL_FWDINV));
 }
 
-/* mj_step without the sensors, but for net forces that are looked at in every step;
- * the state has the same bits. */
-static void step_without_sensors(const core_step* step, const mjModel* m, mjData* d) {
-  lib.mj_checkPos(m, d);
-  lib.mj_checkVel(m, d);
+/* The dynamics, with the net forces that are looked at in every step. */
+static void evaluate_without_sensors(const core_step* step, const mjModel* m, mjData* d) {
   lib.mj_forwardSkip(m, d, mjSTAGE_NONE, 1);
   for (int i = 0; i < step->num_contacts; i++) {
     if (step->contacts[i]->every_step) core_net_forces(step->contacts[i], m, d);
+  }
+}
+
+/* The dynamics with all sensors: MuJoCo's, then those of contacts, which are last. */
+static void evaluate(const core_step* step, const mjModel* m, mjData* d) {
+  mjModel others = *m;
+  others.nsensor = step->num_other_sensors;
+  lib.mj_forwardSkip(&others, d, mjSTAGE_NONE, 0);
+  for (int i = 0; i < step->num_contacts; i++) {
+    core_sense_contacts(step->contacts[i], m, d);
+  }
+}
+
+/* mj_step in its parts; the state has the same bits, and what is read of sensors. */
+static void step_in_parts(const core_step* step, const mjModel* m, mjData* d,
+                          int with_sensors) {
+  lib.mj_checkPos(m, d);
+  lib.mj_checkVel(m, d);
+  if (with_sensors) {
+    evaluate(step, m, d);
+  } else {
+    evaluate_without_sensors(step, m, d);
   }
   lib.mj_checkAcc(m, d);
   switch (m->opt.integrator) {
@@ -47,8 +67,8 @@ void core_step_world(const mjModel* m, mjData* d, int world, void* argument) {
   int may_skip = may_skip_sensors(m);
   for (int i = 0; i < step->num_steps; i++) {
     int is_last = step->is_last && i + 1 == step->num_steps;
-    if (may_skip && !is_last) {
-      step_without_sensors(step, m, d);
+    if (may_skip && (!is_last || step->num_other_sensors >= 0)) {
+      step_in_parts(step, m, d, is_last);
     } else {
       lib.mj_step(m, d);
     }

@@ -58,6 +58,8 @@ typedef struct {
   const core_outputs* outputs;  /* NULL: refresh and copy nothing */
   int num_contacts;
   const core_contacts* const* contacts;  /* what looks at the steps */
+  int num_other_sensors;  /* before those of contacts, which the core then senses itself;
+                             -1: MuJoCo evaluates them all */
 } core_step;
 
 /* mjfBatchFunc: num_steps × mj_step, then the refresh and the outputs. */
