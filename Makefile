@@ -140,6 +140,7 @@ bench-peers: $(READY)-bench
 docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -1,0 +1,108 @@
+"""The pages of the reference: one for each public module, from its docstrings."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "simstate"
+
+MODULES = {
+    "simstate": "Simulation, scenes, entities, errors",
+    "simstate.scene": "Scenes and what is in them",
+    "simstate.state": "Unified states and snapshots",
+    "simstate.sensors": "Cameras, contacts, rays",
+    "simstate.dynamics": "Mass matrices, forces, momenta",
+    "simstate.env": "Environments and their terms",
+    "simstate.train": "Training",
+    "simstate.integrate": "Integrators, force models, processes",
+    "simstate.flight": "Aircraft",
+    "simstate.space": "Spacecraft",
+    "simstate.linear": "Trim and linear models",
+    "simstate.dispersions": "Monte Carlo studies",
+    "simstate.conventions": "How states are written",
+    "simstate.math": "Rotations, transforms, inertia",
+    "simstate.record": "Recordings",
+    "simstate.replay": "Replays",
+    "simstate.datasets": "Data sets",
+    "simstate.distributed": "Clusters",
+    "simstate.view": "The viewer, pictures, films",
+    "simstate.simulators": "Other simulators",
+    "simstate.interop": "Adapters",
+    "simstate.terrain": "Terrain",
+    "simstate.oracles": "The laws",
+    "simstate.explanation": "What a number means",
+}
+"""What is public, and a few words on each."""
+
+
+def file_of(module: str) -> str:
+    """The file of a module's page, within `reference/`."""
+    return f"{module.removeprefix('simstate.')}.md"
+
+
+def _source(module: str) -> Path:
+    """The file of a module; libraries that it needs may not be there."""
+    place = SOURCE.joinpath(*module.split(".")[1:])
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+
+
+def exports(module: str) -> list[str]:
+    """What a module lists in `__all__`; empty: it has none."""
+    for node in ast.parse(_source(module).read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def exported_modules(module: str) -> list[str]:
+    """The exported names that are modules: those imported from the package itself."""
+    found = [
+        alias.name
+        for node in ast.walk(ast.parse(_source(module).read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == module
+        for alias in node.names
+    ]
+    return [name for name in exports(module) if name in found]
+
+
+def public_names(module: str) -> list[str]:
+    """The names that a page shows: what the module exports, else what it defines."""
+    modules = exported_modules(module)
+    found = exports(module) or [
+        node.name
+        for node in ast.parse(_source(module).read_text()).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    ]
+    return [x for x in found if not x.startswith("_") and x not in modules]
+
+
+def submodules(module: str) -> list[str]:
+    """The modules in a package that exports modules, or nothing at all."""
+    file = _source(module)
+    if module == "simstate" or file.name != "__init__.py":
+        return []  # each has a page of its own, or there are none
+    inside = sorted(one.stem for one in file.parent.glob("[!_]*.py"))
+    names = exported_modules(module) if exports(module) else inside
+    return [f"{module}.{name}" for name in names]
+
+
+def page(module: str) -> str:
+    """The page of a module, in Markdown, for mkdocstrings."""
+    parts = [
+        f"# `{module}`\n\n<!-- Written by docs/generate.py. -->\n\n{MODULES[module]}."
+    ]
+    for name in (module, *submodules(module)):
+        names = public_names(name)
+        if not names:
+            continue
+        if name != module:
+            parts.append(f"## `{name}`")
+        listed = "".join(f"        - {one}\n" for one in sorted(names))
+        parts.append(f"::: {name}\n    options:\n      members:\n{listed}".rstrip())
+    return "\n\n".join(parts) + "\n"
+
+
+def pages() -> dict[str, str]:
+    """All pages by their files, within the docs."""
+    return {f"reference/{file_of(module)}": page(module) for module in MODULES}
