@@ -55,12 +55,14 @@ test-fast: $(READY)-test
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
-# at every line, the laws without the compiled core, 10⁸ world-steps with flat memory. Hours.
+# at every line, the laws without the compiled core, 10⁸ world-steps and a
+# recording of 10 GB with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -m soak
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
+	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
 
 # Mistakes that people make, put into a copy of the package one at a time: the slips of
 # tests/mutants.py, then random ones in a few modules. Prints how many a test notices.
