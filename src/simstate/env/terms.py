@@ -207,7 +207,7 @@ def term_function(
     """The function itself, or the shipped one of that name."""
     if callable(func):
         return func
-    known = [
+    known: list[str] = getattr(shipped, "__all__", []) or [
         key
         for key, value in vars(shipped).items()
         if inspect.isfunction(value) and value.__module__ == shipped.__name__
