@@ -14,7 +14,7 @@ from torch import Tensor
 
 from simstate.entity import SceneEntities
 from simstate.env.cfg import TermCfg
-from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.entity_cfg import SceneEntityCfg, without_resolving
 from simstate.errors import (
     InvalidInputError,
     ShapeError,
@@ -58,6 +58,7 @@ class Term:
         """What a class term has made."""
         with written_at(self.place):
             self._resolve(cfg, shipped, env, leading)
+        self._call = without_resolving(self.function)
 
     def _resolve(
         self, cfg: TermCfg, shipped: ModuleType, env: Env, leading: int
@@ -79,7 +80,7 @@ class Term:
         """Call the function with (env) or (env, env_ids), and the parameters."""
         try:
             with env.sim.internals.ledger.naming(self.scope):
-                return self.function(env, *more, **self.params)
+                return self._call(env, *more, **self.params)
         except SimStateError as error:
             error.add_note(f"It was raised in the {self.label}.")
             raise
