@@ -58,7 +58,6 @@ class Term:
         """What a class term has made."""
         with written_at(self.place):
             self._resolve(cfg, shipped, env, leading)
-        self._call = without_resolving(self.function)
 
     def _resolve(
         self, cfg: TermCfg, shipped: ModuleType, env: Env, leading: int
@@ -78,9 +77,10 @@ class Term:
 
     def __call__(self, env: Env, *more: Any) -> Any:
         """Call the function with (env) or (env, env_ids), and the parameters."""
+        function = without_resolving(self.function)
         try:
             with env.sim.internals.ledger.naming(self.scope):
-                return self._call(env, *more, **self.params)
+                return function(env, *more, **self.params)
         except SimStateError as error:
             error.add_note(f"It was raised in the {self.label}.")
             raise
