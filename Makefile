@@ -15,11 +15,12 @@ BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 SIMULATORS := build/simulators
 DATASETS := build/datasets
 RAY := build/ray
+ADAPTERS := build/adapters
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-simulators align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -86,9 +87,22 @@ test-datasets: $(READY)-test $(DATASETS)/.ready
 	$(BIN)/python tests/datasets/lerobot_loader.py write build/datasets/set
 	$(DATASETS)/bin/python tests/datasets/lerobot_loader.py read build/datasets/set
 
+# Our Warp kernels, compiled for two kinds of GPUs; needs none of them. A minute.
+gpu-compile: $(READY)-test
+	$(BIN)/python tests/gpu/compile_kernels.py
+
+# On a machine with a GPU: laws, parity, training and rates there, as a report to paste.
+gpu-check: $(READY)-test
+	$(BIN)/python tests/gpu/check.py
+
 # Workers and two nodes of a Ray cluster on this machine, in an environment of their own.
 test-ray: $(RAY)/.ready
 	$(RAY)/bin/python tests/distributed/ray_cluster.py
+
+# skrl and TorchRL, which wants an older tensordict than rsl-rl's pin, in an environment
+# of their own.
+test-adapters: $(ADAPTERS)/.ready
+	$(ADAPTERS)/bin/python tests/interop/adapters.py
 
 # How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
 align: $(SIMULATORS)/.ready
@@ -124,6 +138,7 @@ bench-peers: $(READY)-bench
 docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
@@ -133,7 +148,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(ADAPTERS)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -165,13 +180,18 @@ $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 # Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.
 $(DATASETS)/.ready: Makefile
 	test -x $(DATASETS)/bin/python || $(PYTHON) -m venv $(DATASETS)
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.28.0 accelerate
-	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps lerobot==0.4.4 torchvision==0.25.0 accelerate
+	$(DATASETS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 'datasets>=4,<5' 'huggingface-hub<0.36' 'av<16' einops jsonlines draccus==0.10.0 deepdiff termcolor imageio pillow psutil safetensors
 	touch $@
 
 $(RAY)/.ready: pyproject.toml constraints.txt
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record]' pytest
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record,train]' pytest
+	touch $@
+
+$(ADAPTERS)/.ready: pyproject.toml $(CORE)
+	test -x $(ADAPTERS)/bin/python || $(PYTHON) -m venv $(ADAPTERS)
+	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[gym]' torch==2.13.0 mujoco==3.17.0 torchrl==0.14.1 'tensordict<0.15' skrl==2.1.1
 	touch $@
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt

@@ -3,8 +3,8 @@
 python benchmarks/viewer.py [worlds]     # needs the extra `view`
 
 A client that speaks the page's websocket and reads as fast as it can stands for a
-browser. Times are of this thread's and the server's own work, so that a busy machine
-counts less.
+browser, one that reads nothing for a slow one. Times are of this thread's and the
+server's own work, so that a busy machine counts less.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from simstate.cli.model import disturb, scene_of
 from simstate.view.viewer import Viewer
 
 FRAMES = 60
-STEPS = 1500
+WORK = 3.0
+"""Of how much work of steps `sync` is a share [s]: many frames."""
 
 
 def drained(client: Client, stop: threading.Event) -> threading.Thread:
@@ -62,7 +63,7 @@ def share_of_sync(viewer: Viewer, sim: Simulation) -> float:
     """The work of `sync` and of the server, as a share of that of the steps."""
     physics = shown = 0.0
     begin_server = viewer._served()
-    for _ in range(STEPS):
+    while physics < WORK:
         begin = time.process_time()
         sim.step()
         physics += time.process_time() - begin
@@ -90,11 +91,20 @@ def main(worlds: int) -> None:
             viewer.picture.show_overlay(name, True)
         here, served = frame_cost(viewer, sim)
         print(f"with three overlays: {here:.1f} ms here, {served:.1f} ms there")
-        share = share_of_sync(viewer, sim)
-        print(f"sync() after each of {STEPS} steps takes {100 * share:.1f} % of theirs")
+        report_share(viewer, sim, "a client that reads")
         stop.set()
         reader.join(5.0)
         client.close()
+        slow = Client(viewer.url)
+        while viewer.num_clients != 1 and time.monotonic() < end + 60.0:
+            viewer.run(0.05)
+        report_share(viewer, sim, "a client that reads nothing")
+        slow.close()
+
+
+def report_share(viewer: Viewer, sim: Simulation, whom: str) -> None:
+    share = share_of_sync(viewer, sim)
+    print(f"sync() after each step takes {100 * share:.1f} % of theirs, with {whom}")
 
 
 if __name__ == "__main__":

@@ -6,10 +6,13 @@ make browser screenshots     # or python docs/screenshots.py; takes a few minute
 from __future__ import annotations
 
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+import torch
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -19,6 +22,8 @@ from tests.view.chromium import Chromium  # noqa: E402
 from simstate import Simulation  # noqa: E402
 from simstate.cli.model import disturb, scene_of  # noqa: E402
 from simstate.env import Env, tasks  # noqa: E402
+from simstate.replay.viewing import RecordedCourse  # noqa: E402
+from simstate.view import ComparedCourse, Course, start_viewer  # noqa: E402
 from simstate.view.viewer import Viewer  # noqa: E402
 
 FIGURES = Path(__file__).parent / "figures"
@@ -107,8 +112,50 @@ def ask() -> None:
         shoot(viewer, "view_ask.png", "Ask")
 
 
+def recording() -> None:
+    """A recorded task at a moment, with its timeline and a plot of all of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.simrec"
+        env = Env(tasks.find("Quadruped-Velocity").env_cfg(), 4, seed=3)
+        noise = torch.Generator().manual_seed(1)
+        with env.record(
+            path, quantities=["robot.joint_pos"], task="Quadruped-Velocity"
+        ):
+            for _ in range(150):
+                shape = env.num_envs, env.action_dim
+                env.step(2.0 * torch.randn(*shape, generator=noise))
+        course = RecordedCourse.open(path)
+        with start_viewer(course, "127.0.0.1", 0, None, 4, False) as viewer:
+            viewer.picture.show_overlay("contacts", True)
+            viewer.picture.look_at(1)
+            viewer.panel._actions.go_to(97)
+            shoot(viewer, "view_recording.png", "Run")
+        with start_viewer(course, "127.0.0.1", 0, None, 1, False) as viewer:
+            viewer.panel.plots[0].source.value = "recorded robot.joint_pos"
+            viewer.panel.plots[0].part.value = "FL"
+            shoot(viewer, "view_recorded_plot.png", "Plot")
+
+
+def compared() -> None:
+    """Quadrupeds that land, and the same with a heavier trunk, coloured by how far."""
+    scene = scene_of("quadruped")
+    sims = [Simulation(scene, 2) for _ in range(2)]
+    sims[1].expand("body_mass")[:, 1] *= torch.tensor([1.002, 1.2], dtype=sims[1].dtype)
+    for sim in sims:
+        disturb(sim, 6.0, 0)
+    first, second = (Course(sim, sim.rays) for sim in sims)
+    pair = ComparedCourse(first, second, "heavier")
+    for _ in range(160):
+        pair.advance()
+    with start_viewer(pair, "127.0.0.1", 0, None, 2, False) as viewer:
+        viewer.picture.show_overlay("difference", True)
+        viewer.panel._actions.tell_differences()
+        shoot(viewer, "view_compared.png", "Compare")
+
+
 ALL: dict[str, Callable[[], None]] = {
     "contacts": contacts, "plots": plots, "worlds": worlds, "ask": ask,
+    "recording": recording, "compared": compared,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page of every shipped term, action and command, from the code itself."""
+"""The page of every shipped term, action, command and task, from the code itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Any
 
 import simstate.env
 from simstate.attribute_docs import attribute_docs
-from simstate.env import curricula, events, observations, rewards, terminations
+from simstate.env import (
+    curricula,
+    events,
+    observations,
+    rewards,
+    tasks,
+    terminations,
+)
 
 KINDS: dict[str, ModuleType] = {
     "Observations": observations,
@@ -66,7 +73,15 @@ def terms_page() -> str:
         for name, owner in configurations(suffix).items():
             heading = f"## {kind}\n\n" if owner is _first(suffix) else ""
             parts.append(f"{heading}### {name}\n\n{_about(owner)}\n\n{_fields(owner)}")
-    return "\n".join(parts)
+    return "\n".join([*parts, _tasks()])
+
+
+def _tasks() -> str:
+    """The tasks that ship, and whether they were trained."""
+    found = [tasks.find(name) for name in tasks.NAMES]
+    rows = [(f"`{task.name}`", task.description, task.trained) for task in found]
+    table = _table(rows, ("task", "what it is about", "trained"))
+    return f"## Tasks\n\n`simstate train NAME`\n\n{table}"
 
 
 def _first(suffix: str) -> type:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from types import UnionType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -157,6 +159,23 @@ def instance_of(
             name=what,
         )
     return cast("_T", value)
+
+
+def all_of(what: str, values: object, kind: type[_T]) -> list[_T]:
+    """The values of a sequence, if each of them is of that class."""
+    given = cast("Any", values)
+    if isinstance(values, str | Mapping | Tensor) or not hasattr(given, "__iter__"):
+        raise InvalidInputError(
+            f"{what} must be a sequence, got {type(given).__name__}: "
+            f"{str(given)[:60]}.",
+            name=what,
+        )
+    return [instance_of(f"{what}[{i}]", one, kind) for i, one in enumerate(given)]
+
+
+def as_path(what: str, value: object) -> Path:
+    """The path of a file or folder, from a text or a path."""
+    return Path(instance_of(what, value, str | PathLike))
 
 
 def has_shape(

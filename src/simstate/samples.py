@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from simstate.checks import as_path
 from simstate.errors import InvalidInputError
 from simstate.figures import check_figure_file, new_figure, save_figure
 
@@ -80,7 +81,7 @@ def draw(
     samples: Samples, path: str | Path, places: Sequence[int], names: Sequence[str]
 ) -> None:
     """Draw each quantity over time, a line for each world and component."""
-    path = Path(path)
+    path = as_path("path", path)
     check_figure_file(path)
     figure = new_figure(7.0, 1.0 + 1.8 * len(names))
     grid = figure.subplots(len(names), 1, sharex=True, squeeze=False)[:, 0]

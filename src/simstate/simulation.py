@@ -36,7 +36,7 @@ from simstate.state import (
 )
 from simstate.state.apply import States
 from simstate.variants import write_variant
-from simstate.view import Course, offscreen, start_viewer
+from simstate.view import Course, start_offscreen, start_viewer
 from simstate.worlds import OnDivergence
 
 if TYPE_CHECKING:
@@ -286,4 +286,4 @@ class Simulation(IntegratedWorlds):
         """
         ids = [worlds] if isinstance(worlds, int) else list(worlds)
         course = Course(self, self.rays)
-        return offscreen(course, ids, overlays, (width, height), camera).picture()
+        return start_offscreen(course, ids, overlays, (width, height), camera).picture()

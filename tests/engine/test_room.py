@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from simstate import DivergenceError, ModelError, Simulation, WarpCfg, integrate
+from simstate.engine import warp_room
 
 BALLS = """
 <mujoco model="balls">
@@ -131,8 +132,13 @@ def test_mask_counts_them_each_time(cfg):
     assert not sim.diverged.any()
 
 
-def test_contacts_that_come_within_a_call_are_seen():
-    """The second of the ten steps of a call is the first that drops any."""
+@pytest.mark.parametrize("unread", [1, 3, 16])
+def test_contacts_that_come_within_a_call_are_seen(unread, monkeypatch):
+    """The second of the ten steps of a call is the first that drops any.
+
+    Whenever the host looks at what was kept of them.
+    """
+    monkeypatch.setattr(warp_room, "_UNREAD", unread)
     sim = make(WarpCfg(contacts_per_world=1, constraints_per_world=80))
     qpos = sim.data.qpos.view(6, 5, 7)
     qpos[:, :, 2] += 1.0

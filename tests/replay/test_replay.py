@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 
+import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.record.conftest import PUCK, drive, scene
+from tests.record.conftest import drive, scene
+from tests.simulators.looped import INFO, LoopedSimulator
 
 from simstate import (
     DivergenceError,
-    EntityCfg,
     InvalidInputError,
     NativeCfg,
     RecordingError,
-    SceneCfg,
     Simulation,
 )
+from simstate.cli import main
 from simstate.env import (
     EnvCfg,
     EventTermCfg,
@@ -35,6 +36,9 @@ from simstate.env.env import Env
 from simstate.integrate import RK4
 from simstate.record import Recording, recorder
 from simstate.replay import branch, replay
+from simstate.simulators import register
+
+register(INFO)
 
 
 @pytest.fixture(autouse=True)
@@ -178,6 +182,50 @@ def test_divergences_come_again(tmp_path, mode):
     assert "shoulder" in steps[1].call["diverged"]["1"]
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_divergences_and_restores_on_other_threads(tmp_path, threads):
+    path = tmp_path / "run.simrec"
+    sim = Simulation(scene(), 5, on_divergence="mask", engine=NativeCfg(num_threads=2))
+    generator = torch.Generator().manual_seed(7)
+    drive(sim, 4, generator)
+    before = sim.snapshot()
+    with sim.record(path, fields=["qpos", "qvel"], snapshot_every=0.03):
+        drive(sim, 6, generator)
+        sim.data.qvel[3, 1] = 1e9
+        sim.step(2)
+        drive(sim, 4, generator)
+        sim.restore(before)  # also the world that diverged
+        drive(sim, 5, generator)
+        sim.data.qvel[[1, 3], 0] = -1e9
+        sim.step()
+    found = replay(path, threads=threads)
+    assert found.is_same, found
+    assert found.steps == 17
+    told = [s.call.get("diverged") for s in Recording(path).steps()]
+    assert [sorted(d) for d in told if d and len(d) > 1] == [["1", "3"]]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_environment_that_diverges_and_is_restored(tmp_path, threads):
+    env, path = Env(env_cfg(), 4, seed=6), tmp_path / "env.simrec"
+    before = env.snapshot()
+    generator = torch.Generator().manual_seed(3)
+    with env.record(path):
+        for k in range(18):
+            env.step(torch.randn(4, env.action_dim, generator=generator))
+            if k == 5:
+                env.sim.data.qvel[2, 0] = 1e9
+            if k == 11:
+                env.restore(before)
+    with Recording(path) as recording:
+        names = recording.contract("ended")["names"]
+        assert int(recording["ended"][6, 2, names.index("diverged")]) == 1
+    other = Env(env_cfg(), 4, engine=NativeCfg(num_threads=threads))
+    found = replay(path, other)
+    assert found.is_same, found
+    assert found.samples == 18
+
+
 def test_a_dump_of_a_divergence_is_a_recording_that_ends_there(tmp_path):
     cfg = dataclasses.replace(env_cfg(), divergence_dump_dir=tmp_path)
     env = Env(cfg, 4, seed=1, first_world=6)
@@ -211,26 +259,22 @@ def test_memory_of_ones_own_is_not_needed_to_rebuild(tmp_path):
     assert found.left_out == ["mine"]
 
 
-def test_on_the_other_engine_within_a_bound(tmp_path):
+def test_on_the_other_engine_within_a_bound(tmp_path, make_sim, random_rows):
     path = tmp_path / "run.simrec"
-    sim = Simulation(
-        SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False), 2
-    )
-    with sim.record(path, quantities=["puck.root_link_pose_w"]):
-        sim.data.qvel[:] = torch.tensor([[0.3, 0.1, 0.2, 1, 0.4, 2], [0.0] * 5 + [1]])
-        for _ in range(5):
-            sim.step()
-    with Recording(path) as recording:
-        other = Simulation(
-            SceneCfg(entities={"puck": EntityCfg(model=PUCK)}, ground=False),
-            2,
-            engine=NativeCfg(num_threads=1),
-        )
-        recording.header["simulation"]["engine"] = "warp"  # then this is another one
-        found = replay(recording, other)
-        assert found.tolerance == 1e-3
-        assert found.is_same
-        assert found.snapshots == 0
+    sim = make_sim("native", 3)
+    sim.write_state(random_rows(sim.model, 3, seed=2))
+    with sim.record(path, fields=["qpos", "qvel"]):
+        for k in range(8):
+            sim.data.ctrl[:] = 0.1 * k
+            sim.step(2)
+    found = replay(path, engine="warp")
+    assert (found.engine, found.tolerance, found.snapshots) == ("warp", 1e-3, 0)
+    assert found.is_same, found
+    assert 0 < found.largest["qvel"] < 1e-3  # float32, and other code
+    exact = replay(path, engine="warp", tolerance=1e-9)
+    assert exact.first is not None
+    with pytest.raises(InvalidInputError, match="threads is for the native engine"):
+        replay(path, engine="warp", threads=2)
 
 
 # Environments.
@@ -381,3 +425,49 @@ def test_worlds_that_do_not_fit(run):
         replay(path, Simulation(scene(), 3))
     with pytest.raises(RecordingError, match="of a Simulation, the worlds are an Env"):
         replay(path, Env(env_cfg(), 4))
+
+
+def test_a_recording_is_carried_to_another_simulator(tmp_path, capsys):
+    """Plain MuJoCo with a heavier forearm takes the steps; who differs, and when."""
+    path = tmp_path / "run.simrec"
+    sim = Simulation(scene(), 3, seed=3)
+    generator = torch.Generator().manual_seed(0)
+    with sim.record(path, fields=["qpos"], every=0.012):
+        for k in range(30):
+            ctrl = torch.randn(3, 2, generator=generator, dtype=torch.float64)
+            sim.data.ctrl[:] = ctrl
+            sim.step(1 + k % 2)
+    same = replay(path, simulator="looped")
+    assert same.engine == "looped"
+    assert same.is_same, same
+    assert same.largest.get("qpos", 0.0) < 1e-12
+
+    worlds = branch(path, step=0)
+    other = LoopedSimulator(worlds.model, 3)
+    lower = other.own_model.body("arm/lower").id
+    other.own_model.body_mass[lower] *= 1.2
+    with Recording(path) as recording:
+        found = replay(recording, worlds, simulator=other)
+        assert not found.is_same
+        times = recording["step"].numpy()
+        clock = np.concatenate([[0], np.cumsum([0.004, 0.008] * 15)])
+        np.testing.assert_allclose(found.time, clock[times], atol=1e-12)
+        data = mujoco.MjData(other.own_model)
+        data.qpos[:] = recording["qpos"][0, 1].numpy()
+        generator.manual_seed(0)
+        for k in range(30):
+            data.ctrl[:] = torch.randn(3, 2, generator=generator, dtype=torch.float64)[
+                1
+            ].numpy()
+            mujoco.mj_step(other.own_model, data, 1 + k % 2)
+        last = np.abs(data.qpos - recording["qpos"][-1, 1].numpy()).max()
+    assert found.over_time["qpos"][0] == 0.0
+    assert found.over_time["qpos"][-1] >= last > 1e-3
+    bound = 0.5 * found.over_time["qpos"][-1]
+    when = found.horizon("qpos", bound)
+    assert when is not None
+    assert 0.0 < when <= found.time[-1]
+    assert found.horizon("qpos", 1e9) is None
+    assert "off by at most, after 0 s: qpos 0" in str(found)
+    assert main(["replay", str(path), "--in", "looped"]) == 0
+    assert "on looped" in capsys.readouterr().out

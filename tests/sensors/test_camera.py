@@ -22,6 +22,8 @@ from simstate import (
     oracles,
 )
 from simstate.math import quaternion
+from simstate.record import Recording
+from simstate.replay import replay
 from simstate.sensors.render import Renderer
 
 NUM_ENVS = 3
@@ -557,3 +559,23 @@ def test_a_field_of_view_of_one_world_changes_its_image_and_matrix(engine):
     assert it.intrinsic[0, 1, 1].item() == focal
     want = 24.0 / np.tan(np.deg2rad(7.5))
     assert it.intrinsic[1, 1, 1].item() == pytest.approx(want, rel=1e-5)
+
+
+def test_pictures_are_recorded_and_come_again(sim, tmp_path):
+    scatter(sim, 8)
+    path, seen = tmp_path / "run.simrec", []
+    with sim.record(path, quantities=["rig.root_link_pos_w", "camera/mounted"]):
+        for turn in (0.0, 1.3, -2.1):
+            sim.scene["rig"].write_root_link_velocity_to_sim([[0, 0, 0, turn, 0, 5.0]])
+            seen.append(sim.cameras["mounted"].rgb.clone())
+            sim.step(20)
+    with Recording(path) as recording:
+        pictures = recording["camera/mounted"]
+        for k, picture in enumerate(seen[1:]):
+            assert torch.equal(pictures[k + 1], picture.cpu())
+        assert not torch.equal(pictures[1], pictures[2])
+        assert replay(recording, sim).is_same
+        if sim.engine_name == "native":  # a file does not bring cameras
+            assert replay(recording).left_out == ["camera/mounted"]
+    with pytest.raises(SimStateError, match="Unknown camera of the scene 'mountd'"):
+        sim.record(path, quantities=["camera/mountd"])

@@ -126,6 +126,13 @@ def test_what_a_number_means_is_said(
     text = viewer.panel.answer.content
     assert "rad/s" in text
     assert f"{float(sim.data.qvel[0, 4]):.6g}" in text
+    viewer.show()
+    assert "qvel[4]" in viewer.picture.asked.text
+    client.set("world", 2)
+    now = f"{float(sim.data.qvel[2, 4]):.4g} rad/s"
+    run_until(viewer, lambda: now in viewer.picture.asked.text, "the label's change")
+    root = host(sim.data.xanchor[2, 0]) + viewer.picture.offset
+    np.testing.assert_allclose(viewer.picture.asked._label.position, root, atol=1e-6)
 
 
 def test_a_click_on_a_body_says_what_it_is(
@@ -149,6 +156,16 @@ def test_a_click_on_a_body_says_what_it_is(
     com = host(sim.scene["robot"].data.body_com_pos_w[2, 1])
     assert f"{com[0]:.4g}" in text
     assert "body_com_lin_vel_w" in text
+    run_until(viewer, lambda: viewer.picture.asked.text, "the label")
+    place = host(sim.data.xpos[2, arm])
+    assert f"robot/arm: ({place[0]:.4g}, " in viewer.picture.asked.text
+    label = viewer.picture.asked._label
+    np.testing.assert_allclose(
+        label.position, place + viewer.picture.offsets[2], atol=1e-6
+    )
+    run_until(viewer, lambda: viewer.panel.world.value == 2, "the number's change")
+    client.set("world", 0)
+    run_until(viewer, lambda: not viewer.picture.asked.text, "the label's end")
     assert "world" in text
 
 
@@ -163,6 +180,25 @@ def test_two_clients_and_one_that_goes_away(
     run_until(viewer, lambda: viewer.num_clients == 1, "its end")
     client.set("step", True)
     run_until(viewer, lambda: float(sim.time[0]) > 1.5 * sim.timestep, "the other's")
+
+
+def test_what_waits_for_a_slow_client_is_bounded(
+    sim: Simulation, viewer: Viewer, client: Client
+) -> None:
+    """The client reads nothing: of each thing only the newest state waits for it."""
+    for name in ("link frames", "COM velocities", "contacts"):
+        viewer.picture.show_overlay(name, True)
+    server = viewer._server._websock_server
+    waiting: list[int] = []
+    for _ in range(3):
+        for _ in range(60):
+            sim.step()
+            viewer.show()
+        waiting.append(len(server._broadcast_buffer.message_from_id))
+    assert viewer.num_clients == 1
+    assert waiting[2] <= waiting[0] + 20
+    assert waiting[2] < 60 * len(viewer.picture._geometry.meshes)
+    client.control("play")  # it reads again, and is still served
 
 
 def test_plots_follow_the_world_shown(
@@ -200,3 +236,26 @@ def test_a_script_is_held_while_a_client_has_paused(
     viewer.sync()
     assert viewer.session.playing
     assert float(sim.time[0]) == held
+
+
+def test_a_click_on_an_arrow_says_its_value_at_its_tip(
+    sim: Simulation, viewer: Viewer, client: Client
+) -> None:
+    viewer.picture.show_overlay("COM velocities", True)
+    run_until(viewer, lambda: viewer.picture._paintings.get("COM velocities"), "it")
+    shafts = viewer.picture._paintings["COM velocities"]._handles["shafts"]
+    client.send(
+        "SceneNodeClickMessage", name=shafts.name, instance_index=1,
+        ray_origin=[0, 0, 0], ray_direction=[0, 0, 1], screen_pos=[0.5, 0.5],
+        modifier=None, owner="",
+    )  # fmt: skip
+    run_until(viewer, lambda: viewer.picture.asked.text, "the label")
+    text = " ".join(viewer.picture.asked.text.split())
+    velocity = host(sim.scene["robot"].data.body_com_lin_vel_w[0, 1])
+    assert f"robot/arm: body_com_lin_vel_w = ({velocity[0]:.4g}, " in text
+    assert "m/s" in text
+    com = host(sim.scene["robot"].data.body_com_pos_w[0, 1])
+    tip = com + 0.3 * velocity + viewer.picture.offset
+    np.testing.assert_allclose(viewer.picture.asked._label.position, tip, atol=1e-6)
+    client.set("step", True)
+    run_until(viewer, lambda: not viewer.picture.asked.text, "its end")

@@ -12,7 +12,7 @@ from tests.view.scenes import host, make_sim
 from simstate import Simulation
 from simstate.cli import main
 from simstate.errors import InvalidInputError, UnknownNameError
-from simstate.view import Course, offscreen
+from simstate.view import Course, start_offscreen
 from simstate.view.body_overlays import Draw
 from simstate.view.raster import Canvas, Eye
 from simstate.view.shapes import Point
@@ -119,7 +119,7 @@ class Marked(Course):
 def test_an_overlay_is_at_its_pixel(sim: Simulation) -> None:
     course = Marked(sim, sim.rays)
     camera = ((1.5, -1.2, 0.9), (0.3, -0.3, 0.2))
-    drawing = offscreen(course, [1], ["hand"], (200, 150), camera)
+    drawing = start_offscreen(course, [1], ["hand"], (200, 150), camera)
     picture = drawing.picture().astype(int)
     drawn = (picture[..., 0] > 100) & (picture[..., 2] > 100) & (picture[..., 1] < 30)
     rows, columns = np.nonzero(drawn)

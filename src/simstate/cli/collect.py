@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from simstate.cli.console import console, progress
+from simstate.cli.console import Advance, console, progress
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Engine
+from simstate.cli.options import Debug, Engine, Seed
 from simstate.cli.workers import Ray, workers
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate.datasets.collect import MakeAct
+    from simstate.datasets.collect import Collection, MakeAct
+    from simstate.dispersions.study import Over
     from simstate.env import EnvCfg
 
 
@@ -28,50 +29,46 @@ class Collect:
 
     task: Annotated[str, tyro.conf.Positional]
     """A task as `simstate train` takes it."""
-    policy: str
-    """A run's folder, a checkpoint or an .onnx file; or a policy of your own as
-    file.py:function, called with the Env, which returns actions from observations."""
     out: Path
     """The folder for the parts."""
+    policy: str | None = None
+    """A run's folder, a checkpoint or an .onnx file; or a policy of your own as
+    file.py:function, called with the Env, which returns actions from observations."""
+    source: Annotated[
+        tuple[Path, ...],
+        tyro.conf.arg(
+            name="from",
+            help="Recordings of the task instead of a policy: their states and actions "
+            "come again, with the cameras and quantities that are asked for.",
+        ),
+    ] = ()
     episodes: int = 100
     """How many episodes are wanted."""
     success: str | None = None
     """The termination term that must end an episode, such as time_out."""
     quantities: tuple[str, ...] = ()
     """What to record besides observations and actions, as entity.quantity."""
+    cameras: tuple[str, ...] = ()
+    """Cameras of the task whose pictures are kept; "view" looks at the robot."""
+    image_size: tuple[int, int] | None = None
+    """Width and height of the pictures [px]; by default what the task says."""
     envs: int = 64
     """How many worlds run at once; what each does does not depend on it."""
     to: Literal["hdf5", "lerobot"] | None = None
     """Also write the wanted episodes as OUT/demos.hdf5 or OUT/lerobot."""
-    seed: int = 0
-    """Seed of all that is random."""
+    seed: Seed = 0
     ray: Ray = None
     engine: Engine = "native"
     debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        from simstate.datasets.collect import collect
-        from simstate.env import tasks
-
-        cfg, make_act = self._policy()
+        if (self.policy is None) == (not self.source):
+            raise InvalidInputError("Say who acts: --policy, or recordings by --from.")
         out = console()
         with progress(out, "collect") as advance, workers(self.ray) as over:
-            found = collect(
-                cfg,
-                make_act,
-                self.out,
-                episodes=self.episodes,
-                envs=self.envs,
-                seed=self.seed,
-                success=self.success,
-                quantities=self.quantities,
-                task=tasks.find(self.task).reference,
-                engine=self.engine,
-                over=over,
-                told=lambda n, tried: advance(
-                    min(1.0, n / self.episodes), f"{n} of {tried} episodes"
-                ),
+            found = (
+                self._again(advance, over) if self.source else self._act(advance, over)
             )
         count = sum(1 for _ in found.episodes())
         out.print(f"{self.out}: {count} episodes in {len(found.parts)} parts.")
@@ -80,10 +77,53 @@ class Collect:
             out.print(f"{self.to}: {where}", markup=False)
         return 0
 
+    def _act(self, advance: Advance, over: Over | None) -> Collection:
+        """Let a policy act."""
+        from simstate.datasets.collect import collect
+        from simstate.env import tasks
+
+        cfg, make_act = self._policy()
+        return collect(
+            cfg,
+            make_act,
+            self.out,
+            episodes=self.episodes,
+            envs=self.envs,
+            seed=self.seed,
+            success=self.success,
+            quantities=self.quantities,
+            cameras=self.cameras,
+            image_size=self.image_size,
+            task=tasks.find(self.task).reference,
+            engine=self.engine,
+            over=over,
+            told=lambda n, tried: advance(
+                min(1.0, n / self.episodes), f"{n} of {tried} episodes"
+            ),
+        )
+
+    def _again(self, advance: Advance, over: Over | None) -> Collection:
+        """Take states that were recorded."""
+        from simstate.replay import collect_from
+
+        files = self.source
+        return collect_from(
+            files,
+            self.out,
+            success=self.success,
+            quantities=self.quantities,
+            cameras=self.cameras,
+            image_size=self.image_size,
+            task=self.task,
+            over=over,
+            told=lambda n, part: advance(part / len(files), f"{n} episodes"),
+        )
+
     def _policy(self) -> tuple[EnvCfg, MakeAct]:
         """The task's configuration, and what makes the policy."""
         from simstate.env import tasks
 
+        assert self.policy is not None
         if ".py:" in self.policy:
             from simstate.replay.sources import function_of
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from simstate.errors import ModelError
 
 if TYPE_CHECKING:
+    from simstate.engine import EngineCfg
     from simstate.scene import SceneCfg
     from simstate.simulation import Simulation
 
@@ -46,3 +47,29 @@ def disturb(sim: Simulation, spread: float, seed: int) -> None:
     vel = robot.data.joint_vel
     noise = sim.rng.normal(slice(None), vel.shape[1]).to(vel)
     robot.write_joint_velocity_to_sim(vel + spread * noise)
+
+
+def moving_worlds(
+    scene: SceneCfg,
+    envs: int,
+    engine: EngineCfg,
+    device: str,
+    noise: float,
+    seed: int,
+    first_world: int = 0,
+) -> Simulation:
+    """Worlds of a command's model, each with random joint velocities of its own."""
+    from simstate.simulation import Simulation
+
+    check_moves(scene)
+    sim = Simulation(
+        scene,
+        envs,
+        engine=engine,
+        device=device,
+        on_divergence="mask",
+        seed=seed,
+        first_world=first_world,
+    )
+    disturb(sim, noise, seed)
+    return sim

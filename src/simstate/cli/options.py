@@ -26,6 +26,8 @@ Engine = Annotated[
 Device = Annotated[
     str, tyro.conf.arg(help='Where the tensors are; "cuda" needs --engine warp.')
 ]
+Seconds = Annotated[float, tyro.conf.arg(help="Simulated time [s].")]
+Seed = Annotated[int, tyro.conf.arg(help="Seed of all that is random.")]
 Json = Annotated[bool, tyro.conf.arg(help="Print JSON instead of tables.")]
 Debug = Annotated[bool, tyro.conf.arg(help="Show the traceback of an error.")]
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from simstate.cli.console import console
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Device, Engine, Json
+from simstate.cli.options import Debug, Device, Engine, Json, Seed
 from simstate.cli.task_options import TaskCommand, parse_command
 from simstate.errors import InvalidInputError
 
@@ -56,8 +56,7 @@ class Play(TaskCommand):
     """Width and height of the video [px]."""
     fps: float = 25.0
     """Pictures per second of the video."""
-    seed: int = 1
-    """Seed of all that is random."""
+    seed: Seed = 1
     physics: Annotated[
         str | None,
         tyro.conf.arg(

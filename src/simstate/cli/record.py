@@ -10,8 +10,8 @@ import tyro
 
 from simstate.cli.console import console
 from simstate.cli.extras import needs
-from simstate.cli.model import check_moves, disturb, scene_of
-from simstate.cli.options import Debug, Device, Engine, check_writable
+from simstate.cli.model import moving_worlds, scene_of
+from simstate.cli.options import Debug, Device, Engine, Seconds, Seed, check_writable
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ class Record:
     ]
     out: Path
     """The .simrec file to write."""
-    seconds: float = 2.0
-    """Simulated time [s]."""
+    seconds: Seconds = 2.0
     envs: int = 4
     """Number of worlds."""
+    seed: Seed = 0
+    engine: Engine = "native"
+    device: Device = "cpu"
     quantities: tuple[str, ...] = ("joint_pos", "joint_vel")
     """What to keep of a model's entity, or of a task's as entity.quantity."""
     policy: Path | None = None
@@ -52,10 +54,6 @@ class Record:
     """Random joint velocities that the worlds of a model start with [rad/s or m/s]."""
     snapshot_every: float = 10.0
     """Simulated time between two snapshots, from which a replay can begin [s]."""
-    seed: int = 0
-    """Seed of all that is random."""
-    engine: Engine = "native"
-    device: Device = "cpu"
     debug: Debug = False
 
     def execute(self) -> int:
@@ -81,21 +79,17 @@ class Record:
         return self.what in tasks.names() or is_code
 
     def _record_model(self) -> int:
-        from simstate.simulation import Simulation
 
         if self.policy is not None:
             raise InvalidInputError(f"--policy acts in a task, {self.what!r} is none.")
-        scene = scene_of(self.what)
-        check_moves(scene)
-        sim = Simulation(
-            scene,
+        sim = moving_worlds(
+            scene_of(self.what),
             self.envs,
-            engine=self.engine,
-            device=self.device,
-            on_divergence="mask",
-            seed=self.seed,
+            self.engine,
+            self.device,
+            self.noise,
+            self.seed,
         )
-        disturb(sim, self.noise, self.seed)
         with sim.record(
             self.out,
             quantities=self.quantities,

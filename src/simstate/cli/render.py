@@ -11,7 +11,7 @@ import tyro
 
 from simstate.cli.console import console, progress
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Device, Engine, check_writable
+from simstate.cli.options import Debug, Device, Engine, Seconds, Seed, check_writable
 from simstate.cli.viewed import Viewed, What
 from simstate.errors import InvalidInputError
 
@@ -25,7 +25,7 @@ MOST_WORLDS = 16
 
 @dataclass
 class Render:
-    """Draw a model, a task or a policy into a picture or a film, with overlays.
+    """Draw a model, a recording, a task or a policy: a picture or film with overlays.
 
     Example: simstate render quadruped --output stand.png --overlays contacts
     """
@@ -34,8 +34,7 @@ class Render:
     output: Path
     """A .png file for the state after --seconds, or a .gif or .mp4 file for a film of
     them."""
-    seconds: float = 2.0
-    """Simulated time [s]."""
+    seconds: Seconds = 2.0
     overlays: tuple[str, ...] = ()
     """What else is drawn, as the viewer lists it: contacts, "link frames", "COM
     velocities", joints, …"""
@@ -49,12 +48,11 @@ class Render:
     """Begin with the worlds of this file."""
     policy: Path | None = None
     """Let this policy act in the task."""
-    envs: int = 1
-    """Number of worlds; up to 16 are drawn side by side."""
+    envs: int | None = None
+    """Number of worlds, by default 1; up to 16 are drawn side by side."""
     noise: float = 0.0
     """Spread of random joint velocities at the start of a model [rad/s or m/s]."""
-    seed: int = 0
-    """Seed of all that is random."""
+    seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
     debug: Debug = False
@@ -62,7 +60,7 @@ class Render:
     def execute(self) -> int:
         """Run the command; the exit code."""
         from simstate.checks import number
-        from simstate.view import offscreen
+        from simstate.view import start_offscreen
 
         number("--seconds", self.seconds, more_than=0)
         check_writable("--output", self.output)
@@ -71,22 +69,28 @@ class Render:
             with needs("play"):
                 from simstate.train.video import check_video
             check_video(self.output, self.fps)
+        is_recording = self.what.endswith(".simrec")
+        envs = self.envs or (None if is_recording else 1)
         course = Viewed(
-            self.what, self.snapshot, self.policy, self.envs, self.noise, self.seed,
+            self.what, self.snapshot, self.policy, envs, self.noise, self.seed,
             self.engine, self.device,
         ).course()  # fmt: skip
         worlds = range(min(course.worlds.num_envs, MOST_WORLDS))
-        drawing = offscreen(course, worlds, self.overlays, self.size, self.camera)
+        drawing = start_offscreen(course, worlds, self.overlays, self.size, self.camera)
         frames: list[np.ndarray] = []
         out = console()
         with progress(out, "drawing") as advance:
             steps = max(1, round(self.seconds / course.step_dt))
+            if course.timeline is not None:
+                steps = max(1, course.timeline.step_at(self.seconds))
+            elapsed = 0.0
             for step in range(steps):
+                elapsed += course.step_dt
                 course.advance()
-                due = math.ceil((step + 1) * course.step_dt * self.fps - 1e-6)
+                due = math.ceil(elapsed * self.fps - 1e-6)
                 if is_film and due > len(frames):
                     frames += [drawing.picture()] * (due - len(frames))
-                advance((step + 1) / steps, f"{(step + 1) * course.step_dt:.2f} s")
+                advance((step + 1) / steps, f"{elapsed:.2f} s")
         if is_film:
             self._write_film(frames)
         else:

@@ -24,9 +24,17 @@ class Replay:
     """A recording."""
     tolerance: float | None = None
     """What |now − then| / (1 + |then|) may be; by default 0, which compares bits, and
-    1e-3 on another engine than the recording's."""
+    1e-3 on another engine than the recording's or in another simulator."""
     engine: Literal["native", "warp"] | None = None
     """Where to play it; by default on the engine of the recording."""
+    physics: Annotated[
+        str | None,
+        tyro.conf.arg(
+            name="in",
+            help="Another simulator to take the steps in, given the same inputs: "
+            "drake, mjx, newton or newton-featherstone.",
+        ),
+    ] = None
     threads: int | None = None
     """Threads of the native engine; the bits do not depend on them."""
     task: str | None = None
@@ -48,6 +56,7 @@ class Replay:
             engine=self.engine,
             threads=self.threads,
             task=self.task,
+            simulator=self.physics,
         )
         if self.json:
             print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))

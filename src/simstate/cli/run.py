@@ -12,13 +12,14 @@ from rich.console import Console
 from rich.table import Table
 
 from simstate.cli.console import console, escaped, progress, verdict_table
-from simstate.cli.model import ENTITY, check_moves, disturb, scene_of
+from simstate.cli.model import ENTITY, moving_worlds, scene_of
 from simstate.cli.options import (
     Debug,
     Device,
     Engine,
     Json,
     Model,
+    Seconds,
     check_plot,
     check_writable,
 )
@@ -45,8 +46,7 @@ class Run:
     model: Model = "quadruped"
     envs: int = 256
     """Number of worlds."""
-    seconds: float = 5.0
-    """Simulated time [s]."""
+    seconds: Seconds = 5.0
     engine: Engine = "native"
     device: Device = "cpu"
     noise: float = 0.1
@@ -68,26 +68,19 @@ class Run:
         """Run the command; the exit code."""
         from simstate.checks import number
         from simstate.cli.trajectory import Trajectory
-        from simstate.simulation import Simulation
 
         number("--seconds", self.seconds, more_than=0)
         check_plot("--plot", self.plot)
         check_writable("--save", self.save)
         out = Console(quiet=True) if self.json else console()
         scene = scene_of(self.model)
-        check_moves(scene)
-        sim = Simulation(
-            scene,
-            self.envs,
-            engine=self.engine,
-            device=self.device,
-            on_divergence="mask",
+        sim = moving_worlds(
+            scene, self.envs, self.engine, self.device, self.noise, self.seed
         )
         if not 0 <= self.world < sim.num_envs:
             raise InvalidInputError(
                 f"--world must be in [0, {sim.num_envs}), got {self.world}."
             )
-        disturb(sim, self.noise, self.seed)
         path = None
         if self.plot is not None:
             path = Trajectory(sim.scene[ENTITY], self.world, self._total_steps(sim))

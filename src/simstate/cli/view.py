@@ -1,23 +1,29 @@
-"""`simstate view`: a model, a snapshot, a task or a policy in the browser."""
+"""`simstate view`: a model, a recording, a task or a policy in the browser."""
 
 from __future__ import annotations
 
 import webbrowser
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from simstate.cli.console import console
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Device, Engine
+from simstate.cli.options import Debug, Device, Engine, Seed
 from simstate.cli.viewed import Viewed, What
+
+if TYPE_CHECKING:
+    from simstate.view import Course
 
 
 @dataclass
 class View:
-    """Show a model, a task or a policy in the browser, and act on it.
+    """Show a model, a recording, a task or a policy in the browser, and act on it.
 
     The page plays, pauses, steps, goes back and resets; it draws frames, velocities,
-    contacts and forces, plots any quantity, and says what every number means.
+    contacts and forces, plots any quantity, and says what every number means. A
+    recording has a timeline with resets, divergences and events marked.
 
     Example: simstate view quadruped
     """
@@ -29,6 +35,13 @@ class View:
     policy: Path | None = None
     """Let this policy act in the task: the folder of a run, a checkpoint or an .onnx
     file."""
+    beside: str | None = None
+    """Show another one beside it, and their difference: a .simrec file beside a
+    recording; or the same worlds on an engine (native, warp) or in a simulator (drake,
+    mjx, newton), given the same inputs."""
+    made_by: str | None = None
+    """A function that makes the worlds of a recording, as file.py:function, for one
+    with force models, sensors or an integrator."""
     envs: int | None = None
     """Number of worlds; by default 1, the snapshot's, or 16 of a task."""
     noise: float = 0.0
@@ -46,8 +59,7 @@ class View:
     """The first port to try; 0: any that is free."""
     token: str | None = None
     """What the address must contain; with --host by default one is made."""
-    seed: int = 0
-    """Seed of all that is random."""
+    seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
     debug: Debug = False
@@ -58,17 +70,25 @@ class View:
 
         if self.seconds is not None:
             number("--seconds", self.seconds, more_than=0)
+        viewed = Viewed(
+            self.what, self.snapshot, self.policy, self.envs, self.noise, self.seed,
+            self.engine, self.device, self.made_by,
+        )  # fmt: skip
+        with ExitStack() as stack:
+            course = viewed.course()
+            if self.beside is not None:
+                course = viewed.beside(course, self.beside, stack)
+            return self._show(viewed, course)
+
+    def _show(self, viewed: Viewed, course: Course) -> int:
+        """Play until it is ended."""
         with needs("view"):
             from simstate.view.server import LOOPBACK
             from simstate.view.viewer import Viewer
-        viewed = Viewed(
-            self.what, self.snapshot, self.policy, self.envs, self.noise, self.seed,
-            self.engine, self.device,
-        )  # fmt: skip
-        course = viewed.course()
         token = self.token
         if token is None and self.host not in LOOPBACK:
             token = ""
+        is_file = viewed.is_model() and self.beside is None
         with Viewer(
             course,
             host=self.host,
@@ -76,7 +96,7 @@ class View:
             token=token,
             worlds=min(course.worlds.num_envs, 16),
             playing=not self.paused,
-            reload=viewed.model_course if viewed.is_model() else None,
+            reload=viewed.model_course if is_file else None,
         ) as viewer:
             console().print(
                 f"{self.what}: {viewer.url} (Ctrl-C ends it)", markup=False,

@@ -1,8 +1,9 @@
-"""What a command shows: a model, a task or a policy, by what it was called."""
+"""What a command shows: a model, a recording, a task or a policy, by its name."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,9 +21,10 @@ What = Annotated[
     str,
     tyro.conf.Positional,
     tyro.conf.arg(
-        metavar="MODEL|TASK|POLICY",
-        help="An MJCF or URDF file or the name of a model; a task's name, .py file or "
-        "package.module:function; the folder of a run, a checkpoint or an .onnx file.",
+        metavar="MODEL|RECORDING|TASK|POLICY",
+        help="An MJCF or URDF file or the name of a model; a .simrec file; a task's "
+        "name, .py file or package.module:function; the folder of a run, a checkpoint "
+        "or an .onnx file.",
     ),
 ]
 
@@ -39,16 +41,58 @@ class Viewed:
     seed: int
     engine: Literal["native", "warp"]
     device: str
+    made_by: str | None = None
 
     def course(self) -> Course:
         """The worlds, and what steps them."""
+        if self.is_recording():
+            return self._recorded_course()
+        if self.made_by is not None:
+            raise InvalidInputError("--made-by is for recordings.")
         return self.model_course() if self.is_model() else self._task_course()
+
+    def beside(self, course: Course, other: str, stack: ExitStack) -> Course:
+        """A course with something else beside it, which `stack` ends.
+
+        Args:
+            course: what this gave.
+            other: a .simrec file, or the name of an engine or of a simulator.
+            stack: what is to be ended with the viewer.
+        """
+        from simstate.view import ComparedCourse
+
+        if other.endswith(".simrec"):
+            there = replace(self, what=other).course()
+            return ComparedCourse(course, there, Path(other).name)
+        if other in ("native", "warp"):
+            there = self._again(other)
+        else:
+            from simstate.simulators.physics import borrowed_physics
+
+            there = self._again("native")
+            stack.enter_context(borrowed_physics(there.worlds, other))
+        compared = ComparedCourse(course, there, other)
+        if course.timeline is None:
+            compared.join()
+        return compared
+
+    def _again(self, engine: Literal["native", "warp"]) -> Course:
+        """The same on an engine; of a recording, its inputs from the begin on."""
+        if not self.is_recording():
+            return replace(self, engine=engine).course()
+        from simstate.replay.viewing import RecordedCourse
+
+        return RecordedCourse.open(Path(self.what), engine=engine, from_begin=True)
+
+    def is_recording(self) -> bool:
+        """Whether a recording was named."""
+        return self.what.endswith(".simrec")
 
     def is_model(self) -> bool:
         """Whether a model was named, rather than a task or a policy."""
         from simstate.env import tasks
 
-        if self._is_policy():
+        if self._is_policy() or self.is_recording():
             return False
         named = self.what in tasks.names()
         return not named and ":" not in self.what and not self.what.endswith(".py")
@@ -86,6 +130,20 @@ class Viewed:
         if self.noise:
             disturb(sim, self.noise, self.seed)
         return Course(sim, sim.rays)
+
+    def _recorded_course(self) -> Course:
+        """The steps of a recording, on its own engine."""
+        from simstate.replay import made_by
+        from simstate.replay.viewing import RecordedCourse
+
+        given = [self.snapshot, self.policy, self.envs, self.noise or None]
+        if any(value is not None for value in given):
+            raise InvalidInputError(
+                "--snapshot, --policy, --envs and --noise are for models and tasks: a "
+                "recording has its own worlds."
+            )
+        worlds = None if self.made_by is None else made_by(self.made_by)
+        return RecordedCourse.open(Path(self.what), worlds)
 
     def _task_course(self) -> Course:
         """The task, with the policy if there is one."""

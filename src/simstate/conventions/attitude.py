@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import one_of
+from simstate.checks import instance_of, one_of
 from simstate.conventions.values import check_rotation, check_unit
 from simstate.errors import InvalidInputError
 from simstate.math import euler, quaternion
@@ -54,7 +54,7 @@ class Attitude:
         one_of("direction of rotation", self.turns, get_args(Turns))
         if self.form == "euler":
             one_of("Euler sequence", self.sequence, euler.SEQUENCES)
-        elif self.sequence:
+        elif instance_of("sequence", self.sequence, str):
             raise InvalidInputError(
                 f"A sequence is for Euler angles, got {self.sequence!r} with the form "
                 f"{self.form!r}."

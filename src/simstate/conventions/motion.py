@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
+from simstate.checks import instance_of
 from simstate.conventions.convention import Convention
 from simstate.conventions.convert import convert
 from simstate.conventions.points import check_inertia, check_mass
@@ -32,7 +33,7 @@ def kinetic_energy(
 
 def linear_momentum(state: RigidBodyState, mass: Values | float) -> Tensor:
     """m v of the centre of mass, the convention's world axes [kg·m/s]; (..., 3)."""
-    own = convert(state, _in_body(state.convention))
+    own = _own_motion(state)
     masses = check_mass(mass, like=own.position)
     batch_of(mass=(masses, 0), state=(own.position, 1))
     return masses[..., None] * quaternion.rotate(own.quat_wb, own.linear_velocity)
@@ -55,11 +56,17 @@ def _own(
     state: RigidBodyState, mass: Values | float, inertia: Values
 ) -> tuple[RigidBodyState, Tensor, Tensor]:
     """The state of the centre of mass along body axes, the mass and the inertia."""
-    own = convert(state, _in_body(state.convention))
+    own = _own_motion(state)
     masses = check_mass(mass, like=own.position)
     inertias = check_inertia(inertia).to(own.position)
     batch_of(mass=(masses, 0), inertia=(inertias, 2), state=(own.position, 1))
     return own, masses, inertias
+
+
+def _own_motion(state: RigidBodyState) -> RigidBodyState:
+    """The state of the centre of mass along body axes."""
+    instance_of("state", state, RigidBodyState)
+    return convert(state, _in_body(state.convention))
 
 
 def _in_body(convention: Convention) -> Convention:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simstate.checks import all_of, instance_of
 from simstate.conventions.convention import Component, Convention
 from simstate.conventions.values import as_tensor, batch_of, in_radians
 from simstate.errors import ConventionError, InvalidInputError, ShapeError
@@ -210,6 +211,7 @@ def difference(left: RigidBodyState, right: RigidBodyState) -> StateDifference:
 
 def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
     """States of one convention, one after the other along the first dimension."""
+    states = all_of("states", states, RigidBodyState)
     if not states:
         raise InvalidInputError("There is no state to join: give at least one.")
     first = states[0]
@@ -238,6 +240,8 @@ def join(states: Sequence[RigidBodyState]) -> RigidBodyState:
 
 def check_same(left: RigidBodyState, right: RigidBodyState) -> None:
     """Raise, naming the conversion that would join them, if the conventions differ."""
+    for state in (left, right):
+        instance_of("A state", state, RigidBodyState)
     if left.convention != right.convention:
         one, other = left.convention.name, right.convention.name
         raise ConventionError(

@@ -12,7 +12,7 @@ from simstate.datasets.foxglove import write_foxglove
 from simstate.datasets.hdf5 import Demonstration, read_hdf5, write_hdf5
 from simstate.datasets.lerobot import write_lerobot
 from simstate.datasets.metasim import Trajectory, read_metasim
-from simstate.datasets.motions import Motion, read_motion
+from simstate.motions import Motion, read_motion
 
 __all__ = [
     "Collection",

@@ -10,8 +10,9 @@ from __future__ import annotations
 import itertools
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -26,9 +27,11 @@ from simstate.dispersions.study import Over
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg
 from simstate.env.settings import described, settings_of
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, unknown_name
 from simstate.files import write_atomically
 from simstate.integrate.history import Recorded
+from simstate.record.columns import CAMERA
+from simstate.sensors.view import VIEW, with_view
 
 Act: TypeAlias = "Callable[[dict[str, Tensor]], Tensor]"
 MakeAct: TypeAlias = "Callable[[Env], Act]"
@@ -50,6 +53,8 @@ class Collection:
     folder: Path
     success: str | None
     """The term whose end is wanted; None: any end."""
+    all_episodes: bool = False
+    """Whether each world has more than one: those of a recording that was there."""
 
     def path(self, part: int) -> Path:
         """Where a part is, or will be."""
@@ -75,9 +80,13 @@ class Collection:
         return path
 
     def keep(self, episode: Episode) -> bool:
-        """Whether an episode is the first of its world, and ended as wanted."""
+        """Whether an episode is one that was collected, and ended as wanted."""
         wanted = self.success is None or episode.ends == (self.success,)
-        return episode.number == 0 and wanted
+        return wanted and (self.all_episodes or episode.number == 0)
+
+    def count(self, part: int) -> int:
+        """How many episodes of a part are wanted."""
+        return sum(1 for _ in episodes_of(self.path(part), keep=self.keep))
 
 
 def collect(
@@ -90,6 +99,8 @@ def collect(
     seed: int = 0,
     success: str | None = None,
     quantities: Recorded = (),
+    cameras: Sequence[str] = (),
+    image_size: tuple[int, int] | None = None,
     task: str | None = None,
     engine: EngineCfg = "native",
     told: Told | None = None,
@@ -109,6 +120,9 @@ def collect(
         seed: of all that is random.
         success: the term that must end an episode ("time_out"); None: any does.
         quantities: what to record besides observations and actions.
+        cameras: those of the task's scene whose pictures are recorded, before each
+            step; "view" looks at the first entity, and needs not be there.
+        image_size: width and height of the pictures [px]; None: what the scene says.
         task: where the task is found, as in `env.record`.
         engine: as in Env.
         told: called after each part.
@@ -116,25 +130,52 @@ def collect(
     """
     whole_number("episodes", episodes, 1)
     whole_number("envs", envs, 1)
-    if success is not None and success not in cfg.terminations:
-        raise InvalidInputError(
-            f"success must be a termination term of the task, one of "
-            f"{', '.join(cfg.terminations)}; got {success!r}."
-        )
-    root = Path(folder)
-    root.mkdir(parents=True, exist_ok=True)
-    _check_same(root, cfg, envs, seed, success, quantities)
-    collection = Collection(root, success)
-    record = _Part(cfg, make_act, envs, seed, quantities, task, engine)
-    missing = (k for k in itertools.count() if not collection.path(k).exists())
-    sent = None if over is None else iter(over(record.as_bytes, missing))
-    found = part = 0
-    while found < episodes:
-        if part * envs >= MOST_TRIES * episodes:
+    check_success(cfg, success)
+    cfg = with_cameras(cfg, cameras, image_size)
+    kept = with_pictures(quantities, cameras)
+    collection = Collection(Path(folder), success)
+    describe_folder(
+        collection.folder,
+        {
+            "envs": envs,
+            "seed": seed,
+            "success": success,
+            "quantities": list(kept),
+            **({} if image_size is None else {"image_size": image_size}),
+            "settings": {
+                path: described(setting.value)
+                for path, setting in settings_of(cfg, "env").items()
+            },
+        },
+    )
+    record = _Part(cfg, make_act, envs, seed, kept, task, engine)
+    found = tried = 0
+    for part in written_parts(collection, record, itertools.count(), over):
+        found, tried = found + collection.count(part), tried + envs
+        if told is not None:
+            told(found, tried)
+        if found >= episodes:
+            break
+        if tried >= MOST_TRIES * episodes:
             raise InvalidInputError(
-                f"{found} of {part * envs} episodes ended by {success!r}: the policy "
+                f"{found} of {tried} episodes ended by {success!r}: the policy "
                 "hardly ever succeeds."
             )
+    return collection
+
+
+Record: TypeAlias = "Callable[[int, Path], None]"
+"""`record(part, path)` writes the recording of a part."""
+
+
+def written_parts(
+    collection: Collection, record: Record, parts: Iterable[int], over: Over | None
+) -> Iterator[int]:
+    """Each part in turn, once it is there: written here or by others, where missing."""
+    ours, theirs = itertools.tee(parts)
+    missing = (part for part in theirs if not collection.path(part).exists())
+    sent = None if over is None else iter(over(partial(_as_bytes, record), missing))
+    for part in ours:
         path = collection.path(part)
         if not path.exists():
             if sent is None:
@@ -143,11 +184,51 @@ def collect(
                 begun.replace(path)
             else:
                 write_atomically(path, next(sent))
-        found += sum(1 for _ in episodes_of(path, keep=collection.keep))
-        part += 1
-        if told is not None:
-            told(found, part * envs)
-    return collection
+        yield part
+
+
+def _as_bytes(record: Record, part: int) -> bytes:
+    """The recording of a part, to be sent."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "part.simrec"
+        record(part, path)
+        return path.read_bytes()
+
+
+def check_success(cfg: EnvCfg, success: str | None) -> None:
+    """Raise unless it is a termination term of the task, or None."""
+    if success is not None and success not in cfg.terminations:
+        raise InvalidInputError(
+            f"success must be a termination term of the task, one of "
+            f"{', '.join(cfg.terminations)}; got {success!r}."
+        )
+
+
+def with_cameras(
+    cfg: EnvCfg, names: Sequence[str], size: tuple[int, int] | None
+) -> EnvCfg:
+    """The task with cameras of this size [px], of which it must have all but "view"."""
+    scene = cfg.scene
+    if VIEW in names and VIEW not in scene.cameras:
+        scene = with_view(scene)
+    cameras = dict(scene.cameras)
+    for name in names:
+        if name not in cameras:
+            raise unknown_name("camera of the task", name, [*cameras, VIEW])
+        if size is not None:
+            width, height = size
+            cameras[name] = replace(cameras[name], width=width, height=height)
+    return replace(cfg, scene=replace(scene, cameras=cameras)) if names else cfg
+
+
+def with_pictures(quantities: Recorded, cameras: Sequence[str]) -> Recorded:
+    """What to record, with the pictures of some cameras."""
+    if not cameras:
+        return quantities
+    pictures = {f"{CAMERA}{name}": f"{CAMERA}{name}" for name in cameras}
+    if isinstance(quantities, Mapping):
+        return {**quantities, **pictures}
+    return [*quantities, *pictures]
 
 
 @dataclass(frozen=True)
@@ -185,35 +266,11 @@ class _Part:
                 if not bool(going.any()):
                     break
 
-    def as_bytes(self, part: int) -> bytes:
-        """The recording of a part."""
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "part.simrec"
-            self(part, path)
-            return path.read_bytes()
 
-
-def _check_same(
-    root: Path,
-    cfg: EnvCfg,
-    envs: int,
-    seed: int,
-    success: str | None,
-    quantities: Recorded,
-) -> None:
+def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
     """Write down what is collected; raise if the folder has something else."""
-    names: Sequence[str] = list(quantities)
-    told: dict[str, Any] = {
-        "format": FORMAT,
-        "envs": envs,
-        "seed": seed,
-        "success": success,
-        "quantities": names,
-        "settings": {
-            path: described(setting.value)
-            for path, setting in settings_of(cfg, "env").items()
-        },
-    }
+    root.mkdir(parents=True, exist_ok=True)
+    told = {"format": FORMAT, **what}
     file = root / ABOUT
     if not file.exists():
         if any(root.glob("part-*.simrec")):
@@ -226,7 +283,7 @@ def _check_same(
     except ValueError as error:
         raise InvalidInputError(f"{str(file)!r} cannot be read: {error}.") from error
     now = json.loads(json.dumps(told))
-    other = [key for key in now if before.get(key) != now[key]]
+    other = [k for k in {**now, **before} if before.get(k) != now.get(k)]
     if other:
         raise InvalidInputError(
             f"{str(root)!r} holds a collection with other {', '.join(other)}: choose "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import numpy as np
 
 from simstate.errors import FileError
 from simstate.record import Recording
+from simstate.record.columns import CAMERA
 from simstate.record.libraries import library
 
 _STAMP = {
@@ -20,6 +22,7 @@ _STAMP = {
     "properties": {"sec": {"type": "integer"}, "nsec": {"type": "integer"}},
 }
 _TRANSFORMS = "foxglove.FrameTransforms"
+_IMAGE = "foxglove.RawImage"
 _POSES = "body_link_pose_w"
 
 
@@ -34,7 +37,8 @@ def write_foxglove(
 
     Each column is a topic `/world_3/robot.joint_pos`, with a property for each
     component, under its name. Recorded `body_link_pose_w` is also `/tf`, so that the 3D
-    panel shows the links. Times are those of the simulation.
+    panel shows the links, and recorded pictures are images. Times are those of the
+    simulation.
 
     Args:
         recording: the file.
@@ -76,7 +80,8 @@ class _Log:
         self._channels: dict[tuple[int, str], int] = {}
         self._frames: dict[str, list[str]] = {}
         for name in columns:
-            schema = self._schema(name)
+            is_image = name.startswith(CAMERA)
+            schema = self._image_schema() if is_image else self._schema(name)
             for world in worlds:
                 topic = f"/world_{world}/{name}"
                 self._channels[world, name] = self._channel(topic, schema)
@@ -109,8 +114,12 @@ class _Log:
         for (w, name), channel in self._channels.items():
             if w != world:
                 continue
-            values = columns[name][sample, place].reshape(-1).tolist()
-            told = dict(zip(self._keys[name], values, strict=True))
+            values = columns[name][sample, place]
+            if name.startswith(CAMERA):
+                told = _image(name.removeprefix(CAMERA), values)
+            else:
+                numbers = values.reshape(-1).tolist()
+                told = dict(zip(self._keys[name], numbers, strict=True))
             self._add(channel, time, {"timestamp": stamp, **told})
             count += 1
         for name, frames in self._frames.items():
@@ -151,6 +160,25 @@ class _Log:
         data = json.dumps(schema, ensure_ascii=False).encode()
         return self._writer.register_schema(f"simstate.{name}", "jsonschema", data)
 
+    def _image_schema(self) -> int:
+        """Foxglove's own message for images."""
+        whole, text = {"type": "integer"}, {"type": "string"}
+        schema = {
+            "type": "object",
+            "title": _IMAGE,
+            "properties": {
+                "timestamp": _STAMP,
+                "frame_id": text,
+                "width": whole,
+                "height": whole,
+                "encoding": text,
+                "step": whole,
+                "data": {**text, "contentEncoding": "base64"},
+            },
+        }
+        data = json.dumps(schema).encode()
+        return self._writer.register_schema(_IMAGE, "jsonschema", data)
+
     def _transform_schema(self) -> int:
         """Foxglove's own message for frames."""
         number = {"type": "number"}
@@ -182,4 +210,17 @@ def _transform(
         "child_frame_id": frame,
         "translation": dict(zip("xyz", pose[:3], strict=True)),
         "rotation": dict(zip("wxyz", pose[3:], strict=True)),
+    }
+
+
+def _image(camera: str, picture: np.ndarray) -> dict[str, Any]:
+    """A picture (H, W, 3) as Foxglove has it."""
+    height, width, _ = picture.shape
+    return {
+        "frame_id": camera,
+        "width": width,
+        "height": height,
+        "encoding": "rgb8",
+        "step": 3 * width,
+        "data": base64.b64encode(picture.tobytes()).decode(),
     }

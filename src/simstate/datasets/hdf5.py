@@ -26,6 +26,7 @@ from simstate.datasets.episodes import (
     recordings_of,
 )
 from simstate.errors import FileError, InvalidInputError
+from simstate.record.columns import CAMERA
 from simstate.record.libraries import library
 
 FORMAT_VERSION = 1
@@ -68,8 +69,9 @@ def write_hdf5(
     """Write the episodes of recordings; returns how many.
 
     `obs/GROUP` are the observations before each step, `obs/QUANTITY` what else was
-    recorded; poses and joints of entities are in `states/articulation/ENTITY`. Units,
-    axes, points and names of components are attributes of each array.
+    recorded, `obs/CAMERA_image` pictures (uint8, steps × H × W × 3); poses and joints
+    of entities are in `states/articulation/ENTITY`. Units, axes, points and names of
+    components are attributes of each array.
 
     Args:
         source: recordings of an environment.
@@ -149,6 +151,9 @@ def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> N
     for name, values in columns.items():
         if name.startswith(OBSERVATION):
             arrays[f"obs/{name.removeprefix(OBSERVATION)}"] = (values, name)
+            continue
+        if name.startswith(CAMERA):
+            arrays[f"obs/{name.removeprefix(CAMERA)}_image"] = (values, name)
             continue
         entity, _, quantity = name.rpartition(".")
         if entity and quantity in _STATES:

@@ -1,7 +1,4 @@
-"""LeRobot v3: parquet files with all episodes, and what they are in `meta/`.
-
-Numbers alone: a recording holds no pictures.
-"""
+"""LeRobot v3: parquet files and films with all episodes; what they are in `meta/`."""
 
 # pyarrow comes without types.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
@@ -15,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from simstate.closing import Closing
 from simstate.datasets.episodes import (
     OBSERVATION,
     Episode,
@@ -23,12 +21,14 @@ from simstate.datasets.episodes import (
     episodes_of,
     recordings_of,
 )
+from simstate.datasets.lerobot_films import FILE_MB, VIDEO, Films
+from simstate.datasets.statistics import Statistics
 from simstate.errors import FileError, InvalidInputError
+from simstate.record.columns import CAMERA
 from simstate.record.libraries import library
 
 VERSION = "v3.0"
 _DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
-_VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 _FILE_MB = 100
 _NUMBERS = ("episode_index", "frame_index", "index", "task_index")
 
@@ -46,8 +46,9 @@ def write_lerobot(
 
     `observation.state` is an observation group, `action` the action,
     `observation.QUANTITY` what else was recorded, `next.reward` and `next.done` what
-    came of the step. Names of components are in the features of `meta/info.json`, with
-    unit, axes and point beside them.
+    came of the step, `observation.images.CAMERA` pictures, as H.264 films. Names of
+    components are in the features of `meta/info.json`, with unit, axes and point beside
+    them.
 
     Args:
         source: recordings of an environment.
@@ -72,10 +73,12 @@ def write_lerobot(
         writer.finish()
     except OSError as error:
         raise FileError(f"Cannot write {str(folder)!r}: {error}.") from error
+    finally:
+        writer.close()
     return len(writer.rows)
 
 
-class _Writer:
+class _Writer(Closing):
     """Writes parquet files of bounded size, an episode at a time."""
 
     def __init__(
@@ -103,7 +106,12 @@ class _Writer:
         self._bytes = 0
         self._open: Any = None
         self._shapes: dict[str, tuple[int, ...]] = {}
-        self._all: dict[str, list[_Statistics]] = {}
+        self._all: dict[str, list[Statistics]] = {}
+        self._films = {
+            name: Films(root, _feature(name), self._fps)
+            for name in self._contracts
+            if name.startswith(CAMERA)
+        }
 
     def add(self, episode: Episode) -> None:
         """Write an episode."""
@@ -131,17 +139,23 @@ class _Writer:
             "meta/episodes/chunk_index": 0,
             "meta/episodes/file_index": 0,
         }
-        for name, values in {**features, **numbers}.items():
-            found = _Statistics(values.reshape(frames, -1).astype(np.float64))
-            self._all.setdefault(name, []).append(found)
-            row |= {f"stats/{name}/{k}": v for k, v in found.to_dict().items()}
+        found = {
+            name: Statistics.of(values.reshape(frames, -1))
+            for name, values in {**features, **numbers}.items()
+        }
+        for name, films in self._films.items():
+            pictures = episode.columns[name]
+            row |= films.add(pictures)
+            found[_feature(name)] = Statistics.of_pictures(pictures)
+        for name, statistics in found.items():
+            self._all.setdefault(name, []).append(statistics)
+            row |= {f"stats/{name}/{k}": v for k, v in statistics.to_dict().items()}
         self.rows.append(row)
         self._frames += frames
 
     def finish(self) -> None:
         """Close the files and write meta/."""
-        if self._open is not None:
-            self._open.close()
+        self.close()
         meta = self._root / "meta"
         (meta / "episodes/chunk-000").mkdir(parents=True, exist_ok=True)
         episodes = self._arrow.Table.from_pylist(self.rows)
@@ -152,8 +166,19 @@ class _Writer:
         tasks = pandas.DataFrame({"task_index": [0]}, index=[self._task])
         tasks.to_parquet(meta / "tasks.parquet")
         (meta / "info.json").write_text(json.dumps(self._info(), indent=2))
-        stats = {name: _joined(parts).to_dict() for name, parts in self._all.items()}
+        stats = {
+            name: Statistics.joined(parts).to_dict()
+            for name, parts in self._all.items()
+        }
         (meta / "stats.json").write_text(json.dumps(stats, indent=2))
+
+    def close(self) -> None:
+        """Close the files."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+        for films in self._films.values():
+            films.close()
 
     def _features(self, episode: Episode) -> dict[str, np.ndarray]:
         """The features of an episode; shape (steps, k) or (steps,)."""
@@ -175,7 +200,7 @@ class _Writer:
     def _others(self) -> list[str]:
         """Further columns: other observation groups and quantities."""
         own = (self._state, "action", "reward", "terminated", "truncated")
-        left_out = (*own, "ended", "event")
+        left_out = (*own, "ended", "event", *self._films)
         return [name for name in self._contracts if name not in left_out]
 
     def _array(self, values: np.ndarray) -> Any:
@@ -208,11 +233,11 @@ class _Writer:
             "total_tasks": 1,
             "chunks_size": 1000,
             "data_files_size_in_mb": _FILE_MB,
-            "video_files_size_in_mb": 200,
+            "video_files_size_in_mb": FILE_MB,
             "fps": fps,
             "splits": {"train": f"0:{len(self.rows)}"},
             "data_path": _DATA,
-            "video_path": _VIDEO,
+            "video_path": VIDEO if self._films else None,
             "features": self._described(),
         }
 
@@ -238,44 +263,17 @@ class _Writer:
                 "point": contract.get("point", ""),
             }
         found["timestamp"] = {"dtype": "float32", "shape": [1], "names": None}
+        for name, films in self._films.items():
+            shape = self._contracts[name]["shape"]
+            camera = name.removeprefix(CAMERA)
+            found[_feature(name)] = films.described(tuple(shape), camera)
         for name in _NUMBERS:
             found[name] = {"dtype": "int64", "shape": [1], "names": None}
         return found
 
 
-class _Statistics:
-    """Least, greatest, mean and standard deviation of each component."""
-
-    def __init__(self, values: np.ndarray) -> None:
-        self.least, self.greatest = values.min(0), values.max(0)
-        self.mean, self.square = values.mean(0), (values**2).mean(0)
-        self.count = len(values)
-
-    def to_dict(self) -> dict[str, list[float]]:
-        variance = np.clip(self.square - self.mean**2, 0.0, None)
-        return {
-            "min": self.least.tolist(),
-            "max": self.greatest.tolist(),
-            "mean": self.mean.tolist(),
-            "std": np.sqrt(variance).tolist(),
-            "count": [self.count],
-        }
-
-
-def _joined(parts: list[_Statistics]) -> _Statistics:
-    """The statistics of all episodes together."""
-    whole = _Statistics(np.zeros((1, len(parts[0].mean))))
-    weights = np.array([part.count for part in parts], float)
-    whole.count = int(weights.sum())
-    weights /= weights.sum()
-    whole.least = np.min([part.least for part in parts], axis=0)
-    whole.greatest = np.max([part.greatest for part in parts], axis=0)
-    whole.mean = np.sum([w * p.mean for w, p in zip(weights, parts, strict=True)], 0)
-    squares = [w * p.square for w, p in zip(weights, parts, strict=True)]
-    whole.square = np.sum(squares, 0)
-    return whole
-
-
 def _feature(column: str) -> str:
+    if column.startswith(CAMERA):
+        return f"observation.images.{column.removeprefix(CAMERA)}"
     name = column.removeprefix(OBSERVATION).replace("/", ".")
     return f"observation.{name}"

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simstate.checks import as_path
 from simstate.dispersions.bounds import (
     mean_bounds,
     proportion_bounds,
@@ -112,11 +113,11 @@ class Outcome:
         writer.writerow(["world", *columns])
         for world, row in enumerate(zip(*columns.values(), strict=True)):
             writer.writerow([world, *row])
-        write_atomically(Path(path), text.getvalue().encode())
+        write_atomically(as_path("path", path), text.getvalue().encode())
 
     def plot(self, path: str | Path) -> None:
         """Draw what was recorded: the median, 5 to 95 %, all, and the worst world."""
-        path = Path(path)
+        path = as_path("path", path)
         check_figure_file(path)
         assert self.times is not None
         time = self.times.numpy()

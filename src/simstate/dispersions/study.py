@@ -12,10 +12,11 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, whole_number
+from simstate.checks import as_path, has_shape, instance_of, whole_number
 from simstate.dispersions.distributions import Distribution, draw_worlds
 from simstate.dispersions.outcome import Outcome
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.files import check_text
 from simstate.integrate.history import Recorded
 from simstate.simulation import Simulation
 from simstate.state import Snapshot
@@ -54,11 +55,15 @@ class Study:
     units: dict[str, str] = field(init=False, default_factory=dict[str, str])
 
     def __post_init__(self) -> None:
+        instance_of("draws", self.draws, Mapping)
+        instance_of("results", self.results, Mapping)
         if not self.results or not self.draws:
             raise InvalidInputError("A study needs draws and results.")
         if self.worst is not None and self.worst not in self.results:
             raise unknown_name("result of the study", self.worst, self.results)
         for name, given in self.results.items():
+            if not callable(given):
+                instance_of(f"The result {name!r}", given, tuple)
             self.units[name] = "" if callable(given) else given[1]
 
     def simulation(
@@ -159,9 +164,10 @@ class Over(Protocol):
 
 def load_study(path: str | Path) -> Study:
     """The study that a Python file's function `study()` returns."""
-    file = Path(path)
+    file = as_path("path", path)
     if not file.is_file():
         raise InvalidInputError(f"There is no file {str(file)!r}.")
+    check_text(file)
     made = runpy.run_path(str(file), run_name=file.stem).get("study")
     found = made() if callable(made) else made
     if not isinstance(found, Study):

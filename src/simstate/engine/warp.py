@@ -145,8 +145,7 @@ class WarpEngine(Engine):
         With a force that is too great for float32 the solver gives up, and hands out
         the accelerations that it began with: those without constraints are nearer.
         """
-        with wp.ScopedDevice(self.warp_device):
-            self._room.look(positions)
+        self._room.look(positions)
         huge = ~(self._unforced.abs() <= MAX_VALUE).all(dim=1)
         self._went_bad |= huge
         qacc = self._alias("qacc")

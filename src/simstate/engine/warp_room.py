@@ -2,6 +2,9 @@
 
 Contacts of all worlds lie in one buffer, constraints of each world in one of its own.
 What does not fit in is left out, and the step goes on without it.
+
+The host waits for the device once for all evaluations of a step, when somebody asks
+what was lost.
 """
 
 # Warp and MuJoCo Warp come without type information.
@@ -11,6 +14,7 @@ What does not fit in is left out, and the step goes on without it.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import mujoco
@@ -37,6 +41,20 @@ _INACCURATE = {
 """What else it leaves out, which no setting of ours can mend."""
 
 _POSITIONS = ("qpos", "mocap_pos", "mocap_quat")
+_UNREAD = 16
+"""After so many evaluations the host looks without being asked: each is kept."""
+
+
+@dataclass(frozen=True)
+class _Evaluation:
+    """What tells, later on, which contacts one evaluation had no room for."""
+
+    positions: dict[str, Tensor]
+    counts: Tensor
+    """Contacts, and pairs of geoms that may touch, which pass through the same buffer;
+    more than fit in if some were dropped."""
+    worlds: Tensor
+    """The world of each contact in the buffer."""
 
 
 class Room:
@@ -55,16 +73,19 @@ class Room:
         with torch.inference_mode(False):  # written to later on
             self._bits = _view(data.overflow)
             self._rows = _view(data.nefc)
-            self.lost = torch.zeros_like(self._bits, dtype=torch.bool)
-        """Worlds in which something was dropped since `clear`; shape (num_envs,)."""
+            self._lost = torch.zeros_like(self._bits, dtype=torch.bool)
+        self._unread: list[_Evaluation] = []
+        self._is_well = True
+        """Whether nothing was dropped or inaccurate when the host last looked."""
         self._most_contacts = 0
-        self._most_rows = 0
 
     def clear(self) -> None:
         """Forget what was dropped so far."""
         self._bits.zero_()
-        self.lost.zero_()
-        self._most_contacts = self._most_rows = 0
+        self._lost.zero_()
+        self._unread.clear()
+        self._is_well = True
+        self._most_contacts = 0
 
     def positions(self) -> dict[str, Tensor]:
         """A copy of what contacts follow from, to be given to `look`."""
@@ -74,15 +95,37 @@ class Room:
         """Take note of what was dropped in a pass that began at these positions.
 
         What lies in a world's own buffers is found on the device; that of the common
-        one makes the host look, in two numbers.
+        one when the host looks.
         """
-        self.lost |= (self._bits & _DROPPED) != 0
-        self.lost |= self._rows > self._data.njmax
+        data = self._data
+        self._lost |= (self._bits & _DROPPED) != 0
+        self._lost |= self._rows > data.njmax
         if self._warp_model.is_sparse:
-            self.lost |= self._nonzeros() > self._data.njmax_nnz
-        found, pairs = int(self._data.nacon.numpy()[0]), self._pairs(self._data)
-        if max(found, pairs) > self._data.naconmax:
-            self.lost |= self._lost_contacts(positions, 2 * max(found, pairs))
+            self._lost |= self._nonzeros() > data.njmax_nnz
+        counts = torch.cat([_view(data.nacon)[:1], _view(data.ncollision)[:1]])
+        worlds = _view(data.contact.worldid).clone()
+        self._unread.append(_Evaluation(positions, counts, worlds))
+        if len(self._unread) >= _UNREAD:
+            self._read()
+
+    @property
+    def lost(self) -> Tensor:
+        """Worlds in which something was dropped since `clear`; shape (num_envs,)."""
+        self._read()
+        return self._lost
+
+    def _read(self) -> None:
+        """Let the host look at the evaluations since it last did, all at once."""
+        if not self._unread:
+            return
+        unread, self._unread = self._unread, []
+        trouble = torch.stack([self._lost.any(), self._bits.any()]).to(torch.int32)
+        told = torch.cat([trouble, *(each.counts for each in unread)]).cpu().numpy()
+        self._is_well &= not told[:2].any()
+        for each, counts in zip(unread, told[2:].reshape(-1, 2), strict=True):
+            if counts.max() > self._data.naconmax:
+                self._is_well = False
+                self._lost |= self._lost_contacts(each, 2 * int(counts.max()))
 
     def _nonzeros(self) -> Tensor:
         """The entries of the constraints' Jacobian; shape (num_envs,)."""
@@ -91,27 +134,32 @@ class Room:
         ends = _view(efc.J_rowadr).gather(1, last) + _view(efc.J_rownnz).gather(1, last)
         return torch.where(rows > 0, ends[:, 0], 0)
 
-    def _lost_contacts(self, positions: dict[str, Tensor], room: int) -> Tensor:
+    def _lost_contacts(self, evaluation: _Evaluation, room: int) -> Tensor:
         """The worlds that have more contacts where there is room for all of them."""
         num_envs = self._data.nworld
-        while True:
-            roomy = mjw.make_data(self._model, nworld=num_envs, naconmax=room, njmax=1)
-            for name, values in positions.items():
-                if values.numel():
-                    _view(getattr(roomy, name)).copy_(values)
-            mjw.fwd_kinematics(self._warp_model, roomy)
-            mjw.collision(self._warp_model, roomy)
-            found = max(int(roomy.nacon.numpy()[0]), self._pairs(roomy))
-            if found <= room:
-                break
-            room = 2 * found
+        with wp.ScopedDevice(self._data.nacon.device):
+            while True:
+                roomy = mjw.make_data(
+                    self._model, nworld=num_envs, naconmax=room, njmax=1
+                )
+                for name, values in evaluation.positions.items():
+                    if values.numel():
+                        _view(getattr(roomy, name)).copy_(values)
+                mjw.fwd_kinematics(self._warp_model, roomy)
+                mjw.collision(self._warp_model, roomy)
+                contacts = int(roomy.nacon.numpy()[0])
+                found = max(contacts, int(roomy.ncollision.numpy()[0]))
+                if found <= room:
+                    break
+                room = 2 * found
         self._most_contacts = max(self._most_contacts, found)
-        lost = _per_world(roomy, num_envs) > _per_world(self._data, num_envs)
-        return torch.as_tensor(lost, device=self.lost.device)
-
-    def _pairs(self, data: Any) -> int:
-        """Pairs of geoms that may touch, which pass through the same buffer."""
-        return int(data.ncollision.numpy()[0])
+        kept = min(int(evaluation.counts[0]), self._data.naconmax)
+        all_worlds = _view(roomy.contact.worldid)[:contacts]
+        counted = [
+            torch.bincount(worlds, minlength=num_envs)
+            for worlds in (all_worlds, evaluation.worlds[:kept])
+        ]
+        return counted[0] > counted[1]
 
     def remedy(self) -> str:
         """What was dropped, and the engine with half as much room again as needed."""
@@ -129,7 +177,10 @@ class Room:
 
         Returns whether anything was dropped.
         """
-        lost, bits = self.lost.cpu().numpy(), self._bits.cpu().numpy()
+        self._read()
+        if self._is_well:
+            return False
+        lost, bits = self._lost.cpu().numpy(), self._bits.cpu().numpy()
         if env_ids is not None:
             chosen = np.zeros_like(lost)
             chosen[env_ids.cpu().numpy()] = True
@@ -147,12 +198,6 @@ def _in_worlds(mask: np.ndarray) -> str:
     """The first words of a warning: how many worlds it is about, and which."""
     worlds = np.flatnonzero(mask)
     return f"In {len(worlds)} of {len(mask)} worlds ({listed(worlds, 10)})"
-
-
-def _per_world(data: Any, num_envs: int) -> np.ndarray:
-    """The contacts of each world that are in the buffer; shape (num_envs,)."""
-    found = min(int(data.nacon.numpy()[0]), data.naconmax)
-    return np.bincount(data.contact.worldid.numpy()[:found], minlength=num_envs)
 
 
 def _view(array: Any) -> Tensor:

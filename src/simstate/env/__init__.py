@@ -37,6 +37,7 @@ from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.gait_command import GaitCommandCfg
 from simstate.env.joint_pd_action import JointPdActionCfg
+from simstate.env.motion_command import MotionCommandCfg
 from simstate.env.noise import GaussianNoise, SensorNoise, UniformNoise
 from simstate.env.pose_command import PoseCommandCfg
 from simstate.env.scene_needs import moves_com
@@ -59,6 +60,7 @@ __all__ = [
     "JointPdActionCfg",
     "JointPositionActionCfg",
     "JointVelocityActionCfg",
+    "MotionCommandCfg",
     "ObservationGroupCfg",
     "ObservationTermCfg",
     "PointCommandCfg",

@@ -18,6 +18,12 @@ from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.env.parameter_events import randomize_parameter
+from simstate.env.random_poses import (
+    DIRECTIONS,
+    drawn_directions,
+    from_euler,
+    spans_of,
+)
 from simstate.env.scene_needs import moves_com
 from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.math import quaternion
@@ -42,7 +48,6 @@ __all__ = [
 
 Operation = Literal["scale", "add", "set"]
 _NO_RANGE: Mapping[str, Range] = {}
-_DIRECTIONS = ("x", "y", "z", "roll", "pitch", "yaw")
 
 
 @resolves_entities
@@ -62,13 +67,13 @@ def reset_root_state(
     """
     entity = env.scene[asset_cfg.name]
     state = entity.data.default_root_state[env_ids].clone()
-    pose = _drawn(env, env_ids, pose_range).to(state.dtype)
+    pose = drawn_directions(env, env_ids, pose_range).to(state.dtype)
     state[:, :3] += pose[:, :3]
     if env.terrain is not None:
         state[:, :3] += env.terrain.origins(env_ids)
     state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
     if velocity_range:
-        state[:, 7:] += _drawn(env, env_ids, velocity_range).to(state.dtype)
+        state[:, 7:] += drawn_directions(env, env_ids, velocity_range).to(state.dtype)
     entity.write_root_state_to_sim(state, env_ids)
 
 
@@ -107,38 +112,8 @@ def push_by_setting_velocity(
     """
     entity = env.scene[asset_cfg.name]
     velocity = entity.data.root_link_vel_w[env_ids].clone()
-    velocity += _drawn(env, env_ids, velocity_range).to(velocity.dtype)
+    velocity += drawn_directions(env, env_ids, velocity_range).to(velocity.dtype)
     entity.write_root_link_velocity_to_sim(velocity, env_ids)
-
-
-def from_euler(angles: Tensor) -> Tensor:
-    """The turn of roll, pitch, yaw [rad] as a quaternion wxyz; (n, 3) → (n, 4)."""
-    half = 0.5 * angles
-    (cr, cp, cy), (sr, sp, sy) = half.cos().unbind(1), half.sin().unbind(1)
-    parts = [
-        cr * cp * cy + sr * sp * sy,
-        sr * cp * cy - cr * sp * sy,
-        cr * sp * cy + sr * cp * sy,
-        cr * cp * sy - sr * sp * cy,
-    ]
-    return torch.stack(parts, dim=1)
-
-
-def _drawn(env: Env, env_ids: Tensor, ranges: Mapping[str, Range]) -> Tensor:
-    """Numbers for x, y, z, roll, pitch and yaw, zero where not named; (n, 6)."""
-    spans = _spans(env, ranges, _DIRECTIONS)
-    return env.rng.uniform(env_ids, 6, spans[:, 0], spans[:, 1])
-
-
-def _spans(
-    env: Env, ranges: Mapping[str, Range], directions: tuple[str, ...]
-) -> Tensor:
-    """Least and greatest number for each direction, float64; (directions, 2)."""
-    for name in ranges:
-        if name not in directions:
-            raise unknown_name("direction of a range", name, directions)
-    spans = [ranges.get(name, (0.0, 0.0)) for name in directions]
-    return torch.tensor(spans, dtype=torch.float64, device=env.device)
 
 
 @resolves_entities
@@ -179,7 +154,7 @@ def randomize_com(
     Ranges by "x", "y", "z".
     """
     bodies = _model_ids(env, asset_cfg, "body")
-    spans = _spans(env, com_range, _DIRECTIONS[:3])
+    spans = spans_of(env, com_range, DIRECTIONS[:3])
     shape = (env_ids.shape[0], len(bodies), 3)
     shift = env.rng.uniform(env_ids, 3 * len(bodies)).reshape(shape)
     shift = spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shift

@@ -10,7 +10,7 @@ from torch import Tensor
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
 from simstate.env.terrain_places import height_above_ground
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, listed
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -116,6 +116,29 @@ def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Positions of sites, world axes [m]; (num_envs, 3 sites)."""
     position = env.scene[asset_cfg.name].data.site_pos_w
     return position[:, asset_cfg.site_ids].flatten(1)
+
+
+@resolves_entities
+@columns(_XYZ)
+def site_offset(
+    env: Env, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
+) -> Tensor:
+    """The way from a site to another one, world axes [m]; (num_envs, 3).
+
+    Each of `asset_cfg` and `target_cfg` chooses one site, of any entity.
+    """
+    return _one_site(env, target_cfg) - _one_site(env, asset_cfg)
+
+
+def _one_site(env: Env, chosen: SceneEntityCfg) -> Tensor:
+    """Where the only site that is chosen is, world axes [m]; (num_envs, 3)."""
+    names = chosen.names_of("site")
+    if len(names) != 1:
+        raise InvalidInputError(
+            f"site_offset goes between two sites; of {chosen.name!r} are chosen "
+            f"{listed(names)}: give site_names one name."
+        )
+    return env.scene[chosen.name].data.site_pos_w[:, chosen.site_ids].flatten(1)
 
 
 def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> list[str]:

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
-from simstate.env.observations import ROBOT, sensors
+from simstate.env.motion_command import Tracked, motion_command
+from simstate.env.observations import ROBOT, sensors, site_offset
 from simstate.env.terrain_places import height_above_ground
 from simstate.errors import InvalidInputError, listed
 from simstate.math.vector import norm
@@ -42,6 +43,16 @@ def command_error(env: Env, command_name: str) -> Tensor:
 def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
     """exp(−error²/std²) of a command; 1 where it is met; (num_envs,)."""
     return torch.exp(-env.commands[command_name].error().square() / std**2)
+
+
+def motion_tracked(env: Env, command_name: str, tracked: Tracked, std: float) -> Tensor:
+    """exp(−mean(e²)/std²) of what joints or links miss of a motion; (num_envs,).
+
+    `tracked` is "joint_pos", "joint_vel", "root_pos", "root_quat", "body_pos",
+    "body_quat", "body_lin_vel" or "body_ang_vel"; `std` has its unit (angles in rad).
+    """
+    errors = motion_command(env, command_name).errors(tracked)
+    return torch.exp(-errors.square().mean(-1) / std**2)
 
 
 @resolves_entities
@@ -97,6 +108,27 @@ def base_height_l2(
 ) -> Tensor:
     """Square of what the root link's height above ground misses [m²]; (num_envs,)."""
     return (height_above_ground(env, env.scene[asset_cfg.name]) - height).square()
+
+
+@resolves_entities
+def base_height_share(
+    env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """How far the root link's height is on the way from `low` to `high` [m].
+
+    0 below, 1 above; the height is above the ground; (num_envs,).
+    """
+    height = height_above_ground(env, env.scene[asset_cfg.name])
+    return ((height - low) / (high - low)).clamp(0.0, 1.0)
+
+
+@resolves_entities
+def sites_close(
+    env: Env, std: float, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
+) -> Tensor:
+    """exp(−d²/std²) of the distance of two sites, of any entities; (num_envs,)."""
+    offset = site_offset(env, asset_cfg, target_cfg)
+    return torch.exp(-offset.square().sum(-1) / std**2)
 
 
 @resolves_entities
@@ -167,6 +199,35 @@ def gait(
     command is to stand, all of them stand.
     """
     touching = sensors(env, asset_cfg) > threshold
+    return _in_step(env, touching, offsets, period_s, stance, command_name)
+
+
+def contact_gait(
+    env: Env,
+    sensor_name: str,
+    offsets: tuple[float, ...],
+    period_s: float,
+    stance: float,
+    command_name: str,
+) -> Tensor:
+    """The same as `gait`, of feet that are elements of a contact sensor; (num_envs,).
+
+    Foot k stands while (phase + offsets[k]) % 1 < stance, and swings else; where the
+    command is to stand, all of them stand.
+    """
+    found = env.sim.contacts[sensor_name].found
+    return _in_step(env, found, offsets, period_s, stance, command_name)
+
+
+def _in_step(
+    env: Env,
+    touching: Tensor,
+    offsets: tuple[float, ...],
+    period_s: float,
+    stance: float,
+    command_name: str,
+) -> Tensor:
+    """Share of the feet that touch when a gait says so; (num_envs,)."""
     shift = torch.tensor(offsets, device=touching.device)
     standing = (env.phase(period_s)[:, None] + shift) % 1.0 < stance
     at_rest = (env.commands[command_name].command == 0.0).all(-1)

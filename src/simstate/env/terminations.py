@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.motion_command import Tracked, motion_command
 from simstate.env.observations import ROBOT, sensors
 from simstate.env.terrain_places import height_above_ground
 
@@ -67,3 +68,16 @@ def height_over_terrain_below(env: Env, sensor_name: str, height: float) -> Tens
     `sensor_name` is that of rays: `sim.rays`.
     """
     return env.sim.rays[sensor_name].height.mean(-1) < height
+
+
+def motion_lost(env: Env, command_name: str, tracked: Tracked, limit: float) -> Tensor:
+    """A joint or link is further from a motion than `limit`, in its unit; (num_envs,).
+
+    `tracked` is as in `rewards.motion_tracked`.
+    """
+    return (motion_command(env, command_name).errors(tracked) > limit).any(-1)
+
+
+def motion_ended(env: Env, command_name: str) -> Tensor:
+    """A motion is over, where its command holds at the end; (num_envs,)."""
+    return motion_command(env, command_name).ended

@@ -69,6 +69,11 @@ class TaskCourse(Course):
         self._env.restore(snapshot)
         self._seen = self._env.observations
 
+    def take_inputs(self, other: Course) -> None:
+        """Take the actions that sliders of another one have; a policy has its own."""
+        if isinstance(other, TaskCourse):
+            self._actions.copy_(other._actions)
+
     def inputs(self) -> list[Input]:
         """The actions, unless a policy chooses them."""
         if self._act is not None:

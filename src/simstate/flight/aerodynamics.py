@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, one_of
+from simstate.checks import has_shape, instance_of, one_of
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.loads import Load, NamedPoint
 from simstate.flight.state import FlightState
@@ -88,6 +88,7 @@ class Aerodynamics:
         known = (*self.forces, *MOMENTS)
         self._terms: dict[str, list[Table | Callable[[Variables], Tensor]]] = {}
         self._derivatives: dict[str, list[str]] = {}
+        instance_of("coefficients", coefficients, Mapping)
         for name, given in coefficients.items():
             if name not in known:
                 raise unknown_name(f"coefficient in {axes} axes", name, known)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from simstate.checks import instance_of
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.atmosphere import AirState, Atmosphere, StandardAtmosphere
 from simstate.flight.table import Outside, Table
@@ -38,7 +39,9 @@ class Air:
         wind: Values | Wind = (0.0, 0.0, 0.0),
         elevation: Numbers = 0.0,
     ) -> None:
-        self.atmosphere: Atmosphere = atmosphere or StandardAtmosphere()
+        self.atmosphere: Atmosphere = (
+            StandardAtmosphere() if atmosphere is None else atmosphere
+        )
         self.parameters = Parameters("Air")
         self.parameters.declare("elevation", elevation, unit="m")
         self._field = wind if callable(wind) else None
@@ -98,6 +101,7 @@ class WindField:
         velocity: Values,
         outside: Outside = "clamp",
     ) -> None:
+        instance_of("axes of a wind field", axes, Mapping)
         for name in axes:
             if name not in WIND_VARIABLES:
                 raise unknown_name("variable of a wind field", name, WIND_VARIABLES)

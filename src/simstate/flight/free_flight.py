@@ -9,6 +9,7 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.checks import instance_of
 from simstate.conventions import PTERA, RigidBodyState
 from simstate.conventions.values import as_tensor
 from simstate.engine import EngineCfg
@@ -377,6 +378,8 @@ def _configs(
     aircraft: dict[str, Any],
 ) -> Mapping[str, AircraftCfg]:
     """The aircraft by name, of the one or of the other way to give them."""
+    if fleet is not None:
+        instance_of("fleet", fleet, Mapping)
     if (mass is None) != (inertia is None) or (mass is None) == (not fleet):
         raise InvalidInputError(
             "Give the mass and the inertia of one aircraft, or a fleet of several: "

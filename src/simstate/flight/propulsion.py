@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.checks import instance_of
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.loads import Load
 from simstate.flight.state import FlightState
@@ -160,6 +161,7 @@ class Propeller(_Spinning):
         self.parameters.declare("diameter", diameter, unit="m", more_than=0)
         self._tables = thrust_table, power_table
         for table in self._tables:
+            instance_of("A propeller's table", table, Table)
             if table.variables != ("advance_ratio",):
                 raise InvalidInputError(
                     "A propeller's tables are over advance_ratio, got "

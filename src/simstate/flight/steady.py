@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simstate.checks import all_of, instance_of
 from simstate.conventions.air import velocity_from_wind_angles
 from simstate.conventions.rotations import passive_from_angles
 from simstate.errors import InvalidInputError, unknown_name
@@ -60,6 +61,9 @@ def trim_flight(
         tolerance: of the accelerations [m/s², rad/s²].
         require: whether a world without such a flight raises.
     """
+    instance_of("flight", flight, FreeFlight)
+    instance_of("given", given, Mapping)
+    free = all_of("free", free, str)
     name = flight.resolve_name(aircraft)
     controls = tuple(flight.get_state(name).controls)
     known = (*CONDITIONS, *controls)
@@ -158,6 +162,7 @@ def linearise_flight(
         aircraft: which one; the others must not be there.
         time: "continuous" or "discrete".
     """
+    instance_of("flight", flight, FreeFlight)
     if len(flight.aircraft) > 1:
         raise InvalidInputError(
             "linearise_flight is for a flight of one aircraft; linearise(flight.sim) "
@@ -220,6 +225,7 @@ def flight_modes(model: LinearModel, env_id: int = 0) -> FlightModes:
     Longitudinal ones are those of u, w, q, theta alone, lateral ones of v, p, r, phi:
     heading, place and the change of density with height are left out, as in textbooks.
     """
+    instance_of("model", model, LinearModel)
     swings = [m for m in model.part(LONGITUDINAL).modes(env_id) if m.is_oscillation]
     sides = model.part(LATERAL).modes(env_id)
     rolls = [mode for mode in sides if mode.is_oscillation]

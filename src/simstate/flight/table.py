@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite, has_shape, one_of
+from simstate.checks import check_finite, has_shape, instance_of, one_of
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Values
 from simstate.integrate.parameters import numbers
@@ -47,6 +47,7 @@ class Table:
         per_world: bool = False,
     ) -> None:
         one_of("behaviour outside a table", outside, get_args(Outside))
+        instance_of("axes of a table", axes, Mapping)
         if not axes:
             raise InvalidInputError("A table needs at least one axis.")
         self.outside: Outside = outside

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import as_path, instance_of, number
 from simstate.engine.base import model_value
 from simstate.errors import InvalidInputError
 from simstate.ids import everything
@@ -101,7 +102,7 @@ class ConservationReport:
         """Draw the drifts over time into an image file; needs matplotlib."""
         from simstate.integrate.conservation_plot import draw
 
-        draw(self, Path(path))
+        draw(self, as_path("path", path))
 
 
 def report(
@@ -118,6 +119,8 @@ def report(
         env_id: the world that is reported.
         samples: how often, at most, the quantities are taken.
     """
+    instance_of("sim", sim, IntegratedWorlds)
+    number("seconds", seconds, unit="s")
     steps = round(seconds / sim.timestep) if math.isfinite(seconds) else 0
     if steps < 1:
         raise InvalidInputError(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite, has_shape
+from simstate.checks import check_finite, has_shape, instance_of
 from simstate.engine import MAX_VALUE, Stage
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Values, int_list
@@ -68,6 +68,7 @@ class Process(ABC):
     num_sources: int = 0
 
     def __init__(self, name: str, initial: Values) -> None:
+        instance_of("The name of a process", name, str)
         if not name or name in ("qpos", "qvel", "act", "mass"):
             raise InvalidInputError(
                 f"A process needs a name of its own, got {name!r}: qpos, qvel, act and "

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from simstate.checks import instance_of, number
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.integrate import tableaus
 from simstate.integrate.tableau import Tableau
@@ -122,9 +123,11 @@ class Adaptive(Explicit):
             )
         check_tolerance("atol", self.atol)
         check_tolerance("rtol", self.rtol)
-        if not 0 < self.min_step < self.max_step:
+        number("min_step", self.min_step, more_than=0, unit="s")
+        number("max_step", self.max_step, finite=False, unit="s")
+        if not self.min_step < self.max_step:
             raise InvalidInputError(
-                f"0 < min_step < max_step is needed, got min_step={self.min_step} and "
+                f"min_step < max_step is needed, got min_step={self.min_step} and "
                 f"max_step={self.max_step}."
             )
 
@@ -173,6 +176,7 @@ SCHEMES: dict[str, type[Explicit]] = {
 
 def scheme(name: str, attitude: AttitudeMode = "lie", **options: Any) -> Explicit:
     """The ready-made scheme of that name ("rk4", "dp54", …); case does not matter."""
+    instance_of("The name of a scheme", name, str)
     found = SCHEMES.get(name.lower())
     if found is None:
         raise unknown_name("integration scheme", name.lower(), SCHEMES)

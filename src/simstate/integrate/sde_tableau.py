@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from simstate.checks import one_of
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.integrate.sde_conditions import check_order
 
@@ -163,8 +164,7 @@ class StochasticTableau:
 
 def _check_shape(tableau: StochasticTableau) -> None:
     """Raise unless the numbers make an explicit scheme of the variables that exist."""
-    if tableau.variables not in NAMES:
-        raise unknown_name("kind of random variables", tableau.variables, NAMES)
+    one_of("kind of random variables", tableau.variables, NAMES)
     start, stages = f"Stochastic tableau {tableau.name!r}: ", len(tableau.alpha)
     matrices = [("a0", tableau.a0, True), ("a1", tableau.a1, True)]
     for name in ("b0", "b1", "b1_other", "b2", "b2_other"):

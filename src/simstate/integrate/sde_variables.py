@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simstate.checks import instance_of, number
+
 _ONE_SIXTH = 0.9674215661017014
 """A standard normal number is greater with a probability of one in six."""
 
@@ -31,6 +33,9 @@ def brownian_integrals(
         second_increments: those of the second Brownian motion [√s], likewise.
         timestep: the length of a step [s].
     """
+    instance_of("increments", increments, Tensor)
+    instance_of("second_increments", second_increments, Tensor)
+    number("timestep", timestep, more_than=0, unit="s")
     return timestep / 2 * (increments + second_increments / math.sqrt(3.0))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from simstate.checks import all_of, number
 from simstate.errors import InvalidInputError
 
 _TOLERANCE = 1e-12
@@ -37,11 +38,12 @@ class Tableau:
     """A second, coarser estimate that damps the first, as DOP853 has it."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "a", tuple(tuple(row) for row in self.a))
+        rows = all_of("a", self.a, object)
+        object.__setattr__(self, "a", tuple(_weights("a", row) for row in rows))
         for name in ("b", "b_error", "b_error_low"):
             weights: Sequence[float] | None = getattr(self, name)
             if weights is not None:
-                object.__setattr__(self, name, tuple(weights))
+                object.__setattr__(self, name, _weights(name, weights))
         _check_shape(self)
         _check_order(self)
 
@@ -64,6 +66,10 @@ class Tableau:
     def is_first_same_as_last(self) -> bool:
         """Whether the last stage is at the new state, where the next step begins."""
         return (*self.a[-1], 0.0) == tuple(self.b)
+
+
+def _weights(what: str, row: object) -> tuple[float, ...]:
+    return tuple(number(what, weight) for weight in all_of(what, row, object))
 
 
 def _check_shape(tableau: Tableau) -> None:

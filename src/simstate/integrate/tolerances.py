@@ -103,7 +103,7 @@ def _as_number(value: object) -> float:
         return math.nan
     try:
         return float(value)  # pyright: ignore[reportArgumentType]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import mujoco
 import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, one_of
+from simstate.checks import has_shape, instance_of, one_of
 from simstate.engine.base import model_value
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.linear.coordinates import StateVector
 from simstate.linear.model import LinearModel
-
-if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+from simstate.simulation import Simulation
 
 Inputs: TypeAlias = "Sequence[str] | Mapping[str, Tensor]"
 """Names of controls; or views of live tensors by name, (num_envs,) each, such as
@@ -60,6 +58,7 @@ def linearise(
         step: of the differences, in each number's own unit.
     """
     one_of("time of a linear model", time, get_args(Time))
+    instance_of("sim", sim, Simulation)
     if sim.dtype != torch.float64:
         raise InvalidInputError(
             "Differences of float32 have no more than three digits: linearise with "

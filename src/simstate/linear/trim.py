@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape
+from simstate.checks import has_shape, instance_of
 from simstate.errors import InvalidInputError, SimStateError
 from simstate.integrate.parameters import Numbers, numbers
 from simstate.math.vector import solve
@@ -69,6 +69,8 @@ def trim(
         iterations: at most so many.
         require: whether a world that does not converge raises.
     """
+    instance_of("sim", sim, Simulation)
+    instance_of("unknowns", unknowns, Mapping)
     if not unknowns:
         raise InvalidInputError("trim needs at least one unknown.")
     problem = _Problem(sim, unknowns, write, residual)

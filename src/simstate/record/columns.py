@@ -17,7 +17,10 @@ from simstate.entity import Entity
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.integrate.history import Read, Recorded
 from simstate.integrate.worlds import IntegratedWorlds
+from simstate.sensors import SceneCameras
 
+CAMERA = "camera/"
+"""What a camera's pictures are called, before its name."""
 _AXES: dict[int, Sequence[str]] = {
     3: ("x", "y", "z"),
     4: ("w", "x", "y", "z"),
@@ -112,7 +115,9 @@ def _column(
 
 
 def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
-    """The column of a quantity, of a process or of a raw field."""
+    """The column of a quantity, of a camera, of a process or of a raw field."""
+    if given.startswith(CAMERA):
+        return _camera(sim, name, given)
     entity_name, _, quantity = given.partition(".")
     if quantity:
         return _quantity(sim.scene[entity_name], name, quantity)
@@ -141,6 +146,20 @@ def _quantity(entity: Entity, name: str, quantity: str) -> Column:
         _labels([_of_entity(entity, size) for size in contract.shape]),
         contract.doc,
         f"{entity.name}.{quantity}",
+    )
+
+
+def _camera(sim: IntegratedWorlds, name: str, given: str) -> Column:
+    cameras = getattr(sim, "cameras", None)
+    camera = given.removeprefix(CAMERA)
+    if not isinstance(cameras, SceneCameras) or camera not in cameras:
+        raise unknown_name("camera of the scene", camera, sim.camera_names)
+    return Column(
+        name,
+        lambda: cameras[camera].rgb,
+        axes="image",
+        doc="Colours 0 … 255 of the pixels, rows from above.",
+        source=given,
     )
 
 

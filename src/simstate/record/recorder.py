@@ -11,13 +11,13 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.closing import Closing
 from simstate.errors import FileError, InvalidInputError
 from simstate.ids import Ids, int_list
 from simstate.integrate.worlds import IntegratedWorlds
@@ -46,7 +46,7 @@ MOST_SAMPLES = 4096
 """In a block."""
 
 
-class Recorder:
+class Recorder(Closing):
     """Keeps samples and steps, and hands them on in blocks.
 
     A file is whole up to its last block whenever its program ends. `close`, or the end
@@ -156,17 +156,6 @@ class Recorder:
         told = {"blocks": self._blocks, "samples": self.samples, "steps": self.steps}
         self._writer.attach(END, json.dumps(told).encode())
         self._writer.close()
-
-    def __enter__(self) -> Recorder:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # What subclasses call.
 

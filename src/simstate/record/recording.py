@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import mujoco
@@ -15,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.closing import Closing
 from simstate.errors import (
     InvalidInputError,
     RecordingError,
@@ -51,7 +51,7 @@ class BlockPlace:
     place: Place
 
 
-class Recording:
+class Recording(Closing):
     """What worlds did: columns over time, and what is needed to do it again.
 
     Nothing is read before it is asked for, and one block at a time. Blocks, header and
@@ -91,17 +91,6 @@ class Recording:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
-
-    def __enter__(self) -> Recording:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # What is in it.
 

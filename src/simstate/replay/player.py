@@ -17,6 +17,7 @@ from simstate.ids import Selection
 from simstate.ledger import Owner
 from simstate.record import Column, Recording, columns_of
 from simstate.record.changes import Change, Step
+from simstate.record.columns import CAMERA
 from simstate.simulation import Simulation
 from simstate.state import Snapshot
 from simstate.state.fingerprint import fingerprint
@@ -183,8 +184,19 @@ class Player:
             source = self.recording.contract(name).get("source", "")
             if name in own:
                 found[name] = own[name]
-            elif source:
+            elif source and self._can_read(source):
                 (found[name],) = columns_of(self.sim, {name: source}, ())
             else:
                 left_out.append(name)
         return found, left_out
+
+    def _can_read(self, source: str) -> bool:
+        """Whether these worlds have it: a camera may have been there to look on."""
+        camera = source.removeprefix(CAMERA)
+        return camera == source or camera in self.sim.camera_names
+
+
+def span_of(recording: Recording, step: Step) -> float:
+    """How long a recorded step takes in simulated time [s]."""
+    header = recording.header
+    return header.get("step_dt") or step.call["n"] * header["simulation"]["timestep"]

@@ -13,10 +13,12 @@ from simstate.errors import InvalidInputError
 from simstate.record import Recording
 from simstate.record.recording import BlockPlace
 from simstate.replay.model_changes import model_changes
-from simstate.replay.player import Player
+from simstate.replay.player import Player, span_of
 from simstate.replay.report import Difference, Replay
 from simstate.replay.sources import engine_for, worlds_for
 from simstate.simulation import Simulation
+from simstate.simulators.base import AdaptedSimulator
+from simstate.simulators.physics import borrowed_physics
 from simstate.state import Snapshot, take_snapshot
 
 OTHER_ENGINE = 1e-3
@@ -31,6 +33,7 @@ def replay(
     engine: EngineCfg | None = None,
     threads: int | None = None,
     task: str | None = None,
+    simulator: str | AdaptedSimulator | None = None,
 ) -> Replay:
     """Take the recorded steps again, and compare every sample and snapshot.
 
@@ -42,15 +45,24 @@ def replay(
         worlds: where to play it; None: worlds are made from the file, which has the
             model, or of the task that it names.
         tolerance: what |now − then| / (1 + |then|) may be; 0 compares bits. None: 0,
-            or `OTHER_ENGINE` where the engine is not that of the recording.
+            or `OTHER_ENGINE` where the engine is not that of the recording, or in
+            another simulator.
         engine: of the worlds that are made; None: that of the recording.
         threads: of the native engine; the bits do not depend on it.
         task: where the task is now; None: where it was.
+        simulator: another one that takes the steps, such as "drake", or one that was
+            made: what was written to the recorded worlds, their controls and resets,
+            is given to it.
     """
     found = _opened(recording)
+    if simulator is not None and engine is None and worlds is None:
+        engine = "native"
     try:
-        player = _player(found, worlds, engine, threads, task)
-        return _Comparison(player, tolerance).run()
+        player = player_for(found, worlds, engine, threads, task)
+        if simulator is None:
+            return _Comparison(player, tolerance).run()
+        with borrowed_physics(player.sim, simulator) as other:
+            return _Comparison(player, tolerance, other.name).run()
     finally:
         if not isinstance(recording, Recording):
             found.close()
@@ -86,7 +98,7 @@ def branch(
             raise InvalidInputError(
                 f"The recording has {found.num_steps} steps, asked for is {step}."
             )
-        player = _player(found, worlds, engine, None, task)
+        player = player_for(found, worlds, engine, None, task)
         player.go_to(step)
         return player.worlds
     finally:
@@ -98,13 +110,14 @@ def _opened(recording: str | Path | Recording) -> Recording:
     return recording if isinstance(recording, Recording) else Recording(recording)
 
 
-def _player(
+def player_for(
     recording: Recording,
     worlds: Simulation | Env | None,
     engine: EngineCfg | None,
     threads: int | None,
     task: str | None,
 ) -> Player:
+    """A recording, and worlds to play it in: those given, or made for it."""
     if worlds is not None:
         return Player(recording, worlds, rebuilt=False)
     chosen = engine_for(recording, engine, threads)
@@ -115,9 +128,8 @@ def _player(
 def _step_at(recording: Recording, time: float) -> int:
     """How many steps were taken when so much time had passed [s]."""
     elapsed = 0.0
-    timestep = recording.header["simulation"]["timestep"]
     for number, step in enumerate(recording.steps()):
-        span = recording.header.get("step_dt") or step.call["n"] * timestep
+        span = span_of(recording, step)
         if elapsed + span / 2 > time:
             return number
         elapsed += span
@@ -127,14 +139,18 @@ def _step_at(recording: Recording, time: float) -> int:
 class _Comparison:
     """Plays a recording and compares what comes with what was."""
 
-    def __init__(self, player: Player, tolerance: float | None) -> None:
+    def __init__(
+        self, player: Player, tolerance: float | None, simulator: str | None = None
+    ) -> None:
         self._player, self._recording = player, player.recording
         here, there = player.sim.engine_name, self._recording.header["simulation"]
         if tolerance is None:
-            tolerance = 0.0 if here == there["engine"] else OTHER_ENGINE
+            same = simulator is None and here == there["engine"]
+            tolerance = 0.0 if same else OTHER_ENGINE
         if not tolerance >= 0:
             raise InvalidInputError(f"tolerance must be ≥ 0, got {tolerance}.")
-        self._found = Replay(player.sim.engine_name, tolerance)
+        self._found = Replay(simulator or here, tolerance)
+        self._elapsed = self._gap = 0.0
         self._found.columns = list(player.columns)
         self._found.left_out = player.left_out
         self._found.model = model_changes(self._recording.model, player.sim.model)
@@ -164,13 +180,15 @@ class _Comparison:
             self._compare_snapshot()
             if is_env:
                 self._compare(samples, at, self._before)
+            begun = self._elapsed
             self._player.move(step)
             self._found.steps += 1
+            self._elapsed += span_of(self._recording, step)
             if self._player.diverged is not None:
                 self._differs("diverged", self._player.diverged)
             if is_env:
                 self._compare(samples, at, self._later)
-                self._found.samples += 1
+                self._count_sample(begun)
                 at += 1
         if not is_env:
             self._compare_due(samples, counts, at)
@@ -181,9 +199,13 @@ class _Comparison:
         """Compare the samples of a simulation that were taken here."""
         while at < len(counts) and counts[at] == self._player.step:
             self._compare(samples, at, self._before)
-            self._found.samples += 1
+            self._count_sample(self._elapsed)
             at += 1
         return at
+
+    def _count_sample(self, time: float) -> None:
+        self._found.samples += 1
+        self._found.time.append(time)
 
     def _compare(
         self, samples: dict[str, np.ndarray], at: int, names: list[str]
@@ -194,6 +216,8 @@ class _Comparison:
             worlds, unit = self._recording.worlds, contract["unit"]
             then = samples[name][at]
             place = self._beyond(name, then, now[name])
+            if name != "time":
+                self._found.over_time.setdefault(name, []).append(self._gap)
             if place is None or self._found.first is not None:
                 continue
             world, *rest = place
@@ -208,6 +232,7 @@ class _Comparison:
         self, name: str, then: np.ndarray, now: np.ndarray
     ) -> tuple[int, ...] | None:
         """Where the first number is beyond the tolerance; keeps the largest."""
+        self._gap = 0.0
         if then.tobytes() == now.astype(then.dtype).tobytes():
             return None
         a, b = then.astype(np.float64), now.astype(np.float64)
@@ -215,9 +240,8 @@ class _Comparison:
         with np.errstate(invalid="ignore"):
             gap = np.where(same, 0.0, np.abs(b - a))
         gap = np.where(np.isnan(gap), np.inf, gap)
-        self._found.largest[name] = max(
-            self._found.largest.get(name, 0.0), float(gap.max(initial=0.0))
-        )
+        self._gap = float(gap.max(initial=0.0))
+        self._found.largest[name] = max(self._found.largest.get(name, 0.0), self._gap)
         if self._found.tolerance == 0:
             bad = gap > 0
         else:

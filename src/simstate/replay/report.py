@@ -57,11 +57,36 @@ class Replay:
     """The first difference beyond the tolerance; None: there is none."""
     largest: dict[str, float] = field(default_factory=dict[str, float])
     """The largest |now − then| of each column."""
+    time: list[float] = field(default_factory=list[float])
+    """When the samples were taken, since the begin of the recording [s]."""
+    over_time: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    """The largest |now − then| of each column at each of these, in any world."""
 
     @property
     def is_same(self) -> bool:
         """Whether everything came as it was recorded, and model and all."""
         return self.first is None and not self.model
+
+    def horizon(self, column: str, bound: float) -> float | None:
+        """When a column was first off by more than a bound [s]; None: it never was."""
+        gaps = self.over_time[column]
+        return next(
+            (t for t, gap in zip(self.time, gaps, strict=True) if gap > bound), None
+        )
+
+    def course(self, rows: int = 6) -> list[str]:
+        """Lines of how far each column was off as time went on, in its own unit."""
+        if not self.time:
+            return []
+        last = len(self.time) - 1
+        chosen = sorted({round(k * last / max(rows - 1, 1)) for k in range(rows)})
+        return [
+            f"off by at most, after {self.time[k]:.3g} s: "
+            + ", ".join(
+                f"{name} {gaps[k]:.3g}" for name, gaps in self.over_time.items()
+            )
+            for k in chosen
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """The findings, for JSON."""
@@ -79,6 +104,8 @@ class Replay:
         else:
             lines.insert(0, f"{told}were compared, {how}.")
             lines.append(f"First difference: {self.first}.")
+        if self.first is not None and self.tolerance > 0:
+            lines += self.course()
         if self.left_out:
             lines.append(f"Not compared: {', '.join(self.left_out)}.")
         return "\n".join(lines)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from simstate.engine import EngineCfg, NativeCfg
-from simstate.env import Env, tasks
+from simstate.env import Env, EnvCfg, tasks
 from simstate.env.setting_changes import with_settings
 from simstate.errors import InvalidInputError, RecordingError
 from simstate.record import Recording
@@ -35,11 +36,17 @@ def worlds_for(
 ) -> Simulation | Env:
     """Worlds as those that were recorded."""
     if recording.kind == "env":
-        return _env_for(recording, engine, task)
+        return env_for(recording, engine, task)
     return _simulation_for(recording, engine)
 
 
-def _env_for(recording: Recording, engine: EngineCfg, task: str | None) -> Env:
+def env_for(
+    recording: Recording,
+    engine: EngineCfg,
+    task: str | None,
+    prepare: Callable[[EnvCfg], EnvCfg] | None = None,
+) -> Env:
+    """An Env of the recording's task, with its settings; `prepare` may add to it."""
     header, sim = recording.header, recording.header["simulation"]
     if task is None:
         task = header["task"]
@@ -51,7 +58,7 @@ def _env_for(recording: Recording, engine: EngineCfg, task: str | None) -> Env:
         check_no_code(task)
     cfg = with_settings(tasks.find(task).env_cfg(), "env", header["settings"])
     return Env(
-        cfg,
+        cfg if prepare is None else prepare(cfg),
         sim["num_envs"],
         engine=engine,
         seed=sim["seed"],

@@ -1,4 +1,4 @@
-"""Another simulator's physics under an environment, to play a policy in it.
+"""Another simulator's physics under our worlds, to play a policy or inputs in it.
 
     env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=8, auto_reset=False)
     with borrowed_physics(env, "drake"):
@@ -23,43 +23,48 @@ from simstate.engine import Stage
 from simstate.env import Env
 from simstate.errors import DivergenceError, InvalidInputError
 from simstate.ids import int_list
+from simstate.physics import Physics
 from simstate.simulators.base import AdaptedSimulator
 from simstate.simulators.making import make
+from simstate.worlds import Worlds
 
 
 @contextmanager
 def borrowed_physics(
-    env: Env, simulator: str | AdaptedSimulator
+    env: Env | Worlds, simulator: str | AdaptedSimulator
 ) -> Generator[AdaptedSimulator]:
     """While it is entered, `env` steps in another simulator, which it gives.
 
     A world that the simulator cannot advance has diverged, as in a simulation.
 
     Args:
-        env: an environment of the native engine, with MuJoCo's own stepper.
+        env: an environment or a simulation on the native engine, with MuJoCo's own
+            stepper.
         simulator: a name that `simulators.make` knows, or one that was made of the same
             scene with as many worlds.
     """
     made = simulator
+    sim = env.sim if isinstance(env, Env) else env
     if isinstance(made, str):
-        made = make(made, env.cfg.scene, env.num_envs)
+        scene = env.cfg.scene if isinstance(env, Env) else sim.model
+        made = make(made, scene, env.num_envs)
     if not isinstance(made, AdaptedSimulator):
         raise InvalidInputError(
-            f"{simulator!r} is an engine of simstate: make the Env with engine=… ."
+            f"{simulator!r} is an engine of simstate: make the worlds with engine=… ."
         )
     if made.num_envs != env.num_envs:
         raise InvalidInputError(
-            f"The simulator has {made.num_envs} worlds, the environment {env.num_envs}."
+            f"The simulator has {made.num_envs} worlds, here are {env.num_envs}."
         )
-    physics = env.sim.internals
-    if env.sim.engine_name != "native" or not physics.steps_plainly:
+    physics = sim.internals
+    if sim.engine_name != "native" or not physics.steps_plainly:
         raise InvalidInputError(
             "Another simulator takes the place of MuJoCo's own stepper on the native "
             'engine: make the Env with engine="native", without an integrator, force '
             "models and processes."
         )
     own = physics.advance
-    physics.advance = _Borrowed(env, made).advance
+    physics.advance = _Borrowed(physics, made).advance
     try:
         yield made
     finally:
@@ -67,10 +72,10 @@ def borrowed_physics(
 
 
 class _Borrowed:
-    """Advances the worlds of an environment in another simulator."""
+    """Advances worlds of ours in another simulator."""
 
-    def __init__(self, env: Env, simulator: AdaptedSimulator) -> None:
-        self._physics, self._simulator = env.sim.internals, simulator
+    def __init__(self, physics: Physics, simulator: AdaptedSimulator) -> None:
+        self._physics, self._simulator = physics, simulator
 
     def advance(self, n: int, env_ids: Tensor | None) -> Tensor | None:
         """Advance worlds by n time steps: what `env.sim.step` does meanwhile."""

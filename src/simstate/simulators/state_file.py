@@ -14,6 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from simstate.archive import read_archive, write_archive
+from simstate.checks import as_path
 from simstate.errors import InvalidInputError, SnapshotError
 from simstate.state import EntityTensors, TensorState
 
@@ -54,13 +55,13 @@ def save_states(state: TensorState, path: str | Path, simulator: str = "") -> No
         "num_envs": state.num_envs,
         "entities": entities,
     }
-    write_archive(Path(path), header, tensors)
+    write_archive(as_path("path", path), header, tensors)
 
 
 def holds_states(path: str | Path) -> bool:
     """Whether a file is one of unified states; any other, or none, is not."""
     try:
-        read_archive(Path(path), (FORMAT,))
+        read_archive(as_path("path", path), (FORMAT,))
     except SnapshotError:
         return False
     return True
@@ -68,7 +69,7 @@ def holds_states(path: str | Path) -> bool:
 
 def load_states(path: str | Path) -> tuple[TensorState, str]:
     """The unified state that a file holds, and which simulator it comes from."""
-    header, tensors = read_archive(Path(path), (FORMAT,))
+    header, tensors = read_archive(as_path("path", path), (FORMAT,))
     groups: dict[str, dict[str, EntityTensors]] = {group: {} for group in _GROUPS}
     try:
         for name, entry in header["entities"].items():

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import number
+from simstate.checks import as_path, instance_of, number, whole_number
 from simstate.errors import InvalidInputError, ModelError
 from simstate.space.planets import Planet
 
@@ -36,6 +36,8 @@ class HarmonicCoefficients:
     """S̄ₙₘ likewise."""
 
     def __post_init__(self) -> None:
+        instance_of("c", self.c, Tensor)
+        instance_of("s", self.s, Tensor)
         if self.c.ndim != 2 or self.c.shape != self.s.shape:
             raise InvalidInputError(
                 "C̄ and S̄ must be square and of one shape, got "
@@ -51,7 +53,8 @@ class HarmonicCoefficients:
 
     def cut(self, degree: int, order: int | None = None) -> HarmonicCoefficients:
         """The same field to a degree, and to an order that may be lower."""
-        order = degree if order is None else order
+        whole_number("degree", degree, 0)
+        order = degree if order is None else whole_number("order", order, 0)
         if not 0 <= order <= degree <= self.degree:
             raise InvalidInputError(
                 f"{self.name} goes to degree and order {self.degree}; 0 ≤ order ≤ "
@@ -76,6 +79,9 @@ def zonal_coefficients(
 
     Jₙ is −Cₙ₀, for the planet's equatorial radius.
     """
+    instance_of("planet", planet, Planet)
+    if j is not None:
+        instance_of("j", j, Mapping)
     given = {2: planet.j2} if j is None else dict(j)
     if not given or min(given) < 2:
         raise InvalidInputError(f"Zonal terms are J2, J3, …; got {sorted(given)}.")
@@ -90,7 +96,7 @@ def zonal_coefficients(
 
 def read_gfc(path: str | Path) -> HarmonicCoefficients:
     """Read a static gravity field in ICGEM's format (.gfc), as EGM and GGM come in."""
-    path = Path(path)
+    path = as_path("path", path)
     try:
         lines = path.read_text(encoding="latin-1").splitlines()
     except OSError as error:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.checks import instance_of
 from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.flight.atmosphere import (
@@ -49,8 +50,10 @@ class PlanetAir:
         *,
         turns: bool = True,
     ) -> None:
-        self.planet = planet
-        self.atmosphere: Atmosphere = atmosphere or StandardAtmosphere()
+        self.planet = instance_of("planet", planet, Planet)
+        self.atmosphere: Atmosphere = (
+            StandardAtmosphere() if atmosphere is None else atmosphere
+        )
         self.turns = turns
 
     def attach(self, sim: IntegratedWorlds) -> None:

@@ -11,7 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite, has_shape, number, whole_number
+from simstate.checks import (
+    all_of,
+    as_path,
+    check_finite,
+    has_shape,
+    instance_of,
+    number,
+    whole_number,
+)
 from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.space.epoch import DAY, Epoch, load_erfa
@@ -164,9 +172,11 @@ def spice_body(
         kernels: files to load (an SPK at least), or none if they are loaded already.
         segment: length of the fitted polynomials [s].
     """
+    instance_of("epoch", epoch, Epoch)
+    files = [as_path("A kernel", one) for one in all_of("kernels", kernels, object)]
     spice = _load_spice()
-    for kernel in kernels:
-        if not Path(kernel).is_file():
+    for kernel in files:
+        if not kernel.is_file():
             raise InvalidInputError(f"There is no SPICE kernel {kernel}.")
         spice.furnsh(str(kernel))
 

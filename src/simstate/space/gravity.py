@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.checks import instance_of
 from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.integrate import Gravity, point_mass
@@ -45,6 +46,7 @@ class HarmonicGravity(Gravity):
         gradient_torque: bool = True,
     ) -> None:
         super().__init__(entity, gradient_torque=gradient_torque)
+        instance_of("coefficients", coefficients, HarmonicCoefficients)
         if coefficients.degree < 2:
             raise InvalidInputError(
                 f"{coefficients.name} to degree {coefficients.degree} is a point mass: "

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simstate.checks import instance_of
 from simstate.conventions.values import as_tensor, batch_of
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
@@ -181,6 +182,8 @@ class SecularRates:
 
 def j2_rates(elements: OrbitalElements, planet: Planet = EARTH) -> SecularRates:
     """The first-order secular rates of an elliptic orbit about an oblate planet."""
+    instance_of("elements", elements, OrbitalElements)
+    instance_of("planet", planet, Planet)
     if bool((elements.eccentricity >= 1).any()):
         raise InvalidInputError("Only closed orbits have secular rates.")
     e, cos = elements.eccentricity, elements.inclination.cos()

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite, number, one_of
+from simstate.checks import check_finite, instance_of, number, one_of
 from simstate.errors import InvalidInputError
 
 Below: TypeAlias = Literal["off", "least"]
@@ -51,7 +51,7 @@ def pulses(
             f"{timestep:g} s."
         )
     number("min_on_time", min_on_time, at_least=0, at_most=period, unit="s")
-    check_finite(duty, "duty", after="")
+    check_finite(instance_of("duty", duty, Tensor), "duty", after="")
     on = duty.double().clamp(0.0, 1.0) * period
     short = on < min_on_time * (1 - 1e-12)
     if below == "least":

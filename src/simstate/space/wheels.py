@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import all_of
 from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.integrate.scene_force import SceneForce
@@ -39,6 +40,7 @@ class ReactionWheels(SceneForce):
     """
 
     def __init__(self, entity: str, wheels: Sequence[ReactionWheelCfg]) -> None:
+        wheels = all_of("wheels", wheels, ReactionWheelCfg)
         if not wheels:
             raise InvalidInputError("ReactionWheels needs at least one wheel.")
         self.entity = entity

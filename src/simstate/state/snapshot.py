@@ -18,6 +18,7 @@ from simstate.archive import (
     read_archive,
     write_archive,
 )
+from simstate.checks import as_path
 from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine import STATE_FIELDS
 from simstate.errors import (
@@ -64,12 +65,14 @@ class Snapshot:
 
     def save(self, path: str | Path) -> None:
         """Write one file, as a whole or not at all: a crash leaves the old one."""
-        write_archive(Path(path), self.header, self.slots)
+        write_archive(as_path("path", path), self.header, self.slots)
 
     @staticmethod
     def load(path: str | Path) -> Snapshot:
         """Read a file that `save` wrote; one that is cut or altered is refused."""
-        return Snapshot._of(path, *read_archive(Path(path), (FORMAT_2, FORMAT_1)))
+        return Snapshot._of(
+            path, *read_archive(as_path("path", path), (FORMAT_2, FORMAT_1))
+        )
 
     def to_bytes(self) -> bytes:
         """What `save` would write."""

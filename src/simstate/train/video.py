@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from simstate.checks import number
+from simstate.closing import Closing
 from simstate.env import Env
 from simstate.errors import InvalidInputError
+from simstate.record.libraries import library
 from simstate.sensors.view import VIEW
 from simstate.train.evaluate import Act
 
@@ -84,18 +88,48 @@ def _write_gif(path: Path, frames: list[Frame], fps: float) -> None:
 
 
 def _write_mp4(path: Path, frames: list[Frame], fps: float) -> None:
-    import imageio_ffmpeg  # pyright: ignore[reportMissingTypeStubs]
-
     height, width, _ = frames[0].shape
-    ffmpeg: Any = imageio_ffmpeg
-    writer = ffmpeg.write_frames(
-        str(path),
-        (width, height),
-        fps=fps,
-        macro_block_size=2,
-        ffmpeg_log_level="error",
-    )
-    writer.send(None)
-    for frame in frames:
-        writer.send(np.ascontiguousarray(frame))
-    writer.close()
+    with Mp4(path, (width, height), fps) as film_:
+        for frame in frames:
+            film_.add(frame)
+
+
+class Mp4(Closing):
+    """An H.264 film that is written picture by picture.
+
+    Args:
+        path: the file, which is replaced.
+        size: width and height [px]; odd ones are scaled to the next even.
+        fps: pictures per second; a Fraction is exact.
+        options: of ffmpeg's encoder; none: its usual quality.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        size: tuple[int, int],
+        fps: float | Fraction,
+        options: Sequence[str] = (),
+    ) -> None:
+        ffmpeg = library("imageio_ffmpeg", "play", "MP4 files")
+        rate = Fraction(fps).limit_denominator(1001)
+        self._writer: Any = ffmpeg.write_frames(
+            str(path),
+            size,
+            fps=float(rate),
+            quality=None if options else 5,
+            codec="libx264",
+            macro_block_size=2,
+            ffmpeg_log_level="error",
+            input_params=["-r", str(rate)],  # fps is rounded to two digits
+            output_params=list(options),
+        )
+        self._writer.send(None)
+
+    def add(self, picture: Frame) -> None:
+        """Append a picture; uint8 (height, width, 3)."""
+        self._writer.send(np.ascontiguousarray(picture))
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from simstate.errors import InvalidInputError
+from simstate.view.compared import ComparedCourse
 from simstate.view.course import Course, Input
 from simstate.view.sources import Source
 
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
     from simstate.view.offscreen import Offscreen
     from simstate.view.viewer import Viewer
 
-__all__ = ["Course", "Input", "Source", "offscreen", "start_viewer"]
+__all__ = [
+    "ComparedCourse",
+    "Course",
+    "Input",
+    "Source",
+    "start_offscreen",
+    "start_viewer",
+]
 
 MANY = 16
 """How many worlds are shown where nobody says how many."""
@@ -38,7 +46,7 @@ def start_viewer(
     )  # fmt: skip
 
 
-def offscreen(
+def start_offscreen(
     course: Course,
     worlds: Sequence[int],
     overlays: Sequence[str],

@@ -15,7 +15,9 @@ import numpy as np
 
 from simstate.entity import Entity, Quantity
 from simstate.errors import InvalidInputError
-from simstate.explanation import Explanation
+from simstate.explanation import FIELDS, Explanation
+from simstate.view.asked import element_label
+from simstate.view.compared import ComparedCourse
 from simstate.view.course import Input
 from simstate.view.explain_view import element_text
 from simstate.view.panel import NOTHING
@@ -67,7 +69,26 @@ class Acting:
     def back(self) -> None:
         """Go back by what was played last."""
         self._session.back()
-        self._picture.marks.forget()
+        self._mark_diverged()
+
+    def go_to(self, step: int) -> None:
+        """Go to a step of the timeline."""
+        self._session.go_to(step)
+        self._mark_diverged()
+
+    def go_to_mark(self, ahead: bool) -> None:
+        """Go to the next mark of the world shown, or to the one before, and pause."""
+        course, world = self._session.course, self._picture.world
+        if course.timeline is None:
+            raise InvalidInputError(f"A {course.name} has no marks.")
+        mark = course.timeline.next_mark(course.at, world, ahead)
+        self._session.playing = False
+        if mark is None:
+            raise InvalidInputError(
+                f"Nothing is marked in world {world} {'after' if ahead else 'before'} "
+                "this."
+            )
+        self.go_to(mark.step)
 
     def reset(self, everything: bool) -> None:
         """Let the world shown begin anew, or all worlds."""
@@ -85,6 +106,13 @@ class Acting:
         if self._reload is None:
             raise InvalidInputError("There is no file to read anew.")
         self._reload()
+
+    def _mark_diverged(self) -> None:
+        """Mark the worlds that have diverged here, as a timeline knows them."""
+        course = self._session.course
+        self._picture.marks.forget()
+        if course.timeline is not None:
+            self._picture.marks.elements |= course.timeline.diverged(course.at)
 
     # Looking.
 
@@ -120,15 +148,36 @@ class Acting:
         """Show or hide a group of geoms or sites."""
         self._picture.show_group(group, is_site, shown)
 
+    def lay_over(self, over: bool) -> None:
+        """Draw what is compared over the worlds, or beside them."""
+        self._picture.over = over
+
     # Numbers.
 
     def write(self, one: Input, value: float) -> None:
         """Give an input a value in the world shown."""
         one.write(self._picture.world, value)
 
+    def join(self) -> None:
+        """Bring what is compared to the state of the worlds."""
+        self._compared().join()
+
+    def tell_differences(self) -> None:
+        """Say what differs in the states of the world shown."""
+        self._tell(self._compared().differences(self._picture.world))
+
+    def _compared(self) -> ComparedCourse:
+        course = self._session.course
+        if not isinstance(course, ComparedCourse):
+            raise InvalidInputError("There is nothing beside it to compare with.")
+        return course
+
     def explain(self, name: str) -> None:
         """Say what an element such as qvel[4] is."""
         self._tell(element_text(self._picture.seen(), self._explanation, name))
+        field = name.split("[")[0].strip().removeprefix("data.")
+        known = element_label(self._explanation, name) if field in FIELDS else None
+        self._picture.asked.about(known)
 
     def read_quantity(self, name: str) -> None:
         """Show the values of a quantity, to be changed."""

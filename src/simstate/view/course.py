@@ -8,10 +8,12 @@ from dataclasses import dataclass
 import mujoco
 
 from simstate.entity import Entity
+from simstate.errors import InvalidInputError
 from simstate.sensors import RaySensor
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.view.body_overlays import Draw
 from simstate.view.sources import Source, sources_of
+from simstate.view.timeline import Timeline
 from simstate.worlds import Worlds
 
 
@@ -40,6 +42,12 @@ class Course:
 
     name = "simulation"
     """What the steps are steps of."""
+    timeline: Timeline | None = None
+    """Of something that has happened: its steps, which are shown and not changed."""
+    companion: Course | None = None
+    """What is shown beside it, of the same model."""
+    label = ""
+    """What that is called."""
 
     def __init__(self, worlds: Worlds, rays: Mapping[str, RaySensor]) -> None:
         self.worlds = worlds
@@ -50,9 +58,22 @@ class Course:
         """The time of one step [s]."""
         return self.worlds.timestep
 
+    @property
+    def at(self) -> int:
+        """Of a timeline, how many steps have been taken."""
+        return 0
+
+    def now(self, world: int) -> float:
+        """The time that plots of a world are over [s]."""
+        return float(self.worlds.time[world])
+
     def advance(self) -> None:
         """Take one step in all worlds."""
         self.worlds.step(1)
+
+    def go_to(self, step: int) -> None:
+        """Be where the worlds of a timeline were before a step."""
+        raise InvalidInputError(f"A {self.name} has no timeline to go to {step} on.")
 
     def reset(self, env_ids: Sequence[int]) -> None:
         """Let worlds begin anew."""
@@ -67,6 +88,28 @@ class Course:
         """Bring all worlds back to a snapshot of them."""
         physics = self.worlds.internals
         restore_snapshot(physics, snapshot, physics.select(None))
+
+    def remember(self) -> list[Snapshot]:
+        """All that is needed to come back here."""
+        return [self.snapshot()]
+
+    def recall(self, kept: Sequence[Snapshot]) -> None:
+        """Come back to what was remembered."""
+        self.restore(kept[0])
+
+    def take_inputs(self, other: Course) -> None:
+        """Give the worlds the inputs that those of another course have."""
+        for name in ("ctrl", "xfrc_applied", "mocap_pos", "mocap_quat"):
+            mine, theirs = (
+                getattr(self.worlds.data, name),
+                getattr(other.worlds.data, name),
+            )
+            if mine.numel():
+                mine.copy_(theirs)
+
+    def remark(self, world: int) -> str:
+        """What else is said of a world beside its time."""
+        return ""
 
     def inputs(self) -> list[Input]:
         """What can be asked of the actuators."""

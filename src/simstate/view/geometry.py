@@ -167,9 +167,7 @@ class Geometry:
 
     def update(self, offsets: np.ndarray) -> None:
         """Bring everything to where it is now; offsets of the worlds: (shown, 3)."""
-        ids = torch.as_tensor(self._worlds, device=self._physics.device)
-        pos = on_host(self._physics.read_field("xpos")[ids]).astype(np.float32)
-        quat = on_host(self._physics.read_field("xquat")[ids]).astype(np.float32)
+        pos, quat = poses(self._physics, self._worlds)
         pos += offsets[:, None].astype(np.float32)
         for mesh in self.meshes:
             if mesh.handle.visible:
@@ -200,6 +198,16 @@ class Geometry:
         for handle, _ in self._grounds:
             handle.remove()
         self.meshes, self._grounds = [], []
+
+
+def poses(physics: Physics, worlds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Origins [m] and orientations of all bodies; (n, nbody, 3), (n, nbody, 4)."""
+    ids = torch.as_tensor(worlds, device=physics.device)
+    pos, quat = (
+        on_host(physics.read_field(name)[ids]).astype(np.float32)
+        for name in ("xpos", "xquat")
+    )
+    return pos, quat
 
 
 def geoms_of_bodies(model: mujoco.MjModel) -> dict[tuple[int, int], list[int]]:

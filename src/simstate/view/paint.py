@@ -13,10 +13,19 @@ import numpy as np
 import trimesh
 import viser
 
-from simstate.view.shapes import Arrow, Axes, Box, Path, Point, Shape, of_kind
+from simstate.view.shapes import (
+    Arrow,
+    Axes,
+    Box,
+    Path,
+    Point,
+    Shape,
+    of_kind,
+    place_of,
+)
 
-OnClick = Callable[[str], None]
-"""Is told the text of the shape that was clicked."""
+OnClick = Callable[[str, np.ndarray], None]
+"""Is told the text of what was clicked, and where it is drawn [m]; (3,)."""
 
 
 class Painting:
@@ -37,10 +46,12 @@ class Painting:
         self._size = size
         self._on_click = on_click
         self._handles: dict[str, Any] = {}
-        self._texts: dict[str, list[str]] = {}
+        self._shown: dict[str, Sequence[Shape]] = {}
+        self._offset = np.zeros(3)
 
     def draw(self, shapes: Sequence[Shape], offset: np.ndarray) -> None:
         """Draw these shapes and no others; `offset` is the world's place [m]; (3,)."""
+        self._offset = offset
         self._arrows(of_kind(shapes, Arrow), offset)
         self._points(of_kind(shapes, Point), offset)
         self._axes(of_kind(shapes, Axes), offset)
@@ -160,7 +171,7 @@ class Painting:
 
     def _shows(self, key: str, shapes: Sequence[Shape]) -> bool:
         """Whether there are any of a kind; if not, what was there is hidden."""
-        self._texts[key] = [one.text for one in shapes]
+        self._shown[key] = shapes
         handle = self._handles.get(key)
         if handle is not None:
             handle.visible = bool(shapes)
@@ -171,9 +182,9 @@ class Painting:
         self._handles[key] = handle
 
         def clicked(event: Any) -> None:
-            texts, k = self._texts[key], event.instance_index
-            if k is not None and 0 <= k < len(texts):
-                self._on_click(texts[k])
+            shapes, k = self._shown[key], event.instance_index
+            if k is not None and 0 <= k < len(shapes):
+                self._on_click(shapes[k].text, place_of(shapes[k]) + self._offset)
 
         handle.on_click(clicked)
 

@@ -18,6 +18,8 @@ from simstate.view.course import Input
 from simstate.view.geometry import GROUPS, VISIBLE
 from simstate.view.plots import Plot
 from simstate.view.sources import Source
+from simstate.view.timeline import Timeline
+from simstate.view.timeline_controls import TimelineControls
 
 NOTHING = "nothing"
 """What is followed when nothing is."""
@@ -30,6 +32,8 @@ class Actions(Protocol):
     def play(self, playing: bool) -> None: ...  # noqa: D102
     def step(self) -> None: ...  # noqa: D102
     def back(self) -> None: ...  # noqa: D102
+    def go_to(self, step: int) -> None: ...  # noqa: D102
+    def go_to_mark(self, ahead: bool) -> None: ...  # noqa: D102
     def reset(self, everything: bool) -> None: ...  # noqa: D102
     def set_speed(self, speed: float) -> None: ...  # noqa: D102
     def look_at(self, world: int) -> None: ...  # noqa: D102
@@ -39,6 +43,9 @@ class Actions(Protocol):
     def show_overlay(self, name: str, shown: bool) -> None: ...  # noqa: D102
     def set_scale(self, scale: float) -> None: ...  # noqa: D102
     def show_group(self, group: int, is_site: bool, shown: bool) -> None: ...  # noqa: D102
+    def lay_over(self, over: bool) -> None: ...  # noqa: D102
+    def join(self) -> None: ...  # noqa: D102
+    def tell_differences(self) -> None: ...  # noqa: D102
     def write(self, one: Input, value: float) -> None: ...  # noqa: D102
     def explain(self, name: str) -> None: ...  # noqa: D102
     def read_quantity(self, name: str) -> None: ...  # noqa: D102
@@ -70,15 +77,25 @@ class Panel:
         self.status = self._gui.add_markdown("")
         self._tabs = self._gui.add_tab_group()
         self.plots: list[Plot] = []
+        self.answers: list[Any] = []
+        """Where answers are shown."""
         self._sliders: list[tuple[Any, Input]] = []
         self._drives = drives
+        self.timeline: TimelineControls | None = None
+        self.world: Any = None
 
     # The tabs, in order.
 
     def add_run(
-        self, num_envs: int, shown: int, spacing: float, playing: bool, reload: bool
+        self,
+        num_envs: int,
+        shown: int,
+        spacing: float,
+        playing: bool,
+        reload: bool,
+        timeline: Timeline | None,
     ) -> None:
-        """Play, pause, step, back, reset; which worlds are shown."""
+        """Play, pause, step, back, reset or a timeline; which worlds are shown."""
         gui, actions = self._gui, self._actions
         with self._tabs.add_tab("Run"):
             if self._drives:
@@ -90,15 +107,26 @@ class Panel:
                     "speed", 0.05, 4.0, 0.05, 1.0, hint="Simulated seconds in a second."
                 )
                 self._on_value(self.speed, actions.set_speed)
-                self._button("reset this world", lambda: actions.reset(False))
-                if num_envs > 1:
-                    self._button("reset all worlds", lambda: actions.reset(True))
+                self._add_resets(num_envs, timeline)
             if num_envs > 1:
                 self._add_worlds(num_envs, shown, spacing)
             if reload:
                 self._button("reload the model", actions.reload)
             self._client_button("save snapshot", actions.save_snapshot)
             self._client_button("save picture", actions.save_picture)
+
+    def _add_resets(self, num_envs: int, timeline: Timeline | None) -> None:
+        actions = self._actions
+        if timeline is not None:
+            self._button("to the next mark", lambda: actions.go_to_mark(True))
+            self._button("to the mark before", lambda: actions.go_to_mark(False))
+            self.timeline = TimelineControls(
+                self._gui, timeline, self._ask, actions.go_to
+            )
+            return
+        self._button("reset this world", lambda: actions.reset(False))
+        if num_envs > 1:
+            self._button("reset all worlds", lambda: actions.reset(True))
 
     def _add_worlds(self, num_envs: int, shown: int, spacing: float) -> None:
         gui, actions = self._gui, self._actions
@@ -153,6 +181,21 @@ class Panel:
                     ),
                 )
 
+    def add_compare(self, label: str, can_join: bool) -> None:
+        """What is shown beside the worlds, and how it differs."""
+        gui, actions = self._gui, self._actions
+        with self._tabs.add_tab("Compare"):
+            gui.add_markdown(
+                f"Beside the worlds: **{label}**. Bodies are blue where they are the "
+                "same to a millionth of the size, red where they are a tenth of it off."
+            )
+            over = gui.add_checkbox("over each other", False)
+            self._on_value(over, actions.lay_over)
+            if can_join:
+                self._button("put both in the same state", actions.join)
+            self._button("what differs", actions.tell_differences)
+            self.answers.append(gui.add_markdown(""))
+
     def add_inputs(self, folders: Mapping[str, Sequence[Input]]) -> None:
         """A slider for each input."""
         if not any(folders.values()):
@@ -192,6 +235,7 @@ class Panel:
             self.answer = gui.add_markdown(
                 "Click on a body or an arrow. Pull a body: Ctrl (⌘) and drag."
             )
+            self.answers.append(self.answer)
             with gui.add_folder("what is …"):
                 self.question = gui.add_text("element", "", hint="Such as qvel[4].")
                 self._button("explain", lambda: actions.explain(self.question.value))
@@ -211,9 +255,13 @@ class Panel:
 
     # What the simulation tells.
 
-    def show_state(self, text: str, playing: bool, world: int) -> None:
+    def show_state(self, text: str, playing: bool, world: int, step: int) -> None:
         """Bring the controls to the state of the simulation."""
         self.status.content = text
+        if self.world is not None and self.world.value != world:
+            self.world.value = world
+        if self.timeline is not None:
+            self.timeline.show(world, step)
         if self._drives:
             self.play.value = playing
         for slider, one in self._sliders:

@@ -11,12 +11,14 @@ from typing import Any
 import numpy as np
 import viser
 
+from simstate.view.asked import Asked
 from simstate.view.body_overlays import Draw
+from simstate.view.companion import Companion
 from simstate.view.course import Course
 from simstate.view.divergence_marks import DivergenceMarks
 from simstate.view.geometry import Geometry, Mesh
 from simstate.view.grid import bounds, offsets, shares_ground, shown_worlds
-from simstate.view.one_world import OneWorld
+from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.paint import OnClick, Painting
 from simstate.view.shapes import PURPLE, Path, Shape
@@ -83,8 +85,13 @@ class Picture:
         self.count = min(count, course.worlds.num_envs, MOST_WORLDS)
         on_one_ground = shares_ground(course.worlds.model)
         self.spacing = 0.0 if on_one_ground else float(f"{1.6 * self.size:.1g}")
+        self.asked = Asked(server, f"{ROOT}/asked")
+        """What was asked about, written at its place."""
         self._root: Any = server.scene.add_frame(ROOT, show_axes=False)
         self._geometry: Geometry | None = None
+        self._companion: Companion | None = None
+        self.over = on_one_ground
+        """Whether what is compared lies over the worlds, else beside them."""
         self.place_worlds()
 
     # What is shown.
@@ -102,6 +109,14 @@ class Picture:
         self._geometry = Geometry(
             self._server, physics, self.shown, shared, self._on_mesh
         )
+        if self._companion is not None:
+            self._companion.remove()
+        if self.course.companion is not None:
+            self.offsets *= (1.0, 2.0, 1.0)
+            self._companion = Companion(
+                self._server, physics, self.course.companion.worlds.internals,
+                self.shown, self.size, self.course.label, self._on_click,
+            )  # fmt: skip
 
     def look_at(self, world: int) -> None:
         """Show another world's overlays."""
@@ -148,9 +163,17 @@ class Picture:
         with self._server.atomic():
             self._follow_body(seen)
             self._geometry.update(self.offsets)
+            self._update_companion()
             for name in self._draws:
                 if name in self.overlays:
                     self._draw(name, seen)
+            self.asked.update(seen, self.offset)
+
+    def _update_companion(self) -> None:
+        if self._companion is not None and self.course.companion is not None:
+            aside = 0.0 if self.over else self.spacing
+            with current(self.course.companion.worlds.internals):
+                self._companion.update(self.offsets + np.array([0.0, aside, 0.0]))
 
     def _draw(self, name: str, seen: OneWorld) -> None:
         if name not in self._paintings:
@@ -196,7 +219,8 @@ class Picture:
 
     def camera(self, direction: str) -> tuple[np.ndarray, np.ndarray]:
         """Where a camera stands and what it looks at, to see from a direction."""
-        whole = self.size + 0.7 * self.spacing * (np.sqrt(len(self.shown)) - 1.0)
+        count = len(self.shown) * (1 if self.course.companion is None else 3)
+        whole = self.size + 0.7 * self.spacing * (np.sqrt(count) - 1.0)
         goal = self.middle + self.moved
         if self._follow is None and len(self.shown) == 1:
             goal = goal + self.offset

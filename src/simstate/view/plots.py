@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from typing import Any
 
@@ -15,6 +16,8 @@ from simstate.view.sources import Source
 
 MOST_CURVES = 12
 MOST_SAMPLES = 400
+MOST_OF_HISTORY = 1000
+"""How many samples of a recording are drawn; of more, every second, third and so on."""
 _INKS = (
     "#e6553c", "#3cb44b", "#326ee6", "#f5961e", "#a046c8", "#00a0a0", "#c8a000",
     "#787878", "#8b4513", "#ff69b4", "#556b2f", "#000080",
@@ -37,9 +40,12 @@ class Plot:
         self.about = server.gui.add_markdown("")
         self._chart: Any = None
         self._folder: Any = server.gui.add_folder("curves")
-        self._world = -1
+        self._world: int = -1
         self._columns: list[int] = []
         self._rows: deque[np.ndarray] = deque(maxlen=MOST_SAMPLES)
+        self._past: np.ndarray | None = None
+        """All that is known of a recording; (samples, 1 + curves)."""
+        self._now = self._drawn = float("nan")
         self._shown = ("", "")
 
     @property
@@ -51,7 +57,11 @@ class Plot:
     @property
     def data(self) -> np.ndarray:
         """What is drawn: time [s], then each curve; (samples, 1 + curves)."""
-        return np.array(list(self._rows)).reshape(len(self._rows), -1)
+        if self._past is not None:
+            return self._past
+        return np.array(list(self._rows)).reshape(
+            len(self._rows), 1 + len(self._columns)
+        )
 
     def sample(self, world: int, now: float) -> None:
         """Take the present values of a world, at its time [s]."""
@@ -59,6 +69,9 @@ class Plot:
         if asked != self._shown or world != self._world:
             self._shown, self._world = asked, world
             self._begin()
+        self._now = now
+        if self._sources[self._shown[0]].history is not None:
+            return
         if self._rows and now < self._rows[-1][0]:  # a reset, or a step back
             self._rows.clear()
         if not self._rows or now > self._rows[-1][0]:
@@ -71,9 +84,13 @@ class Plot:
 
     def draw(self) -> None:
         """Bring the chart up to date."""
-        if self._chart is None or len(self._rows) < 2:
+        table = self.data
+        if self._chart is None or len(table) < 2 or self._now == self._drawn:
             return
-        columns = np.array(list(self._rows)).T
+        self._drawn = self._now
+        columns = list(table.T)
+        if self._past is not None:
+            columns = _with_line(table, self._now)
         self._chart.data = tuple(np.ascontiguousarray(column) for column in columns)
 
     def _begin(self) -> None:
@@ -83,20 +100,24 @@ class Plot:
         named = [k for k, name in enumerate(source.names) if wanted in name.lower()]
         self._columns = named[:MOST_CURVES]
         self._rows.clear()
+        self._drawn = float("nan")
         left_out = len(named) - len(self._columns)
         text = f"{source.about}; [{source.unit}]" if source.about else source.unit
         if left_out:
             text += f"; {left_out} more components: say which with “only”"
-        self.about.content = text
         if self._chart is not None:
             self._chart.remove()
             self._chart = None
+        text += self._look_back(source)
+        self.about.content = text
         if not self._columns:
             return
         curves = [
             {"label": source.names[k], "stroke": ink, "width": 2}
             for k, ink in zip(self._columns, _INKS, strict=False)
         ]
+        if self._past is not None:
+            curves.append({"label": "now", "stroke": "#202020", "width": 1})
         series: Any = ({"label": "t [s]"}, *curves)
         axes: Any = ({"label": "t [s]"}, {"label": source.unit})
         with self._folder:
@@ -107,3 +128,34 @@ class Plot:
                 axes=axes,
                 aspect=1.4,
             )
+
+    def _look_back(self, source: Source) -> str:
+        """Read what the source was, where that is known; what to say of it."""
+        self._past = None
+        if source.history is None:
+            return ""
+        try:
+            whole = source.history(self._world)
+        except SimStateError as error:
+            self._columns = []
+            return f"; {error}"
+        stride = math.ceil(len(whole) / MOST_OF_HISTORY)
+        chosen = np.concatenate([[0], np.array(self._columns, dtype=int) + 1])
+        self._past = whole[::stride, chosen]
+        return f"; 1 of {stride} samples is drawn" if stride > 1 else ""
+
+
+def _with_line(table: np.ndarray, now: float) -> list[np.ndarray]:
+    """The columns of a table and one more, which is low but for a peak at a time.
+
+    uPlot takes no gaps from an array: a NaN would leave its axis without numbers.
+    """
+    times, curves = table[:, 0], table[:, 1:]
+    finite = curves[np.isfinite(curves)]
+    low, high = (finite.min(), finite.max()) if finite.size else (0.0, 1.0)
+    at = int(np.searchsorted(times, now))
+    thrice: Any = [np.interp([now] * 3, times, column) for column in table.T]
+    table = np.insert(table, [at], np.stack(thrice, axis=1), axis=0)
+    line = np.full(len(table), low)
+    line[at + 1] = high
+    return [*table.T, line]

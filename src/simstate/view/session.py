@@ -48,7 +48,7 @@ class Session:
         self.problem = ""
         """What went wrong last, in words; "": nothing."""
         self._requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._past: deque[Snapshot] = deque(maxlen=MOST_BACK)
+        self._past: deque[list[Snapshot]] = deque(maxlen=MOST_BACK)
         self._due = 0.0
         """How much the worlds should go on [s]."""
         self._last = time.perf_counter()
@@ -81,7 +81,10 @@ class Session:
         return True
 
     def play(self, playing: bool = True) -> None:
-        """Go on, or pause."""
+        """Go on, or pause; at the end of a timeline, from its begin."""
+        timeline = self.course.timeline
+        if playing and timeline is not None and self.course.at == timeline.num_steps:
+            self.course.go_to(0)
         self.playing = playing
         self._last, self._due = time.perf_counter(), 0.0
         if playing:
@@ -102,9 +105,17 @@ class Session:
         self.playing = False
         if self.is_scripted:
             raise InvalidInputError("A script takes the steps: it cannot go back.")
+        self.problem = ""
+        if self.course.timeline is not None:
+            self.course.go_to(self.course.at - 1)
+            return
         if not self._past:
             raise InvalidInputError("There is nothing to go back to.")
-        self.course.restore(self._past.pop())
+        self.course.recall(self._past.pop())
+
+    def go_to(self, step: int) -> None:
+        """Be at a step of the timeline; if it was playing, it goes on from there."""
+        self.course.go_to(step)
         self.problem = ""
 
     def reset(self, env_ids: Sequence[int]) -> None:
@@ -150,9 +161,11 @@ class Session:
         self.reached += 0.1 * (taken * dt / spent - self.reached)
 
     def _remember(self) -> None:
-        """Keep the present state to go back to."""
-        snapshot = self.course.snapshot()
-        size = sum(value.nbytes for value in snapshot.slots.values())
+        """Keep the present state to go back to, where no timeline has it."""
+        if self.course.timeline is not None:
+            return
+        kept = self.course.remember()
+        size = sum(value.nbytes for one in kept for value in one.slots.values())
         while self._past and (len(self._past) + 1) * size > MOST_BYTES:
             self._past.popleft()
-        self._past.append(snapshot)
+        self._past.append(kept)

@@ -98,6 +98,13 @@ def of_kind(shapes: Sequence[Shape], kind: type[Kind]) -> list[Kind]:
     return [one for one in shapes if isinstance(one, kind) and _is_finite(one)]
 
 
+def place_of(shape: Shape) -> np.ndarray:
+    """Where a shape is, the tip of an arrow; world axes [m]; (3,)."""
+    if isinstance(shape, Arrow):
+        return shape.start + shape.vector
+    return shape.points[-1] if isinstance(shape, Path) else shape.pos
+
+
 def _is_finite(shape: Shape) -> bool:
     """Whether it can be drawn."""
     values: list[Any] = [x for x in vars(shape).values() if not isinstance(x, str)]

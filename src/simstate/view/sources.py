@@ -40,6 +40,9 @@ class Source:
     """Of its components, flattened."""
     tensor: Callable[[], Tensor]
     """Its values in all worlds; (num_envs, …)."""
+    history: Callable[[int], np.ndarray] | None = None
+    """What it was in a world, where that is known: time [s], then the components;
+    (samples, 1 + components)."""
 
     def read(self, world: int) -> np.ndarray:
         """The components of one world; (components,)."""

@@ -9,13 +9,14 @@ import html
 import io
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 
+from simstate.closing import Closing
 from simstate.explanation import explain
 from simstate.view.acting import Acting, writable_quantities
+from simstate.view.asked import body_label, shape_label
 from simstate.view.course import Course
 from simstate.view.drag import Drag, Pull
 from simstate.view.explain_view import body_text
@@ -29,13 +30,13 @@ from simstate.view.session import Session
 
 FPS = 30.0
 """Pictures per second, where the machine keeps up."""
-SHARE = 0.05
-"""Of the time of a script, what `sync` may take."""
+SHARE = 0.035
+"""Of the time of a script, what frames of `sync` may take, sending them included."""
 PAUSE = 0.02
 """How long it waits when there is nothing to do [s]."""
 
 
-class Viewer:
+class Viewer(Closing):
     """A page in the browser with worlds of a simulation, at `url`.
 
     `run()` plays the simulation until the viewer is closed. A script that takes the
@@ -71,6 +72,7 @@ class Viewer:
         self._worlds_at_first, self._controls, self._reload = worlds, controls, reload
         self._closed = False
         self._next = 0.0
+        self._served_before = 0.0
         self._frames = 0
         self._open(course)
 
@@ -102,8 +104,7 @@ class Viewer:
     def sync(self) -> None:
         """Show the present state, if it is time to; wait while a client has paused.
 
-        Showing takes about a twentieth of the time with many worlds and a tenth with
-        one; without clients it takes none.
+        Showing takes less than a twentieth of the time; without clients it takes none.
         """
         session, pull = self.session, self.drag.pull
         session.is_scripted = True
@@ -117,9 +118,12 @@ class Viewer:
                 self.show()
             time.sleep(PAUSE)
         if time.perf_counter() >= self._next:
-            begin = time.perf_counter() + self._served()
+            # The server sends a frame after it was shown: its work is counted with the
+            # next one.
+            begin, served = time.perf_counter(), self._served()
             self.show()
-            cost = time.perf_counter() + self._served() - begin
+            cost = time.perf_counter() - begin + served - self._served_before
+            self._served_before = served
             self._next = time.perf_counter() + max(1.0 / FPS, cost / SHARE)
         self.drag.apply(self.picture.seen())
 
@@ -131,15 +135,16 @@ class Viewer:
         worlds = self.session.course.worlds
         with current(worlds.internals), self._server.atomic():
             self.picture.update()
-            now = float(worlds.time[self.picture.world])
+            now = self.session.course.now(self.picture.world)
             for plot in self.panel.plots:
                 plot.sample(self.picture.world, now)
                 if self._frames % 3 == 0:
                     plot.draw()
             if self._frames % 3 == 1:
                 self.panel.show_state(
-                    self._status(now), self.session.playing, self.picture.world
-                )
+                    self._status(now), self.session.playing, self.picture.world,
+                    self.session.course.at,
+                )  # fmt: skip
         self._server.flush()
 
     def close(self) -> None:
@@ -149,17 +154,6 @@ class Viewer:
             self.drag.set(None)
             with contextlib.redirect_stdout(io.StringIO()):
                 self._server.stop()
-
-    def __enter__(self) -> Viewer:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"Viewer({self.url!r})"
@@ -186,7 +180,7 @@ class Viewer:
         with current(course.worlds.internals):
             self.picture = Picture(
                 server, course, self._worlds_at_first, self._listen,
-                lambda text: self.session.ask(lambda: self._tell(text)),
+                self._clicked,
                 {"pull": self.drag.shapes},
             )  # fmt: skip
         """What is drawn."""
@@ -208,23 +202,24 @@ class Viewer:
         panel, worlds = self.panel, course.worlds
         panel.add_run(
             worlds.num_envs, self.picture.count, self.picture.spacing,
-            self.session.playing, self._reload is not None,
+            self.session.playing, self._reload is not None, course.timeline,
         )  # fmt: skip
         about = {name: overlay.about for name, overlay in OVERLAYS.items()}
         about |= {name: text for name, (text, _) in course.overlays().items()}
         about[TRAIL] = "where the followed body, else the first that moves, has been"
         bodies = [worlds.model.body(b).name for b in range(1, worlds.model.nbody)]
         panel.add_show(about, [name for name in bodies if name])
+        if course.companion is not None:
+            panel.add_compare(course.label, course.timeline is None)
         panel.add_inputs({"actuators": course.inputs(), "joints": course.positions()})
         sources = course.sources()
         panel.add_plots(sources, list(sources)[:1])
-        panel.add_ask(
-            [
-                f"{entity.name}.{quantity.name}"
-                for entity in worlds.scene.values()
-                for quantity in writable_quantities(entity)
-            ]
-        )
+        writable = [
+            f"{entity.name}.{quantity.name}"
+            for entity in worlds.scene.values()
+            for quantity in writable_quantities(entity)
+        ]
+        panel.add_ask(writable if course.timeline is None else [])
 
     def _read_anew(self) -> None:
         assert self._reload is not None
@@ -248,8 +243,14 @@ class Viewer:
         session, world = self.session, self.picture.world
         state = "playing" if session.playing else "paused"
         text = f"**t = {now:.3f} s**, world {world}, {state}"
+        timeline = session.course.timeline
+        if timeline is not None:
+            text += f", step {session.course.at} of {timeline.num_steps}"
         if session.playing and not session.is_scripted:
             text += f", {session.reached:.2f} × real time"
+        remark = session.course.remark(world)
+        if remark:
+            text += f"\n\n{remark}"
         element = self.picture.marks.elements.get(world)
         if element is not None:
             text += f"\n\n**diverged**: {element}; this is its last good step"
@@ -268,10 +269,21 @@ class Viewer:
             return 0.0
 
     def _tell(self, text: str) -> None:
-        self.panel.answer.content = text
+        for place in self.panel.answers:
+            place.content = text
 
     def _fill(self, text: str) -> None:
         self.panel.values.value = text
+
+    def _clicked(self, text: str, place: np.ndarray) -> None:
+        """Say what a shape is that was clicked; called by a thread of the server."""
+
+        def tell() -> None:
+            self._tell(text)
+            at, seen = place - self.picture.offset, self.picture.seen()
+            self.picture.asked.about(shape_label(text, at, seen))
+
+        self.session.ask(tell)
 
     def _listen(self, mesh: Mesh) -> None:
         """Say what is clicked, and pull what is dragged."""
@@ -287,13 +299,15 @@ class Viewer:
                 self.session.ask(lambda: self._pull(mesh, k, event))
 
         mesh.handle.on_click(clicked)
-        mesh.handle.on_drag("left", modifier="cmd/ctrl")(dragged)
+        if self.session.course.timeline is None:
+            mesh.handle.on_drag("left", modifier="cmd/ctrl")(dragged)
 
     def _describe(self, mesh: Mesh, k: int) -> None:
         instance = mesh.instances[k]
         self.picture.look_at(self.picture.shown[instance.row])
         seen = self.picture.seen()
         self._tell(body_text(seen, self._explanation, instance.body))
+        self.picture.asked.about(body_label(seen.world, instance.body))
 
     def _pull(self, mesh: Mesh, k: int, event: Any) -> None:
         if event.phase == "end":

@@ -26,7 +26,10 @@ _MODULES = {
     "Cartpole-Balance": "cartpole_balance",
     "Cartpole-SwingUp": "cartpole_swingup",
     "Quadruped-Velocity": "quadruped_velocity",
+    "Quadruped-Velocity-Rough": "quadruped_velocity_rough",
+    "Humanoid-Velocity": "humanoid_velocity",
     "Arm-Reach": "arm_reach",
+    "Cube-Lift": "cube_lift",
     "Satellite-Slew": "satellite_slew",
     "Glider-Heading": "glider_heading",
 }
@@ -88,7 +91,7 @@ def find(reference: str | Path) -> Task:
     if reference in _MODULES:
         module = import_module(f"{__name__}.{_MODULES[reference]}")
         said = (module.__doc__ or "").strip().partition("\n")[0]
-        measured = getattr(module, "TRAINED", "not yet")
+        measured = getattr(module, "TRAINED", "not trained yet")
         return Task(reference, module.env_cfg, module.train_cfg, said, trained=measured)
     if reference in _registered:
         return _registered[reference]

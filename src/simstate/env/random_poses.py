@@ -1,0 +1,47 @@
+"""Poses and velocities that are drawn from ranges by direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.env.commands import Range
+from simstate.errors import unknown_name
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+DIRECTIONS = ("x", "y", "z", "roll", "pitch", "yaw")
+
+
+def from_euler(angles: Tensor) -> Tensor:
+    """The turn of roll, pitch, yaw [rad] as a quaternion wxyz; (n, 3) → (n, 4)."""
+    half = 0.5 * angles
+    (cr, cp, cy), (sr, sp, sy) = half.cos().unbind(1), half.sin().unbind(1)
+    parts = [
+        cr * cp * cy + sr * sp * sy,
+        sr * cp * cy - cr * sp * sy,
+        cr * sp * cy + sr * cp * sy,
+        cr * cp * sy - sr * sp * cy,
+    ]
+    return torch.stack(parts, dim=1)
+
+
+def drawn_directions(env: Env, env_ids: Tensor, ranges: Mapping[str, Range]) -> Tensor:
+    """Numbers for x, y, z, roll, pitch and yaw, zero where not named; (n, 6)."""
+    spans = spans_of(env, ranges, DIRECTIONS)
+    return env.rng.uniform(env_ids, 6, spans[:, 0], spans[:, 1])
+
+
+def spans_of(
+    env: Env, ranges: Mapping[str, Range], directions: tuple[str, ...]
+) -> Tensor:
+    """Least and greatest number for each direction, float64; (directions, 2)."""
+    for name in ranges:
+        if name not in directions:
+            raise unknown_name("direction of a range", name, directions)
+    spans = [ranges.get(name, (0.0, 0.0)) for name in directions]
+    return torch.tensor(spans, dtype=torch.float64, device=env.device)

@@ -1,0 +1,122 @@
+"""Walk on two legs at a commanded velocity; the arms hang and swing.
+
+Position servos drive the legs, the waist and the elbows. A clock asks the feet to step
+in turn, unless the command is to stand.
+"""
+
+from __future__ import annotations
+
+from simstate.env import (
+    EnvCfg,
+    JointPositionActionCfg,
+    RewardTermCfg,
+    SceneEntityCfg,
+    TerminationTermCfg,
+    TrainCfg,
+    VelocityCommandCfg,
+    rewards,
+    terminations,
+)
+from simstate.env.tasks.walking import disturbed, observed
+from simstate.scene import ContactCfg, EntityCfg, InitialStateCfg, SceneCfg
+
+HINGES = SceneEntityCfg("robot", joint_names=(".*hip.*", ".*knee", ".*ankle.*"))
+CALM = SceneEntityCfg(
+    "robot", joint_names=("waist_.*", ".*_hip_yaw", ".*_hip_roll", ".*_elbow")
+)
+"""Joints that walking needs little."""
+FEET = SceneEntityCfg(
+    "robot", body_names=("left_foot", "right_foot"), preserve_order=True
+)
+PERIOD_S = 0.8
+"""Time of one stride: a step of each foot."""
+STANDING_M = 0.87
+"""Height of the pelvis when it stands."""
+
+
+def env_cfg() -> EnvCfg:
+    """The task."""
+    robot = EntityCfg(model="humanoid", init_state=InitialStateCfg(keyframe="stand"))
+    feet = ContactCfg(of=("robot/left_foot", "robot/right_foot"), against="ground")
+    return EnvCfg(
+        scene=SceneCfg(
+            entities={"robot": robot},
+            contacts={"feet": feet},
+            ground=True,
+            timestep=0.005,
+        ),
+        decimation=4,
+        episode_length_s=20.0,
+        commands={
+            "velocity": VelocityCommandCfg(
+                resampling_time_s=(5.0, 10.0),
+                lin_vel_x=(0.0, 0.8),
+                ang_vel_z=(-0.4, 0.4),
+                standing_share=0.1,
+            )
+        },
+        actions={
+            "joints": JointPositionActionCfg(
+                scale={".*": 0.25, "waist_.*": 0.1, ".*_elbow": 0.1}
+            )
+        },
+        observations=observed(PERIOD_S),
+        rewards=_rewards(),
+        terminations={
+            "time_out": TerminationTermCfg(terminations.time_out, time_out=True),
+            "tipped": TerminationTermCfg(
+                terminations.bad_orientation, params={"limit_angle": 0.8}
+            ),
+            "low": TerminationTermCfg(
+                terminations.base_height_below, params={"height": 0.6}
+            ),
+        },
+        events=disturbed(0.05, 0.2, HINGES),
+    )
+
+
+def _rewards() -> dict[str, RewardTermCfg]:
+    """Track the command, step in turn, upright, and do so calmly."""
+    velocity = {"command_name": "velocity"}
+    return {
+        "track_lin_vel": RewardTermCfg(
+            rewards.track_lin_vel, params={**velocity, "std": 0.3}, weight=2.0
+        ),
+        "track_ang_vel": RewardTermCfg(
+            rewards.track_ang_vel, params={**velocity, "std": 0.4}, weight=1.0
+        ),
+        "gait": RewardTermCfg(
+            rewards.contact_gait,
+            params={
+                **velocity,
+                "sensor_name": "feet",
+                "offsets": (0.0, 0.5),
+                "period_s": PERIOD_S,
+                "stance": 0.55,
+            },
+            weight=1.0,
+        ),
+        "alive": RewardTermCfg(rewards.is_alive, weight=0.5),
+        "upright": RewardTermCfg(rewards.flat_orientation_l2, weight=-2.0),
+        "height": RewardTermCfg(
+            rewards.base_height_l2, params={"height": STANDING_M}, weight=-10.0
+        ),
+        "lin_vel_z": RewardTermCfg(rewards.lin_vel_z_l2, weight=-0.5),
+        "ang_vel_xy": RewardTermCfg(rewards.ang_vel_xy_l2, weight=-0.05),
+        "slide": RewardTermCfg(
+            rewards.feet_slide,
+            params={"sensor_name": "feet", "asset_cfg": FEET},
+            weight=-0.2,
+        ),
+        "calm": RewardTermCfg(
+            rewards.joint_pos_deviation_l2, params={"asset_cfg": CALM}, weight=-0.3
+        ),
+        "torques": RewardTermCfg(rewards.joint_torques_l2, weight=-2e-6),
+        "action_rate": RewardTermCfg(rewards.action_rate_l2, weight=-0.01),
+        "fallen": RewardTermCfg(rewards.is_terminated, weight=-50.0),
+    }
+
+
+def train_cfg() -> TrainCfg:
+    """How it is trained."""
+    return TrainCfg(num_envs=1024, iterations=600, steps_per_env=24)

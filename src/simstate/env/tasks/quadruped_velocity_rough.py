@@ -1,0 +1,80 @@
+"""Walk over rough ground, slopes and stairs at a commanded velocity.
+
+Quadruped-Velocity on tiles of rising difficulty: the policy sees the heights around it,
+worlds that walk far go up a level, and the trunk must not touch the ground.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from simstate.env import (
+    CurriculumTermCfg,
+    EnvCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    SceneEntityCfg,
+    TerminationTermCfg,
+    TrainCfg,
+    UniformNoise,
+    curricula,
+    observations,
+    rewards,
+    terminations,
+)
+from simstate.env.tasks import quadruped_velocity
+from simstate.scene import ContactCfg
+from simstate.terrain import TerrainCfg
+
+FEET = SceneEntityCfg("robot", body_names=".*_calf")
+TERRAIN = TerrainCfg(
+    kinds=("flat", "rough", "slope_up", "slope_down", "waves", "stairs_up"),
+    columns=6,
+    levels=5,
+    difficulty=(0.0, 0.5),
+    size=6.0,
+)
+SCAN = {"size": (1.2, 0.8), "spacing": 0.2}
+
+
+def env_cfg() -> EnvCfg:
+    """The task."""
+    cfg = quadruped_velocity.env_cfg()
+    trunk = ContactCfg(of="robot/trunk", against="ground")
+    cfg.scene = cfg.scene.changed(
+        ground=None,
+        terrain=TERRAIN,
+        contacts={**cfg.scene.contacts, "trunk": trunk},
+        timestep=0.005,  # feet meet edges
+    )
+    cfg.decimation = 4
+    for name, group in cfg.observations.items():
+        noise = UniformNoise(-0.03, 0.03) if name == "policy" else None
+        group.terms["scan"] = ObservationTermCfg(
+            observations.terrain_scan, params=dict(SCAN), noise=noise, scale=2.0
+        )
+    cfg.rewards |= {
+        # Slopes and stairs need both.
+        "lin_vel_z": RewardTermCfg(rewards.lin_vel_z_l2, weight=-0.5),
+        "flat": RewardTermCfg(rewards.flat_orientation_l2, weight=-0.2),
+        "height": RewardTermCfg(
+            rewards.base_height_l2, params={"height": 0.28}, weight=-5.0
+        ),
+        "slide": RewardTermCfg(
+            rewards.feet_slide,
+            params={"sensor_name": "feet", "asset_cfg": FEET},
+            weight=-0.05,
+        ),
+    }
+    cfg.terminations["low"] = TerminationTermCfg(
+        terminations.undesired_contact, params={"sensor_name": "trunk"}
+    )
+    cfg.curricula["levels"] = CurriculumTermCfg(curricula.terrain_levels)
+    return cfg
+
+
+def train_cfg() -> TrainCfg:
+    """How it is trained: as on flat ground, for longer."""
+    return dataclasses.replace(
+        quadruped_velocity.train_cfg(), iterations=800, hidden_sizes=(128, 128)
+    )

@@ -1,0 +1,193 @@
+"""Two side by side: the second goes along, and what differs is drawn and plotted."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from tests.record.conftest import drive, scene
+from tests.simulators.looped import INFO
+from tests.view.client import Client
+from tests.view.scenes import host, make_sim, run_until
+
+from simstate import InvalidInputError, Simulation
+from simstate.cli import main
+from simstate.cli.viewed import Viewed
+from simstate.replay.viewing import RecordedCourse
+from simstate.simulators import register
+from simstate.view import ComparedCourse, Course, start_viewer
+from simstate.view.companion import HEAT, heat
+from simstate.view.shapes import Arrow
+
+register(INFO)
+
+
+def course_of(sim: Simulation) -> Course:
+    return Course(sim, sim.rays)
+
+
+def recorded(path: Path, kp: float) -> Path:
+    sim = Simulation(scene(kp), 3, seed=3)
+    with sim.record(path, fields=["qpos"], snapshot_every=0.05):
+        drive(sim, 24, torch.Generator().manual_seed(0))
+    return path
+
+
+@pytest.fixture
+def pair() -> ComparedCourse:
+    """Two simulations, in the second of which world 1 has heavier hands."""
+    first, second = make_sim(), make_sim()
+    hand = second.model.body("robot/hand").id
+    second.expand("body_mass")[1, hand] *= 1.5
+    return ComparedCourse(course_of(first), course_of(second), "heavier")
+
+
+def test_both_take_the_same_inputs_and_steps(pair: ComparedCourse) -> None:
+    first, second = pair.first.worlds, pair.second.worlds
+    pair.inputs()[1].write(2, 1.4)
+    pair.positions()[0].write(0, 0.3)
+    for _ in range(20):
+        pair.advance()
+    assert float(second.data.ctrl[2, 1]) == 1.4
+    assert torch.equal(first.state[[0, 2]], second.state[[0, 2]])
+    assert not torch.equal(first.state[1], second.state[1])
+    kept = pair.remember()
+    before = first.state.clone(), second.state.clone()
+    pair.advance()
+    pair.recall(kept)
+    assert torch.equal(first.state, before[0])
+    assert torch.equal(second.state, before[1])
+    pair.reset([1])
+    assert torch.equal(first.data.qpos, second.data.qpos)
+
+
+def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
+    for _ in range(30):
+        pair.advance()
+    model = pair.worlds.model
+    places = []
+    for course in (pair.first, pair.second):
+        data = mujoco.MjData(model)
+        data.qpos[:] = host(course.worlds.data.qpos[1])
+        mujoco.mj_kinematics(model, data)
+        places.append(data.xpos.copy())
+    gaps = places[1] - places[0]
+    far = np.linalg.norm(gaps, axis=1)
+    sources = pair.sources()
+    name = "difference of robot.joint_pos"
+    assert next(iter(sources)) == name
+    joints = sources[name].read(1)
+    qpos = host(pair.second.worlds.data.qpos[1] - pair.first.worlds.data.qpos[1])
+    np.testing.assert_allclose(joints, qpos[7:9], atol=1e-12)
+    np.testing.assert_array_equal(sources[name].read(0), 0.0)
+    assert model.body(int(far.argmax())).name in pair.remark(1)
+    with start_viewer(pair, "127.0.0.1", 0, None, 3, False) as viewer:
+        viewer.picture.look_at(1)
+        _, draw = pair.overlays()["difference"]
+        shapes = draw(viewer.picture.seen())
+        hand = model.body("robot/hand").id
+        (arrow,) = [s for s in shapes if s.text.startswith("robot/hand:")]
+        assert isinstance(arrow, Arrow)
+        along = arrow.vector / np.linalg.norm(arrow.vector)
+        np.testing.assert_allclose(along, gaps[hand] / far[hand], atol=1e-6)
+        np.testing.assert_allclose(arrow.start, places[0][hand], atol=1e-9)
+        companion = viewer.picture._companion
+        assert companion is not None
+        (handle,) = [h for h, body in companion._parts if body == hand]
+        beside = viewer.picture.offsets[1] + [0.0, viewer.picture.spacing, 0.0]
+        np.testing.assert_allclose(
+            handle.batched_positions[1], places[1][hand] + beside, atol=1e-5
+        )
+        assert handle.batched_colors[0].tolist() == HEAT[0].tolist()
+        wanted = heat(np.array(far[hand] / viewer.picture.size))
+        np.testing.assert_allclose(
+            handle.batched_colors[1].astype(int), wanted.astype(int), atol=2
+        )
+        assert handle.batched_colors[1].tolist() != HEAT[0].tolist()
+        viewer.picture.over = True
+        viewer.picture.update()
+        np.testing.assert_allclose(
+            handle.batched_positions[1],
+            places[1][hand] + viewer.picture.offsets[1],
+            atol=1e-5,
+        )
+
+
+def test_a_client_asks_what_differs(pair: ComparedCourse) -> None:
+    with start_viewer(pair, "127.0.0.1", 0, None, 1, False) as viewer:
+        client = Client(viewer.url)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        client.set("world", 1)
+        client.set("step", True)
+        run_until(viewer, lambda: float(pair.worlds.time[0]) > 0.0, "the step")
+        client.set("what differs", True)
+        run_until(viewer, lambda: "heavier" in viewer.panel.answer.content, "it")
+        assert "qvel" in viewer.panel.answer.content
+        client.set("put both in the same state", True)
+        state = pair.second.worlds.internals.read_field
+        run_until(
+            viewer,
+            lambda: torch.equal(state("qpos"), pair.worlds.data.qpos),
+            "the same state",
+        )
+        client.close()
+
+
+def test_two_recordings_are_compared_at_the_same_time(tmp_path: Path) -> None:
+    paths = [recorded(tmp_path / f"{kp}.simrec", kp) for kp in (3.0, 3.3)]
+    first, second = (RecordedCourse.open(path) for path in paths)
+    pair = ComparedCourse(first, second, "stiffer")
+    pair.go_to(17)
+    assert (first.at, second.at) == (17, 17)
+    source = pair.sources()["difference of recorded qpos"]
+    assert source.history is not None
+    table = source.history(2)
+    np.testing.assert_array_equal(table[0, 1:], 0.0)
+    qpos = [host(c.worlds.internals.read_field("qpos")[2]) for c in (first, second)]
+    np.testing.assert_array_equal(table[17, 1:], qpos[1] - qpos[0])
+    assert np.abs(table[17, 1:]).max() > 0.0
+    with pytest.raises(InvalidInputError, match="not changed"):
+        pair.join()
+
+
+def test_a_recording_beside_its_inputs_in_another_simulator(tmp_path: Path) -> None:
+    """Plain MuJoCo takes the same steps; it is not told of wrenches on bodies."""
+    path = recorded(tmp_path / "run.simrec", 3.0)
+    viewed = Viewed(str(path), None, None, None, 0.0, 0, "native", "cpu")
+    with ExitStack() as stack:
+        pair = viewed.beside(viewed.course(), "looped", stack)
+        assert isinstance(pair, ComparedCourse)
+        pair.go_to(24)
+        gaps = pair.second.worlds.data.qpos - pair.worlds.data.qpos
+        arms = host(gaps[:, :2])
+        assert np.abs(host(gaps[1, 2:5])).max() > 0.0  # the puck, which was pushed
+        np.testing.assert_allclose(arms, 0.0, atol=1e-9)
+        pair.go_to(0)
+        assert torch.equal(pair.second.worlds.data.qpos, pair.worlds.data.qpos)
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    sim, other = make_sim(3), make_sim(2)
+    with pytest.raises(InvalidInputError, match="Here are 3 worlds, in other 2"):
+        ComparedCourse(course_of(sim), course_of(other), "other")
+    path = recorded(tmp_path / "run.simrec", 3.0)
+    with pytest.raises(InvalidInputError, match="another model"):
+        ComparedCourse(course_of(sim), RecordedCourse.open(path), "it")
+    alike = course_of(Simulation(scene(), 3))
+    with pytest.raises(InvalidInputError, match="go on by themselves"):
+        ComparedCourse(alike, RecordedCourse.open(path), "it")
+
+
+@pytest.mark.parametrize("what", ["arm", "Cartpole-Balance"])
+def test_the_command_shows_two_side_by_side(
+    what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--port", "0", "--seconds", "0.3"]
+    assert main(["view", what, "--beside", "looped", *options]) == 0
+    assert "http://localhost:" in capsys.readouterr().out
+    assert main(["view", what, "--beside", "nothing", *options]) == 1
+    assert "looped" in capsys.readouterr().err
