@@ -20,7 +20,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants dist-check test-ptera test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -67,6 +67,10 @@ soak: $(READY)-test
 mutants: $(READY)-test
 	$(BIN)/python tests/mutants.py
 	$(BIN)/python tests/mutants.py --random 40
+
+# A wheel and an sdist, installed in clean environments, with a compiler and without one.
+dist-check:
+	$(PYTHON) tests/dist_check.py
 
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
