@@ -93,7 +93,8 @@ def _stacked(values: list[Tensor]) -> Tensor:
     rows = np.empty((len(values), len(values[0])), np.float32)
     with np.errstate(all="ignore"):
         for row, value in zip(rows, values, strict=True):
-            row[:] = value.numpy()
+            known = value if value.dtype != torch.bfloat16 else value.float()
+            row[:] = known.numpy()
     return torch.from_numpy(rows)
 
 
