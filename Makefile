@@ -55,12 +55,14 @@ test-fast: $(READY)-test
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
-# at every line, the laws without the compiled core, 10⁸ world-steps with flat memory. Hours.
+# at every line, the laws without the compiled core, 10⁸ world-steps and a
+# recording of 10 GB with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -m soak
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
+	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
 
 # Mistakes that people make, put into a copy of the package one at a time: the slips of
 # tests/mutants.py, then random ones in a few modules. Prints how many a test notices.
@@ -138,6 +140,10 @@ bench: $(READY)-bench
 bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
+# The film at the top of the README.
+FILM := $(BIN)/simstate render quadruped --envs 4 --noise 5 --overlays contacts --seconds 2 --fps 12.5 \
+	--size 400 260 --output docs/figures/quadrupeds.gif
+
 # Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
@@ -145,6 +151,7 @@ docs: $(READY)-docs
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
+	$(FILM)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)-dev
