@@ -116,7 +116,10 @@ class WorldRandom:
         numbers = (float, int)
         if self._in_core and isinstance(low, numbers) and isinstance(high, numbers):
             return self._uniform_in_core(rows, columns, float(low), float(high))
-        unit = _shifted(self.bits(rows, columns), 11).to(torch.float64)
+        if self._in_core:
+            unit = self._uniform_in_core(rows, columns, 0.0, 2.0**53)
+        else:
+            unit = _shifted(self.bits(rows, columns), 11).to(torch.float64)
         return unit.mul_((high - low) * 2.0**-53).add_(low)
 
     def _uniform_in_core(

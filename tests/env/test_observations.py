@@ -323,3 +323,46 @@ def test_functions_can_be_given_by_name(make_env, model):
         },
     )
     assert env.observation_names["policy"] == ["q/slider", "q/pole"]
+
+
+def test_columns_that_are_processed_together(make_env):
+    """The same numbers as term by term: noise, clip and scale, resets included."""
+    terms = {
+        "gravity": ObservationTermCfg(
+            observations.projected_gravity, noise=UniformNoise(-0.2, 0.3), scale=0.7
+        ),
+        "joint_pos": ObservationTermCfg(
+            observations.joint_pos_rel, noise=UniformNoise(-2.0, 2.0), clip=(-0.9, 0.6)
+        ),
+        "height": ObservationTermCfg(observations.base_height, scale=(-3.0,)),
+        "joint_vel": ObservationTermCfg(
+            observations.joint_vel_rel, noise=UniformNoise(0.5, 0.8), scale=(2.0, 0.3)
+        ),
+        "cos_sin": ObservationTermCfg(observations.joint_pos_cos_sin),
+    }
+    envs = [
+        make_env(
+            num_envs=3,
+            observations={"policy": ObservationGroupCfg(terms)},
+            episode_length_s=0.15,
+        )
+        for _ in range(2)
+    ]
+    envs[0].episode_length_buf = torch.tensor([0, 3, 1])
+    envs[1].episode_length_buf = torch.tensor([0, 3, 1])
+    (group,) = envs[1]._observing.groups
+    assert group._together
+    group._together = False
+    ended = 0
+    for _ in range(12):
+        seen = [env.step(torch.zeros(3, env.action_dim)) for env in envs]
+        for kind in (0, 4):
+            together, apart = (
+                values["policy"] if kind == 0 else values["final_observation"]["policy"]
+                for values in (result[kind] for result in seen)
+            )
+            assert torch.equal(together, apart)
+        ended += int(seen[0][3].sum())
+    assert ended
+    together, apart = (env.rng.bits(slice(None), 2) for env in envs)
+    assert torch.equal(together, apart)

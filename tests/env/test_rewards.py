@@ -296,3 +296,17 @@ def test_velocities_grow_once_those_asked_for_are_tracked(make_env, given):
 def test_a_weight_that_is_not_finite_is_refused(make_env):
     with pytest.raises(InvalidInputError, match="'a' must be a finite number"):
         make_env(rewards={"a": RewardTermCfg(rewards.is_alive, weight=float("nan"))})
+
+
+def test_a_reward_of_any_kind_of_number(make_env):
+    """Half precision, whole numbers and truth values are taken as they are."""
+    values = torch.tensor([0.5, -2.0, 3.0])
+    kinds = (torch.bfloat16, torch.float16, torch.int32, torch.bool, torch.float64)
+    terms = {
+        str(kind): RewardTermCfg(lambda env, kind=kind: values.to(kind), weight=1.0)
+        for kind in kinds
+    }
+    env = make_env(num_envs=3, rewards=terms)
+    reward = env.step(torch.zeros(3, env.action_dim))[1]
+    want = sum(values.to(kind).double() for kind in kinds) * env.step_dt
+    torch.testing.assert_close(reward.double(), want, rtol=1e-6, atol=1e-7)

@@ -149,7 +149,17 @@ def resolves_entities(function: Callable[Params, Result]) -> Callable[Params, Re
                 bound.arguments[name] = value.resolve(scene)
         return function(*bound.args, **bound.kwargs)
 
+    called.resolving = (called, function)  # pyright: ignore[reportAttributeAccessIssue]
     return called
+
+
+def without_resolving(function: Callable[..., Result]) -> Callable[..., Result]:
+    """The function itself, to be called with all its entities resolved.
+
+    A decorator of a user's around it stays.
+    """
+    wrapper, inner = getattr(function, "resolving", (None, function))
+    return inner if wrapper is function else function
 
 
 def _has_no_ids(value: object) -> bool:

@@ -34,6 +34,8 @@ class Observing:
         self.groups = [
             ObservationGroup(env, name, group, shipped) for name, group in cfgs.items()
         ]
+        self._may_change: tuple[int, list[str]] = (0, [])
+        """How many slots there were, and which of them terms may change."""
         self.latest: Observations = {}
         """What was seen last, by group, live; float32, shape (num_envs, k)."""
 
@@ -75,10 +77,14 @@ class Observing:
         A term is computed for all of them, also where some have just been reset: then
         it has looked once more at the others, which must not change what it remembers.
         """
-        scopes = tuple(f"env/{term.scope}/" for term in self.terms)
-        return {
-            slot.name: slot.tensor.clone()
-            for slot in self._ledger.slots.values()
-            if slot.name.startswith((*scopes, "memory/", "random/count"))
-            and not slot.shared
-        }
+        slots = self._ledger.slots
+        if self._may_change[0] != len(slots):
+            scopes = tuple(f"env/{term.scope}/" for term in self.terms)
+            names = [
+                slot.name
+                for slot in slots.values()
+                if slot.name.startswith((*scopes, "memory/", "random/count"))
+                and not slot.shared
+            ]
+            self._may_change = (len(slots), names)
+        return {name: slots[name].tensor.clone() for name in self._may_change[1]}

@@ -1,10 +1,14 @@
 """RewardSum: the weighted sum of the reward terms, and each term's part of it."""
 
+# Torch's signature of from_numpy is incomplete.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,26 +43,21 @@ class RewardSum:
 
     def compute(self, env: Env) -> Tensor:
         """The reward of this step, added to the episode's; float32, (num_envs,)."""
-        values = [term.tensor(env, 1).to(torch.float32) for term in self.terms]
-        if not values:
+        if not self.terms:
             return torch.zeros(env.num_envs, device=env.device)
-        parts = torch.stack(values, dim=1)
-        bad = clear_diverged(parts, env.sim.diverged[:, None])
+        values = [term.tensor(env, 1) for term in self.terms]
+        parts = _stacked(values)
+        bad = clear_diverged(parts, env.sim.diverged)
         env.internals.host_read.raise_if(bad, lambda: self._not_finite(values, env))
-        parts *= (self._weights * self._step_dt).to(parts)
-        self._sums += parts
-        # Term by term: a sum over a dimension adds in an order that depends on the
-        # number of worlds.
-        total = parts[:, 0].clone()
-        for k in range(1, parts.shape[1]):
-            total += parts[:, k]
-        return total
+        parts *= (self._weights * self._step_dt).to(parts)[:, None]
+        self._sums += parts.T
+        return _added(parts)
 
     def _not_finite(self, values: list[Tensor], env: Env) -> InvalidInputError:
         """The error for the first term that gave a bad number."""
         fine = env.sim.diverged
         for term, value in zip(self.terms, values, strict=True):
-            value = value.masked_fill(fine, 0.0)
+            value = value.to(torch.float32).masked_fill(fine, 0.0)
             if not bool(value.isfinite().all()):
                 return not_finite_error(term.label, value, env.all_ids)
         raise AssertionError("a term was not finite")
@@ -84,6 +83,36 @@ class RewardSum:
         if name not in self.names:
             raise unknown_name("reward term", name, self.names)
         return self.names.index(name)
+
+
+def _stacked(values: list[Tensor]) -> Tensor:
+    """What terms have given, a row each, float32; (terms, num_envs)."""
+    if values[0].device.type != "cpu":
+        return torch.stack([value.to(torch.float32) for value in values])
+    # NumPy's calls cost less than torch's, and it is one for each term.
+    rows = np.empty((len(values), len(values[0])), np.float32)
+    with np.errstate(all="ignore"):
+        for row, value in zip(rows, values, strict=True):
+            known = value if value.dtype != torch.bfloat16 else value.float()
+            row[:] = known.numpy()
+    return torch.from_numpy(rows)
+
+
+def _added(parts: Tensor) -> Tensor:
+    """The sum of the rows, one after the other; (terms, num_envs) → (num_envs,).
+
+    A sum over a dimension adds in an order that depends on the number of worlds.
+    """
+    total = parts[0].clone()
+    if parts.device.type != "cpu":
+        for part in parts[1:]:
+            total += part
+        return total
+    with np.errstate(all="ignore"):
+        whole = total.numpy()
+        for part in parts.numpy()[1:]:
+            whole += part
+    return total
 
 
 def _weight(name: str, weight: float) -> float:

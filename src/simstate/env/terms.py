@@ -14,7 +14,7 @@ from torch import Tensor
 
 from simstate.entity import SceneEntities
 from simstate.env.cfg import TermCfg
-from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.entity_cfg import SceneEntityCfg, without_resolving
 from simstate.errors import (
     InvalidInputError,
     ShapeError,
@@ -77,9 +77,10 @@ class Term:
 
     def __call__(self, env: Env, *more: Any) -> Any:
         """Call the function with (env) or (env, env_ids), and the parameters."""
+        function = without_resolving(self.function)
         try:
             with env.sim.internals.ledger.naming(self.scope):
-                return self.function(env, *more, **self.params)
+                return function(env, *more, **self.params)
         except SimStateError as error:
             error.add_note(f"It was raised in the {self.label}.")
             raise

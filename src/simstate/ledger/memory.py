@@ -57,7 +57,7 @@ class Arena:
     def __init__(self, num_envs: int, columns: int, like: Tensor, chunk: Chunk) -> None:
         self.tensor = like.new_zeros(num_envs, columns)
         self.chunk = chunk
-        chunk.memory = self.tensor.data
+        """The columns that slots have taken: the others need not be saved."""
         self._used = 0
 
     def has_room(self, width: int) -> bool:
@@ -71,6 +71,7 @@ class Arena:
         a graph that gets into one slot stays out of the rest.
         """
         first, self._used = self._used, self._used + width
+        self.chunk.memory = self.tensor.data[:, : self._used]
         return self.tensor[:, first : self._used].detach()
 
 

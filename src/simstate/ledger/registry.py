@@ -6,8 +6,7 @@ Slots that a step changes lie side by side in memory, so that saving them is one
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 import torch
@@ -19,6 +18,22 @@ from simstate.ledger.memory import ARENA_COLUMNS, Arena, Backup, Chunk, Scope
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, rows_for
 from simstate.ledger.transaction import Transaction
 from simstate.ledger.watch import Watch
+
+
+class Naming:
+    """A context in which memory that is made belongs to a term."""
+
+    __slots__ = ("_outer", "_registry", "_scope")
+
+    def __init__(self, registry: Registry, scope: str) -> None:
+        self._registry = registry
+        self._scope = self._outer = scope
+
+    def __enter__(self) -> None:
+        self._outer, self._registry.scope = self._registry.scope, self._scope
+
+    def __exit__(self, *error: object) -> None:
+        self._registry.scope = self._outer
 
 
 class Registry:
@@ -39,14 +54,9 @@ class Registry:
         self._arenas: dict[tuple[object, ...], Arena] = {}
         self._backups: dict[tuple[Scope, str], Backup] = {}
 
-    @contextmanager
-    def naming(self, scope: str) -> Generator[None]:
+    def naming(self, scope: str) -> Naming:
         """While it is entered, a user's memory belongs to the term `scope`."""
-        outer, self.scope = self.scope, scope
-        try:
-            yield
-        finally:
-            self.scope = outer
+        return Naming(self, scope)
 
     @property
     def is_stepping(self) -> bool:
@@ -65,7 +75,7 @@ class Registry:
             chunk = chunk_for(slot, slot.tensor.data)
         if chunk not in self._chunks:
             self._chunks.append(chunk)
-            self._backups.clear()
+        self._backups.clear()  # a chunk may have grown
         self.slots[slot.name] = slot
         if slot.users_own:
             self._users_own.append(slot)

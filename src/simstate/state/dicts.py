@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, SupportsIndex, cast, overload
 
 import torch
 from torch import Tensor
 
+from simstate.state.lazy_links import LazyLinks, poses
 from simstate.state.tensors import CameraTensors, EntityTensors, TensorState
 from simstate.state.types import (
     BodyState,
@@ -54,15 +56,18 @@ class StateList(Sequence[State]):
     @overload
     def __getitem__(self, index: slice) -> list[State]: ...
     def __getitem__(self, index: SupportsIndex | slice) -> State | list[State]:
-        if isinstance(index, slice):
-            return [self._state(i) for i in range(len(self))[index]]
-        return self._state(range(len(self))[index])
+        if not isinstance(index, slice):
+            world = range(len(self))[index]
+            self._build(world, world + 1)
+            return self._built[world]
+        worlds = range(len(self))[index]
+        if worlds.step == 1:
+            self._build(worlds.start, worlds.stop)
+        return [self[i] for i in worlds]
 
     def __iter__(self) -> Iterator[State]:
         for start in range(0, len(self), _CHUNK):
-            with _collector_paused():
-                states = self[start : start + _CHUNK]
-            yield from states
+            yield from self[start : start + _CHUNK]
 
     def __setitem__(self, index: SupportsIndex, state: State) -> None:
         self._built[range(len(self))[index]] = state
@@ -80,104 +85,105 @@ class StateList(Sequence[State]):
             self._tensors.entities
         )
 
-    def _state(self, i: int) -> State:
-        if i not in self._built:
-            self._built[i] = build_state(self._tensors, i)
-        return self._built[i]
+    def _build(self, first: int, stop: int) -> None:
+        """Make those of a row of worlds that nobody has asked for yet."""
+        for start in range(first, stop, _CHUNK):
+            end = min(start + _CHUNK, stop)
+            if all(i in self._built for i in range(start, end)):
+                continue
+            # Views that nobody differentiates cost less. They are many.
+            with torch.no_grad(), _collector_paused():
+                states = build_states(self._tensors, start, end)
+            for i, state in enumerate(states, start):
+                self._built.setdefault(i, state)
 
 
-def build_state(tensors: TensorState, i: int) -> State:
-    """The dictionary of one world."""
-    return {
-        "objects": {
-            name: build_object(part, i) for name, part in tensors.objects.items()
-        },
-        "robots": {name: build_robot(part, i) for name, part in tensors.robots.items()},
-        "cameras": {
-            name: build_camera(part, i) for name, part in tensors.cameras.items()
-        },
-    }
+def build_states(tensors: TensorState, first: int, stop: int) -> list[State]:
+    """The dictionaries of the worlds from `first` to before `stop`."""
+    rows = slice(first, stop)
+    objects = {name: _objects(part, rows) for name, part in tensors.objects.items()}
+    robots = {name: _robots(part, rows) for name, part in tensors.robots.items()}
+    cameras = {name: _cameras(part, rows) for name, part in tensors.cameras.items()}
+    return [
+        {
+            "objects": {name: states[k] for name, states in objects.items()},
+            "robots": {name: states[k] for name, states in robots.items()},
+            "cameras": {name: states[k] for name, states in cameras.items()},
+        }
+        for k in range(stop - first)
+    ]
 
 
-def build_object(tensors: EntityTensors, i: int) -> ObjectState:
-    """The dictionary of one object; joints and links only if it has joints."""
-    state = cast("ObjectState", _root(tensors, i))
+def _objects(tensors: EntityTensors, rows: slice) -> list[ObjectState]:
+    """The dictionaries of an object; joints and links only if it has joints."""
     if tensors.joint_names or tensors.ball_joint_names or len(tensors.body_names) > 1:
-        state["dof_pos"] = _by_joint(tensors, tensors.dof_pos[i], tensors.ball_quat[i])
-        state["dof_vel"] = _by_joint(
-            tensors, tensors.dof_vel[i], tensors.ball_ang_vel[i]
-        )
-        state["body"] = _links(tensors, i)
-    return state
+        return _jointed(tensors, rows)
+    return cast("list[ObjectState]", _roots(tensors, rows))
 
 
-def build_robot(tensors: EntityTensors, i: int) -> RobotState:
-    """The dictionary of one robot: root, joints, links, and targets of each joint."""
-    state: RobotState = {
-        **_root(tensors, i),
-        "dof_pos": _by_joint(tensors, tensors.dof_pos[i], tensors.ball_quat[i]),
-        "dof_vel": _by_joint(tensors, tensors.dof_vel[i], tensors.ball_ang_vel[i]),
-        "body": _links(tensors, i),
-        "dof_pos_target": _by_name(tensors, tensors.dof_pos_target[i]),
-        "dof_vel_target": _by_name(tensors, tensors.dof_vel_target[i]),
-    }
+def _robots(tensors: EntityTensors, rows: slice) -> list[RobotState]:
+    """The dictionaries of a robot: root, joints, links, and targets of each joint."""
+    states = cast("list[RobotState]", _jointed(tensors, rows))
+    positions = _by_name(tensors, tensors.dof_pos_target[rows])
+    velocities = _by_name(tensors, tensors.dof_vel_target[rows])
+    for state, pos, vel in zip(states, positions, velocities, strict=True):
+        state["dof_pos_target"] = pos
+        state["dof_vel_target"] = vel
     if tensors.dof_effort_target is not None:
-        state["dof_effort_target"] = _by_name(tensors, tensors.dof_effort_target[i])
-    return state
+        efforts = _by_name(tensors, tensors.dof_effort_target[rows])
+        for state, effort in zip(states, efforts, strict=True):
+            state["dof_effort_target"] = effort
+    return states
 
 
-def _root(tensors: EntityTensors, i: int) -> BodyState:
-    """Pose and velocity of the root link in one world."""
-    return {
-        "pos": tensors.pos[i],
-        "rot": tensors.rot[i],
-        "vel": tensors.vel[i],
-        "ang_vel": tensors.ang_vel[i],
+def _jointed(tensors: EntityTensors, rows: slice) -> list[ObjectState]:
+    """Root, joints and links of an entity, world by world."""
+    states = cast("list[ObjectState]", _roots(tensors, rows))
+    positions = _by_joint(tensors, tensors.dof_pos[rows], tensors.ball_quat[rows])
+    velocities = _by_joint(tensors, tensors.dof_vel[rows], tensors.ball_ang_vel[rows])
+    for world, (state, pos, vel) in enumerate(
+        zip(states, positions, velocities, strict=True), rows.start
+    ):
+        state["dof_pos"] = pos
+        state["dof_vel"] = vel
+        state["body"] = LazyLinks(tensors, world)
+    return states
+
+
+def _roots(tensors: EntityTensors, rows: slice) -> list[BodyState]:
+    """Poses and velocities of the root link."""
+    parts = (tensors.pos, tensors.rot, tensors.vel, tensors.ang_vel)
+    return poses(*(part[rows].unbind(0) for part in parts))
+
+
+def _cameras(tensors: CameraTensors, rows: slice) -> list[CameraState]:
+    """The dictionaries of one camera."""
+    parts = {
+        field.name: getattr(tensors, field.name)[rows].unbind(0)
+        for field in fields(tensors)
     }
-
-
-def _links(tensors: EntityTensors, i: int) -> dict[str, BodyState]:
-    """Poses and velocities of all links in one world, by name."""
-    parts = zip(
-        tensors.body_pos[i].unbind(0),
-        tensors.body_rot[i].unbind(0),
-        tensors.body_vel[i].unbind(0),
-        tensors.body_ang_vel[i].unbind(0),
-        strict=True,
-    )
-    bodies: Iterable[BodyState] = (
-        {"pos": pos, "rot": rot, "vel": vel, "ang_vel": ang_vel}
-        for pos, rot, vel, ang_vel in parts
-    )
-    return dict(zip(tensors.body_names, bodies, strict=True))
-
-
-def build_camera(tensors: CameraTensors, i: int) -> CameraState:
-    """The dictionary of one camera."""
-    return {
-        "rgb": tensors.rgb[i],
-        "depth": tensors.depth[i],
-        "pos": tensors.pos[i],
-        "look_at": tensors.look_at[i],
-        "intrinsic": tensors.intrinsic[i],
-        "extrinsic": tensors.extrinsic[i],
-    }
+    return [
+        cast("CameraState", dict(zip(parts, values, strict=True)))
+        for values in zip(*parts.values(), strict=True)
+    ]
 
 
 def _by_joint(
     tensors: EntityTensors, single: Tensor, balls: Tensor
-) -> dict[str, DofValue]:
+) -> list[dict[str, DofValue]]:
     """Numbers of the 1-DoF joints and tensors of the ball joints, by name."""
-    found: dict[str, DofValue] = {**_by_name(tensors, single)}
+    found = cast("list[dict[str, DofValue]]", _by_name(tensors, single))
     if tensors.ball_joint_names:
-        found.update(zip(tensors.ball_joint_names, balls.unbind(0), strict=True))
+        for values, own in zip(found, balls.unbind(0), strict=True):
+            values.update(zip(tensors.ball_joint_names, own.unbind(0), strict=True))
     return found
 
 
-def _by_name(tensors: EntityTensors, single: Tensor) -> dict[str, float]:
-    """Numbers of the 1-DoF joints, by name."""
-    numbers = cast("list[float]", single.tolist())  # pyright: ignore[reportUnknownMemberType]
-    return dict(zip(tensors.joint_names, numbers, strict=True))
+def _by_name(tensors: EntityTensors, single: Tensor) -> list[dict[str, float]]:
+    """Numbers of the 1-DoF joints by name, world by world."""
+    numbers = cast("list[list[float]]", single.tolist())  # pyright: ignore[reportUnknownMemberType]
+    names = tensors.joint_names
+    return [dict(zip(names, row, strict=True)) for row in numbers]
 
 
 def same(left: object, right: object) -> bool:

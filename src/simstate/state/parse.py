@@ -6,7 +6,7 @@ equal states costs a few stacked tensors and not a walk through each number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -23,6 +23,7 @@ from simstate.errors import (
     suggestion,
 )
 from simstate.ids import int_list
+from simstate.state.lazy_links import LazyLinks
 from simstate.worlds import Worlds
 
 Dict = Mapping[str, Any]
@@ -70,11 +71,10 @@ def parse_states(sim: Worlds, states: Sequence[Any]) -> list[EntityUpdate]:
     for world, state in enumerate(states):
         for group, name, part in _entities_of(known, state, world):
             path = f"{group}.{name}"
-            entity = sim.scene[name]
             signature = _signature(known, name, group, part, f"states[{world}].{path}")
             key = (name, signature)
             if key not in found:
-                found[key] = (EntityUpdate(entity, [], path), [])
+                found[key] = (EntityUpdate(sim.scene[name], [], path), [])
             update, parts = found[key]
             update.worlds.append(world)
             parts.append(part)
@@ -131,6 +131,8 @@ def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> A
     else:
         bodies = part["body"]
         _check_keys(bodies, known.bodies[name], f"{where}.body")
+        if isinstance(bodies, LazyLinks) and bodies.source is not None:
+            return (*names, id(bodies.source[0]))  # rows of the same tensors
         for link, body in bodies.items():
             if type(body) is not dict or not body.keys() <= ROOT_SIZES.keys():
                 _check_keys(body, ROOT_SIZES, f"{where}.body.{link}")
@@ -151,10 +153,15 @@ def _fill(sim: Worlds, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
         return tensor
 
     update.root = frozenset(first.keys() & ROOT_SIZES.keys())
+    rows = _rows_of_links(sim, parts)
     for key, size in ROOT_SIZES.items():
         links, columns = list[int](), list[Tensor]()
         if key in update.root:
             links, columns = [0], [stacked([part[key] for part in parts], size, key)]
+        if rows is not None:
+            names = first["body"].keys()
+            update.given[key] = _with_links(entity, names, columns, rows[key])
+            continue
         for name, keys in first.get("body", {}).items():
             link = entity.body_names.index(name)
             if key in keys:
@@ -185,14 +192,56 @@ def _fill(sim: Worlds, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
     return update
 
 
+def _rows_of_links(sim: Worlds, parts: list[Dict]) -> dict[str, Tensor] | None:
+    """The numbers of all links, where nobody has looked at them since they were read.
+
+    By pos, rot, vel and ang_vel; shape (n, links, size). None: they stand in the
+    dictionaries, or are not as they must be, and then those are looked at.
+    """
+    sources = [
+        body.source if isinstance(body := part.get("body"), LazyLinks) else None
+        for part in parts
+    ]
+    rows = [source[1] for source in sources if source is not None]
+    if not rows or sources[0] is None:
+        return None
+    tensors = sources[0][0]
+    found = {
+        key: getattr(tensors, f"body_{key}")[rows].to(sim.device, sim.dtype)
+        for key in ROOT_SIZES
+    }
+    shape = (len(rows), len(tensors.body_names))
+    fits = all(found[k].shape == (*shape, size) for k, size in ROOT_SIZES.items())
+    zero = (found["rot"] * found["rot"]).sum(-1) < 1e-18
+    finite = all(bool(x.isfinite().all()) for x in found.values())
+    if not fits or not finite or bool(zero.any()):
+        for part in parts:
+            part["body"].fill()
+        return None
+    return found
+
+
+def _with_links(
+    entity: Entity, names: Iterable[str], root: list[Tensor], values: Tensor
+) -> Part:
+    """What is given for the entity itself, then for its other links; (n, links, …)."""
+    ids = [entity.body_names.index(name) for name in names]
+    kept = [k for k, link in enumerate(ids) if link or not root]
+    columns = [column[:, None] for column in root]
+    links = [0] * len(root) + [ids[k] for k in kept]
+    return Part(links, torch.cat([*columns, values[:, kept]], dim=1))
+
+
 def _stack(
     sim: Worlds, values: list[Any], size: int, worlds: list[int], path: str
 ) -> Tensor:
     """Vectors of the worlds as one finite tensor, engine's dtype; (n, size)."""
     tensor = None
-    if all(isinstance(v, Tensor) and v.dtype.is_floating_point for v in values):
+    kinds = {v.dtype if isinstance(v, Tensor) else None for v in values}
+    if all(kind is not None and kind.is_floating_point for kind in kinds):
         try:
-            tensor = torch.stack(values).detach()
+            with torch.no_grad():
+                tensor = torch.stack(values)
         except RuntimeError:
             tensor = None
     if tensor is None:
@@ -247,8 +296,8 @@ def _numbers(
     sim: Worlds, dofs: list[Dict], names: list[str], worlds: list[int], path: str
 ) -> Tensor:
     """The numbers of 1-DoF joints in all worlds; shape (n, joints)."""
-    rows = [[dof[name] for name in names] for dof in dofs]
-    if all(type(value) is float for row in rows for value in row):
+    rows = [list(map(dof.__getitem__, names)) for dof in dofs]
+    if all(set(map(type, row)) == {float} for row in rows):
         array = np.array(rows)
     else:
         array = np.array(
