@@ -58,8 +58,8 @@ test-fast: $(READY)-test
 # at every line, the laws without the compiled core, 10⁸ world-steps and a
 # recording of 10 GB with flat memory. Hours.
 soak: $(READY)-test
-	$(BIN)/pytest -q -m soak
-	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
+	$(BIN)/pytest -q -o faulthandler_timeout=0 -m soak
+	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/ledger
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
