@@ -137,7 +137,8 @@ check-pins: $(PINS)/.ready
 bench: $(READY)-bench
 	$(BIN)/python benchmarks/run.py --json benchmarks/last.json
 
-# mjlab (with BENCH_LARGE=1), Basilisk and Ptera Software, in environments that are thrown away.
+# Gymnasium, EnvPool, scipy, Basilisk, Ptera Software, mjlab and MJX, each in an environment under build/ that is
+# thrown away; docs/performance.md takes the table from peers.json, with `make docs`.
 bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 

@@ -38,8 +38,8 @@ def state_columns(model: mujoco.MjModel) -> dict[str, slice]:
         raise ModelError(
             f"MuJoCo {mujoco.__version__} keeps {whole - start} numbers in the state "
             "of this model that simstate does not know: it would not reset or save "
-            "them. They are of springs (springyield) or flexes (yield) that yield; leave "
-            "them out of the model."
+            "them. They are of springs (springyield) or flexes (yield) that yield: "
+            "leave them out of the model."
         )
     return columns
 
