@@ -18,11 +18,12 @@ FOR_MUJOCO4 := tests/engine tests/laws tests/state tests/integrate tests/parity 
 	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py tests/ledger/test_transactions.py
 DATASETS := build/datasets
 RAY := build/ray
+ADAPTERS := build/adapters
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -111,6 +112,11 @@ gpu-check: $(READY)-test
 test-ray: $(RAY)/.ready
 	$(RAY)/bin/python tests/distributed/ray_cluster.py
 
+# skrl and TorchRL, which wants an older tensordict than rsl-rl's pin, in an environment
+# of their own.
+test-adapters: $(ADAPTERS)/.ready
+	$(ADAPTERS)/bin/python tests/interop/adapters.py
+
 # How far they agree with MuJoCo, for docs/other-simulators.md: then `make docs`.
 align: $(SIMULATORS)/.ready
 	$(JAX) $(SIMULATORS)/bin/python docs/alignment.py --with warp $(NAMES)
@@ -146,6 +152,7 @@ bench-peers: $(READY)-bench
 docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
 	$(BIN)/python docs/figures.py
+	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
@@ -155,7 +162,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(MUJOCO4)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(ADAPTERS) $(MUJOCO4)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -201,7 +208,12 @@ $(DATASETS)/.ready: Makefile
 
 $(RAY)/.ready: pyproject.toml constraints.txt
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
-	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record]' pytest
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[ray,record,train]' pytest
+	touch $@
+
+$(ADAPTERS)/.ready: pyproject.toml $(CORE)
+	test -x $(ADAPTERS)/bin/python || $(PYTHON) -m venv $(ADAPTERS)
+	$(ADAPTERS)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[gym]' torch==2.13.0 mujoco==3.17.0 torchrl==0.14.1 'tensordict<0.15' skrl==2.1.1
 	touch $@
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt

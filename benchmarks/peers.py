@@ -235,7 +235,10 @@ def install(peer: Peer, folder: Path) -> str:
     Path(libraries, "packages_of_simstate.pth").write_text(here + "\n")
     pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pins = ["--prefer-binary", "-c", str(ROOT / "constraints.txt")]
-    run([*pip, *pins, peer.requirement], folder, INSTALL_SECONDS)
+    try:
+        run([*pip, *pins, peer.requirement], folder, INSTALL_SECONDS)
+    except NotInstallableError:  # it wants other versions than ours
+        run([*pip, pins[0], peer.requirement], folder, INSTALL_SECONDS)
     return python
 
 

@@ -7,7 +7,7 @@
 `performance.md` from benchmarks/last.json and peers.json, those of
 `other-simulators.md` from docs/alignment.json, that of `verification.md` from the
 oracles, that of `noise.md` from the stochastic schemes, `terms.md` from the functions
-and classes of simstate.env.
+and classes of simstate.env, the pages of `reference/` from what each module exports.
 """
 
 from __future__ import annotations
@@ -421,7 +421,8 @@ def throughput(model: str) -> dict[int, float]:
 
 def main() -> None:
     """Write the pages."""
-    from term_pages import terms_page  # beside this script
+    from reference_pages import pages as reference_pages  # beside this script
+    from term_pages import terms_page
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--oracles", action="store_true", help="run the oracle suite")
@@ -433,7 +434,9 @@ def main() -> None:
         "other-simulators.md": other_simulators_page(),
         "noise.md": noise_page(),
         "terms.md": terms_page(),
+        **reference_pages(),
     }
+    (DOCS / "reference").mkdir(exist_ok=True)
     if args.oracles:
         old = (DOCS / "verification.md").read_text()
         pages["verification.md"] = put(old, "oracles", oracle_table())

@@ -14,8 +14,10 @@ import simstate
 from simstate import InvalidInputError, ShapeError, UnknownNameError
 from simstate.checks import (
     Limits,
+    all_of,
     as_array,
     as_device,
+    as_path,
     check_finite,
     has_shape,
     instance_of,
@@ -151,6 +153,42 @@ def test_what_are_no_numbers_is_refused(values):
 def test_what_is_no_device_is_refused(device):
     with pytest.raises(InvalidInputError, match="device must be"):
         as_device(device)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [3, "ab", {"a": 1}, None, torch.ones(2), object()],
+    ids=lambda v: str(v)[:9],
+)
+def test_what_is_no_sequence_is_refused(values):
+    with pytest.raises(InvalidInputError, match="names must be a sequence") as caught:
+        all_of("names", values, str)
+    assert caught.value.name == "names"
+
+
+def test_every_one_of_a_sequence_is_looked_at():
+    assert all_of("names", ("a", "b"), str) == ["a", "b"]
+    assert all_of("names", (name for name in "ab"), str) == ["a", "b"]
+    with pytest.raises(
+        InvalidInputError, match=r"names\[1\] must be a str, got int: 7"
+    ):
+        all_of("names", ["a", 7], str)
+
+
+def test_a_path_is_a_text_or_a_path():
+    assert as_path("path", "a/b") == as_path("path", Path("a/b")) == Path("a/b")
+    for value in (3, None, b"a", ["a"]):
+        with pytest.raises(InvalidInputError, match="path must be a"):
+            as_path("path", value)
+
+
+def test_limits_say_which_values_are_outside():
+    values = torch.tensor([[-2.0, -1.0, 0.0], [1.0, 2.0, math.inf]])
+    outside = Limits(at_least=-1, less_than=2).outside(values)
+    assert outside.tolist() == [[True, False, False], [False, True, True]]
+    outside = Limits(more_than=-1, at_most=1).outside(values)
+    assert outside.tolist() == [[True, True, False], [False, True, True]]
+    assert Limits(finite=False).outside(values).sum() == 0
 
 
 # Everywhere.

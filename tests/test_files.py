@@ -19,13 +19,14 @@ from tests.soak import SOAK
 from simstate import (
     EntityCfg,
     FileError,
+    InvalidInputError,
     SceneCfg,
     SimStateError,
     Simulation,
     SnapshotError,
 )
 from simstate.archive import _array, read_archive, write_archive
-from simstate.files import write_atomically
+from simstate.files import check_text, write_atomically
 from simstate.state import Snapshot
 from simstate.train.checkpoint import read_checkpoint, write_checkpoint
 
@@ -237,6 +238,15 @@ def test_random_alterations_are_refused_or_harmless(snapshot, tmp_path):
             assert torch.equal(read["b"][0], weights["b"][0])
             assert read["b"][1] == weights["b"][1]
     assert refused > 150 * SOAK
+
+
+def test_a_text_has_no_zero_bytes(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_bytes(b"x = 1")
+    check_text(path)
+    path.write_bytes(b"x = \x001")
+    with pytest.raises(InvalidInputError, match=r"a\.py.*is no text"):
+        check_text(path)
 
 
 def altered(data: bytes, rng: np.random.Generator) -> bytes:

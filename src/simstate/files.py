@@ -8,7 +8,7 @@ import secrets
 import stat
 from pathlib import Path
 
-from simstate.errors import FileError
+from simstate.errors import FileError, InvalidInputError
 
 _ENDING = ".simstate-part"
 
@@ -74,3 +74,9 @@ def _is_alive(process: int) -> bool:
     except OSError:  # it is somebody else's
         return True
     return True
+
+
+def check_text(path: Path) -> None:
+    """Raise if a file is no text, as one of Python code is."""
+    if b"\0" in path.read_bytes():
+        raise InvalidInputError(f"{str(path)!r} is no text: it has zero bytes.")

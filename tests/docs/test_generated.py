@@ -1,9 +1,13 @@
 """What the docs take from the code is what the code says now."""
 
+import inspect
 import json
 import re
 
-from docs import generate, term_pages
+import pytest
+
+import simstate
+from docs import generate, reference_pages, term_pages
 from simstate import EntityData, models, oracles
 from simstate.engine import FIELDS
 from simstate.integrate import STOCHASTIC_SCHEMES
@@ -79,6 +83,20 @@ def test_the_page_of_terms_is_current_and_has_all_of_them():
             assert f"\n| `{name}` |" in page
     assert all(f"### {name}\n" in page for name in term_pages.configurations("Cfg")
                if name.endswith(("ActionCfg", "CommandCfg")))  # fmt: skip
+
+
+@pytest.mark.parametrize("file", reference_pages.pages())
+def test_the_reference_is_current_and_in_the_menu(file):
+    assert (generate.DOCS / file).read_text() == reference_pages.pages()[file], DO
+    assert f": {file}\n" in (generate.DOCS.parent / "mkdocs.yml").read_text()
+
+
+def test_every_public_name_has_a_place_in_the_reference():
+    shown = "".join(reference_pages.pages().values())
+    for name in simstate.__all__:
+        thing = getattr(simstate, name)
+        if not inspect.ismodule(thing):
+            assert f"        - {name}\n" in shown, name
 
 
 def test_the_ant_of_the_tutorial_fits_a_screen_or_two():

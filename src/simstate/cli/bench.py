@@ -14,16 +14,15 @@ from rich.console import Console
 from rich.table import Table
 
 from simstate.cli.console import Advance, console, progress
-from simstate.cli.model import moving_worlds, scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model
+from simstate.cli.workers import Ray, cluster_of
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate.scene import SceneCfg
+    from simstate.cli.benched import Call
+    from simstate.distributed import Cluster
 
 LEAST_ROUNDS = 5
-LOOP_WORLDS = 64
-"""The most worlds that the plain loop steps in one measurement."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +53,7 @@ class Result:
     worlds: int
     simstate: Rate
     loop: Rate
+    """Of a loop of mj_step, or with --ray of all worlds in this process."""
     rounds: int
 
     @property
@@ -67,7 +67,8 @@ class Bench:
     """Measure world-steps per second on this machine, against a loop of mj_step.
 
     The loop is plain Python on one core, one world after the other, in the same process
-    and from the same states; both take turns.
+    and from the same states; both take turns. With --ray the worlds are on the workers
+    of a cluster, and are measured against as many in this process.
 
     Example: simstate bench cartpole --envs 1 256 --seconds 2
     """
@@ -83,6 +84,7 @@ class Bench:
     """Spread of the random joint velocities at the start [rad/s or m/s]."""
     seed: int = 0
     """Seed of the random start."""
+    ray: Ray = None
     json: Json = False
     debug: Debug = False
 
@@ -93,14 +95,13 @@ class Bench:
         number("--seconds", self.seconds, more_than=0)
         if not self.envs:
             raise InvalidInputError("--envs needs at least one number of worlds.")
-        scene = scene_of(self.model)
         # Whoever reads the JSON gets nothing else on standard output.
         out = Console(stderr=True) if self.json else console()
         results: list[Result] = []
-        with progress(out, "measuring") as advance:
+        with progress(out, "measuring") as advance, cluster_of(self.ray) as cluster:
             for k, num_envs in enumerate(self.envs):
                 share = _Share(advance, k / len(self.envs), 1 / len(self.envs))
-                results.append(self._measure(scene, num_envs, share))
+                results.append(self._measure(cluster, num_envs, share))
             advance(1.0)
         if self.json:
             print(json.dumps(self._to_dict(results), indent=2))
@@ -108,28 +109,33 @@ class Bench:
             out.print(self._table(results))
         return 0
 
-    def _measure(self, scene: SceneCfg, num_envs: int, share: _Share) -> Result:
-        from simstate.cli.plain_loop import STEPS, PlainLoop
+    def _measure(self, cluster: Cluster | None, num_envs: int, share: _Share) -> Result:
+        from simstate.cli.benched import BenchedWorlds, call_of
+        from simstate.cli.plain_loop import STEPS
 
-        sim = moving_worlds(
-            scene, num_envs, self.engine, self.device, self.noise, self.seed
+        what = BenchedWorlds(
+            self.model, self.engine, self.device, self.noise, self.seed
         )
-        start = sim.state.clone()
-        loop = PlainLoop(sim.model, start[:LOOP_WORLDS].cpu().double().numpy())
-
-        def rewind() -> None:
-            sim.reset()
-            sim.write_state(start)
-
-        calls: dict[str, Call] = {
-            "simstate": (rewind, lambda: sim.step(STEPS)),
-            "loop": (loop.rewind, loop.run),
-        }
+        here = what.made(num_envs)
+        calls: dict[str, Call]
+        if cluster is None:
+            loop = here.loop
+            compared = len(loop.datas)
+            calls = {
+                "simstate": (here.rewind, here.run),
+                "loop": (loop.rewind, loop.run),
+            }
+        else:
+            compared = num_envs
+            calls = {
+                "simstate": call_of(cluster, what, num_envs),
+                "loop": (here.rewind, here.run),
+            }
         times = take_turns(calls, self.seconds / len(self.envs), share)
         return Result(
             num_envs,
             Rate.of(STEPS * num_envs, times["simstate"]),
-            Rate.of(STEPS * len(loop.datas), times["loop"]),
+            Rate.of(STEPS * compared, times["loop"]),
             len(times["loop"]),
         )
 
@@ -143,13 +149,18 @@ class Bench:
             "cores": os.cpu_count(),
             "mujoco": mujoco.__version__,
             "unit": "world-steps/s",
+            "against": self._against,
             "results": [{**asdict(one), "ratio": one.ratio} for one in results],
         }
+
+    @property
+    def _against(self) -> str:
+        return "loop of mj_step" if self.ray is None else "one process"
 
     def _table(self, results: list[Result]) -> Table:
         title = f"{self.model} on {self.engine}, {os.cpu_count()} cores: world-steps/s"
         table = Table(title=title, title_justify="left")
-        for header in ("worlds", "simstate", "loop of mj_step", "ratio", "rounds"):
+        for header in ("worlds", "simstate", self._against, "ratio", "rounds"):
             table.add_column(header, justify="right")
         for one in results:
             table.add_row(
@@ -172,10 +183,6 @@ class _Share:
 
     def __call__(self, fraction: float) -> None:
         self.advance(self.start + self.size * min(0.99, fraction))
-
-
-Call = tuple[Callable[[], object], Callable[[], object]]
-"""What makes ready, and what is timed."""
 
 
 def take_turns(

@@ -33,9 +33,10 @@ class Plot:
         """Run the command; the exit code."""
         from simstate.record import Recording
 
-        out = self.file.with_suffix(".png") if self.out is None else self.out
-        check_plot("--out", out)
+        if self.out is not None:
+            check_plot("--out", self.out)
         with Recording(self.file) as recording:
+            out = self.out or self.file.with_suffix(".png")
             recording.plot(out, self.columns or None, self.worlds or None)
         console().print(f"Plot: {out}", markup=False)
         return 0

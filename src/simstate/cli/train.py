@@ -6,6 +6,7 @@ import dataclasses
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -17,11 +18,14 @@ from simstate.cli.extras import needs
 from simstate.cli.live import live_progress
 from simstate.cli.options import Debug
 from simstate.cli.task_options import TaskCommand, parse_command
+from simstate.cli.workers import Ray, cluster_of
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from simstate.distributed import Cluster, RemoteEnv
+    from simstate.env import EnvCfg
     from simstate.env.settings import Setting
-    from simstate.train.run import TrainingRun
+    from simstate.train.run import MakeWorlds, TrainingRun
     from simstate.train.run_cfg import RunCfg
 
 RUNS = Path("runs")
@@ -90,6 +94,7 @@ class Train(TaskCommand):
     time, and none while nobody looks on."""
     port: int = 8080
     """The first port that --view tries."""
+    ray: Ray = None
     debug: Debug = False
 
     @staticmethod
@@ -113,12 +118,19 @@ class Train(TaskCommand):
         with needs("train"):
             from simstate.train.run import TrainingRun
         out = console()
+        if self.ray is not None and (self.seeds or self.grid or self.view):
+            raise InvalidInputError("--ray trains one run: no --seeds, --grid, --view.")
         if self.seeds or self.grid:
             from simstate.cli.sweep import sweep
 
             return sweep(self, out)
-        run = self._resumed(out) if self.resume else TrainingRun(*self._new())
-        return self.train(run, out)
+        with cluster_of(self.ray) as cluster:
+            make = None if cluster is None else partial(_on_cluster, cluster)
+            if self.resume:
+                run = self._resumed(out, make)
+            else:
+                run = TrainingRun(*self._new(), make_worlds=make)
+            return self.train(run, out)
 
     def train(self, run: TrainingRun, out: Console) -> int:
         """Train to the end, or to Ctrl-C; the exit code."""
@@ -177,14 +189,14 @@ class Train(TaskCommand):
         check_unused(folder)
         return cfg, folder
 
-    def _resumed(self, out: Console) -> TrainingRun:
+    def _resumed(self, out: Console, make: MakeWorlds | None) -> TrainingRun:
         from simstate.env import tasks
         from simstate.train.run import TrainingRun
 
         if self.run_dir is None and not self.task:
             raise InvalidInputError("--resume needs a task, or the run by --run-dir.")
         folder = self.run_dir or _newest(RUNS / tasks.find(self.task).label)
-        run = TrainingRun.resume(folder, self.task or None)
+        run = TrainingRun.resume(folder, self.task or None, make)
         self._check_same(run.cfg)
         output = dataclasses.replace(run.cfg.output, **self._given(*_OUTPUT))
         run.cfg = dataclasses.replace(run.cfg, output=output)
@@ -229,7 +241,7 @@ class Train(TaskCommand):
         cfg, label = run.cfg.train, run.cfg.find_task().label
         total = self.iterations or cfg.iterations
         out.print(
-            f"{label}: {cfg.num_envs} worlds on {run.env.sim.engine_name}, "
+            f"{label}: {cfg.num_envs} worlds on {run.example.sim.engine_name}, "
             f"{total} updates of {cfg.steps_per_env} steps, into {run.run_dir}",
             markup=False,
             highlight=False,
@@ -265,7 +277,7 @@ class Train(TaskCommand):
         from simstate.view import start_viewer
 
         viewer = start_viewer(
-            TaskCourse(run.env, None), "127.0.0.1", self.port, None, None, True,
+            TaskCourse(run.example, None), "127.0.0.1", self.port, None, None, True,
             controls=False,
         )  # fmt: skip
         run.after_step = viewer.sync
@@ -279,10 +291,18 @@ class Train(TaskCommand):
 
         checkpoint = find_checkpoint(run.run_dir)
         path = run.run_dir / "policy.onnx"
-        export_onnx(Policy(run.env, read_checkpoint(checkpoint)), run.env, path)
+        export_onnx(Policy(run.example, read_checkpoint(checkpoint)), run.example, path)
         out.print(
             f"Checkpoint {checkpoint}, policy {path}", markup=False, soft_wrap=True
         )
+
+
+def _on_cluster(cluster: Cluster, env_cfg: EnvCfg, cfg: RunCfg) -> RemoteEnv:
+    """The worlds of a run on the workers of a cluster."""
+    from simstate.distributed import RemoteEnv
+
+    count, seed = cfg.train.num_envs, cfg.seed
+    return RemoteEnv(cluster, env_cfg, count, seed=seed, engine=cfg.engine)
 
 
 def new_folder(cfg: RunCfg) -> Path:

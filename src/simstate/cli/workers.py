@@ -10,7 +10,7 @@ import tyro
 
 if TYPE_CHECKING:
     from simstate.dispersions.study import Over
-
+    from simstate.distributed import Cluster
 
 Ray = Annotated[
     str | None,
@@ -23,12 +23,19 @@ Ray = Annotated[
 
 
 @contextmanager
-def workers(address: str | None) -> Generator[Over | None]:
-    """What hands work to others, while it is entered; None: it is done here."""
+def cluster_of(address: str | None) -> Generator[Cluster | None]:
+    """The cluster of an address, while it is entered; None: there is none."""
     if address is None:
         yield None
         return
     from simstate.distributed import Cluster
 
     with Cluster(None if address == "local" else address) as cluster:
-        yield cluster.map
+        yield cluster
+
+
+@contextmanager
+def workers(address: str | None) -> Generator[Over | None]:
+    """What hands work to others, while it is entered; None: it is done here."""
+    with cluster_of(address) as cluster:
+        yield None if cluster is None else cluster.map

@@ -16,6 +16,7 @@ from simstate.checks import as_path, has_shape, instance_of, whole_number
 from simstate.dispersions.distributions import Distribution, draw_worlds
 from simstate.dispersions.outcome import Outcome
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.files import check_text
 from simstate.integrate.history import Recorded
 from simstate.simulation import Simulation
 from simstate.state import Snapshot
@@ -166,6 +167,7 @@ def load_study(path: str | Path) -> Study:
     file = as_path("path", path)
     if not file.is_file():
         raise InvalidInputError(f"There is no file {str(file)!r}.")
+    check_text(file)
     made = runpy.run_path(str(file), run_name=file.stem).get("study")
     found = made() if callable(made) else made
     if not isinstance(found, Study):

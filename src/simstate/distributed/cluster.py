@@ -45,12 +45,13 @@ class Cluster(Closing):
             whole_number("workers", workers, 1)
         if not patience > 0:
             raise InvalidInputError(f"patience must be > 0 [s], got {patience}.")
-        self._ray: Any = library("ray", "ray", "Clusters")
+        self.ray: Any = library("ray", "ray", "Clusters")
+        """Ray itself."""
         self._patience = patience
-        self._is_ours = not self._ray.is_initialized()
+        self._is_ours = not self.ray.is_initialized()
         if self._is_ours:
             self._start(address, workers)
-        cpus = int(self._ray.cluster_resources().get("CPU", 1))
+        cpus = int(self.ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, cpus)
         """How many items run at once."""
 
@@ -60,7 +61,7 @@ class Cluster(Closing):
             options |= {"include_dashboard": False}
             options |= {"num_cpus": workers or len(os.sched_getaffinity(0))}
         try:
-            self._ray.init(address=address, **options)
+            self.ray.init(address=address, **options)
         except Exception as error:  # of Ray's many kinds
             raise SimStateError(
                 f"The Ray cluster {address or 'of this machine'} cannot be reached: "
@@ -76,7 +77,7 @@ class Cluster(Closing):
         rest wait, and so do those whose results nobody takes. What is not needed any
         more is cancelled when the results are no longer asked for.
         """
-        ray = self._ray
+        ray = self.ray
         remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
         shared, waiting = ray.put(function), deque[tuple[Item, Any]]()
         source = iter(items)
@@ -97,32 +98,41 @@ class Cluster(Closing):
             for _, result in waiting:
                 ray.cancel(result, force=True)
 
-    def _taken(self, item: object, result: Any) -> Any:
-        """A result, once it is there; its own error if the function raised."""
-        ray = self._ray
+    def wait_for(self, result: Any, what: str) -> Any:
+        """A result, once it is there; its own error if what gives it raised."""
+        ray = self.ray
         while not ray.wait([result], timeout=self._patience)[0]:
             warn(
-                f"Item {item!r} has not come for {self._patience:g} s: its worker is "
-                "busy, stuck, or waits for a processor."
+                f"{what} has not answered for {self._patience:g} s: it is busy, stuck, "
+                "or waits for a processor."
             )
         try:
             return ray.get(result)
         except ray.exceptions.RayTaskError as error:
             raise error.as_instanceof_cause() from None
-        except ray.exceptions.RayError as error:
+
+    def _taken(self, item: object, result: Any) -> Any:
+        try:
+            return self.wait_for(result, f"The worker of item {item!r}")
+        except self.ray.exceptions.RayError as error:
             raise SimStateError(
                 f"Item {item!r} was lost {RETRIES + 1} times: {error}"
             ) from error
 
     def close(self) -> None:
         """End what was started here."""
-        if self._is_ours and self._ray.is_initialized():
-            self._ray.shutdown()
+        if self._is_ours and self.ray.is_initialized():
+            self.ray.shutdown()
 
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:
-    """What a worker does; torch leaves the other processors to other workers."""
+    """What a worker does."""
+    one_thread()
+    return function(item)
+
+
+def one_thread() -> None:
+    """Let torch leave the other processors to other workers."""
     import torch
 
     torch.set_num_threads(1)
-    return function(item)

@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 from simstate.env.cfg import EnvCfg
 from simstate.env.train_cfg import TrainCfg
 from simstate.errors import TaskError, listed
+from simstate.files import check_text
 from simstate.places import place_of
 
 GROUP = "simstate.tasks"
@@ -175,6 +176,7 @@ def _from_file(reference: str, path: Path, attribute: str) -> Task:
             f"The task file {str(path)!r} {what}. `simstate new-task {path.name} "
             "--model MODEL` writes a new one."
         )
+    check_text(path)
     module = _run(path)
     if attribute:
         return _from_object(reference, module, attribute, path.resolve())

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from simstate.env import Env, TrainCfg
 from simstate.errors import InvalidInputError
+from simstate.interop.trained_worlds import TrainedWorlds
 
 SAVE_INTERVAL = 50
 """Updates between two checkpoints of rsl-rl's own runner."""
@@ -27,7 +28,7 @@ SAVE_INTERVAL = 50
 class RslRlVecEnv(VecEnv):
     """An Env as rsl-rl's runners want it."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: Env | TrainedWorlds) -> None:
         if not env.auto_reset:
             raise InvalidInputError(
                 "rsl-rl expects worlds to reset themselves: make the Env with "
@@ -72,7 +73,7 @@ class RslRlVecEnv(VecEnv):
         return TensorDict(dict(observations), batch_size=[self.num_envs])
 
 
-def runner_cfg(cfg: TrainCfg, env: Env) -> dict[str, Any]:
+def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
     """The configuration of rsl-rl's OnPolicyRunner for PPO.
 
     The actor sees the group "policy", the critic "critic" or, without one, "policy".

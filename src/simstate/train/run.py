@@ -11,16 +11,17 @@ import io
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 
 from simstate.engine import OneTorchThread
-from simstate.env import Env
+from simstate.env import Env, EnvCfg
 from simstate.errors import SnapshotError
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
+from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
 from simstate.train.checkpoint import (
     Content,
@@ -51,11 +52,19 @@ def _nothing() -> None:
     """Nobody looks on."""
 
 
+MakeWorlds: TypeAlias = Callable[[EnvCfg, RunCfg], Env | TrainedWorlds]
+"""Makes the worlds of a run elsewhere, such as on a cluster."""
+
+
 class TrainingRun:
     """Worlds, policy and optimiser of one run, new or resumed from its folder."""
 
     def __init__(
-        self, cfg: RunCfg, run_dir: Path, checkpoint: Content | None = None
+        self,
+        cfg: RunCfg,
+        run_dir: Path,
+        checkpoint: Content | None = None,
+        make_worlds: MakeWorlds | None = None,
     ) -> None:
         self.cfg = cfg
         self.run_dir = run_dir
@@ -63,13 +72,9 @@ class TrainingRun:
         check_memory(cfg)
         env_cfg = cfg.env_cfg()
         env_cfg.divergence_dump_dir = run_dir / "diverged"
-        self.env = Env(
-            env_cfg,
-            cfg.train.num_envs,
-            engine=cfg.engine,
-            device=cfg.device,
-            seed=cfg.seed,
-        )
+        self.env: Env | TrainedWorlds = (make_worlds or _worlds_here)(env_cfg, cfg)
+        self.example = self.env if isinstance(self.env, Env) else self.env.example
+        """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
         self.algorithm: Any = make_runner(self._worlds, cfg).alg
         """rsl-rl's PPO: networks, optimiser and the experience of one update."""
@@ -85,7 +90,9 @@ class TrainingRun:
             self._restore(checkpoint)
 
     @staticmethod
-    def resume(run_dir: Path, task: str | None = None) -> TrainingRun:
+    def resume(
+        run_dir: Path, task: str | None = None, make_worlds: MakeWorlds | None = None
+    ) -> TrainingRun:
         """The run of a folder, where its latest checkpoint left it.
 
         A task that is a function of a module, or a file that has moved, must be named.
@@ -101,7 +108,7 @@ class TrainingRun:
         if task is None:
             check_no_code(cfg.task)
         check_task_file(run_dir, cfg.find_task())
-        return TrainingRun(cfg, run_dir, content)
+        return TrainingRun(cfg, run_dir, content, make_worlds)
 
     def learn(
         self,
@@ -254,6 +261,17 @@ class TrainingRun:
         self.env.restore(Snapshot(**content["env"]))
         self._episodes.load(content["episodes"])
         torch.set_rng_state(content["rng"])
+
+
+def _worlds_here(env_cfg: EnvCfg, cfg: RunCfg) -> Env:
+    """The worlds of a run, in this process."""
+    return Env(
+        env_cfg,
+        cfg.train.num_envs,
+        engine=cfg.engine,
+        device=cfg.device,
+        seed=cfg.seed,
+    )
 
 
 def make_runner(worlds: RslRlVecEnv, cfg: RunCfg) -> OnPolicyRunner:

@@ -1,0 +1,86 @@
+"""skrl's environment on an Env.
+
+env = SkrlEnv(Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024))
+SequentialTrainer(env=env, agents=agent).train()
+"""
+
+# skrl is an extra of its own, which the type checker does not see.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUntypedBaseClass=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Box
+from skrl.envs.wrappers.torch import Wrapper
+from torch import Tensor
+
+from simstate.env import Env
+from simstate.errors import InvalidInputError
+
+Stepped = tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]
+
+
+class SkrlEnv(Wrapper):
+    """An Env as skrl's trainers and agents want it.
+
+    Observations are the group "policy", states the group "critic" where there is one.
+    Worlds reset themselves. Where the time limit is a part of the task an episode that
+    it ends is terminated, else truncated.
+    """
+
+    def __init__(self, env: Env) -> None:
+        if not env.auto_reset:
+            raise InvalidInputError(
+                "skrl expects worlds to reset themselves: make the Env with "
+                "auto_reset=True."
+            )
+        super().__init__(env)
+        self.env = env
+
+    @property
+    def observation_space(self) -> Box:
+        """What the policy sees."""
+        return _box(self.env.observation_dims["policy"])
+
+    @property
+    def state_space(self) -> Box | None:
+        """What a critic sees; None: what the policy does."""
+        width = self.env.observation_dims.get("critic")
+        return None if width is None else _box(width)
+
+    @property
+    def action_space(self) -> Box:
+        """Actions, which have no limits here: terms of the task have theirs."""
+        return _box(self.env.action_dim)
+
+    def reset(self) -> tuple[Tensor, dict[str, Any]]:
+        """The present observations: worlds reset themselves, and begin at a reset."""
+        return self.env.observations["policy"], {}
+
+    def step(self, actions: Tensor) -> Stepped:
+        """Apply an action; observations, reward, terminated, truncated and info."""
+        with torch.no_grad():
+            seen, reward, terminated, truncated, extras = self.env.step(actions)
+        if self.env.cfg.is_finite_horizon:
+            terminated, truncated = terminated | truncated, torch.zeros_like(truncated)
+        told = {"log": extras["log"]}
+        ends = terminated.view(-1, 1), truncated.view(-1, 1)
+        return seen["policy"], reward.view(-1, 1), *ends, told
+
+    def state(self) -> Tensor | None:
+        """What a critic sees now; None: what the policy does."""
+        return self.env.observations.get("critic")
+
+    def render(self, *args: Any, **kwargs: Any) -> None:
+        """Nothing: `simstate play` makes films, `env.view()` shows the worlds."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _box(width: int) -> Box:
+    return Box(-np.inf, np.inf, (width,), np.float32)

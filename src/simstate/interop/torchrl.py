@@ -1,0 +1,78 @@
+"""TorchRL's environment on the worlds of a task.
+
+env = TorchRlEnv(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024)
+env.rollout(24, policy, break_when_any_done=False)
+"""
+
+# TorchRL is an extra of its own, which the type checker does not see.
+# pyright: reportMissingImports=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from tensordict import TensorDict, TensorDictBase
+from torch import Tensor
+from torchrl.data import Categorical, Composite, Unbounded
+from torchrl.envs import EnvBase
+
+from simstate.env import Env, EnvCfg
+
+
+class TorchRlEnv(EnvBase):
+    """A task in many worlds, a batch of TorchRL's; each begins anew when it is told.
+
+    Observations are under the names of their groups ("policy", "critic"). Where the
+    time limit is a part of the task an episode that it ends is terminated, else
+    truncated. Takes what Env takes, but for auto_reset.
+    """
+
+    def __init__(self, cfg: EnvCfg, num_envs: int = 1, **options: Any) -> None:
+        self.env = Env(cfg, num_envs, auto_reset=False, **options)
+        super().__init__(device=self.env.device, batch_size=[num_envs])
+        self.observation_spec = Composite(
+            {name: self._spec(dim) for name, dim in self.env.observation_dims.items()},
+            shape=self.batch_size,
+        )
+        self.action_spec = self._spec(self.env.action_dim)
+        self.reward_spec = self._spec(1)
+        flag = Categorical(2, (num_envs, 1), dtype=torch.bool, device=self.device)
+        self.done_spec = Composite(
+            {name: flag.clone() for name in ("done", "terminated", "truncated")},
+            shape=self.batch_size,
+        )
+
+    def _spec(self, width: int) -> Unbounded:
+        shape = (self.env.num_envs, width)
+        return Unbounded(shape, dtype=torch.float32, device=self.device)
+
+    def _reset(
+        self, tensordict: TensorDictBase | None = None, **kwargs: Any
+    ) -> TensorDictBase:
+        """Begin an episode in the worlds that "_reset" names; without it in all."""
+        mask = None if tensordict is None else tensordict.get("_reset", None)
+        worlds = None if mask is None else mask.reshape(-1)
+        seen, _ = self.env.reset(env_ids=worlds)
+        return self._told(seen, {})
+
+    def _step(self, tensordict: TensorDictBase) -> TensorDictBase:
+        seen, reward, terminated, truncated, _ = self.env.step(tensordict["action"])
+        if self.env.cfg.is_finite_horizon:
+            terminated, truncated = terminated | truncated, torch.zeros_like(truncated)
+        ends = {"terminated": terminated, "truncated": truncated}
+        return self._told(seen, {"reward": reward, **ends})
+
+    def _told(self, seen: dict[str, Tensor], rest: dict[str, Tensor]) -> TensorDict:
+        none = torch.zeros(self.env.num_envs, dtype=torch.bool, device=self.device)
+        ends = {"terminated": none, "truncated": none, **rest}
+        ends["done"] = ends["terminated"] | ends["truncated"]
+        columns = {name: x.unsqueeze(-1) for name, x in ends.items()}
+        return TensorDict({**seen, **columns}, self.batch_size, device=self.device)
+
+    def _set_seed(self, seed: int | None) -> None:
+        """Start all random numbers anew, and begin an episode in all worlds."""
+        if seed is not None:
+            self.env.reset(seed=seed)

@@ -1,0 +1,49 @@
+"""TrainedWorlds: what PPO needs of worlds that are not an Env of this process."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from simstate.env import Env, EnvCfg
+from simstate.state import Snapshot
+
+
+class TrainedWorlds(Protocol):
+    """The worlds of one Env, wherever they live; each name is as Env has it."""
+
+    cfg: EnvCfg
+    num_envs: int
+    action_dim: int
+    observation_dims: dict[str, int]
+    auto_reset: bool
+    device: torch.device
+    step_dt: float
+    max_episode_length: int
+    observations: dict[str, Tensor]
+    example: Env
+    """An Env of one world, here: for names and sizes."""
+
+    @property
+    def episode_length_buf(self) -> Tensor:
+        """Environment steps since the last reset; int64, shape (num_envs,)."""
+        ...
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, steps: Tensor) -> None: ...
+
+    def step(
+        self, action: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
+        """Apply an action and go on by `step_dt`."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Everything that all worlds need to go on."""
+        ...
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Bring all worlds to a snapshot."""
+        ...
