@@ -23,7 +23,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants dist-check test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -58,18 +58,24 @@ test-fast: $(READY)-test
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
-# at every line, the laws without the compiled core, 10⁸ world-steps with flat memory. Hours.
+# at every line, the laws without the compiled core, 10⁸ world-steps and a
+# recording of 10 GB with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -m soak
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q tests/ledger
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
+	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
 
 # Mistakes that people make, put into a copy of the package one at a time: the slips of
 # tests/mutants.py, then random ones in a few modules. Prints how many a test notices.
 mutants: $(READY)-test
 	$(BIN)/python tests/mutants.py
 	$(BIN)/python tests/mutants.py --random 40
+
+# A wheel and an sdist, installed in clean environments, with a compiler and without one.
+dist-check:
+	$(PYTHON) tests/dist_check.py
 
 # Ptera Software 5.1 on its own MuJoCo class and on ours, in an environment of its own.
 test-ptera: $(PTERA)/.ready
@@ -148,6 +154,10 @@ bench: $(READY)-bench
 bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
+# The film at the top of the README.
+FILM := $(BIN)/simstate render quadruped --envs 4 --noise 5 --overlays contacts --seconds 2 --fps 12.5 \
+	--size 400 260 --output docs/figures/quadrupeds.gif
+
 # Generated pages and figures, then the site in site/; nothing is fetched.
 docs: $(READY)-docs
 	$(BIN)/python docs/generate.py
@@ -155,6 +165,7 @@ docs: $(READY)-docs
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
+	$(FILM)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 format: $(READY)-dev

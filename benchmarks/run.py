@@ -39,7 +39,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "unified_state": (unified_state.converting,),
     "parameters": (parameters.following,),
     "env_step": (env_step.stepping,),
-    "recording": (recording.stepping,),
+    "recording": (recording.stepping, recording.again),
     "free_flight": (free_flight.flying,),
     "integrators": (integrators.fixed_steps, integrators.adaptive_steps),
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
+import ast
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[1] / "src" / "simstate"
 
 MODULES = {
     "simstate": "Simulation, scenes, entities, errors",
@@ -40,30 +41,50 @@ def file_of(module: str) -> str:
     return f"{module.removeprefix('simstate.')}.md"
 
 
+def _source(module: str) -> Path:
+    """The file of a module; libraries that it needs may not be there."""
+    place = SOURCE.joinpath(*module.split(".")[1:])
+    return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
+
+
+def exports(module: str) -> list[str]:
+    """What a module lists in `__all__`; empty: it has none."""
+    for node in ast.parse(_source(module).read_text()).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return list(ast.literal_eval(node.value))
+    return []
+
+
+def exported_modules(module: str) -> list[str]:
+    """The exported names that are modules: those imported from the package itself."""
+    found = [
+        alias.name
+        for node in ast.walk(ast.parse(_source(module).read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == module
+        for alias in node.names
+    ]
+    return [name for name in exports(module) if name in found]
+
+
 def public_names(module: str) -> list[str]:
     """The names that a page shows: what the module exports, else what it defines."""
-    found = importlib.import_module(module)
-    exported: list[str] = getattr(found, "__all__", [])
-    names = exported or [
-        name
-        for name, thing in vars(found).items()
-        if not name.startswith("_") and getattr(thing, "__module__", "") == module
+    modules = exported_modules(module)
+    found = exports(module) or [
+        node.name
+        for node in ast.parse(_source(module).read_text()).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
     ]
-    return [name for name in names if not inspect.ismodule(getattr(found, name))]
+    return [x for x in found if not x.startswith("_") and x not in modules]
 
 
 def submodules(module: str) -> list[str]:
     """The modules in a package that exports modules, or nothing at all."""
-    found = importlib.import_module(module)
-    exported: list[str] = getattr(found, "__all__", [])
-    inside = [one.name for one in pkgutil.iter_modules(getattr(found, "__path__", ()))]
-    if module == "simstate":
-        return []  # each has a page of its own
-    return [
-        f"{module}.{name}"
-        for name in inside
-        if not name.startswith("_") and (name in exported or not exported)
-    ]
+    file = _source(module)
+    if module == "simstate" or file.name != "__init__.py":
+        return []  # each has a page of its own, or there are none
+    inside = sorted(one.stem for one in file.parent.glob("[!_]*.py"))
+    names = exported_modules(module) if exports(module) else inside
+    return [f"{module}.{name}" for name in names]
 
 
 def page(module: str) -> str:

@@ -13,7 +13,9 @@ that starts at s is mix(s + k·γ), so all worlds draw at once.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ def _signed(number: int) -> int:
 _GAMMA = _signed(0x9E3779B97F4A7C15)
 _FIRST = _signed(0xBF58476D1CE4E5B9)
 _SECOND = _signed(0x94D049BB133111EB)
+_NO_WORLD = -(2**62)
+"""The number under which worlds draw alike."""
 
 
 class WorldRandom:
@@ -67,6 +71,19 @@ class WorldRandom:
         self._known: tuple[Tensor | None, int] = (None, 0)
         """Ids that have been looked at, and their version then."""
         self._in_core = self._on_host and is_available()
+        self._drawn_as = self._world
+
+    @contextlib.contextmanager
+    def alike(self) -> Generator[None]:
+        """Within it, worlds that have the same seed and count draw the same numbers.
+
+        Those of a world of their own, which is none of the worlds that there are.
+        """
+        self._drawn_as = torch.full_like(self._world, _NO_WORLD)
+        try:
+            yield
+        finally:
+            self._drawn_as = self._world
 
     def seed(self, seed: int, rows: Index = slice(None)) -> None:
         """Start the streams of these worlds anew, each that of its own global id."""
@@ -80,10 +97,10 @@ class WorldRandom:
         rows = self._checked(rows)
         if not self._on_host:
             steps = torch.arange(1, columns + 1, device=self._count.device)
-            return _draw(self._seed, self._world, self._count, rows, columns, steps)
+            return _draw(self._seed, self._drawn_as, self._count, rows, columns, steps)
         # NumPy's calls cost less than torch's, and there are many for few numbers.
         index = rows.numpy() if isinstance(rows, Tensor) else rows
-        slots = (self._seed.numpy(), self._world.numpy(), self._count.numpy())
+        slots = (self._seed.numpy(), self._drawn_as.numpy(), self._count.numpy())
         drawn = _draw(*slots, index, columns, np.arange(1, columns + 1))
         return torch.from_numpy(drawn)
 
@@ -111,7 +128,7 @@ class WorldRandom:
             ids = np.ascontiguousarray(rows.numpy(), np.int64)
         elif rows != slice(None):
             ids = np.arange(len(self._count))[rows].copy()
-        slots = (self._seed.numpy(), self._world.numpy(), self._count.numpy())
+        slots = (self._seed.numpy(), self._drawn_as.numpy(), self._count.numpy())
         return torch.from_numpy(draws.uniform(slots, ids, columns, low, high))
 
     def normal(self, rows: Index, columns: int) -> Tensor:

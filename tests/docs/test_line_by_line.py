@@ -1,10 +1,17 @@
 """Each line of ours in the tables of other libraries' lines runs, in order."""
 
+import re
+
 import numpy as np
+import pytest
+import torch
 from scipy.spatial.transform import Rotation
 from tests.docs.line_by_line import run, tables
 
-PAGES = {page: tables(page) for page in ("from-basilisk", "from-ptera")}
+PAGES = {
+    page: tables(page)
+    for page in ("from-basilisk", "from-ptera", "from-mjlab", "from-isaac-lab")
+}
 
 
 def ours(page, heading):
@@ -51,3 +58,58 @@ def test_a_free_flight_of_pteras():
         np.testing.assert_allclose(names[name], theirs[name], rtol=1e-12, atol=1e-13)
     assert abs(float(names["now"]) - 0.5) < 1e-12
     assert float(names["place"][0]) > 5
+
+
+GO1 = "Go1 on flat ground, line by line"
+
+
+def named(lines, what):
+    """The names under which lines put terms into a dictionary."""
+    text = "\n".join(lines)
+    first = re.findall(rf'{what} = {{"(\w+)": \w+TermCfg', text)
+    return [*first, *re.findall(rf'{what}\["(\w+)"\]', text)]
+
+
+@pytest.mark.parametrize("what", ["seen", "more", "happens", "earns", "ends", "grows"])
+def test_the_terms_of_mjlabs_go1_are_all_there(what):
+    rows = PAGES["from-mjlab"][GO1]
+    theirs, mine = (named([row[k] for row in rows], what) for k in (0, 1))
+    assert theirs == mine
+    assert len(theirs) >= (1 if what == "grows" else 2)
+
+
+def test_a_task_of_mjlabs():
+    """Its terms, of a state that is none of rest, by mjlab's formulas in numpy."""
+    names = ours("from-mjlab", GO1)
+    env, earns = names["env"], names["earns"]
+    assert env.observation_dims == {"policy": 48, "critic": 72}
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(12):
+        env.step(0.4 * torch.randn(64, 12, generator=generator))
+    data = env.scene["robot"].data
+    command = env.commands["twist"].command.numpy()
+    lin, ang = data.root_link_lin_vel_b.numpy(), data.root_link_ang_vel_b.numpy()
+    missing = np.sum((command[:, :2] - lin[:, :2]) ** 2, axis=1) + lin[:, 2] ** 2
+    turning = (command[:, 2] - ang[:, 2]) ** 2 + np.sum(ang[:, :2] ** 2, axis=1)
+    active = np.linalg.norm(command[:, :2], axis=1) + np.abs(command[:, 2]) > 0.05
+    assert 0 < active.sum() < 64
+    std = np.where(active[:, None], [0.3, 0.3, 0.6] * 4, [0.05, 0.05, 0.1] * 4)
+    away = (data.joint_pos - data.default_joint_pos).numpy()
+    expected = {
+        "track_linear_velocity": np.exp(-missing / 0.25),
+        "track_angular_velocity": np.exp(-turning / 0.5),
+        "pose": np.exp(-np.mean((away / std) ** 2, axis=1)),
+    }
+    for name, values in expected.items():
+        found = earns[name].func(env).numpy()
+        np.testing.assert_allclose(found, values, rtol=1e-5, err_msg=name)
+
+
+def test_a_task_of_isaac_labs():
+    names = ours("from-isaac-lab", "A task, line by line")
+    env = names["env"]
+    assert names["obs"]["policy"].shape == (64, 3 + 3 + 12)
+    assert set(env.cfg.rewards) == {"track_lin_vel", "air_time", "torques"}
+    trunk = env.scene["robot"].body_names.index("trunk")
+    mass = env.scene["robot"].data.body_mass[:, trunk]
+    assert float(mass.std()) > 0.3  # drawn over 2 kg

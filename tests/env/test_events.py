@@ -20,6 +20,7 @@ from simstate.env import (
     SceneEntityCfg,
     events,
 )
+from simstate.env.random_poses import from_euler
 from simstate.errors import InvalidInputError, UnknownNameError
 
 G = 9.81
@@ -340,7 +341,7 @@ def test_root_and_joints_are_placed_about_their_defaults(make_env, engine):
 def test_turns_are_yaw_then_pitch_then_roll():
     rotation = pytest.importorskip("scipy.spatial.transform").Rotation
     angles = torch.tensor([[0.3, -0.7, 2.1], [-1.0, 0.2, 0.4]], dtype=torch.float64)
-    quat = events.from_euler(angles).numpy()
+    quat = from_euler(angles).numpy()
     expected = rotation.from_euler("ZYX", angles.numpy()[:, ::-1]).as_quat(
         scalar_first=True
     )

@@ -57,7 +57,7 @@ def test_what_a_file_says_of_all_settings_changes_nothing(name):
 CHANGES = {
     "env.rewards.gait.weight": (3, 3.0),
     "env.rewards.gait.params.offsets": ([0.5, 0.0, 0.0, 0.5], (0.5, 0.0, 0.0, 0.5)),
-    "env.decimation": (2, 2),
+    "env.decimation": (3, 3),
     "env.events.push.interval_s": ([1, 2], (1.0, 2.0)),
     "env.events.push.params.velocity_range.y": ([-1.0, 1.0], (-1.0, 1.0)),
     "env.commands.velocity.standing_share": (0.5, 0.5),

@@ -9,7 +9,17 @@ import numpy as np
 import pytest
 import torch
 
-from simstate.env import Env, SceneEntityCfg, observations, rewards, tasks
+from simstate.env import (
+    CurriculumTermCfg,
+    Env,
+    RewardTermCfg,
+    SceneEntityCfg,
+    VelocityCommandCfg,
+    curricula,
+    observations,
+    rewards,
+    tasks,
+)
 from simstate.env.tasks import cube_lift
 from simstate.errors import InvalidInputError
 
@@ -121,3 +131,87 @@ def test_on_rough_ground_heights_are_seen_and_levels_follow():
     assert terminated.nonzero().flatten().tolist() == [1, 2]
     assert extras["log"]["Curriculum/levels"] == 0.25  # 6 and 7 are on level 1
     assert extras["log"]["Episode_Termination/low"] == 2
+
+
+def test_feet_that_land_are_measured_by_how_high_they_were(given):
+    cfg = tasks.make_cfg("Quadruped-Velocity")
+    feet = SceneEntityCfg("robot", site_names=".*_foot")
+    params = {"sensor_name": "feet", "asset_cfg": feet, "height": 0.04}
+    cfg.rewards = {
+        "swing": RewardTermCfg(rewards.feet_swing_height, weight=1.0, params=params),
+        "land": RewardTermCfg(
+            rewards.landing_force, weight=1.0, params={"sensor_name": "feet"}
+        ),
+    }
+    cfg.terminations = {"time_out": cfg.terminations["time_out"]}
+    env = Env(cfg, num_envs=4, seed=2)
+    sites, sensor = (
+        env.scene["robot"].find_sites(".*_foot")[0],
+        env.sim.contacts["feet"],
+    )
+    highest, landings = np.zeros((4, 4)), 0
+    for action in given(env, 60):
+        before = [env.rewards.episode_sum(name).clone() for name in ("swing", "land")]
+        env.step(action)
+        swing, land = (
+            (env.rewards.episode_sum(name) - was) / env.step_dt
+            for name, was in zip(("swing", "land"), before, strict=True)
+        )
+        off = ~sensor.found.numpy()
+        height = env.scene["robot"].data.site_pos_w[:, sites, 2].numpy()
+        highest = np.where(off, np.maximum(highest, height), highest)
+        stood = sensor.contact_time.numpy()
+        new = (stood > 0) & (stood < env.step_dt + 0.5 * env.sim.timestep)
+        expected = ((highest / 0.04 - 1.0) ** 2 * new).sum(1)
+        np.testing.assert_allclose(swing, expected, rtol=1e-3, atol=1e-4)
+        force = np.linalg.norm(sensor.force_w.numpy(), axis=-1)
+        np.testing.assert_allclose(land, (force * new).sum(1), rtol=1e-3, atol=1e-2)
+        highest[new] = 0.0
+        landings += int(new.sum())
+    assert landings > 20
+
+
+def test_upright_is_one_when_nothing_leans():
+    env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=3)
+    pose = env.scene["robot"].data.root_link_pose_w.clone()
+    angles = torch.tensor([0.0, 0.4, 1.2])
+    pose[:, 3:] = 0.0
+    pose[:, 3], pose[:, 4] = (0.5 * angles).cos(), (0.5 * angles).sin()
+    env.scene["robot"].write_root_link_pose_to_sim(pose)
+    expected = torch.exp(-angles.sin().square() / 0.25)
+    torch.testing.assert_close(rewards.upright(env, 0.5).float(), expected)
+
+
+def test_some_worlds_go_straight_ahead(make_env):
+    command = VelocityCommandCfg(
+        resampling_time_s=(9.0, 9.0), lin_vel_x=(-1.0, -0.2), lin_vel_y=(0.3, 0.5),
+        ang_vel_z=(-0.7, 0.7), heading=(-3.0, 3.0), forward_share=0.4,
+    )  # fmt: skip
+    env = make_env(200, seed=3, commands={"velocity": command})
+    asked = env.commands["velocity"].command
+    ahead = asked[:, 0] > 0
+    assert 60 <= int(ahead.sum()) <= 100
+    assert bool((asked[ahead, 0] >= 0.2).all())
+    assert not bool(asked[ahead, 1:].any())
+    assert bool((asked[~ahead, 1] >= 0.3).all())
+    env.step(torch.zeros(200, env.action_dim))  # nor do they follow a heading later
+    assert not bool(env.commands["velocity"].command[ahead, 1:].any())
+
+
+def test_velocities_come_in_stages(make_env):
+    command = VelocityCommandCfg(resampling_time_s=(9.0, 9.0), lin_vel_x=(0.1, 0.2))
+    stages = ((3, (0.5, 0.6)), (5, (-1.0, 2.0)))
+    term = CurriculumTermCfg(
+        curricula.velocity_stages,
+        params={"command_name": "velocity", "stages": stages},
+    )
+    env = make_env(
+        2, commands={"velocity": command}, curricula={"stages": term},
+        episode_length_s=0.04,
+    )  # fmt: skip
+    found = []
+    for _ in range(6):
+        log = env.step(torch.zeros(2, env.action_dim))[4]["log"]
+        found += [log["Curriculum/stages"]] if log else []
+    assert found == pytest.approx([0.2, 0.6, 2.0])  # after 2, 4 and 6 steps
+    assert env.commands["velocity"].lin_vel_x == (-1.0, 2.0)

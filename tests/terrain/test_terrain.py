@@ -19,7 +19,7 @@ from simstate.env import (
 from simstate.env.cfg import ObservationTermCfg
 from simstate.env.env import Env
 from simstate.errors import ModelError, SimStateError
-from simstate.terrain import GENERATORS, Terrain, TerrainCfg
+from simstate.terrain import BOX_GENERATORS, GENERATORS, Boxes, Terrain, TerrainCfg
 
 KINDS = tuple(GENERATORS)
 CFG = TerrainCfg(kinds=KINDS, columns=9, levels=3, size=4.0, border=1.0, seed=3)
@@ -85,6 +85,41 @@ def test_a_tile_grows_harder_and_has_a_platform(terrain, kind):
         assert z == pytest.approx(float(terrain.height_at(torch.tensor([x, y]))))
 
 
+def towers(size, difficulty, rng):
+    """Two boxes of one's own, of which one hangs in the air over the other."""
+    high = 0.3 + difficulty
+    return np.array(
+        [[0.5, -0.4, 0.1, 0.4, 0.6, 0.1], [0.8, -0.2, high, 0.3, 0.2, 0.05]]
+    )
+
+
+BOXES = TerrainCfg(
+    kinds=(*BOX_GENERATORS, "waves", Boxes(towers)),
+    columns=5, levels=2, size=4.0, border=1.0, difficulty=(0.2, 0.9), seed=4,
+)  # fmt: skip
+
+
+def test_heights_on_boxes_are_those_that_rays_find():
+    terrain = Terrain(BOXES)
+    model, data = alone(terrain)
+    kinds = np.asarray(model.geom_type)
+    assert (kinds == mujoco.mjtGeom.mjGEOM_BOX.value).sum() == len(terrain.boxes) > 80
+    rng = np.random.default_rng(2)
+    x, y = terrain.half_size
+    points = rng.uniform([-x, -y], [x, y], (3000, 2)) * 0.999
+    found = np.array([ray(model, data, *point) for point in points])
+    heights = terrain.height_at(torch.as_tensor(points)).numpy()
+    assert np.abs(heights - found).max() < 1e-6
+    assert (found > 0.5).mean() > 0.03  # on boxes, not beside them
+    for level in range(2):
+        for column in range(5):
+            x, y, z = terrain.origins[level, column]
+            assert z == pytest.approx(ray(model, data, x, y), abs=1e-6)
+    tops = terrain.origins[:, list(BOX_GENERATORS).index("box_stairs_down"), 2]
+    # 4 steps beside a platform of 0.8 m in a tile of 4 m, of 6.4 and 18.3 cm each.
+    assert tops == pytest.approx([4 * 0.064, 4 * 0.183])
+
+
 BALL = """<mujoco><option timestep="0.005"/><worldbody><body name="ball" pos="0 0 0.3">
 <freejoint/><geom size="0.1" mass="1.3" friction="0.9"/></body></worldbody></mujoco>"""
 
@@ -106,6 +141,23 @@ def test_feet_stand_on_every_kind(engine, terrain):
     above = position[:, 2] - terrain.height_at(position)
     assert float(above.min()) > 0.09
     assert float(above.max()) < 0.13
+
+
+def test_feet_stand_on_boxes(engine):
+    terrain = Terrain(BOXES)
+    scene = SceneCfg(entities={"ball": EntityCfg(model=BALL)}, terrain=BOXES)
+    sim = Simulation(scene, 6, engine=engine)
+    ball = sim.scene["ball"]
+    at = torch.tensor([[-2.0, -4.0], [2.0, -4.0], [-2.0, -7.0], [2.0, -9.2],
+                       [3.125, -1.125], [-3.125, 1.125]], dtype=sim.dtype)  # fmt: skip
+    under = terrain.height_at(at)
+    pose = torch.zeros(6, 7, dtype=sim.dtype)
+    pose[:, :2], pose[:, 2], pose[:, 3] = at, under + 0.12, 1.0
+    ball.write_root_link_pose_to_sim(pose)
+    sim.step(20)
+    position = ball.data.root_link_pos_w.double()
+    above = position[:, 2] - terrain.height_at(position)
+    assert float((above - 0.1).abs().max()) < 0.02
 
 
 def on_terrain(**parts):
@@ -197,6 +249,9 @@ def test_levels_follow_how_far_a_world_has_come():
         ({"levels": 0}, "levels must be a whole number ≥ 1"),
         ({"resolution": 3.0}, "a quarter"),
         ({"kinds": (lambda reach, difficulty, rng: np.zeros(3),)}, "finite heights"),
+        ({"kinds": (Boxes(lambda *_: np.ones((2, 5))),)}, r"shape \(n, 6\)"),
+        ({"kinds": (Boxes(lambda *_: np.full((1, 6), 3.5)),)}, "beyond its tile"),
+        ({"kinds": (Boxes(lambda *_: [[0, 0, -2, 1, 1, 1]]),)}, "below the ground"),
     ],
 )
 def test_bad_terrain_is_refused(changes, message):

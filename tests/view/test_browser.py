@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from tests.view.chromium import MISSING, Chromium, find_chromium
 from tests.view.scenes import host, make_sim, run_until
 
 from simstate import Simulation
+from simstate.replay.viewing import RecordedCourse
+from simstate.view import ComparedCourse, start_viewer
 from simstate.view.viewer import Viewer
 
 HAS_WEBGL = "!!document.createElement('canvas').getContext('webgl2')"
@@ -107,6 +110,38 @@ def test_the_buttons_of_the_page_act(
     press(viewer, browser, "play", lambda: not viewer.session.playing)
     press(viewer, browser, "reset all worlds", lambda: float(sim.time.max()) == 0.0)
     assert browser.errors == []
+
+
+@pytest.mark.browser
+def test_a_recording_and_another_beside_it_in_the_page(
+    browser: Chromium, tmp_path: Path
+) -> None:
+    paths = [tmp_path / "one.simrec", tmp_path / "other.simrec"]
+    for path, push in zip(paths, (0.0, 0.4), strict=True):
+        recorded = make_sim(2, on_divergence="mask")
+        recorded.data.qvel[:, 0] += push
+        with recorded.record(path, fields=["qpos"]):
+            recorded.step(4)
+            recorded.step(4)
+            recorded.reset([0])
+            recorded.step(4)
+    # A recording brings no rays: the function that makes the worlds does.
+    first, second = (RecordedCourse.open(path, make_sim(2)) for path in paths)
+    course = ComparedCourse(first, second, "pushed")
+    with start_viewer(course, "127.0.0.1", 0, None, 1, False) as viewer:
+        browser.open(viewer.url)
+        patiently(viewer, lambda: viewer.num_clients == 1, "the connection")
+        browser.errors.clear()  # the page before could not reach its server any more
+        press(viewer, browser, "to the next mark", lambda: course.at == 2)
+        press(viewer, browser, "back", lambda: course.at == 1)
+        for _ in range(20):  # a page that is being laid out may lose a click
+            for label in ("Compare", "what differs"):
+                meanwhile(viewer, lambda label=label: browser.click(label), label)
+                viewer.run(2.0)
+            if "pushed" in viewer.panel.answer.content:
+                break
+        assert "pushed" in viewer.panel.answer.content
+        assert browser.errors == []
 
 
 @pytest.mark.browser

@@ -196,8 +196,8 @@ def test_what_waits_for_a_slow_client_is_bounded(
             viewer.show()
         waiting.append(len(server._broadcast_buffer.message_from_id))
     assert viewer.num_clients == 1
-    assert waiting[2] <= waiting[0] + 20
-    assert waiting[2] < 60 * len(viewer.picture._geometry.meshes)
+    # Every frame sends a place for each of the meshes; things that appear add some.
+    assert waiting[2] - waiting[0] < 120 * len(viewer.picture._geometry.meshes) / 2
     client.control("play")  # it reads again, and is still served
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mujoco
 import numpy as np
 import pytest
 from PIL import Image
 from tests.view.scenes import host, make_sim
 
-from simstate import Simulation
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.cli import main
 from simstate.errors import InvalidInputError, UnknownNameError
 from simstate.view import Course, start_offscreen
@@ -170,3 +171,59 @@ def test_the_command_writes_pictures_and_films(tmp_path: Path) -> None:
         assert frames.n_frames == 3  # 0.1 s at 25 pictures a second, the last begun
         assert frames.size == (64, 48)
     assert main(["render", "arm", "--output", str(tmp_path / "c.txt"), *options]) == 1
+
+
+TEXTURED = """
+<mujoco>
+  <asset>
+    <texture name="four" type="2d" builtin="checker" rgb1="0.9 0.1 0.1"
+      rgb2="0.1 0.2 0.9" width="8" height="8"/>
+    <material name="four" texture="four" texuniform="false"/>
+    <mesh name="sheet" vertex="0 0 0  1 0 0  1 1 0  0 1 0  0 0 -0.2"
+      texcoord="0 0  1 0  1 1  0 1  0 0"
+      face="0 1 2  0 2 3  0 4 1  1 4 2  2 4 3  3 4 0" inertia="shell"/>
+  </asset>
+  <worldbody>
+    <body name="it" pos="0.3 -0.2 0.5" quat="0.95 0.1 0.05 0.25">
+      <freejoint/>
+      <geom type="mesh" mesh="sheet" material="four" mass="1"/>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_a_texture_is_where_its_coordinates_say() -> None:
+    """Points of the sheet are projected, and compared with MuJoCo's own texture."""
+    scene = SceneCfg(
+        entities={"a": EntityCfg(model=TEXTURED)}, ground=None, timestep=None
+    )
+    sim = Simulation(scene)
+    model = sim.model
+    (geom,) = np.flatnonzero(model.geom_dataid >= 0)
+    camera = ((0.5, -0.6, 2.6), (0.8, 0.3, 0.5))
+    picture = sim.render(width=320, height=240, camera=camera)
+    eye = Eye(*(np.array(x) for x in camera), 320, 240)
+    corners = model.mesh_vert[:4].astype(float)
+    uv = model.mesh_texcoord[:4].astype(float)
+    across, up = corners[1] - corners[0], corners[3] - corners[0]
+    assert np.allclose(uv[2] - uv[0], (uv[1] - uv[0]) + (uv[3] - uv[0]))
+    texture = int(model.mat_texid[model.geom_matid[geom]].max())
+    begin = int(model.tex_adr[texture])
+    image = model.tex_data[begin : begin + 8 * 8 * 3].reshape(8, 8, 3)
+    data = mujoco.MjData(model)
+    data.qpos[:] = sim.data.qpos[0].numpy()
+    mujoco.mj_kinematics(model, data)
+    turn = data.geom_xmat[geom].reshape(3, 3)
+    seen = set()
+    for a in (0.12, 0.37, 0.62, 0.88):
+        for b in (0.15, 0.3, 0.7, 0.9):
+            place = turn @ (corners[0] + a * across + b * up) + data.geom_xpos[geom]
+            column, row, _ = eye.project(place[None])[0]
+            u, v = uv[0] + a * (uv[1] - uv[0]) + b * (uv[3] - uv[0])
+            wanted = image[int(v * 8) % 8, int(u * 8) % 8].astype(float)
+            drawn = picture[int(row), int(column)].astype(float)
+            alike = drawn @ wanted / np.linalg.norm(drawn) / np.linalg.norm(wanted)
+            assert alike > 0.98, (a, b)
+            seen.add(tuple(wanted))
+    assert len(seen) == 2

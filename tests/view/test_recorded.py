@@ -103,7 +103,9 @@ def test_a_client_scrubs_and_plays(path: Path, viewer: Viewer) -> None:
     client.set("world", 3)
     client.set("to the next mark", True)
     run_until(viewer, lambda: course.at == 37, "the mark")
-    assert "reset" in viewer.panel.timeline.list.content
+    shown = viewer.panel.timeline
+    assert shown is not None
+    run_until(viewer, lambda: "**↺ " in shown.list.content, "the list of marks")
     client.set("play", True)
     run_until(viewer, lambda: course.at == 40, "the end")
     run_until(viewer, lambda: "ends here" in viewer.session.problem, "the pause")

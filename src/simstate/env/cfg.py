@@ -95,6 +95,9 @@ class EventTermCfg(TermCfg):
     mode: EventMode = field(kw_only=True)
     interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
     """Range of the time between two "interval" events of a world [s]."""
+    shared: bool = field(default=False, kw_only=True)
+    """Whether all worlds draw the same numbers, in a "startup" event: one other robot
+    rather than a different one in each world."""
 
 
 @dataclass

@@ -151,6 +151,8 @@ class VelocityCommandCfg(CommandCfg):
     """Share of draws that follow a heading, if there is one."""
     standing_share: float = 0.0
     """Share of draws that ask to stand still."""
+    forward_share: float = 0.0
+    """Share of draws that ask to go straight ahead, at the magnitude that was drawn."""
 
     def make(self, name: str, env: Env) -> VelocityCommand:
         """The term, in the environment's scene."""
@@ -206,6 +208,17 @@ class VelocityCommand(Command):
         if cfg.heading is not None:
             self.heading[env_ids] = drawn[:, 4]
             self.follows_heading[env_ids] = drawn[:, 5] < cfg.heading_share
+        if cfg.forward_share:
+            self._straighten(env_ids)
+
+    def _straighten(self, env_ids: Tensor) -> None:
+        """Let some of these worlds go straight ahead, and follow no heading."""
+        chance = self._uniform(env_ids, (0.0, 1.0))
+        straight = chance < self.cfg.forward_share
+        drawn = self.command[env_ids]
+        ahead = torch.cat([drawn[:, :1].abs(), torch.zeros_like(drawn[:, 1:])], dim=1)
+        self.command[env_ids] = torch.where(straight, ahead, drawn)
+        self.follows_heading[env_ids] &= ~straight[:, 0]
 
     def _follow(self, rows: Index) -> None:
         command = self.command[rows]

@@ -35,6 +35,25 @@ def reward_weight(
     return env.rewards.weight(term_name)
 
 
+def velocity_stages(
+    env: Env,
+    env_ids: Tensor,
+    command_name: str,
+    stages: tuple[tuple[int, tuple[float, float]], ...],
+) -> float:
+    """Draw forward velocities from another range from some environment step on.
+
+    `stages` has (step, (least, greatest) [m/s]) in rising order; before the first the
+    range stays. Returns the greatest velocity of the range.
+    """
+    del env_ids
+    command = _velocity_command(env, command_name)
+    due = [span for step, span in stages if env.common_step_counter >= step]
+    if due:
+        command.lin_vel_x = due[-1]
+    return command.lin_vel_x[1]
+
+
 def forward_velocity(
     env: Env,
     env_ids: Tensor,
@@ -49,12 +68,7 @@ def forward_velocity(
     Where the ended episodes earned `share` of what the reward term can give, the range
     grows by `step` up to `limit`. Returns the greatest velocity of the range.
     """
-    command = env.commands[command_name]
-    if not isinstance(command, VelocityCommand):
-        raise InvalidInputError(
-            f"The curriculum needs a velocity command; {command_name!r} is a "
-            f"{type(command).__name__}."
-        )
+    command = _velocity_command(env, command_name)
     low, high = command.lin_vel_x
     steps = env.episode_length_buf[env_ids].clamp(min=1)
     earned = env.rewards.episode_sum(reward_name)[env_ids] / (steps * env.step_dt)
@@ -62,6 +76,16 @@ def forward_velocity(
         high = min(high + step, limit)
         command.lin_vel_x = (low, high)
     return high
+
+
+def _velocity_command(env: Env, name: str) -> VelocityCommand:
+    command = env.commands[name]
+    if not isinstance(command, VelocityCommand):
+        raise InvalidInputError(
+            f"The curriculum needs a velocity command; {name!r} is a "
+            f"{type(command).__name__}."
+        )
+    return command
 
 
 @resolves_entities

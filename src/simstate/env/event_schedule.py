@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -27,10 +28,17 @@ class EventSchedule:
     ) -> None:
         self._terms: dict[str, list[Term]] = {mode: [] for mode in MODES}
         self._intervals: list[tuple[float, float]] = []
+        self._shared: set[str] = set()
         for name, cfg in cfgs.items():
             if cfg.mode not in MODES:
                 raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
+            if cfg.shared and cfg.mode != "startup":
+                raise InvalidInputError(
+                    f"The event {name!r} is shared by all worlds, which are not reset "
+                    "together: its mode must be 'startup'."
+                )
             term = Term("event", name, cfg, shipped, env, leading=2)
+            self._shared |= {name} if cfg.shared else set()
             self._terms[cfg.mode].append(term)
             if cfg.mode == "interval":
                 self._intervals.append(_interval(name, cfg.interval_s))
@@ -58,7 +66,9 @@ class EventSchedule:
     def startup(self, env: Env, env_ids: Tensor) -> None:
         """Run the events that happen once in a world."""
         for term in self._terms["startup"]:
-            term(env, env_ids)
+            shared = term.name in self._shared
+            with env.rng.alike() if shared else contextlib.nullcontext():
+                term(env, env_ids)
 
     def reset(self, env: Env, env_ids: Tensor) -> None:
         """Run the events of a reset, and set the clocks of the others."""

@@ -17,22 +17,31 @@ from simstate.engine.base import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
-from simstate.env.parameter_events import randomize_parameter
-from simstate.env.random_poses import (
-    DIRECTIONS,
-    drawn_directions,
-    from_euler,
-    spans_of,
+from simstate.env.parameter_events import (
+    Distribution,
+    Operation,
+    combined,
+    drawn_numbers,
+    randomize_parameter,
 )
+from simstate.env.pose_events import place_on_tile, randomize_orientation
+from simstate.env.random_poses import drawn_vectors
 from simstate.env.scene_needs import moves_com
+from simstate.env.state_events import (
+    apply_external_wrench,
+    push_by_setting_velocity,
+    reset_joints,
+    reset_root_state,
+)
 from simstate.errors import InvalidInputError, listed, unknown_name
-from simstate.math import quaternion
 from simstate.scene.objects import OBJECTS
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
 __all__ = [
+    "apply_external_wrench",
+    "place_on_tile",
     "push_by_setting_velocity",
     "randomize_com",
     "randomize_delay",
@@ -41,79 +50,11 @@ __all__ = [
     "randomize_gains",
     "randomize_joints",
     "randomize_mass",
+    "randomize_orientation",
     "randomize_parameter",
     "reset_joints",
     "reset_root_state",
 ]
-
-Operation = Literal["scale", "add", "set"]
-_NO_RANGE: Mapping[str, Range] = {}
-
-
-@resolves_entities
-def reset_root_state(
-    env: Env,
-    env_ids: Tensor,
-    pose_range: Mapping[str, Range] = _NO_RANGE,
-    velocity_range: Mapping[str, Range] = _NO_RANGE,
-    asset_cfg: SceneEntityCfg = ROBOT,
-) -> None:
-    """Place the root link about its default state, world axes [m, rad, m/s, rad/s].
-
-    On a terrain about the middle of the world's tile, as high above it.
-
-    Ranges by "x", "y", "z", "roll", "pitch", "yaw"; what is not named stays. The turn
-    is yaw, then pitch, then roll, about the turned axes.
-    """
-    entity = env.scene[asset_cfg.name]
-    state = entity.data.default_root_state[env_ids].clone()
-    pose = drawn_directions(env, env_ids, pose_range).to(state.dtype)
-    state[:, :3] += pose[:, :3]
-    if env.terrain is not None:
-        state[:, :3] += env.terrain.origins(env_ids)
-    state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
-    if velocity_range:
-        state[:, 7:] += drawn_directions(env, env_ids, velocity_range).to(state.dtype)
-    entity.write_root_state_to_sim(state, env_ids)
-
-
-@resolves_entities
-def reset_joints(
-    env: Env,
-    env_ids: Tensor,
-    position_range: Range = (0.0, 0.0),
-    velocity_range: Range = (0.0, 0.0),
-    asset_cfg: SceneEntityCfg = ROBOT,
-) -> None:
-    """Place joints about their defaults, within the limits [rad or m, rad/s or m/s]."""
-    entity = env.scene[asset_cfg.name]
-    data, ids = entity.data, asset_cfg.joint_ids
-    count = len(asset_cfg.names_of("joint"))
-    position = data.default_joint_pos[env_ids][:, ids]
-    velocity = data.default_joint_vel[env_ids][:, ids]
-    position += env.rng.uniform(env_ids, count, *position_range)
-    if any(velocity_range):
-        velocity += env.rng.uniform(env_ids, count, *velocity_range)
-    limits = data.joint_pos_limits[env_ids][:, ids]
-    position = position.clamp(limits[..., 0], limits[..., 1])
-    entity.write_joint_state_to_sim(position, velocity, ids, env_ids)
-
-
-@resolves_entities
-def push_by_setting_velocity(
-    env: Env,
-    env_ids: Tensor,
-    velocity_range: Mapping[str, Range],
-    asset_cfg: SceneEntityCfg = ROBOT,
-) -> None:
-    """Add to the root link's velocity at its origin, world axes [m/s, rad/s].
-
-    Ranges by "x", "y", "z", "roll", "pitch", "yaw".
-    """
-    entity = env.scene[asset_cfg.name]
-    velocity = entity.data.root_link_vel_w[env_ids].clone()
-    velocity += drawn_directions(env, env_ids, velocity_range).to(velocity.dtype)
-    entity.write_root_link_velocity_to_sim(velocity, env_ids)
 
 
 @resolves_entities
@@ -122,14 +63,19 @@ def randomize_mass(
     env_ids: Tensor,
     mass_range: Range,
     operation: Operation = "scale",
+    distribution: Distribution = "uniform",
+    shared: bool = False,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
     """Draw the mass of each chosen link [kg]; its inertia grows with it.
 
-    A link with more mass has it in the same places.
+    A link with more mass has it in the same places. `distribution` and `shared` (one
+    draw for all links of a world) are as in `randomize_parameter`.
     """
     bodies = _model_ids(env, asset_cfg, "body")
-    mass = _about(env, env_ids, "body_mass", bodies, mass_range, operation)
+    mass = _about(
+        env, env_ids, "body_mass", bodies, mass_range, operation, distribution, shared
+    )
     if not bool((mass > 0.0).all()):
         raise InvalidInputError(
             f"mass_range {mass_range} with operation {operation!r} makes a mass of "
@@ -154,10 +100,7 @@ def randomize_com(
     Ranges by "x", "y", "z".
     """
     bodies = _model_ids(env, asset_cfg, "body")
-    spans = spans_of(env, com_range, DIRECTIONS[:3])
-    shape = (env_ids.shape[0], len(bodies), 3)
-    shift = env.rng.uniform(env_ids, 3 * len(bodies)).reshape(shape)
-    shift = spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shift
+    shift = drawn_vectors(env, env_ids, len(bodies), com_range)
     position = _nominal(env, "body_ipos", bodies) + shift
     env.sim.write_parameter("body_ipos", position, bodies, env_ids)
 
@@ -192,14 +135,21 @@ def randomize_gains(
     env_ids: Tensor,
     stiffness_range: Range = (1.0, 1.0),
     damping_range: Range = (1.0, 1.0),
+    distribution: Distribution = "uniform",
+    shared: bool = False,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Scale stiffness and damping of the chosen position or velocity actuators."""
+    """Scale stiffness and damping of the chosen position or velocity actuators.
+
+    `distribution` and `shared` are as in `randomize_parameter`.
+    """
     actuators = _model_ids(env, asset_cfg, "actuator")
     _check_servos(env, asset_cfg, actuators)
     count = len(actuators)
-    stiffness = env.rng.uniform(env_ids, count, *stiffness_range)
-    damping = env.rng.uniform(env_ids, count, *damping_range)
+    stiffness, damping = (
+        _spread(env, env_ids, count, span, distribution, shared)
+        for span in (stiffness_range, damping_range)
+    )
     worlds = env_ids.shape[0]
     gain = _nominal(env, "actuator_gainprm", actuators).repeat(worlds, 1, 1)
     bias = _nominal(env, "actuator_biasprm", actuators).repeat(worlds, 1, 1)
@@ -220,9 +170,14 @@ def randomize_joints(
     parameter: Literal["damping", "armature", "frictionloss"],
     value_range: Range,
     operation: Operation = "scale",
+    distribution: Distribution = "uniform",
+    shared: bool = False,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
-    """Draw a parameter of the chosen joints, in its own unit; it must stay ≥ 0."""
+    """Draw a parameter of the chosen joints, in its own unit; it must stay ≥ 0.
+
+    `distribution` and `shared` are as in `randomize_parameter`.
+    """
     known = ("damping", "armature", "frictionloss")
     if parameter not in known:
         raise unknown_name("parameter of joints", parameter, known)
@@ -230,7 +185,9 @@ def randomize_joints(
     names = asset_cfg.names_of("joint")
     dofs = [index.dof_adr[index.joints.names.index(name)] for name in names]
     field = f"dof_{parameter}"
-    values = _about(env, env_ids, field, dofs, value_range, operation)
+    values = _about(
+        env, env_ids, field, dofs, value_range, operation, distribution, shared
+    )
     if not bool((values >= 0.0).all()):
         raise InvalidInputError(
             f"value_range {value_range} with operation {operation!r} makes a "
@@ -271,15 +228,18 @@ def randomize_encoder_bias(
     env: Env,
     env_ids: Tensor,
     bias_range: Range,
+    distribution: Distribution = "uniform",
+    shared: bool = False,
     asset_cfg: SceneEntityCfg = ROBOT,
 ) -> None:
     """Draw what the encoders of the chosen joints add to the truth [rad or m].
 
     `joint_pos_biased` shows it, and servos go to where their encoder says they should.
+    `distribution` and `shared` are as in `randomize_parameter`.
     """
     entity = env.scene[asset_cfg.name]
     count = len(asset_cfg.names_of("joint"))
-    bias = env.rng.uniform(env_ids, count, *bias_range)
+    bias = _spread(env, env_ids, count, bias_range, distribution, shared)
     entity.set_encoder_bias(bias, asset_cfg.joint_ids, env_ids)
 
 
@@ -290,17 +250,27 @@ def _about(
     elements: list[int],
     span: Range,
     operation: Operation,
+    distribution: Distribution,
+    shared: bool,
 ) -> Tensor:
     """A parameter drawn about the model's own value; shape (n, elements)."""
-    drawn = env.rng.uniform(env_ids, len(elements), *span)
-    nominal = _nominal(env, name, elements)
-    if operation == "scale":
-        return nominal * drawn
-    if operation == "add":
-        return nominal + drawn
-    if operation == "set":
-        return drawn
-    raise unknown_name("operation", operation, ("scale", "add", "set"))
+    count = len(elements)
+    drawn = _spread(env, env_ids, count, span, distribution, shared)
+    nominal = _nominal(env, name, elements).expand(env_ids.shape[0], count)
+    return combined(nominal, drawn, operation)
+
+
+def _spread(
+    env: Env,
+    env_ids: Tensor,
+    count: int,
+    span: Range,
+    distribution: Distribution,
+    shared: bool,
+) -> Tensor:
+    """A number for each of a world's elements, or one for all; (n, count)."""
+    drawn = drawn_numbers(env, env_ids, 1 if shared else count, span, distribution)
+    return drawn.expand(-1, count)
 
 
 def _nominal(env: Env, name: str, elements: list[int]) -> Tensor:

@@ -53,7 +53,7 @@ def randomize_parameter(
     nominal = nominal.to(dtype=torch.float64, device=env.device)
     elements = None
     if not field.startswith("opt."):
-        elements = _elements(env, asset_cfg.name, field, names)
+        elements = elements_of(env, asset_cfg.name, field, names)
         nominal = nominal[elements]
     values = nominal.expand(env_ids.shape[0], *nominal.shape).clone()
     flat = values.reshape(
@@ -61,13 +61,13 @@ def randomize_parameter(
     )
     chosen = list(range(flat.shape[2])) if columns is None else list(columns)
     count = len(chosen) * (1 if shared else flat.shape[1])
-    drawn = _drawn(env, env_ids, count, value_range, distribution)
+    drawn = drawn_numbers(env, env_ids, count, value_range, distribution)
     drawn = drawn.reshape(env_ids.shape[0], -1, len(chosen)).to(flat)
-    flat[:, :, chosen] = _combined(flat[:, :, chosen], drawn, operation)
+    flat[:, :, chosen] = combined(flat[:, :, chosen], drawn, operation)
     env.sim.write_parameter(field, flat.reshape(values.shape), elements, env_ids)
 
 
-def _elements(
+def elements_of(
     env: Env, entity: str, field: str, names: str | Sequence[str]
 ) -> list[int]:
     """The rows of a field that belong to an entity's elements of such names."""
@@ -96,9 +96,10 @@ def _elements(
     return found
 
 
-def _drawn(
+def drawn_numbers(
     env: Env, env_ids: Tensor, count: int, span: Range, distribution: Distribution
 ) -> Tensor:
+    """Numbers of a distribution, float64; shape (n, count)."""
     low, high = span
     if distribution == "gaussian":
         if high < 0.0:
@@ -118,7 +119,8 @@ def _drawn(
     )
 
 
-def _combined(nominal: Tensor, drawn: Tensor, operation: Operation) -> Tensor:
+def combined(nominal: Tensor, drawn: Tensor, operation: Operation) -> Tensor:
+    """The model's own numbers, changed by those that were drawn."""
     if operation == "scale":
         return nominal * drawn
     if operation == "add":

@@ -45,3 +45,12 @@ def spans_of(
             raise unknown_name("direction of a range", name, directions)
     spans = [ranges.get(name, (0.0, 0.0)) for name in directions]
     return torch.tensor(spans, dtype=torch.float64, device=env.device)
+
+
+def drawn_vectors(
+    env: Env, env_ids: Tensor, count: int, ranges: Mapping[str, Range]
+) -> Tensor:
+    """Vectors with ranges by "x", "y", "z", float64; shape (n, count, 3)."""
+    spans = spans_of(env, ranges, DIRECTIONS[:3])
+    shares = env.rng.uniform(env_ids, 3 * count).reshape(-1, count, 3)
+    return spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares

@@ -103,6 +103,12 @@ def flat_orientation_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 
 @resolves_entities
+def upright(env: Env, std: float, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """exp(−|g|²/std²) of gravity's part along the root link's x and y; (num_envs,)."""
+    return torch.exp(-flat_orientation_l2(env, asset_cfg) / std**2)
+
+
+@resolves_entities
 def base_height_l2(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -276,6 +282,31 @@ def feet_clearance(
     off = ~env.sim.contacts[sensor_name].found
     error = (position[..., 2] - height).square()
     return (error * norm(velocity[..., :2])[..., 0] * off).sum(-1)
+
+
+@resolves_entities
+def feet_swing_height(
+    env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, height: float
+) -> Tensor:
+    """(h/height − 1)² of feet that touch down now, summed; (num_envs,).
+
+    h is the greatest height above z = 0 of the foot's swing [m], that of its site: the
+    sites of `asset_cfg` belong to the contact sensor's elements, in their order.
+    """
+    feet = env.sim.contacts[sensor_name]
+    sites = env.scene[asset_cfg.name].data.site_pos_w[:, asset_cfg.site_ids, 2]
+    highest = env.memory("highest", (feet.num_elements,), unit="m")
+    highest.copy_(torch.where(feet.found, highest, highest.maximum(sites.float())))
+    lands = feet.first_contact(env.step_dt)
+    cost = ((highest / height - 1.0).square() * lands).sum(-1)
+    highest.masked_fill_(lands, 0.0)
+    return cost
+
+
+def landing_force(env: Env, sensor_name: str) -> Tensor:
+    """Forces on elements of a contact sensor that touch down now [N]; (num_envs,)."""
+    feet = env.sim.contacts[sensor_name]
+    return (norm(feet.force_w)[..., 0] * feet.first_contact(env.step_dt)).sum(-1)
 
 
 def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:

@@ -226,7 +226,8 @@ def check_model(sim: Worlds) -> None:
     if found:
         raise ModelError(
             f"The model has {' and '.join(found)}, which only MuJoCo's own stepper "
-            "advances: use integrator=None."
+            "advances: use integrator=None. Controls of the past may also be kept in "
+            "sim.memory, and the one that is due written before each step."
         )
 
 

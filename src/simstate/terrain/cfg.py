@@ -7,19 +7,27 @@ from dataclasses import dataclass
 
 from simstate.checks import whole_number
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.terrain.boxes import BOX_GENERATORS, Boxes
 from simstate.terrain.generators import GENERATORS, Generator
 
 
 @dataclass(frozen=True, kw_only=True)
 class TerrainCfg:
-    """Tiles of ground in a grid about the origin, one heightfield for all worlds.
+    """Tiles of ground in a grid about the origin, the same for all worlds.
 
     Along x are levels, the easiest at negative x; along y the kinds, in turn.
     """
 
-    kinds: Sequence[str | Generator] = ("flat", "rough", "slope_up", "slope_down")
+    kinds: Sequence[str | Generator | Boxes] = (
+        "flat",
+        "rough",
+        "slope_up",
+        "slope_down",
+    )
     """A generator for each column, by name or as a function; fewer than columns are
-    used in turn. See `simstate.terrain.generators`."""
+    used in turn. Names that begin with "box_" and `Boxes(function)` are boxes that
+    stand on level ground, all others parts of one heightfield. See
+    `simstate.terrain.generators` and `simstate.terrain.boxes`."""
     levels: int = 6
     """Rows of tiles, each harder than the one before."""
     columns: int = 8
@@ -49,5 +57,6 @@ class TerrainCfg:
         if not self.border >= 0.0 or not self.kinds:
             raise InvalidInputError("A terrain needs border ≥ 0 and at least one kind.")
         for kind in self.kinds:
-            if isinstance(kind, str) and kind not in GENERATORS:
-                raise unknown_name("kind of terrain", kind, GENERATORS)
+            known = (*GENERATORS, *BOX_GENERATORS)
+            if isinstance(kind, str) and kind not in known:
+                raise unknown_name("kind of terrain", kind, known)

@@ -162,7 +162,7 @@ class Geometry:
             fade_distance=50.0,
             shadow_opacity=0.2,
             plane_opacity=0.4,
-            plane_color=_rgb(model, geom),
+            plane_color=rgb(model, model.geom_rgba[geom], int(model.geom_matid[geom])),
         )
 
     def update(self, offsets: np.ndarray) -> None:
@@ -231,9 +231,8 @@ def _look(model: mujoco.MjModel, geom: int) -> tuple[object, ...]:
     return tuple(np.asarray(getattr(model, name)[geom]).tobytes() for name in _LOOKS)
 
 
-def _rgb(model: mujoco.MjModel, geom: int) -> tuple[int, int, int]:
-    """The colour of a geom, 0 … 255; that of its material where it has one."""
-    material = int(model.geom_matid[geom])
-    rgba = model.mat_rgba[material] if material >= 0 else model.geom_rgba[geom]
+def rgb(model: mujoco.MjModel, own: np.ndarray, material: int) -> tuple[int, int, int]:
+    """A thing's own colour, 0 … 255; that of its material where it has one."""
+    rgba = model.mat_rgba[material] if material >= 0 else own
     red, green, blue = (round(255 * float(x)) for x in np.clip(rgba[:3], 0.0, 1.0))
     return red, green, blue

@@ -36,16 +36,22 @@ def shown_worlds(world: int, count: int, num_envs: int) -> list[int]:
 
 
 def bounds(
-    model: mujoco.MjModel, geom_pos: np.ndarray
+    model: mujoco.MjModel, geom_pos: np.ndarray, corners: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Least and greatest corner of all that moves, else of all, world axes [m]; (3,).
 
-    `geom_pos` are the centres of the geoms; (ngeom, 3).
+    `geom_pos` are the centres of the geoms, (ngeom, 3); `corners` those of flexible
+    bodies, (n, 3).
     """
     limited = np.isin(model.geom_type, (_PLANE, _HFIELD), invert=True)
     moving = limited & (model.body_weldid[model.geom_bodyid] != 0)
     chosen = moving if moving.any() else limited
     chosen &= np.isfinite(geom_pos).all(axis=1)
+    if len(corners) and np.isfinite(corners).all():
+        chosen &= moving
+        centres = np.concatenate([geom_pos[chosen], corners])
+        radii = np.append(model.geom_rbound[chosen], np.zeros(len(corners)))[:, None]
+        return (centres - radii).min(0), (centres + radii).max(0)
     if not chosen.any():
         return np.full(3, -0.5), np.full(3, 0.5)
     centres, radii = geom_pos[chosen], model.geom_rbound[chosen][:, None]

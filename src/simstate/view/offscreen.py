@@ -21,8 +21,9 @@ from simstate.view.grid import bounds, offsets, shares_ground
 from simstate.view.one_world import OneWorld, current, model_of_world
 from simstate.view.overlays import OVERLAYS
 from simstate.view.picture import DIRECTIONS
-from simstate.view.raster import Canvas, Eye
+from simstate.view.raster import Canvas, Eye, Texels
 from simstate.view.shape_meshes import shape_triangles
+from simstate.view.soft import flex_corners, soft_of
 
 _PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
 
@@ -36,6 +37,10 @@ class _Part:
     """[m]; (n, 3, 3)."""
     colours: np.ndarray
     """0 … 255; (n, 3)."""
+    image: np.ndarray | None = None
+    """0 … 255; (height, width, 3)."""
+    uv: np.ndarray | None = None
+    """Places of the corners in it; (n, 3, 2)."""
 
 
 class Offscreen:
@@ -82,7 +87,9 @@ class Offscreen:
         self._pixels, self._camera, self._follow = size, camera, follow
         with current(physics):
             first = self._seen(self._worlds[0], 1.0)
-            low, high = bounds(physics.model, first.field("geom_xpos"))
+            low, high = bounds(
+                physics.model, first.field("geom_xpos"), flex_corners(first)
+            )
         self._middle = (low + high) / 2.0
         self._size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
         spacing = 0.0 if shares_ground(physics.model) else 1.6 * self._size
@@ -90,6 +97,7 @@ class Offscreen:
         self._spacing = spacing
         differ = any(name.startswith("geom_") for name in physics.engine.expanded)
         shared = None if differ else _parts(physics.model)
+        self._soft = [soft for soft in soft_of(physics.model) if soft.group in VISIBLE]
         self._parts = [
             _parts(model_of_world(physics, world)) if shared is None else shared
             for world in self._worlds
@@ -106,20 +114,30 @@ class Offscreen:
         canvas = Canvas(self._eye(seen[0]), _ground(seen[0]), 0.5 * self._size)
         corners: list[np.ndarray] = []
         colours: list[np.ndarray] = []
+        placed: list[tuple[int, _Part]] = []
         for one, parts, offset in zip(seen, self._parts, self._offsets, strict=True):
             pos, mat = one.field("xpos"), one.field("xmat").reshape(-1, 3, 3)
             on_one_ground = one is not seen[0] and self._spacing == 0.0
             for part in parts:
                 if not (on_one_ground and is_fixed_body(model, part.body)):
+                    if part.image is not None:
+                        placed.append((sum(map(len, corners)), part))
                     turned = part.corners @ mat[part.body].T
                     corners.append(turned + pos[part.body] + offset)
                     colours.append(part.colours)
+            for soft in self._soft:
+                drawn = soft.corners(one)[soft.faces] + offset
+                sides = [drawn] if soft.is_closed else [drawn, drawn[:, ::-1]]
+                corners += sides
+                colours += [np.tile(soft.colour, (len(drawn), 1))] * len(sides)
         for draw in self._draws:
             for drawn, inks in shape_triangles(draw(seen[0]), self._size):
                 corners.append(drawn + self._offsets[0])
                 colours.append(inks)
         if corners:  # all at once: each call looks at the whole picture
-            canvas.triangles(np.concatenate(corners), np.concatenate(colours))
+            whole = np.concatenate(corners)
+            texels = _texels(len(whole), placed)
+            canvas.triangles(whole, np.concatenate(colours), texels)
         return canvas.picture()
 
     def _seen(self, world: int, size: float) -> OneWorld:
@@ -132,7 +150,7 @@ class Offscreen:
             return Eye(position, goal, width, height)
         goal = self._middle
         if self._follow:
-            low, high = bounds(seen.model, seen.field("geom_xpos"))
+            low, high = bounds(seen.model, seen.field("geom_xpos"), flex_corners(seen))
             goal = (low + high) / 2.0
         if len(self._worlds) == 1:
             goal = goal + self._offsets[0]
@@ -150,14 +168,43 @@ def _parts(model: mujoco.MjModel) -> list[_Part]:
         for geom in geoms:
             mesh: Any = merge_geoms(model, [geom])
             visual = mesh.visual
+            image, uv = _image_of(mesh)
             if not hasattr(visual, "face_colors"):
                 visual = visual.to_color()
                 visual.mesh = mesh
             colours = np.asarray(visual.face_colors)[:, :3].astype(np.float64)
             if colours.shape[0] != len(mesh.faces):
                 colours = np.tile(colours[:1], (len(mesh.faces), 1))
-            found.append(_Part(body, np.asarray(mesh.triangles), colours))
+            found.append(_Part(body, np.asarray(mesh.triangles), colours, image, uv))
     return found
+
+
+def _image_of(mesh: Any) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The image on a mesh and its corners' places in it, if it has one."""
+    material: Any = getattr(mesh.visual, "material", None)
+    image = getattr(material, "baseColorTexture", None)
+    uv = getattr(mesh.visual, "uv", None)
+    if image is None or uv is None:
+        return None, None
+    factor = material.baseColorFactor
+    tint = np.ones(3) if factor is None else np.asarray(factor)[:3] / 255.0
+    pixels = np.asarray(image.convert("RGB"), dtype=np.float64) * tint
+    return pixels, np.asarray(uv)[np.asarray(mesh.faces)]
+
+
+def _texels(count: int, placed: Sequence[tuple[int, _Part]]) -> Texels | None:
+    """The images of some of `count` triangles, from where each part begins."""
+    if not placed:
+        return None
+    which, uv = np.full(count, -1), np.zeros((count, 3, 2))
+    images: list[np.ndarray] = []
+    for begin, part in placed:
+        assert part.image is not None
+        assert part.uv is not None
+        span = slice(begin, begin + len(part.corners))
+        which[span], uv[span] = len(images), part.uv
+        images.append(part.image)
+    return Texels(images, which, uv)
 
 
 def _ground(seen: OneWorld) -> float | None:

@@ -16,12 +16,13 @@ from simstate.view.body_overlays import Draw
 from simstate.view.companion import Companion
 from simstate.view.course import Course
 from simstate.view.divergence_marks import DivergenceMarks
-from simstate.view.geometry import Geometry, Mesh
+from simstate.view.geometry import VISIBLE, Geometry, Mesh
 from simstate.view.grid import bounds, offsets, shares_ground, shown_worlds
 from simstate.view.one_world import OneWorld, current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.paint import OnClick, Painting
 from simstate.view.shapes import PURPLE, Path, Shape
+from simstate.view.soft import SoftThings, flex_corners
 
 ROOT = "/shown"
 """What everything hangs from; it moves when a body is followed."""
@@ -78,7 +79,9 @@ class Picture:
         self._trail: deque[np.ndarray] = deque(maxlen=_TRAIL_LENGTH)
         self._follow: int | None = None
         first = OneWorld(course.worlds, course.rays, 0, 1.0)
-        low, high = bounds(course.worlds.model, first.field("geom_xpos"))
+        low, high = bounds(
+            course.worlds.model, first.field("geom_xpos"), flex_corners(first)
+        )
         self.middle = (low + high) / 2.0
         self.size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
         """How large what moves is [m]."""
@@ -89,6 +92,7 @@ class Picture:
         """What was asked about, written at its place."""
         self._root: Any = server.scene.add_frame(ROOT, show_axes=False)
         self._geometry: Geometry | None = None
+        self._soft: SoftThings | None = None
         self._companion: Companion | None = None
         self.over = on_one_ground
         """Whether what is compared lies over the worlds, else beside them."""
@@ -108,6 +112,11 @@ class Picture:
         shared = len(self.shown) == 1 or self.spacing == 0.0
         self._geometry = Geometry(
             self._server, physics, self.shown, shared, self._on_mesh
+        )
+        if self._soft is not None:
+            self._soft.remove()
+        self._soft = SoftThings(
+            self._server, physics.model, VISIBLE, self.shown, self._on_click
         )
         if self._companion is not None:
             self._companion.remove()
@@ -163,11 +172,18 @@ class Picture:
         with self._server.atomic():
             self._follow_body(seen)
             self._geometry.update(self.offsets)
+            self._update_soft()
             self._update_companion()
             for name in self._draws:
                 if name in self.overlays:
                     self._draw(name, seen)
             self.asked.update(seen, self.offset)
+
+    def _update_soft(self) -> None:
+        if self._soft:
+            worlds, rays = self.course.worlds, self.course.rays
+            seen = [OneWorld(worlds, rays, world, self.size) for world in self.shown]
+            self._soft.update(seen, self.offsets)
 
     def _update_companion(self) -> None:
         if self._companion is not None and self.course.companion is not None:

@@ -19,6 +19,34 @@ _MOST_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True)
+class Texels:
+    """Images on triangles."""
+
+    images: list[np.ndarray]
+    """0 … 255, the first row at the top; (height, width, 3) each."""
+    which: np.ndarray
+    """The image of each triangle; −1: it has a colour; (n,)."""
+    uv: np.ndarray
+    """Places of the corners in it, from its lower left, 1 at its ends; (n, 3, 2)."""
+
+    def at(self, owner: np.ndarray, parts: np.ndarray) -> np.ndarray:
+        """Colours at points that have these parts of the corners; (m, 3)."""
+        found = np.zeros((len(owner), 3))
+        uv = (self.uv[owner] * parts[:, :, None]).sum(1) % 1.0
+        for k, image in enumerate(self.images):
+            here = self.which[owner] == k
+            height, width = image.shape[:2]
+            column = (uv[here, 0] * width).astype(int).clip(0, width - 1)
+            row = ((1.0 - uv[here, 1]) * height).astype(int).clip(0, height - 1)
+            found[here] = image[row, column]
+        return found
+
+    def some(self, chosen: np.ndarray) -> Texels:
+        """Those of some of the triangles."""
+        return Texels(self.images, self.which[chosen], self.uv[chosen])
+
+
+@dataclass(frozen=True)
 class Eye:
     """A pinhole camera."""
 
@@ -71,6 +99,8 @@ class Canvas:
         self.depth = np.full(eye.height * eye.width, np.inf)
         """Along the view [m]; (height · width,)."""
         self.colour = np.zeros((eye.height * eye.width, 3))
+        self._texels: Texels | None = None
+        self._light = np.zeros(0)
         self._background(ground, cell)
 
     def picture(self) -> np.ndarray:
@@ -101,7 +131,9 @@ class Canvas:
         self.colour[hit] = SKY_LOW + (shade - SKY_LOW) * near
         self.depth[hit] = reach[hit]
 
-    def triangles(self, corners: np.ndarray, colours: np.ndarray) -> None:
+    def triangles(
+        self, corners: np.ndarray, colours: np.ndarray, texels: Texels | None = None
+    ) -> None:
         """Draw triangles, lit from above; (n, 3, 3) world axes [m], (n, 3) 0 … 255.
 
         Their corners go round against the clock as seen from outside; what shows its
@@ -110,10 +142,15 @@ class Canvas:
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         outside = ((self.eye.position - corners[:, 0]) * normals).sum(1) > 0.0
         corners, normals, colours = corners[outside], normals[outside], colours[outside]
+        texels = None if texels is None else texels.some(outside)
         lengths = np.linalg.norm(normals, axis=1)
         light = 0.55 + 0.45 * np.clip(normals @ _LIGHT / lengths, 0.0, 1.0)
         seen = self.eye.project(corners.reshape(-1, 3)).reshape(-1, 3, 3)
-        ahead = (seen[..., 2] > 1e-3).all(axis=1)  # what the eye is within is left out
+        ahead = (
+            np.min(seen[..., 2], axis=1) > 1e-3
+        )  # what the eye is within is left out
+        self._texels = None if texels is None else texels.some(ahead)
+        self._light = light[ahead]
         self._fill(seen[ahead], (colours * light[:, None])[ahead])
 
     def _fill(self, seen: np.ndarray, colours: np.ndarray) -> None:
@@ -131,7 +168,7 @@ class Canvas:
             end = max(end, begin + 1)
             part = slice(begin, end)
             self._fill_some(
-                seen[part], colours[part], low[part], spans[part], counts[part]
+                seen[part], colours[part], low[part], spans[part], counts[part], begin
             )
             begin = end
 
@@ -142,6 +179,7 @@ class Canvas:
         low: np.ndarray,
         spans: np.ndarray,
         counts: np.ndarray,
+        begin: int,
     ) -> None:
         owner = np.repeat(np.arange(len(seen)), counts)
         if not len(owner):
@@ -156,10 +194,12 @@ class Canvas:
         shares = planes[:, 0] * (x + 0.5)[:, None] + planes[:, 1] * (y + 0.5)[:, None]
         shares += planes[:, 2]
         inside = (shares[:, :3] >= 0.0).all(axis=1) & (shares[:, 3] > 0.0)
-        owner, depth = owner[inside], 1.0 / shares[inside, 3]
+        shares = shares[inside]
+        owner, depth = owner[inside], 1.0 / shares[:, 3]
         pixels = y[inside] * self.eye.width + x[inside]
         far_first = np.argsort(-depth, kind="stable")
         owner, depth, pixels = owner[far_first], depth[far_first], pixels[far_first]
+        shares = shares[far_first]
         nearest = np.full(len(self.depth), -1, dtype=np.int64)
         nearest[pixels] = np.arange(
             len(pixels)
@@ -168,7 +208,16 @@ class Canvas:
         hit[hit] = depth[nearest[hit]] < self.depth[hit]
         chosen = nearest[hit]
         self.depth[hit] = depth[chosen]
-        self.colour[hit] = colours[owner[chosen]]
+        inks = colours[owner[chosen]]
+        if self._texels is not None:
+            owners = begin + owner[chosen]
+            has = self._texels.which[owners] >= 0
+            near = 1.0 / seen[owner[chosen][has], :, 2]
+            parts = shares[chosen][has, :3] * near  # of the corners in space
+            parts /= parts.sum(1, keepdims=True)
+            image = self._texels.at(owners[has], parts)
+            inks[has] = image * self._light[owners[has], None]
+        self.colour[hit] = inks
 
 
 def _planes(seen: np.ndarray) -> np.ndarray:

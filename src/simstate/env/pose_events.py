@@ -1,0 +1,77 @@
+"""Events that turn elements of the model, and that place worlds on a terrain."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.engine.base import model_value
+from simstate.env.commands import Range
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.observations import ROBOT
+from simstate.env.parameter_events import elements_of
+from simstate.env.random_poses import DIRECTIONS, from_euler, spans_of
+from simstate.errors import InvalidInputError
+from simstate.math import quaternion
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+@resolves_entities
+def randomize_orientation(
+    env: Env,
+    env_ids: Tensor,
+    field: str,
+    angle_range: Mapping[str, Range],
+    names: str | Sequence[str] = ".*",
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Turn elements of an entity from how the model has them, about their own axes.
+
+    `field` is "site_quat", "cam_quat", "geom_quat" or "body_quat", `names` are regular
+    expressions; ranges by "roll", "pitch", "yaw" [rad]: yaw, then pitch, then roll,
+    about the turned axes.
+    """
+    if not field.endswith("quat"):
+        raise InvalidInputError(
+            f"randomize_orientation turns quaternions such as 'site_quat', got "
+            f"{field!r}: use randomize_parameter for it."
+        )
+    elements = elements_of(env, asset_cfg.name, field, names)
+    nominal = torch.as_tensor(model_value(env.sim.model, field)[elements])
+    nominal = nominal.to(dtype=torch.float64, device=env.device)
+    spans = spans_of(env, angle_range, DIRECTIONS[3:])
+    count = len(elements)
+    shares = env.rng.uniform(env_ids, 3 * count).reshape(-1, 3)
+    turn = from_euler(spans[:, 0] + (spans[:, 1] - spans[:, 0]) * shares)
+    turned = quaternion.multiply(nominal, turn.reshape(-1, count, 4))
+    env.sim.write_parameter(field, turned, elements, env_ids)
+
+
+def place_on_tile(
+    env: Env, env_ids: Tensor, levels: tuple[int, int] | None = None
+) -> None:
+    """Draw the tile of the terrain on which worlds stand: any column, a level.
+
+    `levels` is the first and the last that is drawn; None: all. An event that places
+    the robot, as `reset_root_state`, comes after it.
+    """
+    places = env.terrain
+    if places is None:
+        raise InvalidInputError("place_on_tile needs a scene with a terrain.")
+    cfg = places.terrain.cfg
+    first, last = levels or (0, cfg.levels - 1)
+    if not 0 <= first <= last < cfg.levels:
+        raise InvalidInputError(
+            f"levels must be (first, last) of the terrain's 0 to {cfg.levels - 1}, got "
+            f"{levels}."
+        )
+    shares = env.rng.uniform(env_ids, 2)
+    counts = torch.tensor([last - first + 1, cfg.columns], device=shares.device)
+    drawn = (shares * counts).long()
+    places.level[env_ids] = (first + drawn[:, 0]).clamp(max=last)
+    places.column[env_ids] = drawn[:, 1].clamp(max=cfg.columns - 1)

@@ -1,0 +1,105 @@
+"""Events that write where robots are, how they move and what pushes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from simstate.env.commands import Range
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.observations import ROBOT
+from simstate.env.random_poses import drawn_directions, drawn_vectors, from_euler
+from simstate.math import quaternion
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+_NO_RANGE: Mapping[str, Range] = {}
+
+
+@resolves_entities
+def reset_root_state(
+    env: Env,
+    env_ids: Tensor,
+    pose_range: Mapping[str, Range] = _NO_RANGE,
+    velocity_range: Mapping[str, Range] = _NO_RANGE,
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Place the root link about its default state, world axes [m, rad, m/s, rad/s].
+
+    On a terrain about the middle of the world's tile, as high above it.
+
+    Ranges by "x", "y", "z", "roll", "pitch", "yaw"; what is not named stays. The turn
+    is yaw, then pitch, then roll, about the turned axes.
+    """
+    entity = env.scene[asset_cfg.name]
+    state = entity.data.default_root_state[env_ids].clone()
+    pose = drawn_directions(env, env_ids, pose_range).to(state.dtype)
+    state[:, :3] += pose[:, :3]
+    if env.terrain is not None:
+        state[:, :3] += env.terrain.origins(env_ids)
+    state[:, 3:7] = quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])
+    if velocity_range:
+        state[:, 7:] += drawn_directions(env, env_ids, velocity_range).to(state.dtype)
+    entity.write_root_state_to_sim(state, env_ids)
+
+
+@resolves_entities
+def reset_joints(
+    env: Env,
+    env_ids: Tensor,
+    position_range: Range = (0.0, 0.0),
+    velocity_range: Range = (0.0, 0.0),
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Place joints about their defaults, within the limits [rad or m, rad/s or m/s]."""
+    entity = env.scene[asset_cfg.name]
+    data, ids = entity.data, asset_cfg.joint_ids
+    count = len(asset_cfg.names_of("joint"))
+    position = data.default_joint_pos[env_ids][:, ids]
+    velocity = data.default_joint_vel[env_ids][:, ids]
+    position += env.rng.uniform(env_ids, count, *position_range)
+    if any(velocity_range):
+        velocity += env.rng.uniform(env_ids, count, *velocity_range)
+    limits = data.joint_pos_limits[env_ids][:, ids]
+    position = position.clamp(limits[..., 0], limits[..., 1])
+    entity.write_joint_state_to_sim(position, velocity, ids, env_ids)
+
+
+@resolves_entities
+def push_by_setting_velocity(
+    env: Env,
+    env_ids: Tensor,
+    velocity_range: Mapping[str, Range],
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Add to the root link's velocity at its origin, world axes [m/s, rad/s].
+
+    Ranges by "x", "y", "z", "roll", "pitch", "yaw".
+    """
+    entity = env.scene[asset_cfg.name]
+    velocity = entity.data.root_link_vel_w[env_ids].clone()
+    velocity += drawn_directions(env, env_ids, velocity_range).to(velocity.dtype)
+    entity.write_root_link_velocity_to_sim(velocity, env_ids)
+
+
+@resolves_entities
+def apply_external_wrench(
+    env: Env,
+    env_ids: Tensor,
+    force_range: Mapping[str, Range] = _NO_RANGE,
+    torque_range: Mapping[str, Range] = _NO_RANGE,
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Draw a force at the COM and a torque on each chosen link, world axes [N, N·m].
+
+    Ranges by "x", "y", "z". They act until the next such event, or a reset.
+    """
+    count = len(asset_cfg.names_of("body"))
+    forces = drawn_vectors(env, env_ids, count, force_range).to(env.sim.dtype)
+    torques = drawn_vectors(env, env_ids, count, torque_range).to(env.sim.dtype)
+    env.scene[asset_cfg.name].write_external_wrench_to_sim(
+        forces, torques, asset_cfg.body_ids, env_ids
+    )
