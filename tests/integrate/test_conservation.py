@@ -84,7 +84,7 @@ def test_masses_that_flow_count():
 
 def test_a_time_that_is_no_time_is_refused():
     for bad in (float("nan"), float("inf"), 0.0, -1.0):
-        with pytest.raises(InvalidInputError, match="at least one time step|finite"):
+        with pytest.raises(InvalidInputError, match=r"at least one time step|finite"):
             integrate.report(spinning(integrate.RK4()), bad)
 
 
