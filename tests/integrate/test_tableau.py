@@ -63,8 +63,7 @@ def test_inconsistent_numbers_are_refused(case):
     a, b, text = BAD[case]
     with pytest.raises(InvalidInputError, match=text) as error:
         Tableau("mine", a=a, b=b, order=1)
-    named = "'mine'" if "finite" not in text else "must be finite, got"
-    assert named in str(error.value)
+    assert "'mine'" in str(error.value)
 
 
 @pytest.mark.parametrize("order", [0, -1])
