@@ -124,16 +124,16 @@ def recording() -> None:
             for _ in range(150):
                 shape = env.num_envs, env.action_dim
                 env.step(2.0 * torch.randn(*shape, generator=noise))
-        course = RecordedCourse.open(path)
-        with start_viewer(course, "127.0.0.1", 0, None, 4, False) as viewer:
-            viewer.picture.show_overlay("contacts", True)
-            viewer.picture.look_at(1)
-            viewer.panel._actions.go_to(97)
-            shoot(viewer, "view_recording.png", "Run")
-        with start_viewer(course, "127.0.0.1", 0, None, 1, False) as viewer:
-            viewer.panel.plots[0].source.value = "recorded robot.joint_pos"
-            viewer.panel.plots[0].part.value = "FL"
-            shoot(viewer, "view_recorded_plot.png", "Plot")
+        with RecordedCourse.open(path) as course:
+            with start_viewer(course, "127.0.0.1", 0, None, 4, False) as viewer:
+                viewer.picture.show_overlay("contacts", True)
+                viewer.picture.look_at(1)
+                viewer.panel._actions.go_to(97)
+                shoot(viewer, "view_recording.png", "Run")
+            with start_viewer(course, "127.0.0.1", 0, None, 1, False) as viewer:
+                viewer.panel.plots[0].source.value = "recorded robot.joint_pos"
+                viewer.panel.plots[0].part.value = "FL"
+                shoot(viewer, "view_recorded_plot.png", "Plot")
 
 
 def compared() -> None:

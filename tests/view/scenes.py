@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 import torch
 
 from simstate import EntityCfg, GridPattern, RayCastCfg, SceneCfg, Simulation
@@ -91,7 +92,30 @@ def run_until(
     end = time.monotonic() + 60.0
     while not condition():
         assert time.monotonic() < end, f"{what} did not happen within a minute"
-        viewer.run(0.02)
+        viewer.run(0.1)
+
+
+class SlowClock:
+    """The time of a machine on which nothing but drawing and waiting takes any."""
+
+    def __init__(self) -> None:
+        self.now = 70.0
+
+    def perf_counter(self) -> float:
+        """The time [s]."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass [s]."""
+        self.now += seconds
+
+
+def slow_down(viewer: Viewer, seconds: float, patch: pytest.MonkeyPatch) -> None:
+    """Let the viewer draw for so long each time [s]."""
+    clock = SlowClock()
+    patch.setattr("simstate.view.viewer.time", clock)
+    patch.setattr("simstate.view.session.time", clock)
+    patch.setattr(viewer, "show", lambda: clock.sleep(seconds))
 
 
 def run_on(viewer: Viewer, turns: int = 3) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import mujoco
@@ -17,6 +18,8 @@ from tests.view.scenes import host, make_sim, run_until
 from simstate import InvalidInputError, Simulation
 from simstate.cli import main
 from simstate.cli.viewed import Viewed
+from simstate.env import Env, EventTermCfg, events, tasks
+from simstate.env.viewing import TaskCourse
 from simstate.replay.viewing import RecordedCourse
 from simstate.simulators import register
 from simstate.view import ComparedCourse, Course, start_viewer
@@ -63,6 +66,102 @@ def test_both_take_the_same_inputs_and_steps(pair: ComparedCourse) -> None:
     assert torch.equal(second.state, before[1])
     pair.reset([1])
     assert torch.equal(first.data.qpos, second.data.qpos)
+
+
+@pytest.fixture
+def other_worlds(pair: ComparedCourse) -> ComparedCourse:
+    """Of which the second has other parameters and settings, and is elsewhere."""
+    first, second = pair.first.worlds, pair.second.worlds
+    first.expand("dof_damping")[:] += 0.02
+    second.expand("body_mass")[2] *= 1.1
+    second.expand("geom_friction")[0] *= 0.7
+    second.scene["robot"].data.default_joint_pos[1] += 0.03
+    second.data.qvel[:, 3] += 0.4
+    for _ in range(12):
+        pair.advance()
+    return pair
+
+
+def parameters(course: Course) -> dict[str, torch.Tensor]:
+    ledger = course.worlds.internals.ledger
+    kinds = "parameter", "setting"
+    return {
+        name: slot.tensor.clone()
+        for name, slot in ledger.slots.items()
+        if slot.kind in kinds
+    }
+
+
+@pytest.mark.parametrize("anew", [[1], [2, 0], [0, 1, 2]])
+def test_a_reset_leaves_the_other_worlds_and_what_is_compared(
+    other_worlds: ComparedCourse, anew: list[int]
+) -> None:
+    pair = other_worlds
+    first, second = pair.first.worlds, pair.second.worlds
+    own = parameters(pair.first), parameters(pair.second)
+    before = first.state.clone(), second.state.clone()
+    pair.reset(anew)
+    others = [k for k in range(3) if k not in anew]
+    assert torch.equal(first.state[anew], second.state[anew])
+    assert bool((second.time[anew] == 0.0).all())
+    assert not torch.equal(second.state[anew], before[1][anew])
+    assert torch.equal(first.state[others], before[0][others])
+    assert torch.equal(second.state[others], before[1][others])
+    for course, were in zip((pair.first, pair.second), own, strict=True):
+        are = parameters(course)
+        assert were.keys() <= are.keys()
+        for name, value in were.items():
+            assert torch.equal(are[name], value), name
+
+
+def test_both_in_the_same_state_keep_their_own_parameters(
+    other_worlds: ComparedCourse,
+) -> None:
+    pair = other_worlds
+    first, second = pair.first.worlds, pair.second.worlds
+    own, before = parameters(pair.second), first.state.clone()
+    assert {"model/body_mass", "model/geom_friction"} <= own.keys()
+    assert not torch.equal(second.state, before)
+    pair.join()
+    assert torch.equal(first.state, before)
+    assert torch.equal(second.state, before)
+    are = parameters(pair.second)
+    assert own.keys() == are.keys()
+    for name, value in own.items():
+        assert torch.equal(are[name], value), name
+    # They part again, as MuJoCo with these masses says.
+    masses = host(second.expand("body_mass")[1])
+    hand = second.model.body("robot/hand").id
+    assert masses[hand] == 1.5 * second.model.body_mass[hand]
+    pair.advance()
+    assert not torch.equal(first.data.qvel[1], second.data.qvel[1])
+
+
+def test_models_of_other_values_are_put_in_the_same_state() -> None:
+    stiff, soft = (Simulation(scene(kp), 3, seed=3) for kp in (3.0, 2.1))
+    drive(stiff, 9, torch.Generator().manual_seed(1))
+    pair = ComparedCourse(course_of(stiff), course_of(soft), "soft")
+    pair.join()
+    assert torch.equal(stiff.state, soft.state)
+
+
+def test_a_task_draws_the_same_at_a_reset_on_both_sides() -> None:
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    drawn = EventTermCfg(
+        events.randomize_mass, params={"mass_range": (0.5, 1.5)}, mode="reset"
+    )
+    cfg = replace(cfg, events={**cfg.events, "mass": drawn})
+    first, second = (TaskCourse(Env(cfg, 3, seed=5), None) for _ in range(2))
+    pair = ComparedCourse(first, second, "it")
+    for _ in range(3):
+        pair.advance()
+    were = first.worlds.expand("body_mass").clone()
+    pair.reset([2])
+    masses = first.worlds.expand("body_mass"), second.worlds.expand("body_mass")
+    assert not torch.equal(masses[0][2], were[2])
+    assert torch.equal(*masses)
+    pair.advance()
+    assert torch.equal(first.worlds.state, second.worlds.state)
 
 
 def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
@@ -159,7 +258,7 @@ def test_a_recording_beside_its_inputs_in_another_simulator(tmp_path: Path) -> N
     path = recorded(tmp_path / "run.simrec", 3.0)
     viewed = Viewed(str(path), None, None, None, 0.0, 0, "native", "cpu")
     with ExitStack() as stack:
-        pair = viewed.beside(viewed.course(), "looped", stack)
+        pair = viewed.beside(viewed.course(stack), "looped", stack)
         assert isinstance(pair, ComparedCourse)
         pair.go_to(24)
         gaps = pair.second.worlds.data.qpos - pair.worlds.data.qpos

@@ -173,6 +173,19 @@ def test_the_command_writes_pictures_and_films(tmp_path: Path) -> None:
     assert main(["render", "arm", "--output", str(tmp_path / "c.txt"), *options]) == 1
 
 
+@pytest.mark.parametrize("what", ["arm", "Cartpole-Balance"])
+@pytest.mark.parametrize("count", ["0", "-2"])
+def test_no_worlds_are_refused(
+    what: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    render = ["render", what, "--output", str(tmp_path / "a.png"), "--seconds", "0.1"]
+    view = ["view", what, "--port", "0", "--seconds", "0.1"]
+    for command in (render, view):
+        assert main([*command, "--envs", count]) == 1
+        said = capsys.readouterr().err
+        assert f"--envs must be a whole number ≥ 1, got {count}" in said
+
+
 TEXTURED = """
 <mujoco>
   <asset>

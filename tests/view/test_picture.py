@@ -6,10 +6,13 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.view.scenes import host, make_sim
+from tests.view.scenes import ROBOT, host, make_sim
 
-from simstate import Simulation
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.explanation import explain
+from simstate.view.asked import element_label
 from simstate.view.grid import bounds, offsets, shown_worlds
+from simstate.view.one_world import OneWorld
 from simstate.view.paint import _from_z
 from simstate.view.viewer import Viewer
 
@@ -170,3 +173,32 @@ def test_arrows_point_where_their_vectors_do() -> None:
         turned = np.zeros(3)
         mujoco.mju_rotVecQuat(turned, np.array([0.0, 0.0, 1.0]), quat)
         np.testing.assert_allclose(turned, direction, atol=1e-9)
+
+
+def test_a_label_is_at_the_place_of_its_number(sim: Simulation) -> None:
+    seen, known = OneWorld(sim, sim.rays, 3, 0.5), explain(sim)
+    data = mujoco.MjData(sim.model)
+    data.qpos[:] = host(sim.data.qpos[3])
+    mujoco.mj_kinematics(sim.model, data)
+    mujoco.mj_comPos(sim.model, data)
+    for name in ("robot/arm", "robot/hand"):
+        body = sim.model.body(name).id
+        found = element_label(known, f"xfrc_applied[{body}][4]")(seen)
+        assert found is not None
+        text, place = found
+        wrench = float(sim.data.xfrc_applied[3, body, 4])
+        assert text.startswith(f"xfrc_applied[{body}][4] = {wrench:.4g} ")
+        np.testing.assert_allclose(place, data.xipos[body], atol=1e-9)
+    found = element_label(known, "ctrl[1]")(seen)
+    assert found is not None
+    wrist = sim.model.joint("robot/wrist").id
+    np.testing.assert_allclose(found[1], data.xanchor[wrist], atol=1e-9)
+
+
+def test_a_number_of_a_tendon_has_no_label() -> None:
+    model = ROBOT.replace('joint="wrist" gear', 'tendon="cord" gear')
+    entities = {"robot": EntityCfg(model=model)}
+    sim = Simulation(SceneCfg(entities=entities, ground=None, timestep=None), 2)
+    seen = OneWorld(sim, sim.rays, 1, 0.5)
+    assert element_label(explain(sim), "ctrl[0]")(seen) is not None
+    assert element_label(explain(sim), "ctrl[1]")(seen) is None

@@ -11,11 +11,13 @@ import pytest
 import torch
 from tests.record.conftest import drive, scene
 from tests.view.client import Client
-from tests.view.scenes import host, run_until
+from tests.view.scenes import host, run_until, slow_down
 from tests.view.test_viewer import WILD
 
 from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation
+from simstate.cli import main
 from simstate.env import Env, tasks
+from simstate.errors import RecordingError
 from simstate.record import Recording
 from simstate.replay.viewing import RecordedCourse
 from simstate.view import start_viewer
@@ -38,8 +40,10 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def viewer(path: Path) -> Iterator[Viewer]:
-    course = RecordedCourse.open(path)
-    with start_viewer(course, "127.0.0.1", 0, None, None, False) as viewer:
+    with (
+        RecordedCourse.open(path) as course,
+        start_viewer(course, "127.0.0.1", 0, None, None, False) as viewer,
+    ):
         yield viewer
 
 
@@ -115,6 +119,83 @@ def test_a_client_scrubs_and_plays(path: Path, viewer: Viewer) -> None:
     labels = {(m.get("props") or {}).get("label") for m in client.messages}
     assert not labels & {"reset this world", "write", "arm/elbow"}
     client.close()
+
+
+def test_it_plays_in_short_runs_that_drawing_takes_up(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_down(viewer, 0.05, monkeypatch)
+    viewer.session.play(True)
+    times = [viewer.session.course.now(0)]
+    for _ in range(4):
+        viewer.run(0.02)
+        times.append(viewer.session.course.now(0))
+    # What was drawn for 0.05 s is made up for in the next run, to a whole step.
+    np.testing.assert_allclose(np.diff(times)[1:], 0.05, atol=0.0121)
+
+
+def test_it_pauses_at_the_end_and_stays_there(
+    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_down(viewer, 0.05, monkeypatch)
+    session, course = viewer.session, viewer.session.course
+    session.go_to(37)
+    session.play(True)
+    for _ in range(4):
+        viewer.run(0.02)
+    assert (course.at, session.playing) == (40, False)
+    assert session.problem == "The recording ends here."
+    for _ in range(3):
+        session.play(True)
+        viewer.run(0.02)
+        assert (course.at, session.playing) == (40, False)
+    viewer.panel._actions.play(False)
+    assert course.at == 40
+    viewer.panel._actions.play(True)
+    assert (course.at, session.playing, session.problem) == (0, True, "")
+
+
+def test_the_file_is_closed(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Recording] = []
+
+    class Noted(Recording):
+        def __init__(self, path: str | Path) -> None:
+            super().__init__(path)
+            opened.append(self)
+
+    def are_closed() -> list[bool]:
+        found = [recording._file._file.closed for recording in opened]
+        opened.clear()
+        return found
+
+    monkeypatch.setattr("simstate.replay.viewing.Recording", Noted)
+    with RecordedCourse.open(path) as course:
+        course.go_to(12)
+        assert not opened[0]._file._file.closed
+    course.close()
+    assert are_closed() == [True]
+    with pytest.raises(RecordingError, match="4 worlds, here are 3"):
+        RecordedCourse.open(path, Simulation(scene(), 3))
+    assert are_closed() == [True]
+    empty = tmp_path / "empty.simrec"
+    with Simulation(scene(), 2).record(empty, fields=["qpos"]):
+        pass
+    with pytest.raises(InvalidInputError, match="no steps"):
+        RecordedCourse.open(empty)
+    assert are_closed() == [True]
+    options = ["--port", "0", "--seconds", "0.1"]
+    assert main(["view", str(path), "--beside", str(path), *options]) == 0
+    assert are_closed() == [True, True]
+    assert main(["view", str(path), "--beside", "native", *options]) == 0
+    assert are_closed() == [True, True]
+    assert main(["view", str(path), "--beside", str(empty), *options]) == 1
+    assert are_closed() == [True, True]
+    drawn = ["--seconds", "0.05", "--size", "64", "48"]
+    picture = str(tmp_path / "it.png")
+    assert main(["render", str(path), "--output", picture, *drawn]) == 0
+    assert are_closed() == [True]
 
 
 def test_a_plot_has_all_of_a_column_at_once(path: Path, viewer: Viewer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -17,6 +18,8 @@ from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from simstate.view import Course
 
 PICTURE = ".png"
 MOST_WORLDS = 16
@@ -60,7 +63,6 @@ class Render:
     def execute(self) -> int:
         """Run the command; the exit code."""
         from simstate.checks import number
-        from simstate.view import start_offscreen
 
         number("--seconds", self.seconds, more_than=0)
         check_writable("--output", self.output)
@@ -69,17 +71,26 @@ class Render:
             with needs("play"):
                 from simstate.train.video import check_video
             check_video(self.output, self.fps)
-        is_recording = self.what.endswith(".simrec")
-        envs = self.envs or (None if is_recording else 1)
-        course = Viewed(
+        envs = self.envs
+        if envs is None and not self.what.endswith(".simrec"):
+            envs = 1
+        viewed = Viewed(
             self.what, self.snapshot, self.policy, envs, self.noise, self.seed,
             self.engine, self.device,
-        ).course()  # fmt: skip
+        )  # fmt: skip
+        with ExitStack() as stack:
+            self._draw(viewed.course(stack), is_film)
+        console().print(f"{self.output}", markup=False)
+        return 0
+
+    def _draw(self, course: Course, is_film: bool) -> None:
+        """Play the course, and write the picture or the film of it."""
+        from simstate.view import start_offscreen
+
         worlds = range(min(course.worlds.num_envs, MOST_WORLDS))
         drawing = start_offscreen(course, worlds, self.overlays, self.size, self.camera)
         frames: list[np.ndarray] = []
-        out = console()
-        with progress(out, "drawing") as advance:
+        with progress(console(), "drawing") as advance:
             steps = max(1, round(self.seconds / course.step_dt))
             if course.timeline is not None:
                 steps = max(1, course.timeline.step_at(self.seconds))
@@ -95,8 +106,6 @@ class Render:
             self._write_film(frames)
         else:
             self._write_picture(drawing.picture())
-        out.print(f"{self.output}", markup=False)
-        return 0
 
     def _write_picture(self, picture: np.ndarray) -> None:
         from PIL import Image

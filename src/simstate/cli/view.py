@@ -75,7 +75,7 @@ class View:
             self.engine, self.device, self.made_by,
         )  # fmt: skip
         with ExitStack() as stack:
-            course = viewed.course()
+            course = viewed.course(stack)
             if self.beside is not None:
                 course = viewed.beside(course, self.beside, stack)
             return self._show(viewed, course)

@@ -15,6 +15,7 @@ from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env import Env, EnvCfg
+    from simstate.replay.viewing import RecordedCourse
     from simstate.view import Course
 
 What = Annotated[
@@ -43,10 +44,14 @@ class Viewed:
     device: str
     made_by: str | None = None
 
-    def course(self) -> Course:
-        """The worlds, and what steps them."""
+    def course(self, stack: ExitStack) -> Course:
+        """The worlds, and what steps them; `stack` closes the file of a recording."""
+        from simstate.checks import whole_number
+
+        if self.envs is not None:
+            whole_number("--envs", self.envs, 1)
         if self.is_recording():
-            return self._recorded_course()
+            return stack.enter_context(self._recorded_course())
         if self.made_by is not None:
             raise InvalidInputError("--made-by is for recordings.")
         return self.model_course() if self.is_model() else self._task_course()
@@ -62,27 +67,30 @@ class Viewed:
         from simstate.view import ComparedCourse
 
         if other.endswith(".simrec"):
-            there = replace(self, what=other).course()
+            there = replace(self, what=other).course(stack)
             return ComparedCourse(course, there, Path(other).name)
         if other in ("native", "warp"):
-            there = self._again(other)
+            there = self._again(other, stack)
         else:
             from simstate.simulators.physics import borrowed_physics
 
-            there = self._again("native")
+            there = self._again("native", stack)
             stack.enter_context(borrowed_physics(there.worlds, other))
         compared = ComparedCourse(course, there, other)
         if course.timeline is None:
             compared.join()
         return compared
 
-    def _again(self, engine: Literal["native", "warp"]) -> Course:
+    def _again(self, engine: Literal["native", "warp"], stack: ExitStack) -> Course:
         """The same on an engine; of a recording, its inputs from the begin on."""
         if not self.is_recording():
-            return replace(self, engine=engine).course()
+            return replace(self, engine=engine).course(stack)
         from simstate.replay.viewing import RecordedCourse
 
-        return RecordedCourse.open(Path(self.what), engine=engine, from_begin=True)
+        path = Path(self.what)
+        return stack.enter_context(
+            RecordedCourse.open(path, engine=engine, from_begin=True)
+        )
 
     def is_recording(self) -> bool:
         """Whether a recording was named."""
@@ -121,7 +129,9 @@ class Viewed:
             )
         scene = scene_of(self.what)
         saved = None if self.snapshot is None else Snapshot.load(self.snapshot)
-        envs = self.envs or (1 if saved is None else saved.num_envs)
+        envs = self.envs
+        if envs is None:
+            envs = 1 if saved is None else saved.num_envs
         sim = Simulation(
             scene, envs, engine=self.engine, device=self.device, seed=self.seed
         )
@@ -131,7 +141,7 @@ class Viewed:
             disturb(sim, self.noise, self.seed)
         return Course(sim, sim.rays)
 
-    def _recorded_course(self) -> Course:
+    def _recorded_course(self) -> RecordedCourse:
         """The steps of a recording, on its own engine."""
         from simstate.replay import made_by
         from simstate.replay.viewing import RecordedCourse
@@ -169,7 +179,7 @@ class Viewed:
 
         return Env(
             cfg,
-            self.envs or 16,
+            16 if self.envs is None else self.envs,
             engine=self.engine,
             device=self.device,
             seed=self.seed,

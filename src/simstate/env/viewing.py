@@ -64,9 +64,9 @@ class TaskCourse(Course):
         """All that the worlds are, the task's memory included."""
         return self._env.snapshot(None if env_ids is None else list(env_ids))
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Bring all worlds back to a snapshot of them."""
-        self._env.restore(snapshot)
+    def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
+        """Bring worlds back to a snapshot of them; None: all of them."""
+        self._env.restore(snapshot, None if env_ids is None else list(env_ids))
         self._seen = self._env.observations
 
     def take_inputs(self, other: Course) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from simstate.closing import Closing
 from simstate.engine import EngineCfg
 from simstate.env import Env
 from simstate.env.viewing import TaskCourse
@@ -30,8 +31,11 @@ MOST_BYTES = 128 * 2**20
 """How much memory they may take."""
 
 
-class RecordedCourse(Course):
+class RecordedCourse(Course, Closing):
     """The steps of a recording, taken again; exact, as a replay is.
+
+    They are read when they are taken: `close`, or the end of a `with` block, closes the
+    file.
 
     Args:
         player: the recording, and worlds to play it in.
@@ -69,8 +73,17 @@ class RecordedCourse(Course):
         from_begin: bool = False,
     ) -> RecordedCourse:
         """A file, in worlds that are given, or made as by `replay`."""
-        player = player_for(Recording(path), worlds, engine, None, None)
-        return cls(player, from_begin)
+        recording = Recording(path)
+        try:
+            player = player_for(recording, worlds, engine, None, None)
+            return cls(player, from_begin)
+        except BaseException:
+            recording.close()
+            raise
+
+    def close(self) -> None:
+        """Close the recording; the worlds stay as they are."""
+        self._recording.close()
 
     # Where it is.
 
@@ -137,7 +150,7 @@ class RecordedCourse(Course):
         """All that the worlds were here."""
         return self._inner.snapshot(env_ids)
 
-    def restore(self, snapshot: Snapshot) -> None:
+    def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
         """Not possible: a recording has its own states."""
         raise InvalidInputError("A recording is not changed: branch(…) goes on from it")
 

@@ -59,7 +59,9 @@ class Acting:
     # Playing.
 
     def play(self, playing: bool) -> None:
-        """Go on, or pause."""
+        """Go on, or pause; at the end of a timeline, from its begin."""
+        if playing and self._session.is_at_end:
+            self.go_to(0)
         self._session.play(playing)
 
     def step(self) -> None:

@@ -78,15 +78,17 @@ def body_label(world: int, body: int) -> Told:
     return told
 
 
-def element_label(explanation: Explanation, name: str) -> Told | None:
-    """The first of the elements that a name means, at its joint; None: it has none."""
+def element_label(explanation: Explanation, name: str) -> Told:
+    """The first of the elements that a name means, at its place, if it has one."""
     one = explanation.select(name)[0]
 
     def told(seen: OneWorld) -> tuple[str, np.ndarray] | None:
-        place = place_of_element(seen, one.name)
+        values = np.asarray(seen.field(one.field))
+        flat = int(np.ravel_multi_index(one.index, values.shape))
+        place = place_of_element(seen, f"{one.field}[{flat}]")
         if place is None:
             return None
-        value = float(np.asarray(seen.field(one.field))[one.index])
+        value = float(values[one.index])
         return f"{one.name} = {value:.4g} {one.unit}\n{one.element}", place
 
     return told

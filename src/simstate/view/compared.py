@@ -82,26 +82,31 @@ class ComparedCourse(Course):
             self.second.go_to(there.step_at(self.first.now(0)))
 
     def reset(self, env_ids: Sequence[int]) -> None:
-        """Let worlds begin anew, the second where the first is."""
+        """Let worlds begin anew, those of the second where the first are."""
         self.first.reset(env_ids)
         if self.timeline is None:
-            self.join()
+            # It draws its own parameters, where a task draws some at a reset.
+            self.second.reset(env_ids)
+            self.join(env_ids)
         self._follow()
 
-    def join(self) -> None:
-        """Bring the second to where the first is."""
+    def join(self, env_ids: Sequence[int] | None = None) -> None:
+        """Bring worlds of the second to where the first are; None: all of them.
+
+        What is compared stays: each has its own parameters and settings.
+        """
         if self.timeline is not None:
             raise InvalidInputError("Recordings are not changed.")
-        self.second.restore(self.first.snapshot())
+        self.second.take_state(self.first, env_ids)
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
         """All that the worlds of the first are."""
         return self.first.snapshot(env_ids)
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Bring both to a snapshot."""
-        self.first.restore(snapshot)
-        self.second.restore(snapshot)
+    def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
+        """Bring worlds of the first to a snapshot, and the second to where they are."""
+        self.first.restore(snapshot, env_ids)
+        self.join(env_ids)
 
     def remember(self) -> list[Snapshot]:
         """All that both are, to come back to."""

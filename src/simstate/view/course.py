@@ -9,6 +9,7 @@ import mujoco
 
 from simstate.entity import Entity
 from simstate.errors import InvalidInputError
+from simstate.ledger import Slot
 from simstate.sensors import RaySensor
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.view.body_overlays import Draw
@@ -84,10 +85,24 @@ class Course:
         physics = self.worlds.internals
         return take_snapshot(physics, physics.select(_ids(env_ids)))
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Bring all worlds back to a snapshot of them."""
+    def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
+        """Bring worlds back to a snapshot of them; None: all of them."""
         physics = self.worlds.internals
-        restore_snapshot(physics, snapshot, physics.select(None))
+        restore_snapshot(physics, snapshot, physics.select(_ids(env_ids)))
+
+    def take_state(self, other: Course, env_ids: Sequence[int] | None = None) -> None:
+        """Bring worlds to where those of another course are; None: all of them.
+
+        Parameters and settings stay what they are here. A mass that flows is state.
+        """
+        own, theirs = self.snapshot(env_ids), other.snapshot(env_ids)
+        mine, others = (c.worlds.internals.ledger for c in (self, other))
+        moved = [name for name in theirs.slots if not _is_parameter(others[name])]
+        kept = [name for name in own.slots if _is_parameter(mine[name])]
+        from_where = dict.fromkeys(moved, theirs) | dict.fromkeys(kept, own)
+        contracts = {n: s.header["slots"][n] for n, s in from_where.items()}
+        slots = {n: s.slots[n] for n, s in from_where.items()}
+        self.restore(Snapshot({**own.header, "slots": contracts}, slots), env_ids)
 
     def remember(self) -> list[Snapshot]:
         """All that is needed to come back here."""
@@ -134,6 +149,12 @@ class Course:
     def overlays(self) -> dict[str, tuple[str, Draw]]:
         """What can be drawn beside what every simulation has: about it, and how."""
         return {}
+
+
+def _is_parameter(slot: Slot) -> bool:
+    """Whether it says what a world is like, rather than where it is."""
+    is_mark = slot.name.startswith("by_hand/")  # of constants that a user wrote
+    return is_mark or (slot.kind in ("parameter", "setting") and not slot.moves)
 
 
 def _ids(env_ids: Sequence[int] | None) -> list[int] | None:

@@ -49,9 +49,15 @@ class Session:
         """What went wrong last, in words; "": nothing."""
         self._requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._past: deque[list[Snapshot]] = deque(maxlen=MOST_BACK)
-        self._due = 0.0
+        self._due: float = 0.0
         """How much the worlds should go on [s]."""
         self._last = time.perf_counter()
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all steps of a timeline have been taken."""
+        timeline = self.course.timeline
+        return timeline is not None and self.course.at == timeline.num_steps
 
     @property
     def goes_on(self) -> bool:
@@ -81,12 +87,10 @@ class Session:
         return True
 
     def play(self, playing: bool = True) -> None:
-        """Go on, or pause; at the end of a timeline, from its begin."""
-        timeline = self.course.timeline
-        if playing and timeline is not None and self.course.at == timeline.num_steps:
-            self.course.go_to(0)
+        """Go on, or pause; what plays already keeps the time that it is due."""
+        if playing and not self.playing:
+            self._last, self._due = time.perf_counter(), 0.0
         self.playing = playing
-        self._last, self._due = time.perf_counter(), 0.0
         if playing:
             self.problem = ""
 
@@ -140,25 +144,43 @@ class Session:
         self.problem = ""
 
     def advance(self) -> None:
-        """Go on by the time that has passed, as far as the machine keeps up."""
+        """Go on by the time that has passed, as far as the machine keeps up.
+
+        At the end of a timeline it pauses.
+        """
         now = time.perf_counter()
         passed, self._last = now - self._last, now
-        if not self.playing:
+        if not self.playing or self._pauses_at_end():
             return
-        dt = self.course.step_dt
-        self._due = min(self._due + passed * self.speed, LONGEST * self.speed + dt)
-        steps = int(self._due / dt + 1e-9)
-        if steps < 1:
+        most = LONGEST * self.speed + self.course.step_dt
+        self._due = min(self._due + passed * self.speed, most)
+        if not self._is_due():
             return
         self._remember()
-        taken = 0
-        while taken < steps and self.attempt(self._take_step):
-            taken += 1
-            if time.perf_counter() - now > LONGEST:
+        done = 0.0
+        while self._is_due():
+            dt = self.course.step_dt  # those of a recording differ in length
+            if not self.attempt(self._take_step):
                 break
-        self._due = self._due - taken * dt if taken == steps else 0.0
+            self._due, done = self._due - dt, done + dt
+            if self._pauses_at_end() or time.perf_counter() - now > LONGEST:
+                break
+        if self._is_due():
+            self._due = 0.0
         spent = max(passed, time.perf_counter() - now, 1e-9)
-        self.reached += 0.1 * (taken * dt / spent - self.reached)
+        self.reached += 0.1 * (done / spent - self.reached)
+
+    def _is_due(self) -> bool:
+        """Whether the time of the next step has passed."""
+        return self._due > self.course.step_dt * (1.0 - 1e-9)
+
+    def _pauses_at_end(self) -> bool:
+        """Pause where a timeline ends, and say so; whether it does here."""
+        if not self.is_at_end:
+            return False
+        self.playing = False
+        self.problem = f"The {self.course.name} ends here."
+        return True
 
     def _remember(self) -> None:
         """Keep the present state to go back to, where no timeline has it."""

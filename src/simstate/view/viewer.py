@@ -91,7 +91,6 @@ class Viewer(Closing):
     def run(self, seconds: float | None = None) -> None:
         """Play until the viewer is closed, or for so long [s]."""
         self.session.is_scripted = False
-        self.session.play(self.session.playing)
         end = None if seconds is None else time.perf_counter() + seconds
         while not self._closed and (end is None or time.perf_counter() < end):
             asked = self._answer()
