@@ -13,6 +13,9 @@ BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/engine/test_parameters.py tests/parity/test_native.py tests/ledger/test_transactions.py \
 	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py
 SIMULATORS := build/simulators
+MUJOCO4 := build/mujoco4
+FOR_MUJOCO4 := tests/engine tests/laws tests/state tests/integrate tests/parity \
+	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py tests/ledger/test_transactions.py
 DATASETS := build/datasets
 RAY := build/ray
 ADAPTERS := build/adapters
@@ -20,7 +23,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants dist-check test-ptera test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants dist-check test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -79,6 +82,16 @@ test-ptera: $(PTERA)/.ready
 	$(PTERA)/bin/python tests/interop/ptera_lines.py
 	$(PTERA)/bin/python tests/interop/ptera_glider.py
 
+# On the next MuJoCo, in an environment of its own and on a copy, in which the compiled
+# core is built anew: engine, laws, snapshots and integrators on native, parity of warp.
+test-mujoco4: $(MUJOCO4)/.ready
+	rm -rf $(MUJOCO4)/tree && mkdir -p $(MUJOCO4)/tree
+	tar -c --exclude='*.so' --exclude=__pycache__ --exclude='*.egg-info' src tests examples setup.py pyproject.toml README.md LICENSE | tar -x -C $(MUJOCO4)/tree
+	cd $(MUJOCO4)/tree && ../bin/python setup.py -q egg_info build_ext --inplace
+	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m simstate --version
+	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m pytest -q -k 'not warp' $(FOR_MUJOCO4)
+	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m pytest -q tests/parity/test_warp.py
+
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
 test-peers: $(READY)-test $(PEERS)/.ready
 	$(BIN)/python tests/peers/compare.py
@@ -136,7 +149,8 @@ check-pins: $(PINS)/.ready
 bench: $(READY)-bench
 	$(BIN)/python benchmarks/run.py --json benchmarks/last.json
 
-# mjlab (with BENCH_LARGE=1), Basilisk and Ptera Software, in environments that are thrown away.
+# Gymnasium, EnvPool, scipy, Basilisk, Ptera Software, mjlab and MJX, each in an environment under build/ that is
+# thrown away; docs/performance.md takes the table from peers.json, with `make docs`.
 bench-peers: $(READY)-bench
 	$(BIN)/python benchmarks/peers.py
 
@@ -159,7 +173,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(ADAPTERS)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(ADAPTERS) $(MUJOCO4)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate
@@ -176,6 +190,14 @@ $(READY): $(READY)-dev
 $(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
 	test -x $(PTERA)/bin/python || $(PYTHON) -m venv $(PTERA)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
+	touch $@
+
+# Without mujoco's own package, of which 4.0.1 is not there: its core is all that is used.
+$(MUJOCO4)/.ready: constraints.txt
+	test -x $(MUJOCO4)/bin/python || $(PYTHON) -m venv $(MUJOCO4)
+	grep -v '^mujoco' constraints.txt > $(MUJOCO4)/constraints.txt
+	$(MUJOCO4)/bin/python -m pip install --quiet --disable-pip-version-check -c $(MUJOCO4)/constraints.txt setuptools torch numpy tyro rich warp-lang pytest hypothesis scipy gymnasium pandas matplotlib absl-py 'etils[epath]'
+	$(MUJOCO4)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps mujoco-core==4.0.1 mujoco-warp==4.0.0
 	touch $@
 
 $(PEERS)/.ready: Makefile

@@ -3,11 +3,11 @@
     make docs                            # or python docs/generate.py
     python docs/generate.py --oracles    # also runs the oracle suite on all models
 
-`quantities.md` and `fields.md` come from the declarations, the table of
-`performance.md` from benchmarks/last.json, those of `other-simulators.md` from
-docs/alignment.json, that of `verification.md` from the oracles, that of `noise.md` from
-the stochastic schemes, `terms.md` from the functions and classes of simstate.env,
-the pages of `reference/` from what each module exports.
+`quantities.md` and `fields.md` come from the declarations, the tables of
+`performance.md` from benchmarks/last.json and peers.json, those of
+`other-simulators.md` from docs/alignment.json, that of `verification.md` from the
+oracles, that of `noise.md` from the stochastic schemes, `terms.md` from the functions
+and classes of simstate.env, the pages of `reference/` from what each module exports.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from simstate.simulators import SIMULATORS
 
 DOCS = Path(__file__).parent
 LAST_BENCH = DOCS.parent / "benchmarks" / "last.json"
+LAST_PEERS = DOCS.parent / "benchmarks" / "peers.json"
 ALIGNMENT = DOCS / "alignment.json"
 ENGINES = ("native", "warp")
 GROUPS = {
@@ -243,6 +244,37 @@ def bench_table() -> str:
     return text + table(("what", "simstate", "other", "ratio", "spread"), rows)
 
 
+def peers_table() -> str:
+    """Other simulators beside simstate, from what `make bench-peers` measured."""
+    last = json.loads(LAST_PEERS.read_text())
+    facts = last["machine"]
+    rows: list[tuple[str, ...]] = []
+    for row in last["rows"]:
+        if row["reason"]:
+            rows.append((row["peer"], f"not measured: {row['reason']}", "", "", "", ""))
+            continue
+        worlds = f"{row['worlds']:,}"
+        if row["peer_worlds"] != row["worlds"]:
+            worlds += f", theirs {row['peer_worlds']}"
+        rows.append(
+            (
+                f"{row['peer']} {row['version']}",
+                row["what"],
+                worlds,
+                f"{row['simstate']:,.0f}",
+                f"{row['other']:,.0f}",
+                f"{row['simstate'] / row['other']:.2f}",
+            )
+        )
+    text = (
+        f"{facts['date']}: {facts['cpus']} CPUs, load {facts['load']}, Python "
+        f"{facts['python']}; one thread each, per CPU second.\n\n"
+    )
+    return text + table(
+        ("peer", "what [per CPU second]", "worlds", "simstate", "peer", "ratio"), rows
+    )
+
+
 def alignment_tables() -> str:
     """How far each simulator agrees with MuJoCo, from what `make align` measured."""
     kept = json.loads(ALIGNMENT.read_text())
@@ -365,7 +397,8 @@ def noise_page() -> str:
 
 def performance_page() -> str:
     """performance.md with the present table."""
-    return put((DOCS / "performance.md").read_text(), "bench", bench_table())
+    page = put((DOCS / "performance.md").read_text(), "bench", bench_table())
+    return put(page, "peers", peers_table())
 
 
 def other_simulators_page() -> str:

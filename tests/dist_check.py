@@ -89,7 +89,9 @@ def main() -> None:
             found = shutil.which(python)
             if python.endswith(this):
                 continue
-            if found is None:
+            if found is None or subprocess.call(
+                [found, "-V"], stderr=subprocess.DEVNULL
+            ):
                 print(f"     {python} is not here")
                 continue
             other = environment(folder / python, found)

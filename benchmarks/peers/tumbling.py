@@ -1,12 +1,10 @@
-"""A tumbling free body by RK4: one in Basilisk's MJScene, 1024 in simstate.
-
-Prints (world-)steps per second; the first argument is "peer" or "simstate".
-"""
+"""A tumbling free body by RK4: Basilisk's MJScene, which holds one, and simstate."""
 
 from __future__ import annotations
 
-import sys
 import time
+
+from job import cpu_rate, one_thread, report
 
 XML = """
 <mujoco><option gravity="0 0 0"/><worldbody><body name="body">
@@ -16,8 +14,8 @@ XML = """
 STEP = 0.1
 
 
-def basilisk(steps: int = 20_000) -> float:
-    """Steps of one body per second."""
+def basilisk(worlds: int, steps: int = 20_000) -> float:
+    """Steps of one body per CPU second, however many are asked for."""
     from Basilisk.simulation import mujoco, svIntegrators
     from Basilisk.utilities import SimulationBaseClass, macros
 
@@ -31,25 +29,23 @@ def basilisk(steps: int = 20_000) -> float:
     sim.InitializeSimulation()
     scene.getBody("body").setAttitudeRate([0.1, 3.0, 0.1])
     sim.ConfigureStopTime(macros.sec2nano(STEP * steps))
-    begun = time.perf_counter()
+    begun = time.process_time()
     sim.ExecuteSimulation()
-    return steps / (time.perf_counter() - begun)
+    return steps / (time.process_time() - begun)
 
 
-def simstate(num_envs: int = 1024, steps: int = 50) -> float:
-    """World-steps per second."""
+def simstate(worlds: int, steps: int = 50) -> float:
+    """World-steps per CPU second."""
     import mujoco
 
     from simstate import Simulation, integrate
 
     model = mujoco.MjModel.from_xml_string(XML)
     model.opt.timestep = STEP
-    sim = Simulation(model, num_envs, integrator=integrate.RK4(attitude="manifold"))
+    scheme = integrate.RK4(attitude="manifold")
+    sim = Simulation(model, worlds, engine=one_thread(), integrator=scheme)
     sim.data.qvel[:, 4] = 3.0
-    sim.step(5)
-    begun = time.perf_counter()
-    sim.step(steps)
-    return num_envs * steps / (time.perf_counter() - begun)
+    return cpu_rate(lambda: sim.step(steps), worlds * steps)
 
 
-print(basilisk() if sys.argv[1] == "peer" else simstate())
+report("bsk", {"peer": basilisk, "simstate": simstate})

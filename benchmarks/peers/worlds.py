@@ -1,49 +1,73 @@
-"""A quadruped in 64 worlds on the CPU: mjlab's Go1 on MuJoCo Warp, ours on native.
+"""A Go1 on the CPU: the model that mjlab compiles, by mjlab, MJX and simstate.
 
-Prints world-steps per second; the first argument is "peer" or "simstate".
+mjlab's side leaves its model in the folder for the others, where there is one; MJX
+takes simstate's own quadruped. The third argument is the peer.
 """
 
 from __future__ import annotations
 
 import sys
-import time
+from pathlib import Path
 
-WORLDS, STEPS = 64, 50
+from job import cpu_rate, one_thread, report
+
+GO1 = Path("go1.mjb")
 
 
-def mjlab() -> float:
-    """World-steps per second of its simulation, without a task."""
+def mjlab(worlds: int) -> float:
+    """World-steps per CPU second of its simulation, without a task."""
+    import mujoco
     from mjlab.asset_zoo.robots import get_go1_robot_cfg
     from mjlab.scene import Scene, SceneCfg
     from mjlab.sim import Simulation, SimulationCfg
 
-    scene = Scene(
-        SceneCfg(num_envs=WORLDS, entities={"robot": get_go1_robot_cfg()}), "cpu"
-    )
-    sim = Simulation(
-        num_envs=WORLDS, cfg=SimulationCfg(), model=scene.compile(), device="cpu"
-    )
+    cfg = SceneCfg(num_envs=worlds, entities={"robot": get_go1_robot_cfg()})
+    scene = Scene(cfg, "cpu")
+    model = scene.compile()
+    mujoco.mj_saveModel(model, str(GO1))
+    sim = Simulation(num_envs=worlds, cfg=SimulationCfg(), model=model, device="cpu")
     scene.initialize(sim.mj_model, sim.model, sim.data)
-    return _rate(sim.step)
+    return cpu_rate(sim.step, worlds)
 
 
-def simstate() -> float:
-    """World-steps per second of our quadruped, of the same size."""
-    from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
+def mjx(worlds: int) -> float:
+    """World-steps per CPU second of MJX's own implementation."""
+    import jax
+    from mujoco import mjx
 
-    state = InitialStateCfg(keyframe="home")
-    robot = EntityCfg(model="quadruped", init_state=state)
-    scene = SceneCfg(entities={"robot": robot}, ground=True, timestep=0.005)
-    return _rate(Simulation(scene, WORLDS).step)
+    model = mjx.put_model(_model())
+    data = jax.vmap(lambda _: mjx.make_data(model))(jax.numpy.arange(worlds))
+    step = jax.jit(jax.vmap(lambda each: mjx.step(model, each)))
 
+    def run() -> None:
+        nonlocal data
+        data = jax.block_until_ready(step(data))
 
-def _rate(step) -> float:
-    for _ in range(3):
-        step()
-    begun = time.perf_counter()
-    for _ in range(STEPS):
-        step()
-    return WORLDS * STEPS / (time.perf_counter() - begun)
+    run()
+    return cpu_rate(run, worlds)
 
 
-print(mjlab() if sys.argv[1] == "peer" else simstate())
+def simstate(worlds: int) -> float:
+    """World-steps per CPU second."""
+    from simstate import Simulation
+
+    sim = Simulation(_model(), worlds, engine=one_thread(), on_divergence="mask")
+    return cpu_rate(sim.step, worlds)
+
+
+def _model():
+    """The Go1 of mjlab if it was here, else simstate's quadruped on a plane."""
+    import mujoco
+
+    if GO1.exists():
+        return mujoco.MjModel.from_binary_path(str(GO1))
+    from simstate import models
+
+    spec = models.spec("quadruped")
+    spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 0.1])
+    return spec.compile()
+
+
+peer = sys.argv[3]
+package = {"mjlab": "mjlab", "mjx": "mujoco-mjx"}[peer]
+report(package, {"peer": {"mjlab": mjlab, "mjx": mjx}[peer], "simstate": simstate})

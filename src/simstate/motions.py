@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 
 from simstate.archive import check_archive
+from simstate.checks import as_path, has_shape, number
 from simstate.errors import InvalidInputError, ShapeError
+
+_BODIES = {"body_pos_w": 3, "body_quat_w": 4, "body_lin_vel_w": 3, "body_ang_vel_w": 3}
+"""What a NPZ file may have of the bodies, and how many numbers of each."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,7 @@ def read_motion(
         joint_names: what its joints are called, in its order.
         fps: frames per second of a CSV file, which does not say it.
     """
-    path = Path(path)
+    path = as_path("path", path)
     if not path.is_file():
         raise InvalidInputError(f"There is no file {str(path)!r}.")
     names = tuple(joint_names)
@@ -98,19 +102,23 @@ def _from_csv(path: Path, names: tuple[str, ...], fps: float | None) -> Motion:
             name="joint names",
             shape=rows.shape,
         )
-    quat = rows[:, [6, 3, 4, 5]]
-    lengths = np.linalg.norm(quat, axis=1)
-    if not np.all(np.abs(lengths - 1) < 1e-2):
-        worst = int(np.abs(lengths - 1).argmax())
-        raise InvalidInputError(
-            f"Line {worst + 1} of {str(path)!r} has a quaternion of length "
-            f"{lengths[worst]:.3g}: columns 4 to 7 are (x, y, z, w)."
-        )
+    quat = _unit(path, rows[:, [6, 3, 4, 5]], "Columns 4 to 7 are (x, y, z, w)")
     joints = rows[:, 7:]
     vel = np.gradient(joints, 1 / fps, axis=0) if len(rows) > 1 else 0 * joints
-    return Motion(
-        fps, names, joints, vel, rows[:, :3], quat / lengths[:, None], {}
-    )  # fmt: skip
+    return Motion(fps, names, joints, vel, rows[:, :3], quat, {})
+
+
+def _unit(path: Path, quat: np.ndarray, means: str) -> np.ndarray:
+    """Quaternions made of length 1, where they nearly are; (frames, 4)."""
+    lengths = np.linalg.norm(quat, axis=1)
+    off = np.nan_to_num(np.abs(lengths - 1), nan=np.inf)
+    if (off >= 1e-2).any():
+        worst = int(off.argmax())
+        raise InvalidInputError(
+            f"Line {worst + 1} of {str(path)!r} has a quaternion of length "
+            f"{lengths[worst]:.3g}. {means}."
+        )
+    return quat / lengths[:, None]
 
 
 def _from_npz(path: Path, names: tuple[str, ...]) -> Motion:
@@ -119,9 +127,9 @@ def _from_npz(path: Path, names: tuple[str, ...]) -> Motion:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: np.asarray(file[name]) for name in file.files}
         joints, vel = arrays.pop("joint_pos"), arrays.pop("joint_vel")
-        fps = float(arrays.pop("fps").reshape(-1)[0])
+        fps = arrays.pop("fps").reshape(-1)[0]
         pos, quat = arrays["body_pos_w"], arrays["body_quat_w"]
-    except (KeyError, ValueError) as error:
+    except (KeyError, ValueError, IndexError) as error:
         raise InvalidInputError(f"{str(path)!r} is no motion file: {error}.") from error
     if joints.shape[1:] != (len(names),) or len(pos) != len(joints):
         raise ShapeError(
@@ -130,4 +138,11 @@ def _from_npz(path: Path, names: tuple[str, ...]) -> Motion:
             name="joint names",
             shape=joints.shape,
         )
-    return Motion(fps, names, joints, vel, pos[:, 0], quat[:, 0], arrays)
+    frames = len(joints)
+    has_shape("joint_vel", vel, joints.shape)
+    for name, width in _BODIES.items():
+        if name in arrays:
+            has_shape(name, arrays[name], (frames, "bodies", width))
+    root = _unit(path, quat[:, 0], "body_quat_w is (w, x, y, z)")
+    rate = number(f"fps of {str(path)!r}", fps, more_than=0, unit="1/s")
+    return Motion(rate, names, joints, vel, pos[:, 0], root, arrays)

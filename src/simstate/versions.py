@@ -6,8 +6,8 @@ import platform
 from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 
-LIBRARIES = ("simstate", "mujoco", "mujoco-warp", "torch", "numpy")
-"""What the bits of a run depend on."""
+LIBRARIES = ("simstate", "mujoco", "mujoco-core", "mujoco-warp", "torch", "numpy")
+"""What the bits of a run depend on. Since 4.0 MuJoCo itself is `mujoco-core`."""
 
 
 def installed_versions(libraries: Iterable[str] = LIBRARIES) -> dict[str, str]:

@@ -256,6 +256,21 @@ def test_motions_of_both_kinds(tmp_path):
     np.savetxt(tmp_path / "wxyz.csv", rows * 2, delimiter=",")
     with pytest.raises(InvalidInputError, match="quaternion of length 2"):
         read_motion(tmp_path / "wxyz.csv", names, fps=50)
+    whole = {
+        "fps": [30], "joint_pos": joints, "joint_vel": joints,
+        "body_pos_w": pos[:, None], "body_quat_w": quat[:, None],
+    }  # fmt: skip
+    for name, wrong, says in (
+        ("fps", [0], "fps of .* must be > 0"),
+        ("fps", [], "is no motion file"),
+        ("body_quat_w", 2 * quat[:, None], "quaternion of length 2"),
+        ("body_quat_w", np.nan * quat[:, None], "quaternion of length nan"),
+        ("joint_vel", joints[1:], "joint_vel must have shape"),
+        ("body_lin_vel_w", pos, "body_lin_vel_w must have shape"),
+    ):
+        np.savez(tmp_path / "wrong.npz", **{**whole, name: np.array(wrong)})
+        with pytest.raises(InvalidInputError, match=says):
+            read_motion(tmp_path / "wrong.npz", names)
 
 
 # MetaSim.

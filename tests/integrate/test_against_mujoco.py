@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.mujoco_versions import its_rk4_is_ours
 
 from simstate import Simulation, models
 from simstate.errors import DivergenceError
@@ -20,6 +21,7 @@ def rk4_model(name):
     return spec.compile()
 
 
+@its_rk4_is_ours
 @pytest.mark.parametrize(
     ("name", "steps", "tolerance"),
     [

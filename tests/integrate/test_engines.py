@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.integrate import solve_ivp
+from tests.mujoco_versions import its_rk4_is_ours
 
 from simstate import Simulation, integrate, models
 
@@ -28,6 +29,7 @@ def shipped(name, integrator=mujoco.mjtIntegrator.mjINT_RK4):
     return model
 
 
+@its_rk4_is_ours
 @pytest.mark.parametrize(
     "name", ["tumbling", "satellite", "glider", "arm", "quadruped", "humanoid"]
 )

@@ -24,6 +24,7 @@ from simstate import (
 from simstate.math import quaternion
 from simstate.record import Recording
 from simstate.replay import replay
+from simstate.sensors import render
 from simstate.sensors.render import Renderer
 
 NUM_ENVS = 3
@@ -579,3 +580,38 @@ def test_pictures_are_recorded_and_come_again(sim, tmp_path):
             assert replay(recording).left_out == ["camera/mounted"]
     with pytest.raises(SimStateError, match="Unknown camera of the scene 'mountd'"):
         sim.record(path, quantities=["camera/mountd"])
+
+
+@pytest.mark.parametrize("cpus", [2, 3, 7])
+def test_shares_of_worlds_draw_the_same_pixels(cpus, monkeypatch):
+    """In threads, with parameters that differ by world; drawn twice, moved between."""
+
+    def images(shares):
+        monkeypatch.setattr(render, "available_cpus", lambda: shares)
+        entities = {"ball": EntityCfg(model=BALL)}
+        eye = CameraCfg(
+            pos=(0.1, -0.9, 0.5), look_at=(1.2, 0.1, 0.0), width=24, height=18
+        )
+        sim = Simulation(SceneCfg(entities=entities, cameras={"eye": eye}), 5)
+        sim.expand("geom_rgba")[:, -1, 1] = torch.linspace(0.1, 0.9, 5)
+        found = []
+        for shift in (0.1, -0.07):
+            sim.data.qpos[:, 1] += shift * torch.arange(5)
+            camera = sim.cameras["eye"]
+            found += [camera.rgb, camera.depth, camera.segmentation]
+        return found
+
+    alone, shared = images(1), images(cpus)
+    assert all(torch.equal(a, b) for a, b in zip(alone, shared, strict=True))
+    assert len({image.double().sum().item() for image in alone[0]}) == 5
+    assert not torch.equal(alone[0], alone[3])
+
+
+@pytest.mark.parametrize(("worlds", "cpus"), [(1, 8), (5, 3), (64, 64), (7, 1)])
+def test_worlds_are_shared_out(worlds, cpus):
+    shares = render.shared_out(worlds, cpus)
+    assert [i for share in shares for i in range(worlds)[share]] == list(range(worlds))
+    sizes = {share.stop - share.start for share in shares}
+    assert min(sizes) > 0
+    assert max(sizes) - min(sizes) <= 1
+    assert len(shares) == min(worlds, cpus)

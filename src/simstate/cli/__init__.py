@@ -148,17 +148,14 @@ def versions() -> str:
     """The versions in use, and the path of the native engine, in one line."""
     from importlib.metadata import version
 
+    import mujoco
+
     from simstate.compiled_core import description
 
-    own = ", ".join(
-        f"{name} {version(package)}"
-        for name, package in (
-            ("simstate", "simstate"),
-            ("MuJoCo", "mujoco"),
-            ("torch", "torch"),
-        )
+    return (
+        f"simstate {version('simstate')}, MuJoCo {mujoco.__version__}, "
+        f"torch {version('torch')}; {description()}"
     )
-    return f"{own}; {description()}"
 
 
 def entry() -> None:

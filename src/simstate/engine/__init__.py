@@ -5,6 +5,8 @@ from __future__ import annotations
 import mujoco
 import torch
 
+# First of all: it refuses a MuJoCo with which what follows would fail.
+from simstate import mujoco_version  # noqa: F401 # pyright: ignore
 from simstate.engine.base import CONSTANT_INPUTS, MAX_VALUE, Engine
 from simstate.engine.cfg import EngineCfg, NativeCfg, WarpCfg
 from simstate.engine.fields import (

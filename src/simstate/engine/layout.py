@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 
 from simstate.engine.fields import STATE_FIELDS
+from simstate.errors import ModelError
 
 _COMPONENTS = {
     "time": mujoco.mjtState.mjSTATE_TIME,
@@ -32,6 +33,14 @@ def state_columns(model: mujoco.MjModel) -> dict[str, slice]:
         size = mujoco.mj_stateSize(model, _COMPONENTS[name].value)
         columns[name] = slice(start, start + size)
         start += size
+    whole = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value)
+    if start != whole:
+        raise ModelError(
+            f"MuJoCo {mujoco.__version__} keeps {whole - start} numbers in the state "
+            "of this model that simstate does not know: it would not reset or save "
+            "them. They are of springs (springyield) or flexes (yield) that yield: "
+            "leave them out of the model."
+        )
     return columns
 
 

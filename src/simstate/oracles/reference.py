@@ -50,8 +50,8 @@ class Reference:
         """Linear then angular acceleration by mj_objectAcceleration; (num_envs, n, 6).
 
         For the given qacc, of bodies. MuJoCo's has gravity taken off, as an
-        accelerometer would (but not for bodies that no dof moves); here it is put
-        back, which leaves the derivative of the velocity.
+        accelerometer would (before 4.0 not for bodies that no dof moves); here it is
+        put back, which leaves the derivative of the velocity.
         """
         for data, row in zip(self.datas, qacc.to(torch.float64).cpu(), strict=True):
             data.qacc[:] = row.numpy()
@@ -59,9 +59,11 @@ class Reference:
         result = self._six(mujoco.mj_objectAcceleration, kind, ids)
         off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
         if not self.model.opt.disableflags & off:
-            moves = torch.as_tensor(moved_by(self.model, ids).any(axis=1))
+            felt = torch.as_tensor(moved_by(self.model, ids).any(axis=1))
+            if mujoco.mj_version() >= 4000000:
+                felt[:] = True
             gravity = torch.as_tensor(np.array(self.model.opt.gravity))
-            result[..., :3] += moves[:, None] * gravity
+            result[..., :3] += felt[:, None] * gravity
         return result
 
     def jacobian_velocity(self, points: Tensor, bodies: list[int]) -> Tensor:

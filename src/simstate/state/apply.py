@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from torch import Tensor
 
 from simstate.checks import check_finite
+from simstate.engine import OneTorchThread
 from simstate.entity import Entity
 from simstate.entity.state_writes import TARGETS, Part
 from simstate.errors import (
@@ -42,7 +43,8 @@ _MOVED = 1e-4
 def write_states(sim: Worlds, states: States, rows: Selection) -> None:
     """Write states, dictionaries or tensors, into the selected worlds, or nothing."""
     writes: list[Write] = []
-    updates = check_states(sim, states, rows)
+    with OneTorchThread():
+        updates = check_states(sim, states, rows)
     count, ids = _count(states), rows.tensor(sim.device)
     for update in updates:
         worlds = rows
