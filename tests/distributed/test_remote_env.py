@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.distributed.ray_here import ClusterHere
+from tests.distributed.ray_here import ClusterHere, same_threads
 
-from simstate import InvalidInputError, SimStateError
+from simstate import InvalidInputError, SimStateError, SnapshotError
 from simstate.distributed import RemoteEnv
-from simstate.env import Env, tasks
+from simstate.env import CurriculumTermCfg, Env, tasks
 from simstate.train.run import TrainingRun
 from simstate.train.run_cfg import RunCfg
 
@@ -99,12 +99,132 @@ def test_what_cannot_go_on_is_said():
 
     ray._start = always_lost
     ray.lose(0)
-    with pytest.raises(SimStateError, match="Worker 0 was lost 4 times"):
+    with pytest.raises(SimStateError, match="Worker 0 was lost 4 times") as told:
         remote.step(torch.zeros(7, remote.action_dim))
-    with pytest.raises(
-        InvalidInputError, match="7 worlds cannot be shared out among 8"
+    assert "the worker has died" in str(told.value.__cause__)
+
+
+def test_a_lost_answer_of_a_worker_that_lives():
+    ray, remote, env = both(3)
+    assert_same_steps(remote, env, 2, 6)
+    ray.lose_answers(1)
+    assert_same_steps(remote, env, 3, 7)
+    assert remote.workers.replaced == 1
+    assert [actor.is_killed for actor in ray.started] == [False, True, False, False]
+
+
+def test_fewer_worlds_than_workers():
+    ray, remote, env = both(8, num_envs=3)
+    assert len(ray.started) == len(remote.workers) == 3
+    assert_same_steps(remote, env, 3, 8)
+
+
+def test_what_one_worker_would_refuse_moves_none():
+    _, remote, env = both(3)
+    action = torch.zeros(7, remote.action_dim)
+    for value in (float("nan"), 1e300):
+        wrong = action.double()
+        wrong[5, 2] = value
+        with pytest.raises(InvalidInputError, match=r"in world 5\. Nothing was done"):
+            remote.step(wrong)
+    for wrong in (action.long(), action[1:], action.tolist()):
+        with pytest.raises(InvalidInputError, match="action must"):
+            remote.step(wrong)
+    with pytest.raises(InvalidInputError, match="must be integers"):
+        remote.episode_length_buf = torch.zeros(7)
+    assert_same_steps(remote, env, 3, 9)
+    snapshot = env.snapshot()
+    assert_same_steps(remote, env, 2, 10)
+    snapshot.slots["qvel"][6, 3] = float("nan")
+    wanted = r"worlds 4 … 6, .* in row 2.* Nothing was written"
+    with pytest.raises(SnapshotError, match=wanted):
+        remote.restore(snapshot)
+    with pytest.raises(InvalidInputError, match="must be a Snapshot"):
+        remote.restore(snapshot.slots)
+    assert_same_steps(remote, env, 3, 11)
+
+
+def test_the_number_of_worlds_is_one():
+    for wrong in ("7", 0, 2.5, True):
+        with pytest.raises(InvalidInputError, match="num_envs must be a whole number"):
+            RemoteEnv(ClusterHere(2), cfg(), wrong)
+
+
+def test_what_is_closed_says_so():
+    ray, remote, _ = both(2)
+    remote.close()
+    assert all(actor.is_killed for actor in ray.started)
+    for use in (
+        lambda: remote.step(torch.zeros(7, remote.action_dim)),
+        remote.snapshot,
+        remote.workers.save,
     ):
-        both(8)
+        with pytest.raises(SimStateError, match="workers are closed"):
+            use()
+
+
+def test_workers_end_if_the_first_call_of_them_fails():
+    cluster = ClusterHere(3)
+
+    def fails(actor, method, args):
+        raise MemoryError
+
+    cluster.ray._called = fails
+    with pytest.raises(MemoryError):
+        RemoteEnv(cluster, cfg(), 7)
+    assert [actor.is_killed for actor in cluster.ray.started] == [True] * 3
+
+
+def test_workers_of_this_process_leave_its_threads():
+    torch.set_num_threads(3)
+    with same_threads():
+        both(2)
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 3
+
+
+def lived(env, env_ids):
+    """The mean over all worlds of the steps of their episodes that have ended."""
+    steps = env.memory("steps", dtype=torch.int64, reset=None)
+    steps[env_ids] += env.episode_length_buf[env_ids]
+    return float(steps.double().mean())
+
+
+def test_the_log_is_that_of_one_env():
+    made = cfg()
+    made.curricula["lived"] = CurriculumTermCfg(lived)
+    cluster = ClusterHere(3)
+    remote, env = RemoteEnv(cluster, made, 7, seed=4), Env(made, 7, seed=4)
+    lengths = torch.tensor([14, 3, 12, 11, 13, 9, 5])
+    remote.episode_length_buf = env.episode_length_buf = lengths
+    generator, seen = torch.Generator().manual_seed(1), []
+
+    def explode(world, worker, place):
+        env.sim.data.qvel[world, 6] = 1e9
+        there = cluster.ray.started[worker].held._held._env
+        there.sim.data.qvel[place, 6] = 1e9
+
+    for k in range(24):
+        if k in (3, 8):
+            explode(1, 0, 1)
+        if k in (5, 13):
+            explode(6, 2, 2)
+        if k == 17:
+            saved = remote.snapshot()
+            assert torch.equal(
+                saved.slots["env/divergences"], env.snapshot().slots["env/divergences"]
+            )
+            remote.restore(saved)
+        action = 0.5 * torch.randn(7, env.action_dim, generator=generator)
+        ours, theirs = remote.step(action)[4]["log"], env.step(action)[4]["log"]
+        assert ours.keys() == theirs.keys()
+        # A worker says what its curriculum is when an episode ends there.
+        skip = {"Curriculum/lived"} if k < 5 or k >= 17 else set()
+        for name in theirs.keys() - skip:
+            assert ours[name] == pytest.approx(theirs[name], rel=1e-5), (k, name)
+        seen.append(theirs.get("Divergence/count"))
+    assert [n for n in seen if n is not None][-1] == 4
+    assert seen.count(None) > 5  # steps in which no episode ends
 
 
 def test_training_on_workers_gives_the_same_policy(tmp_path):

@@ -7,8 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from tests.record.conftest import scene
 
-from simstate import InvalidInputError, RecordingError
+from simstate import InvalidInputError, RecordingError, SimStateError, Simulation
 from simstate.cli import main
 from simstate.datasets import episodes_of, read_hdf5
 from simstate.env import Env, tasks
@@ -66,6 +67,74 @@ def test_what_does_not_come_out_the_same_is_refused(run, tmp_path, monkeypatch):
     with pytest.raises(RecordingError, match=r"does not come out .*simstate replay"):
         collect_from([path], tmp_path / "data")
     assert not list((tmp_path / "data").glob("part-*.simrec"))
+
+
+def recorded(path, worlds):
+    """A few steps of four worlds, of which some are kept."""
+    env = Env(tasks.make_cfg("Cartpole-Balance"), 4, seed=8)
+    generator = torch.Generator().manual_seed(1)
+    with env.record(path, task="Cartpole-Balance", worlds=worlds):
+        for _ in range(9):
+            env.step(torch.randn(4, 1, generator=generator))
+    return path
+
+
+def test_worlds_that_were_kept_are_compared(tmp_path, monkeypatch):
+    path = recorded(tmp_path / "some.simrec", [3, 1])
+    found = collect_from([path], tmp_path / "data")
+    with Recording(found.parts[0]) as now, Recording(path) as then:
+        assert torch.equal(now["action"][:, [3, 1]], then["action"])
+    read = Recording.read
+
+    def altered(self, name, *args):
+        values = read(self, name, *args)
+        if name == "reward":
+            values[2, wrong] += 1e-6
+        return values
+
+    monkeypatch.setattr(Recording, "read", altered)
+    wrong = 1
+    with pytest.raises(RecordingError, match=r"does not come out .*reward"):
+        collect_from([path], tmp_path / "other")
+    wrong = 2  # of which the recording knows nothing
+    collect_from([path], tmp_path / "third")
+
+
+def test_nan_is_the_same_as_nan_alone():
+    one, other = np.array([1.0, np.nan, 3.0]), np.array([1.0, np.nan, 3.0])
+    assert demonstrations._is_same(one, other)
+    other[2] = np.nan
+    assert not demonstrations._is_same(one, other)
+    assert not demonstrations._is_same(other, one)
+
+
+def test_what_cannot_be_had_is_refused_before_the_folder_is_described(run, tmp_path):
+    path, _ = run
+    data = tmp_path / "data"
+    sim = Simulation(scene(), 2)
+    with sim.record(tmp_path / "sim.simrec"):
+        sim.step(3)
+    with pytest.raises(InvalidInputError, match="success must be a termination term"):
+        collect_from([path], data, success="tim_out")
+    with pytest.raises(SimStateError, match="camera"):
+        collect_from([path], data, cameras=["font"])
+    with pytest.raises(RecordingError, match="is of a Simulation"):
+        collect_from([path, tmp_path / "sim.simrec"], data)
+    assert not data.exists()
+    assert collect_from([path], data, success="time_out").parts
+
+
+@pytest.mark.parametrize(
+    "option", [("--episodes", "3"), ("--envs", "2"), ("--seed", "0"),
+               ("--engine", "native")],
+)  # fmt: skip
+def test_the_command_takes_no_option_that_recordings_answer(
+    run, tmp_path, capsys, option
+):
+    args = ["collect", "Cartpole-Balance", "--from", str(run[0]), *option]
+    assert main([*args, "--out", str(tmp_path / "data")]) == 1
+    assert f"{option[0]} cannot be chosen with --from" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_command(run, tmp_path, capsys):

@@ -110,28 +110,24 @@ class Bench:
         return 0
 
     def _measure(self, cluster: Cluster | None, num_envs: int, share: _Share) -> Result:
-        from simstate.cli.benched import BenchedWorlds, call_of
+        from simstate.cli.benched import BenchedWorlds, shared_out
         from simstate.cli.plain_loop import STEPS
 
         what = BenchedWorlds(
             self.model, self.engine, self.device, self.noise, self.seed
         )
         here = what.made(num_envs)
-        calls: dict[str, Call]
+        ours: Call = (here.rewind, here.run)
+        seconds = self.seconds / len(self.envs)
         if cluster is None:
             loop = here.loop
             compared = len(loop.datas)
-            calls = {
-                "simstate": (here.rewind, here.run),
-                "loop": (loop.rewind, loop.run),
-            }
+            calls: dict[str, Call] = {"simstate": ours, "loop": (loop.rewind, loop.run)}
+            times = take_turns(calls, seconds, share)
         else:
             compared = num_envs
-            calls = {
-                "simstate": call_of(cluster, what, num_envs),
-                "loop": (here.rewind, here.run),
-            }
-        times = take_turns(calls, self.seconds / len(self.envs), share)
+            with shared_out(cluster, what, num_envs) as theirs:
+                times = take_turns({"simstate": theirs, "loop": ours}, seconds, share)
         return Result(
             num_envs,
             Rate.of(STEPS * num_envs, times["simstate"]),

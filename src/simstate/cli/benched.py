@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -74,21 +75,20 @@ Call = tuple[Callable[[], object], Callable[[], object]]
 """What makes ready, and what is timed."""
 
 
-def call_of(cluster: Cluster, what: BenchedWorlds, num_envs: int) -> Call:
-    """The steps of worlds that are shared out among the workers of a cluster."""
+@contextmanager
+def shared_out(cluster: Cluster, what: BenchedWorlds, num_envs: int) -> Generator[Call]:
+    """The steps of worlds on the workers of a cluster, which end with the block."""
     from simstate.distributed import Workers
     from simstate.distributed.remote_env import alone, shares
 
     there = BenchedWorlds(
         what.model, alone(what.engine), what.device, what.noise, what.seed
     )
-    workers = Workers(
-        cluster,
-        [partial(there.made, b - a, a) for a, b in shares(num_envs, cluster.workers)],
-    )
+    rows = shares(num_envs, cluster.workers)
+    with Workers(cluster, [partial(there.made, b - a, a) for a, b in rows]) as workers:
 
-    def rewind() -> None:
-        workers.save()  # what was before is not taken again
-        workers.call("rewind")
+        def rewind() -> None:
+            workers.save()  # what was before is not taken again
+            workers.call("rewind")
 
-    return rewind, lambda: workers.call("run")
+        yield rewind, lambda: workers.call("run")

@@ -10,7 +10,7 @@ import tyro
 
 from simstate.cli.console import Advance, console, progress
 from simstate.cli.extras import needs
-from simstate.cli.options import Debug, Engine, Seed
+from simstate.cli.options import Debug
 from simstate.cli.workers import Ray, workers
 from simstate.errors import InvalidInputError
 
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from simstate.datasets.collect import Collection, MakeAct
     from simstate.dispersions.study import Over
     from simstate.env import EnvCfg
+
+EPISODES = 100
+"""How many episodes of a policy are collected where nothing is said."""
+ENVS = 64
+"""In how many worlds at once."""
 
 
 @dataclass
@@ -42,8 +47,8 @@ class Collect:
             "come again, with the cameras and quantities that are asked for.",
         ),
     ] = ()
-    episodes: int = 100
-    """How many episodes are wanted."""
+    episodes: int | None = None
+    """How many episodes of a policy are wanted; by default 100."""
     success: str | None = None
     """The termination term that must end an episode, such as time_out."""
     quantities: tuple[str, ...] = ()
@@ -52,19 +57,24 @@ class Collect:
     """Cameras of the task whose pictures are kept; "view" looks at the robot."""
     image_size: tuple[int, int] | None = None
     """Width and height of the pictures [px]; by default what the task says."""
-    envs: int = 64
-    """How many worlds run at once; what each does does not depend on it."""
+    envs: int | None = None
+    """How many worlds run at once, by default 64; what each does does not depend on
+    it."""
     to: Literal["hdf5", "lerobot"] | None = None
     """Also write the wanted episodes as OUT/demos.hdf5 or OUT/lerobot."""
-    seed: Seed = 0
+    seed: int | None = None
+    """Seed of all that is random; by default 0."""
     ray: Ray = None
-    engine: Engine = "native"
+    engine: Literal["native", "warp"] | None = None
+    """CPU threads in float64, which is the default, or MuJoCo Warp in float32."""
     debug: Debug = False
 
     def execute(self) -> int:
         """Run the command; the exit code."""
         if (self.policy is None) == (not self.source):
             raise InvalidInputError("Say who acts: --policy, or recordings by --from.")
+        if self.source:
+            self._check_recorded()
         out = console()
         with progress(out, "collect") as advance, workers(self.ray) as over:
             found = (
@@ -77,28 +87,44 @@ class Collect:
             out.print(f"{self.to}: {where}", markup=False)
         return 0
 
+    def _check_recorded(self) -> None:
+        """Raise where an option is given that recordings have answered already."""
+        given = {
+            "--episodes": self.episodes,
+            "--envs": self.envs,
+            "--seed": self.seed,
+            "--engine": self.engine,
+        }
+        names = [name for name, value in given.items() if value is not None]
+        if names:
+            raise InvalidInputError(
+                f"{', '.join(names)} cannot be chosen with --from: episodes, worlds, "
+                "seed and engine are those of the recordings. Leave it out."
+            )
+
     def _act(self, advance: Advance, over: Over | None) -> Collection:
         """Let a policy act."""
         from simstate.datasets.collect import collect
         from simstate.env import tasks
 
         cfg, make_act = self._policy()
+        episodes = EPISODES if self.episodes is None else self.episodes
         return collect(
             cfg,
             make_act,
             self.out,
-            episodes=self.episodes,
-            envs=self.envs,
-            seed=self.seed,
+            episodes=episodes,
+            envs=ENVS if self.envs is None else self.envs,
+            seed=self.seed or 0,
             success=self.success,
             quantities=self.quantities,
             cameras=self.cameras,
             image_size=self.image_size,
             task=tasks.find(self.task).reference,
-            engine=self.engine,
+            engine=self.engine or "native",
             over=over,
             told=lambda n, tried: advance(
-                min(1.0, n / self.episodes), f"{n} of {tried} episodes"
+                min(1.0, n / episodes), f"{n} of {tried} episodes"
             ),
         )
 

@@ -301,6 +301,11 @@ def _on_cluster(cluster: Cluster, env_cfg: EnvCfg, cfg: RunCfg) -> RemoteEnv:
     """The worlds of a run on the workers of a cluster."""
     from simstate.distributed import RemoteEnv
 
+    if cfg.device != "cpu":
+        raise InvalidInputError(
+            f"--ray keeps the worlds on the workers' CPUs, the run asks for the device "
+            f"{cfg.device!r}: leave out --ray, or train with --device cpu."
+        )
     count, seed = cfg.train.num_envs, cfg.seed
     return RemoteEnv(cluster, env_cfg, count, seed=seed, engine=cfg.engine)
 

@@ -17,7 +17,8 @@ Ray = Annotated[
     tyro.conf.arg(
         metavar="ADDRESS",
         help='A Ray cluster to work on, such as "auto" or 10.0.0.1:6379; "local" is '
-        "one worker for each processor of this machine. The bits are the same.",
+        "one worker for each processor of this machine. The bits are the same, but "
+        "for a curriculum that looks at all worlds.",
     ),
 ]
 

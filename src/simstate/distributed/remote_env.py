@@ -12,13 +12,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, whole_number
+from simstate.checks import instance_of, whole_number
 from simstate.closing import Closing
 from simstate.distributed.cluster import Cluster
+from simstate.distributed.joined import (
+    JoinedLog,
+    WorkerLog,
+    joined_snapshot,
+    split_snapshot,
+)
 from simstate.distributed.workers import Workers
 from simstate.engine import EngineCfg, NativeCfg
 from simstate.env import Env, EnvCfg
-from simstate.errors import InvalidInputError
+from simstate.env.action_terms import action_rows, not_finite
+from simstate.env.env_worlds import check_lengths
+from simstate.errors import InvalidInputError, SimStateError, SnapshotError
 from simstate.state import Snapshot
 
 SAVE_EVERY = 100
@@ -55,7 +63,7 @@ class RemoteEnv(Closing):
         save_every: int = SAVE_EVERY,
     ) -> None:
         whole_number("save_every", save_every, 1)
-        self.cfg, self.num_envs = cfg, num_envs
+        self.cfg, self.num_envs = cfg, whole_number("num_envs", num_envs, 1)
         self.example = Env(cfg, 1, engine=engine, seed=seed)
         """An Env of one world, here: for names and sizes."""
         self.auto_reset, self.device = True, torch.device("cpu")
@@ -64,26 +72,34 @@ class RemoteEnv(Closing):
         self.step_dt = self.example.step_dt
         self.max_episode_length = self.example.max_episode_length
         self._save_every, self._steps = save_every, 0
-        self._rows = shares(num_envs, cluster.workers)
+        self._rows = shares(self.num_envs, cluster.workers)
+        self._logs = JoinedLog([b - a for a, b in self._rows])
         threads = alone(engine)
         parts = [_Share(cfg, b - a, a, seed, threads) for a, b in self._rows]
         self.workers = Workers(cluster, [partial(_Worlds, part) for part in parts])
         """What the worlds live on."""
-        self.observations = self._joined(self.workers.call("observations"))
-        """The latest observations, float32 by group; (num_envs, k)."""
+        try:
+            self.observations = self._joined(self.workers.call("observations"))
+            """The latest observations, float32 by group; (num_envs, k)."""
+        except BaseException:
+            self.workers.close()
+            raise
 
     def step(
         self, action: Tensor
     ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
         """As of an Env, with extras that hold "log" alone."""
-        has_shape("action", action, (self.num_envs, self.action_dim))
-        told = self.workers.call("step", self._split(action))
+        columns = self.example.action_names
+        rows = action_rows(action, columns, self.num_envs, self.device)
+        if not bool(rows.isfinite().all()):
+            raise not_finite(rows, columns)
+        told = self.workers.call("step", self._split(rows))
         self._steps += 1
         if self._steps % self._save_every == 0:
             self.workers.save()
         self.observations = self._joined([one[0] for one in told])
         rest = self._joined([one[1] for one in told])
-        log = _joined_logs([one[2] for one in told], [one[3] for one in told])
+        log = self._logs.joined([one[2] for one in told])
         return (
             dict(self.observations),
             rest["reward"],
@@ -99,40 +115,34 @@ class RemoteEnv(Closing):
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
-        has_shape("episode_length_buf", steps, (self.num_envs,))
+        check_lengths(steps, self.num_envs)
         self.workers.call("set_lengths", self._split(steps))
 
     def snapshot(self) -> Snapshot:
-        """As of one Env with all worlds; what they have in common is the first's."""
+        """As of one Env with all worlds.
+
+        What they have in common is the first worker's, but for counts, which add up.
+        """
         parts = [Snapshot.from_bytes(part) for part in self.workers.call("save")]
-        contracts = parts[0].header["slots"]
-        slots = {
-            name: value
-            if contracts[name]["shared"]
-            else torch.cat([part.slots[name] for part in parts])
-            for name, value in parts[0].slots.items()
-        }
-        return Snapshot(parts[0].header, slots)
+        return joined_snapshot(parts)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring all worlds to a snapshot of as many."""
+        """Bring all worlds to a snapshot of as many, or none of them."""
+        instance_of("snapshot", snapshot, Snapshot)
         if snapshot.num_envs != self.num_envs:
             raise InvalidInputError(
                 f"The snapshot has {snapshot.num_envs} worlds, here are "
                 f"{self.num_envs}."
             )
-        contracts = snapshot.header["slots"]
-        parts = [
-            Snapshot(
-                snapshot.header,
-                {
-                    name: x if contracts[name]["shared"] else x[a:b]
-                    for name, x in snapshot.slots.items()
-                },
-            ).to_bytes()
-            for a, b in self._rows
-        ]
-        self.workers.call("load", parts)
+        parts = [part.to_bytes() for part in split_snapshot(snapshot, self._rows)]
+        refused = self.workers.call("try_load", parts)
+        for (a, b), error in zip(self._rows, refused, strict=True):
+            if error is not None:
+                self.workers.call("undo_load")
+                raise SnapshotError(
+                    f"In the worlds {a} … {b - 1}, whose rows count from {a}: {error}"
+                ) from error
+        self._logs.forget()
         self.observations = self._joined(self.workers.call("observations"))
 
     def close(self) -> None:
@@ -151,13 +161,12 @@ class RemoteEnv(Closing):
 
 
 def shares(num_envs: int, workers: int) -> list[tuple[int, int]]:
-    """The first world of each worker, and the one after its last."""
-    if num_envs < workers:
-        raise InvalidInputError(
-            f"{num_envs} worlds cannot be shared out among {workers} workers: use as "
-            "many worlds, or fewer workers."
-        )
-    edges = [num_envs * k // workers for k in range(workers + 1)]
+    """The first world of each worker, and the one after its last; no worker has none.
+
+    With fewer worlds than workers some of these are not used.
+    """
+    used = min(whole_number("num_envs", num_envs, 1), workers)
+    edges = [num_envs * k // used for k in range(used + 1)]
     return list(pairwise(edges))
 
 
@@ -188,18 +197,20 @@ class _Worlds:
             seed=share.seed,
             first_world=share.first_world,
         )
+        self._before: Snapshot | None = None
 
     def observations(self) -> Arrays:
         return _arrays(self._env.observations)
 
-    def step(self, action: np.ndarray) -> tuple[Arrays, Arrays, dict[str, Any], int]:
-        """Observations, what came of it, the log, and how many episodes it is of."""
+    def step(self, action: np.ndarray) -> tuple[Arrays, Arrays, WorkerLog]:
+        """Observations, what came of it, and the log."""
         seen, reward, terminated, truncated, extras = self._env.step(
             torch.as_tensor(action.copy())
         )
         rest = {"reward": reward, "terminated": terminated, "truncated": truncated}
         ended = int((terminated | truncated).sum())
-        return _arrays(seen), _arrays(rest), extras["log"], ended
+        log = WorkerLog(extras["log"], ended, self._env.divergence.count)
+        return _arrays(seen), _arrays(rest), log
 
     def lengths(self) -> np.ndarray:
         return self._env.episode_length_buf.numpy().copy()
@@ -213,29 +224,20 @@ class _Worlds:
     def load(self, saved: bytes) -> None:
         self._env.restore(Snapshot.from_bytes(saved))
 
+    def try_load(self, saved: bytes) -> SimStateError | None:
+        """As `load`; why it was refused, if it was. `undo_load` may follow."""
+        self._before = self._env.snapshot()
+        try:
+            self.load(saved)
+        except SimStateError as error:
+            return error
+        return None
+
+    def undo_load(self) -> None:
+        """Be what was before `try_load`."""
+        assert self._before is not None
+        self._env.restore(self._before)
+
 
 def _arrays(tensors: dict[str, Tensor]) -> Arrays:
     return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
-
-
-_COUNTED = ("Episode_Termination/", "Divergence/")
-"""What is a number of worlds, and adds up; the rest are means over episodes."""
-
-
-def _joined_logs(
-    logs: Sequence[dict[str, Any]], episodes: Sequence[int]
-) -> dict[str, Any]:
-    """The log of all workers' episodes together."""
-    found: dict[str, Any] = {}
-    for name in dict.fromkeys(name for log in logs for name in log):
-        told = [
-            (float(log[name]), count)
-            for log, count in zip(logs, episodes, strict=True)
-            if name in log
-        ]
-        if name.startswith(_COUNTED):
-            found[name] = sum(value for value, _ in told)
-        else:
-            whole = sum(count for _, count in told) or 1
-            found[name] = sum(value * count for value, count in told) / whole
-    return found

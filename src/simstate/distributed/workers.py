@@ -43,9 +43,16 @@ class Workers(Closing):
         self._makes = [self._ray.put(make) for make in makes]
         self._saved: list[bytes | None] = [None] * len(makes)
         self._calls: list[list[tuple[str, tuple[Any, ...]]]] = [[] for _ in makes]
-        self._actors = [self._started(k) for k in range(len(makes))]
+        self._is_closed = False
+        self._actors: list[Any] = []
         self.replaced = 0
         """How many were lost and replaced."""
+        try:
+            for k in range(len(makes)):
+                self._actors.append(self._started(k))
+        except BaseException:
+            self.close()
+            raise
 
     def __len__(self) -> int:
         return len(self._actors)
@@ -55,6 +62,7 @@ class Workers(Closing):
 
         Each of `args` has an argument for each object.
         """
+        self._check_open()
         mine = [tuple(arg[k] for arg in args) for k in range(len(self))]
         for k, values in enumerate(mine):
             self._calls[k].append((method, values))
@@ -63,6 +71,7 @@ class Workers(Closing):
 
     def save(self) -> None:
         """Let a lost worker begin here, and no longer where the last call of it did."""
+        self._check_open()
         sent = [self._send(k, "save", ()) for k in range(len(self))]
         for k, result in enumerate(sent):
             saved = self._result(k, result, "save")
@@ -72,7 +81,13 @@ class Workers(Closing):
         """End the workers."""
         for actor in self._actors:
             self._ray.kill(actor)
-        self._actors = []
+        self._actors, self._is_closed = [], True
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise SimStateError(
+                "The workers are closed, and what lived on them is gone: make it anew."
+            )
 
     def _started(self, k: int) -> Any:
         remote = self._ray.remote(num_cpus=1, max_restarts=0)(_Holder)
@@ -84,16 +99,25 @@ class Workers(Closing):
     def _result(self, k: int, sent: Any, again: str | None = None) -> Any:
         """A result; of a worker that was replaced, where this one is lost."""
         errors = self._ray.exceptions
+        lost: Exception | None = None
         for _ in range(RETRIES + 1):
             try:
                 return self._cluster.wait_for(sent, f"worker {k}")
-            except errors.RayActorError:
-                self.replaced += 1
-                self._actors[k] = self._started(k)
+            except (errors.RayActorError, errors.ObjectLostError) as error:
+                lost = error
+                self._replace(k)
                 sent = self._caught_up(k)
                 if again is not None:
                     sent = self._send(k, again, ())
-        raise SimStateError(f"Worker {k} was lost {RETRIES + 1} times in one call.")
+        raise SimStateError(
+            f"Worker {k} was lost {RETRIES + 1} times in one call: {lost}"
+        ) from lost
+
+    def _replace(self, k: int) -> None:
+        """Start a worker anew; the old one may live, if only its answer was lost."""
+        self._ray.kill(self._actors[k])
+        self.replaced += 1
+        self._actors[k] = self._started(k)
 
     def _caught_up(self, k: int) -> Any:
         """What the last call gives, once a new worker has come where the old was.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -71,41 +71,51 @@ class ActionTerms(dict[str, Action]):
         In the `ignored` worlds it is zero, whatever was given.
         """
         env = self._env
-        want = (env.num_envs, len(self.columns))
-        if not isinstance(action, Tensor):
-            raise InvalidInputError(
-                f"action must be a tensor of shape {want}, got "
-                f"{type(action).__name__}: pass torch.as_tensor(action)."
-            )
-        if tuple(action.shape) != want:
-            raise ShapeError(
-                f"action must have shape {want}, a row for each world and a column "
-                f"for each of {', '.join(self.columns)}; got "
-                f"{tuple(action.shape)}. Nothing was done.",
-                name="action",
-                shape=action.shape,
-            )
-        fits = action.device == env.device and action.dtype.is_floating_point
-        if not fits or action.layout != torch.strided:
-            raise InvalidInputError(
-                f"action must be floating point on {env.device}, got {action.dtype} "
-                f"on {action.device}, {action.layout}. Nothing was done.",
-                name="action",
-            )
-        action = action.detach().to(torch.float32)
+        rows = action_rows(action, self.columns, env.num_envs, env.device)
         if ignored is not None:
-            action = action.index_fill(0, ignored, 0.0)
-        finite = torch.isfinite(action)
+            rows = rows.index_fill(0, ignored, 0.0)
+        host_read = env.internals.host_read
+        host_read.raise_if(
+            ~torch.isfinite(rows).all(), lambda: not_finite(rows, self.columns)
+        )
+        host_read.check()
+        return rows
 
-        def error() -> InvalidInputError:
-            world, column = (int(i) for i in (~finite).nonzero()[0])
-            return InvalidInputError(
-                f"action must be finite, got {float(action[world, column])} for "
-                f"{self.columns[column]} in world {world}. Nothing was done.",
-                name="action",
-                worlds=[world],
-            )
 
-        env.internals.host_read.raise_if(~finite.all(), error)
-        env.internals.host_read.check()
-        return action
+def action_rows(
+    action: object, columns: Sequence[str], num_envs: int, device: torch.device
+) -> Tensor:
+    """The action as float32, if it is a row for each world and has these columns."""
+    want = (num_envs, len(columns))
+    if not isinstance(action, Tensor):
+        raise InvalidInputError(
+            f"action must be a tensor of shape {want}, got "
+            f"{type(action).__name__}: pass torch.as_tensor(action)."
+        )
+    if tuple(action.shape) != want:
+        raise ShapeError(
+            f"action must have shape {want}, a row for each world and a column "
+            f"for each of {', '.join(columns)}; got "
+            f"{tuple(action.shape)}. Nothing was done.",
+            name="action",
+            shape=action.shape,
+        )
+    fits = action.device == device and action.dtype.is_floating_point
+    if not fits or action.layout != torch.strided:
+        raise InvalidInputError(
+            f"action must be floating point on {device}, got {action.dtype} "
+            f"on {action.device}, {action.layout}. Nothing was done.",
+            name="action",
+        )
+    return action.detach().to(torch.float32)
+
+
+def not_finite(action: Tensor, columns: Sequence[str]) -> InvalidInputError:
+    """The error of an action that has a NaN or an infinity: the first of them."""
+    world, column = (int(i) for i in (~torch.isfinite(action)).nonzero()[0])
+    return InvalidInputError(
+        f"action must be finite, got {float(action[world, column])} for "
+        f"{columns[column]} in world {world}. Nothing was done.",
+        name="action",
+        worlds=[world],
+    )

@@ -13,6 +13,9 @@ from simstate.errors import InvalidInputError
 from simstate.record.dump import write_dump
 from simstate.simulation import Simulation
 
+DIVERGENCES = "env/divergences"
+"""The slot of how many times a world has diverged, a running total."""
+
 
 class DivergenceLog:
     """Counts worlds that diverge, and saves their states before and after the step.
@@ -30,7 +33,7 @@ class DivergenceLog:
         self._steps = steps
         """Time steps of each call of `sim.step`."""
         self._count = sim.internals.ledger.shared(
-            "env/divergences", torch.zeros(1, dtype=torch.int64)
+            DIVERGENCES, torch.zeros(1, dtype=torch.int64)
         ).tensor
         self.paths: list[Path] = []
         """The snapshots from before that were written."""

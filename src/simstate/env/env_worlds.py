@@ -215,13 +215,7 @@ class EnvWorlds(ABC):
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
-        has_shape("episode_length_buf", steps, (self.num_envs,))
-        if steps.dtype not in _COUNTS:
-            raise ShapeError(
-                f"episode_length_buf must be integers, got {steps.dtype}.",
-                name="episode_length_buf",
-                shape=steps.shape,
-            )
+        check_lengths(steps, self.num_envs)
         self._recover()
         self._episode_length.copy_(steps)
 
@@ -267,3 +261,14 @@ class EnvWorlds(ABC):
                 "its worlds itself. Nothing was done."
             )
         return rows.tensor(self.device)
+
+
+def check_lengths(steps: Tensor, num_envs: int) -> None:
+    """Raise unless these can be the steps since the last reset of so many worlds."""
+    has_shape("episode_length_buf", steps, (num_envs,))
+    if steps.dtype not in _COUNTS:
+        raise ShapeError(
+            f"episode_length_buf must be integers, got {steps.dtype}.",
+            name="episode_length_buf",
+            shape=steps.shape,
+        )

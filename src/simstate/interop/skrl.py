@@ -4,7 +4,7 @@ env = SkrlEnv(Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024))
 SequentialTrainer(env=env, agents=agent).train()
 """
 
-# skrl is an extra of its own, which the type checker does not see.
+# skrl is no extra of simstate: `pip install skrl`. The type checker does not see it.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUntypedBaseClass=false
 
@@ -14,12 +14,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium.spaces import Box
-from skrl.envs.wrappers.torch import Wrapper
 from torch import Tensor
 
 from simstate.env import Env
 from simstate.errors import InvalidInputError
+
+try:
+    from gymnasium.spaces import Box
+    from skrl.envs.wrappers.torch import Wrapper
+except ModuleNotFoundError as error:
+    raise InvalidInputError(f"SkrlEnv needs {error.name}: pip install skrl.") from error
 
 Stepped = tuple[Tensor, Tensor, Tensor, Tensor, dict[str, Any]]
 

@@ -4,7 +4,8 @@ env = TorchRlEnv(tasks.make_cfg("Quadruped-Velocity"), num_envs=1024)
 env.rollout(24, policy, break_when_any_done=False)
 """
 
-# TorchRL is an extra of its own, which the type checker does not see.
+# TorchRL is no extra of simstate, as it wants an older tensordict than the extra
+# `train`. The type checker does not see it.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUntypedBaseClass=false
 # pyright: reportUnknownArgumentType=false, reportUnknownParameterType=false
@@ -14,12 +15,20 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from tensordict import TensorDict, TensorDictBase
 from torch import Tensor
-from torchrl.data import Categorical, Composite, Unbounded
-from torchrl.envs import EnvBase
 
 from simstate.env import Env, EnvCfg
+from simstate.errors import InvalidInputError
+
+try:
+    from tensordict import TensorDict, TensorDictBase
+    from torchrl.data import Categorical, Composite, Unbounded
+    from torchrl.envs import EnvBase
+except ModuleNotFoundError as error:
+    raise InvalidInputError(
+        f"TorchRlEnv needs {error.name}: pip install torchrl==0.14.1 "
+        "'tensordict<0.15', in an environment without the extra `train`."
+    ) from error
 
 
 class TorchRlEnv(EnvBase):

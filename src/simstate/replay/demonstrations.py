@@ -23,8 +23,9 @@ from simstate.env import EnvCfg, tasks
 from simstate.errors import InvalidInputError, RecordingError
 from simstate.integrate.history import Recorded
 from simstate.record import Recording
+from simstate.record.header import STEP
 from simstate.replay.player import Player
-from simstate.replay.sources import engine_for, env_for
+from simstate.replay.sources import engine_for, env_cfg_for, env_for
 
 
 def collect_from(
@@ -66,11 +67,13 @@ def collect_from(
         task,
         success,
     )
+    for file in again.files:  # before the folder says what is collected in it
+        again.check(file)
     collection = Collection(Path(folder), success, all_episodes=True)
     describe_folder(
         collection.folder,
         {
-            "from": [hashlib.sha256(Path(f).read_bytes()).hexdigest() for f in files],
+            "from": [_digest(file) for file in again.files],
             "success": success,
             "quantities": list(again.quantities),
             "image_size": image_size,
@@ -95,14 +98,19 @@ class _Again:
     task: str | None
     success: str | None
 
+    def check(self, file: str) -> None:
+        """Raise if what is asked for cannot be had from a file."""
+        with Recording(file) as recording:
+            if recording.kind != "env":
+                raise RecordingError(
+                    f"{file!r} is of a Simulation: demonstrations are of an Env, which "
+                    "has observations and actions."
+                )
+            self._prepared(env_cfg_for(recording, self.task))
+
     def __call__(self, part: int, path: Path) -> None:
         """Play one of the files, and compare what is written with it."""
         with Recording(self.files[part]) as recording:
-            if recording.kind != "env":
-                raise RecordingError(
-                    f"{self.files[part]!r} is of a Simulation: demonstrations are of "
-                    "an Env, which has observations and actions."
-                )
             env = env_for(
                 recording, engine_for(recording, None, None), self.task, self._prepared
             )
@@ -125,19 +133,36 @@ class _Again:
         return with_cameras(cfg, self.cameras, self.image_size)
 
 
+def _digest(file: str) -> str:
+    with Path(file).open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
 def _check_same(then: Recording, now: Recording) -> None:
-    """Raise unless columns that both have are the same bit for bit."""
+    """Raise unless columns that both have are the same bit for bit.
+
+    `now` has all worlds, `then` those that were kept.
+    """
     first = 0
     for block in then.blocks:
         columns, end = then.read_block(block), first + block.samples
         for name, values in columns.items():
-            if name not in now.names or then.worlds != now.worlds:
+            if name not in now.names:
                 continue
             again = now.read(name, first, end).numpy()
-            same = (again == values) | (np.not_equal(values, values))
-            if not bool(same.all()):
+            if name != STEP:  # which is one number for all worlds
+                again = again[:, then.worlds]
+            if not _is_same(again, values):
                 raise RecordingError(
                     f"{str(then.path)!r} does not come out as it was recorded "
                     f"({name}): `simstate replay {then.path}` says what is other now."
                 )
         first = end
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether all numbers are equal; NaN is the same as NaN alone."""
+    if one.shape != other.shape:
+        return False
+    neither = np.not_equal(one, one) & np.not_equal(other, other)
+    return bool((np.equal(one, other) | neither).all())

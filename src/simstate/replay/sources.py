@@ -48,15 +48,7 @@ def env_for(
 ) -> Env:
     """An Env of the recording's task, with its settings; `prepare` may add to it."""
     header, sim = recording.header, recording.header["simulation"]
-    if task is None:
-        task = header["task"]
-        if task is None:
-            raise RecordingError(
-                f"{str(recording.path)!r} does not say of which task it is: name it "
-                "(--task), or pass the Env: replay(path, env)."
-            )
-        check_no_code(task)
-    cfg = with_settings(tasks.find(task).env_cfg(), "env", header["settings"])
+    cfg = env_cfg_for(recording, task)
     return Env(
         cfg if prepare is None else prepare(cfg),
         sim["num_envs"],
@@ -65,6 +57,20 @@ def env_for(
         auto_reset=header["auto_reset"],
         first_world=sim["first_world"],
     )
+
+
+def env_cfg_for(recording: Recording, task: str | None) -> EnvCfg:
+    """The recording's task, with its settings."""
+    header = recording.header
+    if task is None:
+        task = header["task"]
+        if task is None:
+            raise RecordingError(
+                f"{str(recording.path)!r} does not say of which task it is: name it "
+                "(--task), or pass the Env: replay(path, env)."
+            )
+        check_no_code(task)
+    return with_settings(tasks.find(task).env_cfg(), "env", header["settings"])
 
 
 def _simulation_for(recording: Recording, engine: EngineCfg) -> Simulation:
