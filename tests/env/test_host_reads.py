@@ -89,7 +89,7 @@ def noting(method, found):
     return call
 
 
-ON_THE_HOST = {"random.py", "memory.py", "terms.py"}
+ON_THE_HOST = {"random.py", "memory.py", "terms.py", "reward_sum.py"}
 """Where memory is taken as NumPy has it, if the device is the CPU."""
 
 
