@@ -47,11 +47,33 @@ class Simulation(IntegratedWorlds):
     """`num_envs` worlds of one scene, stepped together.
 
     `sim.scene["robot"].data` has the quantities of an entity, `sim.data` MuJoCo's own
-    fields for all worlds, `sim.state` everything that physics needs to go on.
+    fields for all worlds, `sim.state` everything that physics needs to go on. Tensors
+    have a row for each world, the engine's dtype (float64 on native, float32 on warp)
+    and its device.
 
-    Every call has happened wholly or not at all: one that is interrupted or that raises
-    leaves the worlds as they were before it, at the latest when the next call begins. A
-    simulation belongs to one thread at a time.
+    **Worlds** do not know of each other: a world of a batch has the bits that it would
+    have alone, on native with any number of threads. `env_ids` selects some of them
+    (None, an int, a slice, ids or a mask); the others are not touched.
+
+    **Reads** are of the present state. A write, also `sim.data.qpos[3] = …` by hand,
+    makes what is derived from it stale, and the next read of that computes it first
+    (`freshness`). After `step` positions and velocities are those of the new state. As
+    with mj_step, accelerations and forces are then those of the last evaluation, at the
+    state before the last time step; `forward` evaluates them at the present one. Views
+    of the engine's memory are live: `clone()` keeps one.
+
+    **Everything that a world is** lies in slots of one ledger: MuJoCo's state, inputs,
+    expanded parameters, targets, defaults, processes, sensors' clocks, random streams,
+    and numbers of your own (`memory`). `reset`, `snapshot` and `restore` are about all
+    of them; what lies elsewhere is not part of a world.
+
+    **Calls are transactions.** Each has happened wholly or not at all: one that raises
+    or is interrupted leaves the worlds as they were before it, at the latest when the
+    next call begins. A simulation belongs to one thread at a time.
+
+    **A world that diverges** (NaN, or numbers beyond what MuJoCo takes) gets back the
+    state from before the step; `on_divergence` says what then. The others have taken
+    the step.
 
     Args:
         scene: what to simulate; or a compiled MjModel, as one entity "model".

@@ -35,12 +35,14 @@ from simstate.math import quaternion
 class EntityData(QuantitySet):
     """The quantities of one entity in all worlds; engine's dtype, quaternions wxyz.
 
-    `_w`: along world axes; `_b`: along the root link's axes. `link`: of the body
-    frame's origin; `com`: of the body's centre of mass. Each is brought up to date and
-    computed when it is first read in a state. Where it can be a view of the engine's
-    memory it is live: `.clone()` keeps one.
+    `_w`: along world axes; `_b`: along the root link's. `link`: of the body frame's
+    origin; `com`: of the centre of mass. `vel` and `acc` are linear, then angular.
+    `joint_…` covers joints with one degree of freedom, `ball_joint_…` the others.
 
-    A subclass declares more of them in the same way, each a `Quantity` with its
+    Each is computed when it is first read in a state, and kept until that moves on; a
+    view of the engine's memory is live: `.clone()` keeps one. Accelerations of bodies
+    are of the present state, `joint_acc` and forces of the last evaluation. Assigning
+    raises and names the writer. A subclass declares more, each a `Quantity` with its
     contract, and `EntityCfg(data=…)` gives it to an entity.
     """
 

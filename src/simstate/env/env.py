@@ -46,12 +46,17 @@ Extras = dict[str, Any]
 class Env(EnvWorlds):
     """`num_envs` worlds of one task, stepped together.
 
-    `step` is the whole sequence, in one place. Every term reads one state, the one
-    after the physics: positions, velocities and joints are of the same instant, and
-    what an event or a reset changed is seen by all that comes after it.
+    A step: actions, physics, clocks, ends, rewards, commands, events, observations, and
+    resets of what has ended. Every term reads one state, the one after the physics:
+    positions, velocities and joints are of the same instant, and what an event or a
+    reset changed is seen by all that comes after it. Rewards are of the state before a
+    reset; "final_observation" has what was seen then. A world that diverges keeps its
+    state from before, and its episode is terminated.
 
-    Random numbers come from a stream for each world, so what happens in a world does
-    not depend on the others, unless a curriculum makes it so.
+    Calls are transactions, as those of Simulation, over the task's memory too: clocks,
+    sums, histories, commands, delays, random streams, `memory(…)`. Random numbers come
+    from a stream for each world, so what happens in a world does not depend on the
+    others, unless a curriculum makes it so.
 
     Args:
         cfg: the task.

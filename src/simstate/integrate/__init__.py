@@ -28,8 +28,7 @@ from simstate.integrate.processes import (
     OrnsteinUhlenbeck,
     Process,
 )
-from simstate.integrate.schemes import (
-    ATTITUDE_MODES,
+from simstate.integrate.runge_kutta import (
     BS32,
     DOP853,
     DP54,
@@ -37,13 +36,12 @@ from simstate.integrate.schemes import (
     RKF45,
     RKF78,
     SCHEMES,
-    Adaptive,
     Euler,
-    Explicit,
     Heun,
     Midpoint,
     scheme,
 )
+from simstate.integrate.schemes import ATTITUDE_MODES, Adaptive, Explicit
 from simstate.integrate.sde_tableau import StochasticTableau
 from simstate.integrate.sde_variables import brownian_integrals
 from simstate.integrate.stochastic import (

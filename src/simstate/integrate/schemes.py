@@ -1,14 +1,13 @@
-"""The deterministic integrators: a tableau, an attitude mode, and tolerances."""
+"""What a deterministic integrator is: a tableau, an attitude mode, and tolerances."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
-from simstate.checks import instance_of, number
+from simstate.checks import number
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.integrate import tableaus
 from simstate.integrate.tableau import Tableau
 from simstate.integrate.tolerances import Tolerance, check_tolerance
 
@@ -19,6 +18,12 @@ ATTITUDE_MODES: tuple[AttitudeMode, ...] = ("lie", "high_order", "manifold")
 @dataclass(frozen=True)
 class Explicit:
     """A Runge-Kutta scheme with fixed steps of the model's time step.
+
+    It advances positions, velocities, activations, flowing masses and processes
+    together: all of them are of the same instant at every stage, and force models are
+    evaluated at each. What is written between calls of `step` (controls, applied
+    forces, parameters) holds for all stages. After a step everything that
+    is read is of the new state, accelerations too.
 
     Attitude, of every free and ball joint:
 
@@ -48,34 +53,6 @@ class Explicit:
     def name(self) -> str:
         """The scheme's name."""
         return self.tableau.name
-
-
-@dataclass(frozen=True)
-class Euler(Explicit):
-    """Forward Euler, order 1."""
-
-    tableau: Tableau = field(default=tableaus.EULER, init=False)
-
-
-@dataclass(frozen=True)
-class Heun(Explicit):
-    """Heun's scheme (explicit trapezoid), order 2."""
-
-    tableau: Tableau = field(default=tableaus.HEUN, init=False)
-
-
-@dataclass(frozen=True)
-class Midpoint(Explicit):
-    """The explicit midpoint scheme, order 2."""
-
-    tableau: Tableau = field(default=tableaus.MIDPOINT, init=False)
-
-
-@dataclass(frozen=True)
-class RK4(Explicit):
-    """The classical Runge-Kutta scheme, order 4."""
-
-    tableau: Tableau = field(default=tableaus.RK4, init=False)
 
 
 @dataclass(frozen=True)
@@ -130,60 +107,3 @@ class Adaptive(Explicit):
                 f"min_step < max_step is needed, got min_step={self.min_step} and "
                 f"max_step={self.max_step}."
             )
-
-
-@dataclass(frozen=True)
-class BS32(Adaptive):
-    """Bogacki and Shampine's pair, order 3 with 2; cheap for loose tolerances."""
-
-    tableau: Tableau = field(default=tableaus.BS32, init=False)
-
-
-@dataclass(frozen=True)
-class RKF45(Adaptive):
-    """Fehlberg's pair; the solution of order 5 is accepted."""
-
-    tableau: Tableau = field(default=tableaus.RKF45, init=False)
-
-
-@dataclass(frozen=True)
-class DP54(Adaptive):
-    """Dormand and Prince's pair, order 5 with 4; the usual choice."""
-
-    tableau: Tableau = field(default=tableaus.DP54, init=False)
-
-
-@dataclass(frozen=True)
-class RKF78(Adaptive):
-    """Fehlberg's pair; the solution of order 8 is accepted."""
-
-    tableau: Tableau = field(default=tableaus.RKF78, init=False)
-
-
-@dataclass(frozen=True)
-class DOP853(Adaptive):
-    """Dormand and Prince's scheme of order 8; the choice for tight tolerances."""
-
-    tableau: Tableau = field(default=tableaus.DOP853, init=False)
-
-
-SCHEMES: dict[str, type[Explicit]] = {
-    scheme.__name__.lower(): scheme
-    for scheme in (Euler, Heun, Midpoint, RK4, BS32, RKF45, DP54, RKF78, DOP853)
-}
-"""The ready-made deterministic schemes by name in lower case."""
-
-
-def scheme(name: str, attitude: AttitudeMode = "lie", **options: Any) -> Explicit:
-    """The ready-made scheme of that name ("rk4", "dp54", …); case does not matter."""
-    instance_of("The name of a scheme", name, str)
-    found = SCHEMES.get(name.lower())
-    if found is None:
-        raise unknown_name("integration scheme", name.lower(), SCHEMES)
-    if options and not issubclass(found, Adaptive):
-        adaptive = [x.__name__ for x in SCHEMES.values() if issubclass(x, Adaptive)]
-        raise InvalidInputError(
-            f"{found.__name__} has fixed steps and takes no {', '.join(options)}; "
-            f"adaptive schemes are {', '.join(adaptive)}."
-        )
-    return found(attitude=attitude, **options)

@@ -16,12 +16,11 @@ from simstate.errors import InvalidInputError, unknown_name, warn
 from simstate.ids import int_list
 from simstate.integrate.noise import NoiseStream
 from simstate.integrate.processes import DrivingNoise, finite_worlds
-from simstate.integrate.schemes import Explicit
+from simstate.integrate.runge_kutta import Euler
 from simstate.integrate.sde_loop import StochasticStep, Vector
 from simstate.integrate.sde_variables import VARIABLES
 from simstate.integrate.stepper import Stepper
 from simstate.integrate.stochastic import Stochastic
-from simstate.integrate.tableaus import EULER
 
 if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
@@ -42,7 +41,7 @@ class StochasticStepper(Stepper):
     """
 
     def __init__(self, integration: Integration, scheme: Stochastic) -> None:
-        super().__init__(integration, Explicit(EULER, scheme.attitude))
+        super().__init__(integration, Euler(attitude=scheme.attitude))
         self.stochastic = scheme
         sim = self.sim
         self.stream = NoiseStream(sim)

@@ -32,7 +32,26 @@ _MOVING_STAGES = (Stage.POSITION, Stage.VELOCITY)
 
 
 class Ledger(Registry):
-    """The slots of a simulation, and of the environment that runs it."""
+    """The slots of a simulation, and of the environment that runs it.
+
+    A slot's tensor is made once and its memory never moves, so that views of it stay
+    good. Its owner is "sim" or "env"; its kind says who writes it: physics ("state"),
+    whoever drives it ("input"), or a user ("parameter", "setting", "memory").
+
+    Writes come in three ways. `write` takes checked values and announces which worlds
+    and from which stage on what is derived from them is stale. Writes to the tensor
+    itself are found by torch's version counter (`observe`), and may have hit any world.
+    What C writes is neither: its caller says so to freshness.
+
+    `copy` takes the slots of some worlds, `check` says whether values can be put,
+    `put` writes them, and `reset` writes what the contracts say. A slot that all worlds
+    share is not reset, and is put only together with all of them.
+
+    A `transaction` saves what its scope may change before the first change, and puts it
+    back if the block does not end. Where even that is interrupted, `recover` does it at
+    the start of the next public call. A slot that was first added within it keeps its
+    initial value. Within an evaluation of force models only inputs may be written.
+    """
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
         super().__init__(num_envs, device)
