@@ -17,6 +17,7 @@ from typing import Annotated, Any
 
 import tyro
 
+from simstate.cli.answer import Answer, present
 from simstate.cli.console import plain_warnings, report_error
 from simstate.errors import SimStateError, suggestion
 from simstate.places import place_of
@@ -65,7 +66,9 @@ def main(args: list[str] | None = None) -> int:
         return 0
     try:
         with plain_warnings():
-            code = _parsed(args).execute()
+            command = _parsed(args)
+            found: Answer | int = command.execute()
+            code = found if isinstance(found, int) else present(found, command.json)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from simstate.cli.console import console
+from simstate.cli.answer import Answer
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Json, Model, check_plot
 from simstate.errors import InvalidInputError
@@ -44,8 +43,8 @@ class Align:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.simulators import align
         from simstate.simulators.align.plot import draw
         from simstate.simulators.align.tables import as_tables
@@ -66,15 +65,11 @@ class Align:
         )
         if self.plot is not None:
             draw(found, self.plot)
-        if self.json:
-            print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-            return 0 if found.explained and not found.skipped else 1
-        out = console()
-        out.print(as_tables(found), highlight=False)
-        for simulator in found.simulators:
-            for line in suggestions(simulator):
-                text = f"To train for {simulator.title}: {line}"
-                out.print(text, markup=False, highlight=False)
-        if self.plot is not None:
-            out.print(f"Plot: {self.plot}", markup=False)
-        return 0 if found.explained and not found.skipped else 1
+        advice = [
+            f"To train for {simulator.title}: {line}"
+            for simulator in found.simulators
+            for line in suggestions(simulator)
+        ]
+        drawn = [] if self.plot is None else [f"Plot: {self.plot}"]
+        code = 0 if found.explained and not found.skipped else 1
+        return Answer(found.to_dict(), [as_tables(found), *advice, *drawn], code)

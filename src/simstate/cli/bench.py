@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import statistics
 import time
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from simstate.cli.answer import Answer
 from simstate.cli.console import Advance, console, progress
 from simstate.cli.options import Debug, Device, Engine, Json, Model
 from simstate.cli.workers import Ray, cluster_of
@@ -88,8 +88,8 @@ class Bench:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.checks import number
 
         number("--seconds", self.seconds, more_than=0)
@@ -103,11 +103,7 @@ class Bench:
                 share = _Share(advance, k / len(self.envs), 1 / len(self.envs))
                 results.append(self._measure(cluster, num_envs, share))
             advance(1.0)
-        if self.json:
-            print(json.dumps(self._to_dict(results), indent=2))
-        else:
-            out.print(self._table(results))
-        return 0
+        return Answer(self._to_dict(results), [self._table(results)])
 
     def _measure(self, cluster: Cluster | None, num_envs: int, share: _Share) -> Result:
         from simstate.cli.benched import BenchedWorlds, shared_out

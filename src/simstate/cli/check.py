@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from simstate.cli.console import console, verdict_table
+from simstate.cli.answer import Answer
+from simstate.cli.console import verdict_table
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model
 
@@ -27,23 +27,17 @@ class Check:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate import oracles
 
         scene = scene_of(self.model)
         report = oracles.check(scene, self.engine, self.envs, self.seed, self.device)
-        if self.json:
-            print(json.dumps(report.to_dict(), indent=2))
-        else:
-            out = console()
-            out.print(verdict_table(report, f"Laws on {self.model}, {report.engine}"))
-            for note in report.notes:
-                out.print(note, markup=False, highlight=False)
-            for failure in report.failures:
-                out.print(
-                    f"FAILED {failure.law}: {failure.entity}.{failure.quantity}, error "
-                    f"{failure.error:.3e} > {failure.tolerance:.0e}",
-                    markup=False,
-                )
-        return 0 if report.passed else 1
+        failures = [
+            f"FAILED {failure.law}: {failure.entity}.{failure.quantity}, error "
+            f"{failure.error:.3e} > {failure.tolerance:.0e}"
+            for failure in report.failures
+        ]
+        table = verdict_table(report, f"Laws on {self.model}, {report.engine}")
+        shown = [table, *report.notes, *failures]
+        return Answer(report.to_dict(), shown, code=0 if report.passed else 1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.model import ENTITY, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model
 
@@ -32,8 +32,8 @@ class Contacts:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.checks import number
         from simstate.sensors.contact_table import weight_of
         from simstate.simulation import Simulation
@@ -50,20 +50,14 @@ class Contacts:
             (_on_the_moving_side(table, k) for k in static), table.pos_w.new_zeros(3)
         )
         weight = weight_of(sim.internals)[0]
-        if self.json:
-            facts = {
-                "time": float(sim.time[0]),
-                "contacts": list(table),
-                "force_of_the_world": [float(x) for x in ground],
-                "weight": [float(x) for x in weight],
-            }
-            print(json.dumps(facts, indent=2, ensure_ascii=False))
-            return 0
-        out = console()
+        facts = {
+            "time": float(sim.time[0]),
+            "contacts": list(table),
+            "force_of_the_world": [float(x) for x in ground],
+            "weight": [float(x) for x in weight],
+        }
         title = f"Contacts of {self.model} at t = {float(sim.time[0]):g} s"
-        out.print(_table(table, title))
-        out.print(_sum_line(ground, weight), highlight=False, markup=False)
-        return 0
+        return Answer(facts, [_table(table, title), _sum_line(ground, weight)])
 
 
 def _on_the_moving_side(table: ContactTable, k: int) -> torch.Tensor:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
+from rich.table import Table
 
-from simstate.cli.console import console
+from simstate.cli.answer import Answer
 from simstate.cli.options import Debug, Json
 from simstate.errors import SnapshotError
 
@@ -42,8 +41,8 @@ class Diff:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.checks import number, whole_number
         from simstate.simulators.state_file import holds_states
         from simstate.state import Snapshot, diff
@@ -57,11 +56,8 @@ class Diff:
             models = self._models(left, right)
             notes = [*models, *_headers(left, right)]
             found = diff(left, right, self.tolerance)
-        if self.json:
-            print(json.dumps(self._to_dict(found, notes), indent=2, ensure_ascii=False))
-        else:
-            self._print(found, notes)
-        return 1 if len(found) else 0
+        shown = [*(f"Note: {note}" for note in notes), self._table(found)]
+        return Answer(self._to_dict(found, notes), shown, code=1 if len(found) else 0)
 
     def _states(self) -> tuple[Differences, list[str]]:
         """What differs between two files of unified states, of any two simulators."""
@@ -87,16 +83,11 @@ class Diff:
             )
         return [f"The models differ in {text}." for text in found]
 
-    def _print(self, found: Differences, notes: list[str]) -> None:
-        out = console()
-        for note in notes:
-            out.print(f"Note: {note}", markup=False, highlight=False)
+    def _table(self, found: Differences) -> str | Table:
         if not len(found):
-            out.print(
-                f"No differences above {self.tolerance:g} in {found.num_envs} worlds."
-            )
-            return
-        out.print(found.table(self.rows or None))
+            worlds = found.num_envs
+            return f"No differences above {self.tolerance:g} in {worlds} worlds."
+        return found.table(self.rows or None)
 
     def _to_dict(self, found: Differences, notes: list[str]) -> dict[str, Any]:
         """What a script wants; a difference that cannot be told has error null."""
@@ -106,14 +97,14 @@ class Diff:
             "tolerance": self.tolerance,
             "num_envs": found.num_envs,
             "num_differences": len(found),
-            "max_error": _number(found.max_error),
+            "max_error": found.max_error,
             "notes": notes,
             "differences": [
                 {
                     "entity": worst.entity,
                     "quantity": worst.quantity,
                     "element": worst.element,
-                    "error": _number(worst.error),
+                    "error": worst.error,
                     "unit": worst.unit,
                     "reason": worst.what,
                     "world": worst.world,
@@ -122,10 +113,6 @@ class Diff:
                 for worst, count in (lines[: self.rows] if self.rows else lines)
             ],
         }
-
-
-def _number(error: float) -> float | None:
-    return error if math.isfinite(error) else None
 
 
 def _headers(left: Snapshot, right: Snapshot) -> list[str]:

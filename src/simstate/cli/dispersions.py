@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console
+from simstate.cli.answer import Answer
 from simstate.cli.options import Debug, Json
 from simstate.cli.workers import Ray, workers
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate.dispersions import Outcome
+    from simstate.dispersions.outcome import Row
 
 
 @dataclass
@@ -46,8 +45,8 @@ class Dispersions:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.checks import number
         from simstate.dispersions import load_study
 
@@ -66,38 +65,22 @@ class Dispersions:
                 outcome.plot(self.out / "envelopes.png")
             worst = study.snapshot(outcome.worst_world, self.seed)
             worst.save(self.out / "worst.npz")
-        if self.json:
-            found = {
-                "worlds": self.worlds, "seed": self.seed,
-                "confidence": self.confidence, "worst_world": outcome.worst_world,
-                "table": [_finite(asdict(row)) for row in rows],
-            }  # fmt: skip
-            print(json.dumps(found, indent=2))
-        else:
-            self._print(outcome)
-        return 0
+        facts = {
+            "worlds": self.worlds, "seed": self.seed,
+            "confidence": self.confidence, "worst_world": outcome.worst_world,
+            "table": [asdict(row) for row in rows],
+        }  # fmt: skip
+        worst = f"Worst by {outcome.worst_by}: world {outcome.worst_world}"
+        written = [] if self.out is None else [f"Files: {self.out}"]
+        return Answer(facts, [self._table(rows), worst, *written])
 
-    def _print(self, outcome: Outcome) -> None:
-        out = console()
+    def _table(self, rows: list[Row]) -> Table:
         share = f"{100 * self.confidence:g} %"
         table = Table(title=f"{self.file.name}: {self.worlds} worlds, seed {self.seed}")
         for head in ("result", "statistic", "value", f"{share} from", "to"):
             table.add_column(head, justify="left" if head < "s" else "right")
-        for row in outcome.table(self.confidence):
+        for row in rows:
             name = f"{row.result} \\[{row.unit}]" if row.unit else row.result
             cells = ("" if math.isnan(x) else f"{x:.6g}" for x in (row.low, row.high))
             table.add_row(name, row.statistic, f"{row.value:.6g}", *cells)
-        out.print(table)
-        out.print(
-            f"Worst by {outcome.worst_by}: world {outcome.worst_world}", markup=False
-        )
-        if self.out is not None:
-            out.print(f"Files: {self.out}", markup=False)
-
-
-def _finite(row: dict[str, object]) -> dict[str, object]:
-    """Numbers that JSON has; None for the others."""
-    return {
-        key: None if isinstance(x, float) and not math.isfinite(x) else x
-        for key, x in row.items()
-    }
+        return table

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json, Model
 
 if TYPE_CHECKING:
@@ -29,24 +29,15 @@ class Explain:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.explanation import explain
 
         found = explain(self.model)
         if self.element is not None:
             found = found.select(self.element)
-        if self.json:
-            print(
-                json.dumps(
-                    [one.to_dict() for one in found], indent=2, ensure_ascii=False
-                )
-            )
-        elif len(found) == 1:
-            console().print(card(found[0]), highlight=False, markup=False)
-        else:
-            console().print(element_table(found, self.model))
-        return 0
+        whole = card(found[0]) if len(found) == 1 else element_table(found, self.model)
+        return Answer([one.to_dict() for one in found], [whole])
 
 
 def card(element: ElementInfo) -> str:

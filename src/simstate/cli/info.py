@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json
 
 if TYPE_CHECKING:
@@ -29,22 +29,17 @@ class Info:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.record import Recording
 
         with Recording(self.file) as recording:
-            facts = _facts(recording)
-            if self.json:
-                print(json.dumps(facts, indent=2, ensure_ascii=False))
-                return 0
-            out = console()
-            for name in ("recording of", "whole", "samples", "steps", "blocks"):
-                out.print(f"{name}: {facts[name]}", markup=False)
-            for name in ("worlds", "time", "snapshots before steps", "versions"):
-                out.print(f"{name}: {_text(facts[name])}", markup=False)
-            out.print(_table(recording))
-        return 0
+            facts, table = _facts(recording), _table(recording)
+        plain = ("recording of", "whole", "samples", "steps", "blocks")
+        compound = ("worlds", "time", "snapshots before steps", "versions")
+        lines = [f"{name}: {facts[name]}" for name in plain]
+        lines += [f"{name}: {_text(facts[name])}" for name in compound]
+        return Answer(facts, [*lines, table])
 
 
 def _facts(recording: Recording) -> dict[str, Any]:

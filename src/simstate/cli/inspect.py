@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Json, Model
 
@@ -27,22 +27,16 @@ class Inspect:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.cli.inspection import inspect_scene
 
         found = inspect_scene(scene_of(self.model))
-        if self.json:
-            named = {"model": self.model, **found}
-            print(json.dumps(named, indent=2, ensure_ascii=False))
-            return 0
-        out = console()
-        out.print(summary(self.model, found), markup=False, highlight=False)
-        for key, title in TITLES.items():
-            facts: list[Fact] = found[key]
-            if facts:
-                out.print(fact_table(title, facts))
-        return 0
+        tables = [
+            fact_table(title, found[key]) for key, title in TITLES.items() if found[key]
+        ]
+        shown = [summary(self.model, found), *tables]
+        return Answer({"model": self.model, **found}, shown)
 
 
 TITLES = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.model import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
 from simstate.errors import InvalidInputError
@@ -50,8 +50,8 @@ class Integrate:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate import integrate
 
         check_plot("--plot", self.plot)
@@ -61,14 +61,9 @@ class Integrate:
         parts = self._energy_parts(sim, found)
         if self.plot is not None:
             found.plot(self.plot)
-        if self.json:
-            print(json.dumps(found.to_dict() | {"energy": parts}, indent=2))
-        else:
-            out = console()
-            out.print(_table(found, self.model, parts))
-            if self.plot is not None:
-                out.print(f"Plot: {self.plot}", markup=False)
-        return 0
+        drawn = [] if self.plot is None else [f"Plot: {self.plot}"]
+        facts = found.to_dict() | {"energy": parts}
+        return Answer(facts, [_table(found, self.model, parts), *drawn])
 
     def _start(self, sim: Simulation) -> None:
         """Random velocities, the same for the same seed."""

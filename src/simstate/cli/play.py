@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console
+from simstate.cli.answer import Answer
 from simstate.cli.extras import needs
 from simstate.cli.options import Debug, Device, Engine, Json, Seed
 from simstate.cli.task_options import TaskCommand, parse_command
@@ -86,8 +85,8 @@ class Play(TaskCommand):
             settings = settings_of(cfg, "env")
         return parse_command(Play, args, settings, "simstate play")
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.train.evaluate import evaluate
 
         if self.output is not None:
@@ -102,14 +101,10 @@ class Play(TaskCommand):
             found = evaluate(env, played.act_in(env), seconds)
         if self.output is not None:
             self._film(cfg, played, seconds, self.output)
-        if self.json:
-            print(json.dumps(dataclasses.asdict(found), indent=2))
-        else:
-            title = f"{played.run.find_task().label}, {self.policy[-1]}"
-            console().print(figures_table(found, title))
-            if self.output is not None:
-                console().print(f"Video: {self.output}", markup=False)
-        return 0
+        title = f"{played.run.find_task().label}, {self.policy[-1]}"
+        filmed = [] if self.output is None else [f"Video: {self.output}"]
+        facts = dataclasses.asdict(found)
+        return Answer(facts, [figures_table(found, title), *filmed])
 
     def _borrowed(self, env: Env) -> AbstractContextManager[Any]:
         """While it is entered, the worlds step in the simulator that was asked for."""

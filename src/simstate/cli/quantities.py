@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json
 from simstate.errors import unknown_name
 
@@ -41,8 +41,8 @@ class Quantities:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.entity import EntityData
 
         found = list(EntityData.quantities.values())
@@ -54,12 +54,7 @@ class Quantities:
         if self.search is not None:
             text = self.search.lower()
             found = [q for q in found if text in f"{q.name} {q.doc}".lower()]
-        if self.json:
-            listed = [quantity.to_dict() for quantity in found]
-            print(json.dumps(listed, indent=2, ensure_ascii=False))
-        else:
-            console().print(quantity_table(found))
-        return 0
+        return Answer([one.to_dict() for one in found], [quantity_table(found)])
 
 
 def quantity_table(quantities: list[Quantity]) -> Table:

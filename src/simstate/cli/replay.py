@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import tyro
 
-from simstate.cli.console import console
+from simstate.cli.answer import Answer
 from simstate.cli.options import Debug, Json
 
 
@@ -45,8 +44,8 @@ class Replay:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.replay import made_by, replay
 
         found = replay(
@@ -58,8 +57,4 @@ class Replay:
             task=self.task,
             simulator=self.physics,
         )
-        if self.json:
-            print(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
-        else:
-            console().print(str(found), markup=False)
-        return 0 if found.is_same else 1
+        return Answer(found.to_dict(), [str(found)], code=0 if found.is_same else 1)

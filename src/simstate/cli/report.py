@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any
 
+from simstate.cli.answer import Answer
 from simstate.cli.inspect import summary
 from simstate.cli.model import scene_of
 from simstate.cli.options import Debug, Json
@@ -31,23 +31,21 @@ class Report:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.cli.inspection import inspect_scene
 
-        facts = machine() | {"packages": packages()}
+        facts = machine()
         found = inspect_scene(scene_of(self.model)) if self.model else None
-        if self.json:
-            shown = {**facts, "model": found} if found else facts
-            print(json.dumps(shown, indent=2, ensure_ascii=False))
-            return 0
-        versions: dict[str, str] = facts.pop("packages")
+        versions: dict[str, str] = packages()
         width = max(len(name) for name in versions)
-        for name, value in (facts | versions).items():
-            print(f"{name:<{width}}  {value}")
+        listed = (facts | versions).items()
+        lines = [f"{name:<{width}}  {value}" for name, value in listed]
+        facts["packages"] = versions
         if found:
-            print(summary("model", found))
-        return 0
+            facts["model"] = found
+            lines.append(summary("model", found))
+        return Answer(facts, lines)
 
 
 def machine() -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from simstate.cli.answer import Answer
 from simstate.cli.console import console, escaped, progress, verdict_table
 from simstate.cli.model import ENTITY, moving_worlds, scene_of
 from simstate.cli.options import (
@@ -64,8 +64,8 @@ class Run:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command, which says what it does; what it found."""
         from simstate.checks import number
         from simstate.cli.trajectory import Trajectory
 
@@ -97,9 +97,7 @@ class Run:
             code = self._check(scene, out) if self.check else 0
         else:
             out.print("Interrupted: the tables show what was simulated so far.")
-        if self.json:
-            print(json.dumps(self._facts(sim, steps, elapsed, code), indent=2))
-        return code
+        return Answer(self._facts(sim, steps, elapsed, code), [], code)
 
     def _facts(
         self, sim: Simulation, steps: int, elapsed: float, code: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.extras import needs
 from simstate.cli.live import duration
 from simstate.cli.options import Debug, Json, check_plot
@@ -42,8 +42,8 @@ class Runs:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         check_plot("--plot", self.plot)
         with needs("train"):
             from simstate.train.runs import differences, draw_curves, find_runs
@@ -57,13 +57,9 @@ class Runs:
         if self.plot is not None:
             self._check_metric(runs)
             draw_curves(self.plot, {_name(run): [run] for run in runs}, self.metric)
-        if self.json:
-            print(json.dumps([_facts(run, differing) for run in runs], indent=2))
-            return 0
-        console().print(_table(runs, differing))
-        if self.plot is not None:
-            console().print(f"Curves: {self.plot}", markup=False, soft_wrap=True)
-        return 0
+        drawn = [] if self.plot is None else [f"Curves: {self.plot}"]
+        facts = [_facts(run, differing) for run in runs]
+        return Answer(facts, [_table(runs, differing), *drawn])
 
     def _check_metric(self, runs: list[RunRecord]) -> None:
         from simstate.errors import unknown_name

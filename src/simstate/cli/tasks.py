@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import tyro
 from rich.table import Table
 
-from simstate.cli.console import console, escaped
+from simstate.cli.answer import Answer
+from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json
 
 
@@ -32,16 +32,12 @@ class Tasks:
     json: Json = False
     debug: Debug = False
 
-    def execute(self) -> int:
-        """Run the command; the exit code."""
+    def execute(self) -> Answer:
+        """Run the command; what it found."""
         from simstate.env import tasks
 
         facts = [_facts(name) for name in self.tasks or tasks.names()]
-        if self.json:
-            print(json.dumps(facts, indent=2))
-        else:
-            console().print(_table(facts))
-        return 0
+        return Answer(facts, [_table(facts)])
 
 
 def _facts(reference: str) -> dict[str, Any]:

@@ -1,0 +1,51 @@
+"""What a command found: data for programs, tables and lines for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from rich.console import RenderableType
+
+from simstate.cli.console import console
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command returns; `present` prints it."""
+
+    facts: Any
+    """What --json prints: dictionaries, lists, text and numbers."""
+    shown: Sequence[RenderableType]
+    """What is printed otherwise, one after the other; text is taken as it is."""
+    code: int = 0
+    """The exit code."""
+
+
+def present(answer: Answer, as_json: bool) -> int:
+    """Print an answer on standard output; the exit code."""
+    if as_json:
+        print(json.dumps(_plain(answer.facts), indent=2, ensure_ascii=False))
+        return answer.code
+    out = console()
+    for part in answer.shown:
+        if isinstance(part, str):
+            out.print(part, markup=False, highlight=False, soft_wrap=True)
+        else:
+            out.print(part, highlight=False)
+    return answer.code
+
+
+def _plain(facts: Any) -> Any:
+    """The same with None for numbers that JSON does not have: NaN and infinity."""
+    if isinstance(facts, Mapping):
+        found = cast("Mapping[str, Any]", facts)
+        return {name: _plain(value) for name, value in found.items()}
+    if isinstance(facts, list | tuple):
+        return [_plain(value) for value in cast("Sequence[Any]", facts)]
+    if isinstance(facts, float) and not math.isfinite(facts):
+        return None
+    return facts
