@@ -3,6 +3,7 @@
 import json
 
 from rich.table import Table
+
 from simstate.cli.answer import Answer, present
 
 
