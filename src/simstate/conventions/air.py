@@ -22,6 +22,7 @@ from simstate.conventions.values import (
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
 from simstate.math import euler, quaternion
+from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import common_batch
 
 Definition: TypeAlias = Literal["stevens", "ptera_5_1"]
@@ -131,8 +132,8 @@ def _angles(velocity: Tensor, definition: Definition) -> tuple[Tensor, Tensor]:
     # −0.0 + 0.0 is 0.0, of which atan2 makes an angle of zero, not of ±180°.
     u, v, w = (velocity + 0.0).unbind(-1)
     if definition == "stevens":
-        return torch.atan2(w, u), torch.atan2(v, torch.hypot(u, w))
-    return torch.atan2(w, torch.hypot(u, v)), torch.atan2(v, u)
+        return atan2(w, u), atan2(v, hypot(u, w))
+    return atan2(w, hypot(u, v)), atan2(v, u)
 
 
 def _rot_bw(alpha: Tensor, beta: Tensor, definition: Definition) -> Tensor:

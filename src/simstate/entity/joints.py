@@ -11,6 +11,7 @@ from simstate.entity import compiled_reads
 from simstate.entity.quantity import Axes, Quantity, Size
 from simstate.ids import Index
 from simstate.math import quaternion
+from simstate.math.elementwise import atan2
 from simstate.math.vector import cross, norm
 from simstate.scene.index import TargetKind
 
@@ -140,7 +141,7 @@ def heading_w(data: EntityReader) -> Tensor:
     quat = data.read("root_link_quat_w")
     forward = quat.new_tensor([1.0, 0.0, 0.0]).expand(quat.shape[0], 3)
     axis = quaternion.rotate(quat, forward)
-    return torch.atan2(axis[..., 1], axis[..., 0])
+    return atan2(axis[..., 1], axis[..., 0])
 
 
 def qfrc_external(data: EntityReader) -> Tensor:

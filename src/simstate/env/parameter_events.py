@@ -19,6 +19,7 @@ from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.errors import InvalidInputError, listed, unknown_name
+from simstate.math.elementwise import power
 from simstate.scene.objects import OBJECTS_OF_FIELDS
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def drawn_numbers(
         if low <= 0.0:
             raise InvalidInputError(f"log_uniform needs a range > 0, got {span}.")
         share = env.rng.uniform(env_ids, count)
-        return low * (high / low) ** share
+        return low * power(share.new_tensor(high / low), share)
     raise unknown_name(
         "distribution", distribution, ("uniform", "log_uniform", "gaussian")
     )

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from simstate.checks import one_of
 from simstate.integrate.parameters import Numbers, Parameters
+from simstate.math.elementwise import power
 
 if TYPE_CHECKING:
     from simstate.integrate.worlds import IntegratedWorlds
@@ -101,7 +102,7 @@ class AirState:
     @property
     def viscosity(self) -> Tensor:
         """Sutherland's dynamic viscosity [Pa·s]."""
-        return 1.458e-6 * self.temperature**1.5 / (self.temperature + 110.4)
+        return 1.458e-6 * power(self.temperature, 1.5) / (self.temperature + 110.4)
 
 
 class Atmosphere(Protocol):

@@ -20,6 +20,7 @@ from simstate.checks import one_of
 from simstate.errors import InvalidInputError
 from simstate.integrate.parameters import Numbers
 from simstate.integrate.processes import Process
+from simstate.math.elementwise import power
 
 if TYPE_CHECKING:
     from simstate.integrate.worlds import IntegratedWorlds
@@ -151,7 +152,7 @@ class Turbulence(Process):
         # The spectrum of p is first order, and its variance follows from its integral.
         length, sigma = now.length[:, 2], now.sigma
         reach = torch.pi * length / (4 * span)
-        variance = 0.1 * torch.pi**2 / (span * length) * reach ** (1 / 3)
+        variance = 0.1 * torch.pi**2 / (span * length) * power(reach, 1 / 3)
         p = sigma[:, 2] * variance.sqrt() * roll
         _, v, w = self._outputs().unbind(-1)
         q = sigma[:, 2] * (w - mean_w) / (now.pitch_lag * now.speed)
@@ -207,10 +208,10 @@ class Turbulence(Process):
         feet = height / FOOT
         near = feet.clamp(10.0, 1000.0)
         shape = 0.177 + 0.000823 * near
-        level = near / shape**1.2
+        level = near / power(shape, 1.2)
         low_length = torch.stack([level, level, near], dim=-1) * FOOT
         vertical = 0.1 * self.parameters["wind_at_20_feet"]
-        level = vertical / shape**0.4
+        level = vertical / power(shape, 0.4)
         low_sigma = torch.stack([level, level, vertical], dim=-1)
         high_sigma = (_interpolate(feet, self._table) * FOOT)[:, None].expand(-1, 3)
         share = ((feet - 1000.0) / 1000.0).clamp(0.0, 1.0)[:, None]

@@ -23,6 +23,7 @@ from simstate.integrate.tolerances import (
     tolerance,
     tolerance_error,
 )
+from simstate.math.elementwise import power
 
 if TYPE_CHECKING:
     from simstate.integrate.integration import Integration
@@ -343,9 +344,9 @@ class AdaptiveStepper(Stepper):
         """Choose the next steps: longer after a good one, shorter after a bad one."""
         self.accepted += good
         self.rejected += active & ~good
-        power = 1 / (self.scheme.tableau.control_order + 1)
+        exponent = -1 / (self.scheme.tableau.control_order + 1)
         error = error.nan_to_num(nan=torch.inf).clamp(min=1e-10)
-        factor = (_SAFETY * error**-power).clamp(_LEAST, _MOST)
+        factor = (_SAFETY * power(error, exponent)).clamp(_LEAST, _MOST)
         longer = h * factor
         # A step that was cut short to end on time says little: keep what was meant.
         cut = good & (h < self.step_size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from simstate.math.elementwise import power
 from simstate.math.vector import dot, norm
 
 
@@ -25,7 +26,7 @@ def difference(mu: Tensor, from_mass: Tensor, offset: Tensor) -> Tensor:
     square = dot(from_mass, from_mass)
     q = dot(offset, offset + 2 * from_mass) / square
     change = torch.expm1(-1.5 * torch.log1p(q))
-    return -mu / square**1.5 * (offset + (from_mass + offset) * change)
+    return -mu / power(square, 1.5) * (offset + (from_mass + offset) * change)
 
 
 def gradient(mu: Tensor, from_mass: Tensor) -> Tensor:

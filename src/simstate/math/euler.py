@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from simstate.math import quaternion
+from simstate.math.elementwise import atan2, hypot
 
 SEQUENCES = tuple(
     f"{kind}{first}{second}{third}"
@@ -82,11 +83,11 @@ def from_quaternion(quat: Tensor, sequence: str) -> Tensor:
     if not parsed.is_proper:
         # A quarter turn about the middle axis makes the sequence a proper one.
         w, x, y, z = w - y, x - z, y + w, z + x
-    total, spread = torch.atan2(x, w), torch.atan2(z, y)
-    near, far = torch.hypot(y, z), torch.hypot(w, x)
-    middle = 2.0 * torch.atan2(near, far)
+    total, spread = atan2(x, w), atan2(z, y)
+    near, far = hypot(y, z), hypot(w, x)
+    middle = 2.0 * atan2(near, far)
     first, last = total + spread, total - spread
-    length = torch.hypot(near, far)
+    length = hypot(near, far)
     eps = 16 * torch.finfo(quat.dtype).eps
     first = torch.where(near <= eps * length, 2.0 * total, first)
     first = torch.where(far <= eps * length, 2.0 * spread, first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from simstate.math.elementwise import atan2
 from simstate.math.vector import cross, dot, norm
 
 
@@ -122,7 +123,7 @@ def to_rotation_vector(quat: Tensor) -> Tensor:
     quat = canonical(quat)
     real, imag = quat[..., :1], quat[..., 1:]
     length = norm(imag)
-    angle = 2.0 * torch.atan2(length, real)
+    angle = 2.0 * atan2(length, real)
     safe = torch.where(length > 0, length, torch.ones_like(length))
     return imag * torch.where(length > 0, angle / safe, torch.full_like(length, 2.0))
 

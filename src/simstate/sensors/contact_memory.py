@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine.core import make_contacts
+from simstate.math.elementwise import root
 from simstate.physics import Physics
 from simstate.sensors.contact_layout import ContactLayout
 
@@ -74,9 +75,11 @@ class ContactMemory:
             self._touched.zero_()
             self._begins = False
         net = self._layout.net(self._physics.engine.field("sensordata"))
-        torch.sum(net["force"], dim=2, out=self._force)
+        self._force.zero_()
+        for force in net["force"].unbind(dim=2):
+            self._force += force
         x, y, z = self._force.unbind(dim=-1)
-        size = (x * x + y * y + z * z).sqrt()  # in the core's order: the same bits
+        size = root(x * x + y * y + z * z)  # in the core's order: the same bits
         torch.maximum(self._greatest, size, out=self._greatest)
         self._touched |= size > self._threshold
 

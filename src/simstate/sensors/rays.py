@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.engine import RayFilter, RayHits, Stage
 from simstate.engine.core import CarriedRays
 from simstate.math import quaternion
+from simstate.math.elementwise import hypot
 from simstate.named import Named
 from simstate.physics import Physics
 from simstate.reading import Reading, Readings
@@ -174,7 +175,7 @@ def _yaw(rotation: Tensor) -> Tensor:
     A body whose x axis points straight up or down has none.
     """
     x, y = rotation[:, 0, 0], rotation[:, 1, 0]
-    length = torch.hypot(x, y)
+    length = hypot(x, y)
     has = length > 1e-9
     cos = torch.where(has, x / length.clamp(min=1e-9), 1.0)
     sin = torch.where(has, y / length.clamp(min=1e-9), 0.0)

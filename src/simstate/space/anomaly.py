@@ -9,6 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from simstate.math.elementwise import atan2
+
 
 def mean_from_true(true: Tensor, eccentricity: Tensor) -> Tensor:
     """The mean anomaly [rad] of a true one [rad]; whole turns are kept."""
@@ -37,7 +39,7 @@ def _elliptic_mean(true: Tensor, e: Tensor) -> Tensor:
     turns = torch.round(true / (2 * torch.pi)) * 2 * torch.pi
     nu = true - turns
     root = (1 - e * e).sqrt()
-    eccentric = torch.atan2(root * nu.sin(), e + nu.cos())
+    eccentric = atan2(root * nu.sin(), e + nu.cos())
     return eccentric - e * eccentric.sin() + turns
 
 
@@ -52,7 +54,7 @@ def _elliptic_true(mean: Tensor, e: Tensor) -> Tensor:
         if _is_done(step):
             break
     root = (1 - e * e).sqrt()
-    return torch.atan2(root * eccentric.sin(), eccentric.cos() - e)
+    return atan2(root * eccentric.sin(), eccentric.cos() - e)
 
 
 def _hyperbolic_true(mean: Tensor, e: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.conventions.values import as_tensor
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
+from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import norm
 from simstate.space.planets import EARTH, Planet
 
@@ -57,19 +58,19 @@ def geodetic_from_position(
             "from the centre, along fixed axes."
         )
     x, y, z = place.unbind(-1)
-    out = torch.hypot(x, y)
+    out = hypot(x, y)
     e2, flat = planet.eccentricity_squared, 1.0 - planet.flattening
     # Bowring's iteration on the reduced latitude, which is safe at the poles.
-    reduced = torch.atan2(z, flat * out)
+    reduced = atan2(z, flat * out)
     lat = reduced
     for _ in range(5):
         top = z + e2 / flat * planet.radius * reduced.sin() ** 3
-        lat = torch.atan2(top, out - e2 * planet.radius * reduced.cos() ** 3)
-        reduced = torch.atan2(flat * lat.sin(), lat.cos())
+        lat = atan2(top, out - e2 * planet.radius * reduced.cos() ** 3)
+        reduced = atan2(flat * lat.sin(), lat.cos())
     sine = lat.sin()
     root = (1 - e2 * sine**2).sqrt()
     height = out * lat.cos() + z * sine - planet.radius * root
-    return lat, torch.atan2(y, x), height
+    return lat, atan2(y, x), height
 
 
 def rot_ned_fixed(latitude: Values | float, longitude: Values | float) -> Tensor:

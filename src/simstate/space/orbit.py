@@ -14,6 +14,7 @@ from simstate.checks import instance_of
 from simstate.conventions.values import as_tensor, batch_of
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
+from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import cross, dot, norm
 from simstate.space.anomaly import (
     mean_from_true,
@@ -149,14 +150,14 @@ def elements_from_state(
     towards = cross(vel, momentum) / mu - pos / away
     eccentricity = norm(towards)[..., 0]
     pole = momentum / norm(momentum)
-    level = torch.hypot(pole[..., 0], pole[..., 1])
-    inclination = torch.atan2(level, pole[..., 2])
+    level = hypot(pole[..., 0], pole[..., 1])
+    inclination = atan2(level, pole[..., 2])
     flat, round_ = level < CIRCULAR, eccentricity < CIRCULAR
-    node = torch.where(flat, 0.0, torch.atan2(pole[..., 0], -pole[..., 1]))
+    node = torch.where(flat, 0.0, atan2(pole[..., 0], -pole[..., 1]))
     to_node = torch.stack([node.cos(), node.sin(), torch.zeros_like(node)], dim=-1)
     across = cross(pole, to_node)
-    latitude = torch.atan2(dot(pos, across)[..., 0], dot(pos, to_node)[..., 0])
-    periapsis = torch.atan2(dot(towards, across)[..., 0], dot(towards, to_node)[..., 0])
+    latitude = atan2(dot(pos, across)[..., 0], dot(pos, to_node)[..., 0])
+    periapsis = atan2(dot(towards, across)[..., 0], dot(towards, to_node)[..., 0])
     periapsis = torch.where(round_, 0.0, periapsis)
     true = torch.remainder(latitude - periapsis + torch.pi, 2 * torch.pi) - torch.pi
     return OrbitalElements(

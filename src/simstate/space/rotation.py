@@ -10,6 +10,7 @@ from torch import Tensor
 
 from simstate.engine import core
 from simstate.integrate.parameters import Numbers, Parameters
+from simstate.math.elementwise import atan2, hypot
 from simstate.space.ephemeris import Ephemeris
 from simstate.space.epoch import DAY, J2000, Epoch, load_erfa
 from simstate.space.planets import EARTH, Planet
@@ -102,8 +103,8 @@ class EarthRotation:
     def __call__(self, t: Tensor) -> Tensor:
         """rot_fi, from the GCRS to the Earth's axes; (num_envs, 3, 3)."""
         x, y, s = self._pole(t).unbind(-1)
-        e = torch.atan2(y, x)
-        d = torch.atan2(torch.hypot(x, y), (1 - x * x - y * y).sqrt())
+        e = atan2(y, x)
+        d = atan2(hypot(x, y), (1 - x * x - y * y).sqrt())
         celestial = about_z(-(e + s)) @ _about_y(d) @ about_z(e)
         return about_z(self.epoch.earth_rotation_angle(t)) @ celestial
 
