@@ -5,6 +5,9 @@ and for some functions the two differ in the last bit: a world would have other 
 in a batch than alone. NumPy's do not, and its root is the nearest number, as in C.
 """
 
+# Torch's signature of from_numpy is incomplete.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable
