@@ -36,7 +36,7 @@ train-demo: $(READY)-train
 	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test
-	$(BIN)/pytest -q -n auto --dist loadfile
+	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
 # The viewer in a real browser, which draws about a picture a second: minutes.

@@ -18,7 +18,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11.2", "3.12", "3.13")
 """3.11.2 is Debian 12's own; some packages ask for a later 3.11."""
-PLATFORM = "x86_64-manylinux_2_28"
+PLATFORM = "x86_64-manylinux_2_36"
+"""Debian 12's; Drake asks for 2.34."""
 OF_TORCH = re.compile(r"nvidia-.*|cuda-.*|triton")
 
 
