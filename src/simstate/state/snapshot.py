@@ -32,7 +32,7 @@ from simstate.errors import (
 from simstate.ids import Selection
 from simstate.ledger import Owner, adopt
 from simstate.physics import Physics
-from simstate.state.fingerprint import differences, fingerprint
+from simstate.state.fingerprint import check_fingerprint, differences, fingerprint
 from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
 
 
@@ -102,12 +102,17 @@ def _check_whole(header: dict[str, Any], slots: dict[str, Tensor]) -> None:
     """Raise unless all is there that the use of a snapshot relies on."""
     for key in ("engine", "dtype", "mujoco", "timestep", "model"):
         header[key]
+    check_fingerprint(header["model"])
     contracts: dict[str, Any] = header["slots"]
-    for name in (*contracts, *slots):
-        contracts[name]["owner"]
-    for name in STATE_FIELDS:
-        if slots[name].ndim < 1 or len(slots[name]) != len(slots["qpos"]):
-            raise ValueError(f"{name} has the shape {tuple(slots[name].shape)}")
+    count = len(slots["qpos"])
+    for name in (*contracts, *slots, *STATE_FIELDS):
+        contract, value = contracts[name], slots[name]
+        contract["owner"]
+        if contract.get("shared") is not True and value.shape[:1] != (count,):
+            raise ValueError(f"{name} has the shape {tuple(value.shape)}")
+        labels = contract.get("elements")
+        if labels is not None and len(labels) != value[0].numel():
+            raise ValueError(f"{name} has {len(labels)} names of its elements")
 
 
 def take_snapshot(
@@ -177,7 +182,7 @@ def restore_snapshot(
     )
     _expand_parameters(physics, values)
     for name in asked_later:
-        adopt(ledger, name, contracts[name])
+        adopt(ledger, name, contracts[name], values[name])
     ledger.check(values, owners, snapshot.num_envs)
     with ledger.transaction("env" if "env" in owners else "sim", "a restore"):
         ledger.put(values, rows, owners, shared=rows.count == physics.num_envs)
@@ -213,6 +218,13 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
 
 def _check_model(physics: Physics, snapshot: Snapshot) -> None:
     """Raise unless the snapshot is one of this model."""
+    try:
+        check_fingerprint(snapshot.header["model"])
+    except (KeyError, ValueError) as error:
+        raise SnapshotError(
+            f"The snapshot does not say of which model it is: {error}. Nothing was "
+            "written."
+        ) from error
     different = differences(fingerprint(physics.model), snapshot.header["model"])
     if different:
         raise SnapshotError(
