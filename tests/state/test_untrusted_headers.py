@@ -55,7 +55,7 @@ def test_altered_headers_are_refused_or_harmless():
     good = sim.snapshot()
     sim.step()
     before, refused = sim.snapshot().slots, 0
-    for _ in range(250):
+    for _ in range(100):
         data = bytes(archive_bytes(altered(good.header, draw), good.slots))
         try:
             snapshot = Snapshot.from_bytes(data)
@@ -68,7 +68,7 @@ def test_altered_headers_are_refused_or_harmless():
         else:
             assert torch.equal(sim.state, good.state)
             sim.step()
-    assert refused > 100
+    assert refused > 40
 
 
 @pytest.mark.parametrize("part", ["sizes", "names", "fields"])
@@ -81,7 +81,7 @@ def test_a_model_that_is_not_described_is_refused(part, value):
     header = {**good.header, "model": {**good.header["model"], part: value}}
     with pytest.raises(SnapshotError, match="fingerprint"):
         Snapshot.from_bytes(bytes(archive_bytes(header, good.slots)))
-    with pytest.raises(SnapshotError, match=r"of which model.*Nothing was written"):
+    with pytest.raises(SnapshotError, match=r"fingerprint.*Nothing was written"):
         sim.restore(Snapshot(header, good.slots))
 
 

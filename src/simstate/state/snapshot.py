@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,9 @@ from simstate.ledger import Owner, adopt
 from simstate.physics import Physics
 from simstate.state.fingerprint import check_fingerprint, differences, fingerprint
 from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
+
+_WRONG = (KeyError, IndexError, TypeError, AttributeError, ValueError)
+"""What contents raise that are of another kind than those which simstate writes."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Snapshot:
             if header["format"] == FORMAT_1:
                 header, slots = slots_of_format_1(header, slots)
             _check_whole(header, slots)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except _WRONG as error:
             raise SnapshotError(
                 f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}."
             ) from error
@@ -104,15 +108,27 @@ def _check_whole(header: dict[str, Any], slots: dict[str, Tensor]) -> None:
         header[key]
     check_fingerprint(header["model"])
     contracts: dict[str, Any] = header["slots"]
+    unlike = [*(slots.keys() ^ contracts.keys()), *(set(STATE_FIELDS) - slots.keys())]
+    if unlike:
+        raise ValueError(
+            f"header and contents disagree about {listed(sorted(map(str, unlike)))}"
+        )
     count = len(slots["qpos"])
-    for name in (*contracts, *slots, *STATE_FIELDS):
-        contract, value = contracts[name], slots[name]
+    for name, value in slots.items():
+        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            kind = type(value).__name__
+            raise TypeError(f"{name} is of type {kind}, where a tensor belongs")
+        contract = contracts[name]
         contract["owner"]
-        if contract.get("shared") is not True and value.shape[:1] != (count,):
-            raise ValueError(f"{name} has the shape {tuple(value.shape)}")
         labels = contract.get("elements")
-        if labels is not None and len(labels) != value[0].numel():
-            raise ValueError(f"{name} has {len(labels)} names of its elements")
+        by_world = contract.get("shared") is not True
+        if by_world and value.shape[:1] != (count,):
+            raise ValueError(f"{name} has the shape {tuple(value.shape)}")
+        if labels is not None and len(labels) != math.prod(value.shape[1:]):
+            raise ValueError(
+                f"{name} has the shape {tuple(value.shape)}, and names for "
+                f"{len(labels)} elements of a world"
+            )
 
 
 def take_snapshot(
@@ -195,36 +211,21 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
             "restore takes what snapshot() gave, or Snapshot.load(path); got "
             f"{type(snapshot).__name__}."
         )
-    contracts: Mapping[str, Any] = snapshot.header.get("slots", {})
-    unnamed = sorted(snapshot.slots.keys() ^ contracts.keys())
-    missing = [name for name in STATE_FIELDS if name not in snapshot.slots]
-    if unnamed or missing:
+    try:
+        _check_whole(snapshot.header, snapshot.slots)
+    except _WRONG as error:
         raise SnapshotError(
-            "The snapshot is not whole: its header and its contents disagree about "
-            f"{listed(unnamed or missing)}. Nothing was written."
-        )
-    for name, value in snapshot.slots.items():
-        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise SnapshotError(
-                f"{name!r} of the snapshot is of type {type(value).__name__}, where a "
-                "tensor belongs. Nothing was written."
-            )
+            f"The snapshot is not whole: {error}. Nothing was written."
+        ) from error
     return {
         name: value
         for name, value in snapshot.slots.items()
-        if contracts[name].get("owner", "sim") in owners
+        if snapshot.header["slots"][name]["owner"] in owners
     }
 
 
 def _check_model(physics: Physics, snapshot: Snapshot) -> None:
     """Raise unless the snapshot is one of this model."""
-    try:
-        check_fingerprint(snapshot.header["model"])
-    except (KeyError, ValueError) as error:
-        raise SnapshotError(
-            f"The snapshot does not say of which model it is: {error}. Nothing was "
-            "written."
-        ) from error
     different = differences(fingerprint(physics.model), snapshot.header["model"])
     if different:
         raise SnapshotError(
