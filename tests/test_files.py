@@ -240,6 +240,24 @@ def test_random_alterations_are_refused_or_harmless(snapshot, tmp_path):
     assert refused > 150 * SOAK
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_ctrl_c_in_a_save_is_ctrl_c(snapshot, tmp_path, monkeypatch):
+    """The zip archive that is then half written complains of something else."""
+    path = tmp_path / "it.npz"
+    snapshot.save(path)
+    before = path.read_bytes()
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(zipfile._ZipWriteFile, "close", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        snapshot.save(path)
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_text_has_no_zero_bytes(tmp_path):
     path = tmp_path / "a.py"
     path.write_bytes(b"x = 1")

@@ -131,6 +131,40 @@ def test_rows_that_change_in_place_are_looked_at_again():
         rng.bits(rows, 1)
 
 
+def test_rows_that_numpy_changes_are_looked_at_again():
+    """Torch does not count what NumPy writes into memory that they share."""
+    rng, twin = streams(4, 3), streams(4, 3)
+    numbers = np.array([2, 0])
+    rows = torch.from_numpy(numbers)
+    rng.uniform(rows, 1)
+    numbers[:] = [3, 1]
+    assert torch.equal(rng.uniform(rows, 2), twin.uniform(torch.tensor([3, 1]), 2))
+    twin.uniform(torch.tensor([2, 0]), 1)
+    for wrong in ([1, 1], [4, 0], [-1, 2]):
+        numbers[:] = wrong
+        with pytest.raises(InvalidInputError, match="env ids"):
+            rng.uniform(rows, 1)
+    assert torch.equal(rng.bits(ALL, 3), twin.bits(ALL, 3))
+
+
+@pytest.mark.parametrize("columns", [-1, 1.5, "2", None, True])
+@pytest.mark.parametrize("draw", ["bits", "uniform", "normal"])
+def test_a_number_of_columns_is_one(draw, columns):
+    rng, twin = streams(3, 7), streams(3, 7)
+    with pytest.raises(InvalidInputError, match="columns must be a whole number ≥ 0"):
+        getattr(rng, draw)(ALL, columns)
+    assert getattr(rng, draw)(ALL, 0).shape == (3, 0)
+    assert torch.equal(rng.bits(ALL, 2), twin.bits(ALL, 2))
+
+
+def test_slices_are_checked_and_kept_in_order():
+    rng, twin = streams(5, 7), streams(5, 7)
+    with pytest.raises(InvalidInputError, match="env ids cannot be"):
+        rng.uniform(slice("a"), 2)
+    back = rng.uniform(slice(None, None, -2), 2)
+    assert torch.equal(back, twin.uniform(torch.tensor([4, 2, 0]), 2))
+
+
 @pytest.mark.skipif(not core.is_available(), reason="the compiled core is not there")
 @pytest.mark.parametrize(
     "rows", [slice(None), slice(2, 9, 3), torch.tensor([7, 0, 5]), slice(0, 0)]

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
+
 import mujoco
 import numpy as np
 import onnx
 import pytest
+import torch
 from onnx import TensorProto, helper
 
 from simstate import EntityCfg, SceneCfg, SimStateError, Simulation, SnapshotError
+from simstate.archive import write_archive
+from simstate.env import TrainCfg
 from simstate.simulators.policy import _session
-from simstate.train.checkpoint import write_checkpoint
+from simstate.train.checkpoint import (
+    FORMAT,
+    find_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
 from simstate.train.run import TrainingRun
+from simstate.train.run_cfg import RunCfg
 
 
 def run_of(**changes) -> dict:
@@ -39,6 +51,75 @@ def test_a_checkpoint_names_no_code(tmp_path, task):
 def test_a_checkpoint_that_makes_no_sense_is_refused(tmp_path, content):
     write_checkpoint(tmp_path / "model_1.npz", content)
     with pytest.raises(SnapshotError, match="what run it is of"):
+        TrainingRun.resume(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "content", [5, [1, 2], None, "text", {"list": [1]}, {"items": [[[1], 2]]}, {"a": 1}]
+)
+def test_a_checkpoint_that_is_no_dictionary_is_refused(tmp_path, content):
+    path = tmp_path / "model_1.npz"
+    write_archive(path, {"format": FORMAT, "content": content}, {})
+    with pytest.raises(SnapshotError, match="not a checkpoint of simstate"):
+        TrainingRun.resume(tmp_path)
+
+
+def test_a_checkpoint_that_is_too_deep_is_refused(tmp_path):
+    content = {"list": []}
+    for _ in range(400):
+        content = {"list": [content]}
+    path = tmp_path / "model_1.npz"
+    write_archive(path, {"format": FORMAT, "content": content}, {})
+    with pytest.raises(SnapshotError, match="not a checkpoint of simstate"):
+        TrainingRun.resume(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def whole_checkpoint(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    train = TrainCfg(num_envs=3, iterations=1, steps_per_env=4)
+    run = TrainingRun(RunCfg(task="Cartpole-Balance", train=train), folder)
+    run.learn(1, lambda progress: None)
+    return read_checkpoint(find_checkpoint(folder))
+
+
+PARTS = (
+    ("iteration",), ("algorithm",), ("algorithm", "actor_state_dict"), ("env",),
+    ("env", "header"), ("env", "slots"), ("env", "slots", "qpos"), ("episodes",),
+    ("episodes", "sum"), ("episodes", "returns"), ("rng",),
+)  # fmt: skip
+RUN_PARTS = (("run", "settings"), ("run", "without"))
+
+
+def owner_of(content, path):
+    for key in path[:-1]:
+        content = content[key]
+    return content
+
+
+VALUES = itertools.cycle([-7.5, torch.zeros(2, 2), None])
+
+
+@pytest.mark.parametrize(
+    ("path", "value"), [(path, next(VALUES)) for path in PARTS + RUN_PARTS], ids=str
+)
+def test_a_checkpoint_with_a_part_of_another_kind_is_refused(
+    tmp_path, whole_checkpoint, path, value
+):
+    """Its checksum fits: somebody wrote it so."""
+    content = copy.deepcopy(whole_checkpoint)
+    owner_of(content, path)[path[-1]] = value
+    write_checkpoint(tmp_path / "model_1.npz", content)
+    with pytest.raises(SimStateError):
+        TrainingRun.resume(tmp_path)
+
+
+@pytest.mark.parametrize("path", PARTS[::2], ids="/".join)
+def test_a_checkpoint_without_a_part_is_refused(tmp_path, whole_checkpoint, path):
+    content = copy.deepcopy(whole_checkpoint)
+    del owner_of(content, path)[path[-1]]
+    write_checkpoint(tmp_path / "model_1.npz", content)
+    with pytest.raises(SimStateError):
         TrainingRun.resume(tmp_path)
 
 

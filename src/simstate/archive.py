@@ -34,7 +34,12 @@ def archive_bytes(
     arrays["header"] = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays["digest"] = np.frombuffer(_digest(arrays), dtype=np.uint8)
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
+    try:
+        np.savez(buffer, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
+    except ValueError as error:  # an archive that cannot be closed hides Ctrl-C
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
+        raise
     return buffer.getbuffer()
 
 

@@ -29,14 +29,7 @@ from simstate.engine.mesh_bounds import MeshBounds
 from simstate.engine.shortcuts import Shortcuts
 from simstate.errors import InvalidInputError
 from simstate.freshness import Freshness, Mode
-from simstate.ids import (
-    Ids,
-    Selection,
-    Values,
-    as_values,
-    everything,
-    select,
-)
+from simstate.ids import Ids, Selection, Values, as_values, everything, select
 from simstate.ledger import Backup, Chunk, Ledger, Scope, Slot, Write
 from simstate.random import WorldRandom
 from simstate.state_rows import StateRows
@@ -264,8 +257,13 @@ class Physics:
     def expand(self, name: str) -> Tensor:
         """Live per-world values of a model parameter; shape (num_envs, …)."""
         slot_name = f"model/{name}"
-        if slot_name in self.ledger:
-            return self.ledger[slot_name].tensor
+        if slot_name not in self.ledger:
+            with torch.inference_mode(False):  # they are written to later on
+                self._add_parameter(name, slot_name)
+        return self.ledger[slot_name].tensor
+
+    def _add_parameter(self, name: str, slot_name: str) -> None:
+        """Let a parameter differ by world from now on."""
         tensor = self.engine.expand(name)
         if name == "geom_dataid":
             for bound in self._mesh_bounds.parameters:
@@ -289,7 +287,7 @@ class Physics:
         if name in CONSTANT_INPUTS:
             self._followed[name] = tensor.detach().clone()
         slot.check = check_of(self.model, name)
-        return self.ledger.add(slot).tensor
+        self.ledger.add(slot)
 
     def write_parameter(
         self, name: str, values: Values, element_ids: Ids, env_ids: Ids

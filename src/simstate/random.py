@@ -67,9 +67,10 @@ class WorldRandom:
             "random/count", dtype=number, reset=None, moves=True, optional=True
         ).tensor
         self._own_world = worlds.to(ledger.device)
+        self._device = ledger.device
         self._on_host = ledger.device.type == "cpu"
-        self._known: tuple[Tensor | None, int] = (None, 0)
-        """Ids that have been looked at, and their version then."""
+        self._known: tuple[Tensor | None, Any] = (None, None)
+        """Ids that have been looked at; a copy of them, or their version then."""
         self._in_core = self._on_host and is_available()
         self._drawn_as = self._world
 
@@ -94,7 +95,7 @@ class WorldRandom:
 
     def bits(self, rows: Index, columns: int) -> Tensor:
         """64 random bits each, as signed integers; shape (n, columns)."""
-        rows = self._checked(rows)
+        rows, columns = self._checked(rows), whole_number("columns", columns, 0)
         if not self._on_host:
             steps = torch.arange(1, columns + 1, device=self._count.device)
             return _draw(self._seed, self._drawn_as, self._count, rows, columns, steps)
@@ -112,7 +113,7 @@ class WorldRandom:
         high: float | Tensor = 1.0,
     ) -> Tensor:
         """Numbers spread evenly over [low, high), float64; shape (n, columns)."""
-        rows = self._checked(rows)
+        rows, columns = self._checked(rows), whole_number("columns", columns, 0)
         numbers = (float, int)
         if self._in_core and isinstance(low, numbers) and isinstance(high, numbers):
             return self._uniform_in_core(rows, columns, float(low), float(high))
@@ -136,6 +137,7 @@ class WorldRandom:
 
     def normal(self, rows: Index, columns: int) -> Tensor:
         """Numbers of a standard normal distribution, float64; shape (n, columns)."""
+        columns = whole_number("columns", columns, 0)
         radius, angle = self.uniform(rows, 2 * columns).chunk(2, dim=1)
         # Box and Muller's transform; 1 − u is in (0, 1], where the logarithm is finite.
         return (-2.0 * torch.log1p(-radius)).sqrt() * (2.0 * math.pi * angle).cos()
@@ -143,16 +145,24 @@ class WorldRandom:
     def _checked(self, rows: Index) -> Index:
         """The rows, if they are worlds, each once: a repeated one would draw alike.
 
-        Ids are looked at once: what one reset draws, it draws for the same tensor.
+        Ids are looked at once: what one reset draws, it draws for the same tensor. On
+        the host NumPy may have changed it past torch's counter.
         """
-        if isinstance(rows, slice):
+        if isinstance(rows, slice) and rows == slice(None):
             return rows
-        known, version = self._known
-        if rows is not known or rows._version != version:
-            rows = select(rows, len(self._count), "env", self._count.device).index
-            if isinstance(rows, Tensor) and not rows.is_inference():
-                self._known = (rows, rows._version)
-        return rows
+        known, then = self._known
+        if known is not None and rows is known and self._is_as_then(known, then):
+            return known
+        chosen = select(rows, len(self._count), "env", self._device).index
+        if isinstance(chosen, Tensor) and not chosen.is_inference():
+            seen = chosen.numpy().copy() if self._on_host else chosen._version
+            self._known = (chosen, seen)
+        return chosen
+
+    def _is_as_then(self, rows: Tensor, then: Any) -> bool:
+        if self._on_host:
+            return np.array_equal(rows.numpy(), then)
+        return rows._version == then
 
 
 def _draw(

@@ -192,6 +192,28 @@ def test_a_partial_step_in_inference_mode_does_no_harm():
     )
 
 
+def test_parameters_that_are_first_asked_for_in_inference_mode(engine):
+    sim, twin = make(engine=engine), make(engine=engine)
+    with torch.inference_mode():
+        sim.expand("body_mass")[1, 1] = 3.0
+        sim.expand("dof_invweight0")
+        sim.step()
+        saved = sim.snapshot()
+    twin.expand("body_mass")[1, 1] = 3.0
+    twin.step()
+    for each in (sim, twin):
+        each.expand("body_mass")[0, 1] = 2.0
+        each.step(2, env_ids=[0, 2])
+        each.expand("dof_invweight0")[2] *= 1.5
+        each.step()
+    assert torch.equal(sim.state, twin.state)
+    sim.restore(saved)
+    twin.restore(saved)
+    sim.step()
+    twin.step()
+    assert torch.equal(sim.state, twin.state)
+
+
 # Restoring.
 
 

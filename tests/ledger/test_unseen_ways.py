@@ -209,6 +209,24 @@ def test_what_is_no_snapshot_is_refused_before_anything_is_written(damage):
     assert torch.equal(sim.state, before)
 
 
+@pytest.mark.parametrize(
+    ("saved", "here", "value"),
+    [(torch.int64, torch.int8, 300), (torch.int64, torch.uint8, -1),
+     (torch.float64, torch.float16, 1e30), (torch.float64, torch.float32, -1e200)],
+)  # fmt: skip
+def test_a_number_that_the_memory_here_cannot_hold_is_refused(saved, here, value):
+    one, other = falling(3), falling(3)
+    one.memory("own", dtype=saved)[1] = value
+    own = other.memory("own", dtype=here, reset=4)
+    with pytest.raises(SnapshotError, match=r"memory/own.*cannot hold") as caught:
+        other.restore(one.snapshot())
+    assert caught.value.name == "memory/own"
+    assert own.tolist() == [4, 4, 4]
+    one.memory("own", dtype=saved)[:] = torch.tensor([5, 6, 7])
+    other.restore(one.snapshot())
+    assert own.tolist() == [5, 6, 7]
+
+
 class Shaking:
     """White noise on the velocity along x."""
 

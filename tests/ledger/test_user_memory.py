@@ -7,6 +7,7 @@ import pytest
 import torch
 from tests.ledger.test_transactions import make
 
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.env import Env, RewardTermCfg, tasks
 from simstate.env.actions import Action, ActionCfg
 from simstate.errors import InvalidInputError, SimStateError, SnapshotError
@@ -47,6 +48,47 @@ def test_memory_that_a_function_asks_for_is_restored_before_it_asks():
     one.restore(early)
     fresh = cartpole(counts=counting)
     assert torch.equal(one.step(still(one))[1], fresh.step(still(fresh))[1])
+
+
+@pytest.mark.parametrize("value", [2.5, None, [4.0, 5.0]])
+def test_memory_that_a_snapshot_brought_is_reset_as_its_owner_says(value):
+    """The owner asks for it after the restore, and before the reset."""
+
+    def kept(env):
+        return env.memory("kept", reset=value).add_(1.0).clone()
+
+    one, other = cartpole(counts=kept), cartpole(counts=kept)
+    one.step(still(one))
+    other.restore(one.snapshot())
+    for env in (one, other):
+        env.step(still(env))
+        env.reset(env_ids=[1])
+    got, want = (env.step(still(env))[1] for env in (other, one))
+    assert torch.equal(got, want)
+    name = "env/reward/counts/kept"
+    assert torch.equal(*(env.snapshot().slots[name] for env in (one, other)))
+
+
+def test_each_world_is_reset_to_its_own_row():
+    sim = Simulation(SceneCfg(entities={"c": EntityCfg(model="cube")}), 3)
+    rows = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    own = sim.memory("own", (2,), dtype=torch.float32, reset=rows)
+    own += 10.0
+    sim.reset(env_ids=[2, 0])
+    assert own.tolist() == [[1.0, 2.0], [13.0, 14.0], [5.0, 6.0]]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_memory_may_hold_what_is_no_number(shared):
+    """Of a world that waits for its first measurement, for instance."""
+    sim = Simulation(SceneCfg(entities={"c": EntityCfg(model="cube")}), 3)
+    own = sim.memory("own", (3,), shared=shared)
+    own[1] = torch.nan
+    saved, want = sim.snapshot(), own.clone()
+    own.fill_(7.0)
+    sim.restore(saved)
+    assert torch.equal(own.isnan(), want.isnan())
+    assert torch.equal(own.nan_to_num(8.0), want.nan_to_num(8.0))
 
 
 def test_memory_of_a_term_that_is_not_there_is_refused():

@@ -106,7 +106,8 @@ class Engine(ABC):
         if self._constants_differ and name in self.constants:
             return self.expand(name)
         if name not in self._shared:
-            self._shared[name] = self.model_parameter(name)
+            with torch.inference_mode(False):
+                self._shared[name] = self.model_parameter(name)
         return self._shared[name]
 
     def differs(self, name: str) -> bool:

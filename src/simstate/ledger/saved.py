@@ -48,6 +48,7 @@ def check_saved(
     for name, value in values.items():
         slot = registry.slots[name]
         _check_finite(slot, value, values.get("diverged"))
+        _check_holds(slot, value)
         if slot.check is not None:
             try:
                 slot.check(value)
@@ -77,7 +78,25 @@ def _check_finite(slot: Slot, value: Tensor, diverged: Tensor | None) -> None:
         )
 
 
+def _check_holds(slot: Slot, value: Tensor) -> None:
+    """Raise at a number that is too great for the slot's dtype."""
+    dtype = slot.tensor.dtype
+    if dtype == value.dtype:
+        return
+    there = value.to(dtype)
+    if value.dtype.is_floating_point:
+        lost = value.isfinite() & ~there.isfinite()
+    else:
+        lost = there.to(value.dtype) != value
+    if bool(lost.any()):
+        raise SnapshotError(
+            f"{slot.name!r} was saved with {value[lost][0].item():g}, which "
+            f"{dtype} cannot hold. Nothing was written.",
+            name=slot.name,
+        )
+
+
 def _family(dtype: torch.dtype) -> str:
-    if dtype == torch.bool:
-        return "bool"
+    if dtype == torch.bool or dtype.is_complex:
+        return str(dtype)
     return "float" if dtype.is_floating_point else "int"

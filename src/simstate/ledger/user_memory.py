@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from simstate.checks import whole_number
 from simstate.engine import Stage
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, SnapshotError
 from simstate.ledger.ledger import Ledger
 from simstate.ledger.registry import reset_rule
 from simstate.ledger.slot import Owner, Reset, Slot, rows_for
@@ -56,10 +56,16 @@ def user_memory(
     slot = ledger[full]
     known = (slot.shape, slot.tensor.dtype, slot.stage, slot.shared)
     if known != (size, dtype, stage, shared):
+        where, then = "There is a memory {} already", "Give it another name."
+        if slot.from_snapshot:
+            where = "The snapshot that was restored has a memory {}"
+            then = "It is of another version of this code: make a new environment."
         raise InvalidInputError(
-            f"There is a memory {name!r} already, with shape {slot.shape} and "
+            f"{where.format(repr(name))}, with shape {slot.shape} and "
             f"{slot.tensor.dtype}; asked for is shape {size} and {dtype}, or another "
-            "stage or sharing. Give it another name."
+            f"stage or sharing. {then}",
+            name=name,
+            shape=size,
         )
     if slot.from_snapshot:
         _declare(ledger, slot, reset, unit, axes)
@@ -68,26 +74,46 @@ def user_memory(
     return slot.tensor
 
 
-def adopt(ledger: Ledger, name: str, contract: dict[str, object]) -> Slot:
-    """A slot as a snapshot describes it, which its owner has not asked for yet.
+def adopt(
+    ledger: Ledger, name: str, contract: Mapping[str, object], value: Tensor
+) -> Slot:
+    """A slot for a value as a snapshot has it, which its owner has not asked for yet.
 
-    A function that asks for memory in every step has none before the first.
+    A function that asks for memory in every step has none before the first. The size
+    is the value's own, whatever the contract says of it.
     """
-    dtype = getattr(torch, str(contract["dtype"]))
-    reset, shape = contract["reset"], contract["shape"]
-    assert isinstance(shape, list)
-    size = tuple(int(n) for n in shape)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    plain: Reset = None if isinstance(reset, str) else torch.tensor(reset)
-    if contract["shared"]:
-        slot = ledger.shared(
-            name, torch.zeros(size, dtype=dtype), optional=True, users_own=True
+    shared = contract.get("shared") is True
+    if value.dtype not in DTYPES or (value.ndim < 1 and not shared):
+        raise SnapshotError(
+            f"{name!r} was saved as {value.dtype} of shape {tuple(value.shape)}, which "
+            "no memory has. Nothing was written.",
+            name=name,
         )
+    if shared:
+        zeros = torch.zeros_like(value, device="cpu")
+        slot = ledger.shared(name, zeros, optional=True, users_own=True)
     else:
         slot = ledger.memory(
-            name, size, dtype, plain, owner="env", optional=True, users_own=True
-        )
+            name, tuple(value.shape[1:]), value.dtype, _saved_reset(name, contract),
+            owner="env", optional=True, users_own=True,
+        )  # fmt: skip
     slot.from_snapshot = True
     return slot
+
+
+def _saved_reset(name: str, contract: Mapping[str, object]) -> Reset:
+    """What a reset writes, as a contract has it; None: nothing, or a function does."""
+    reset = contract["reset"]
+    if isinstance(reset, str):
+        return None
+    try:
+        return torch.tensor(reset)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise SnapshotError(
+            f"{name!r} has {str(reset)[:60]} as its value at reset, which are no "
+            "numbers. Nothing was written.",
+            name=name,
+        ) from error
 
 
 def _declare(ledger: Ledger, slot: Slot, reset: Reset, unit: str, axes: str) -> None:

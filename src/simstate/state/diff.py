@@ -274,9 +274,12 @@ def _slot_differences(
         what = f"shapes {tuple(one.shape[1:])} and {tuple(two.shape[1:])}"
         yield Difference(0, *_place(name), "", math.inf, "", what)
         return
-    one, two = (x.reshape(x.shape[0], -1).to(torch.float64) for x in (one, two))
+    one, two = (x.reshape(x.shape[0], -1) for x in (one, two))
+    unlike = one != two
+    one, two = one.to(torch.float64), two.to(torch.float64)
     gap = (one - two).abs()
-    gap[one == two] = 0.0  # infinite in both, as a memory may be
+    gap[~unlike] = 0.0  # infinite in both, as a memory may be
+    gap[unlike & (gap == 0.0)] = 1.0  # whole numbers beyond those of float64
     gap[one.isnan() & two.isnan()] = 0.0
     gap[gap.isnan()] = math.inf
     labels = contract.get("elements")

@@ -12,6 +12,7 @@ import numpy as np
 Fingerprint = dict[str, dict[str, Any]]
 """`sizes` by name, `names` of the elements by kind, and a digest of each `field`."""
 
+_PARTS = ("sizes", "names", "fields")
 _SIZES = (
     "nq", "nv", "nu", "na", "nbody", "njnt", "ngeom", "nsite", "neq", "nmocap",
     "nuserdata", "nhistory", "npluginstate",
@@ -49,6 +50,20 @@ def fingerprint(model: mujoco.MjModel) -> Fingerprint:
     }
     sizes = {name: int(getattr(model, name)) for name in _SIZES}
     return {"sizes": sizes, "names": names, "fields": fields}
+
+
+def check_fingerprint(found: Any) -> None:
+    """Raise ValueError unless `differences` can compare it."""
+    parts = [found[key] for key in _PARTS] if _has_parts(found) else []
+    if not parts or not all(isinstance(names, list) for names in parts[1].values()):
+        raise ValueError(f"a model's fingerprint has {', '.join(_PARTS)} by name")
+
+
+def _has_parts(found: Any) -> bool:
+    return isinstance(found, dict) and all(
+        isinstance(found.get(key), dict)  # pyright: ignore[reportUnknownMemberType]
+        for key in _PARTS
+    )
 
 
 def differences(ours: Fingerprint, theirs: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,11 @@ from simstate.errors import (
 from simstate.ids import Selection
 from simstate.ledger import Owner, adopt
 from simstate.physics import Physics
-from simstate.state.fingerprint import differences, fingerprint
+from simstate.state.fingerprint import check_fingerprint, differences, fingerprint
 from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
+
+_WRONG = (KeyError, IndexError, TypeError, AttributeError, ValueError)
+"""What contents raise that are of another kind than those which simstate writes."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ class Snapshot:
             if header["format"] == FORMAT_1:
                 header, slots = slots_of_format_1(header, slots)
             _check_whole(header, slots)
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except _WRONG as error:
             raise SnapshotError(
                 f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}."
             ) from error
@@ -102,12 +106,29 @@ def _check_whole(header: dict[str, Any], slots: dict[str, Tensor]) -> None:
     """Raise unless all is there that the use of a snapshot relies on."""
     for key in ("engine", "dtype", "mujoco", "timestep", "model"):
         header[key]
+    check_fingerprint(header["model"])
     contracts: dict[str, Any] = header["slots"]
-    for name in (*contracts, *slots):
-        contracts[name]["owner"]
-    for name in STATE_FIELDS:
-        if slots[name].ndim < 1 or len(slots[name]) != len(slots["qpos"]):
-            raise ValueError(f"{name} has the shape {tuple(slots[name].shape)}")
+    unlike = [*(slots.keys() ^ contracts.keys()), *(set(STATE_FIELDS) - slots.keys())]
+    if unlike:
+        raise ValueError(
+            f"header and contents disagree about {listed(sorted(map(str, unlike)))}"
+        )
+    count = len(slots["qpos"])
+    for name, value in slots.items():
+        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            kind = type(value).__name__
+            raise TypeError(f"{name} is of type {kind}, where a tensor belongs")
+        contract = contracts[name]
+        contract["owner"]
+        labels = contract.get("elements")
+        by_world = contract.get("shared") is not True
+        if by_world and value.shape[:1] != (count,):
+            raise ValueError(f"{name} has the shape {tuple(value.shape)}")
+        if labels is not None and len(labels) != math.prod(value.shape[1:]):
+            raise ValueError(
+                f"{name} has the shape {tuple(value.shape)}, and names for "
+                f"{len(labels)} elements of a world"
+            )
 
 
 def take_snapshot(
@@ -177,7 +198,7 @@ def restore_snapshot(
     )
     _expand_parameters(physics, values)
     for name in asked_later:
-        adopt(ledger, name, contracts[name])
+        adopt(ledger, name, contracts[name], values[name])
     ledger.check(values, owners, snapshot.num_envs)
     with ledger.transaction("env" if "env" in owners else "sim", "a restore"):
         ledger.put(values, rows, owners, shared=rows.count == physics.num_envs)
@@ -190,24 +211,16 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
             "restore takes what snapshot() gave, or Snapshot.load(path); got "
             f"{type(snapshot).__name__}."
         )
-    contracts: Mapping[str, Any] = snapshot.header.get("slots", {})
-    unnamed = sorted(snapshot.slots.keys() ^ contracts.keys())
-    missing = [name for name in STATE_FIELDS if name not in snapshot.slots]
-    if unnamed or missing:
+    try:
+        _check_whole(snapshot.header, snapshot.slots)
+    except _WRONG as error:
         raise SnapshotError(
-            "The snapshot is not whole: its header and its contents disagree about "
-            f"{listed(unnamed or missing)}. Nothing was written."
-        )
-    for name, value in snapshot.slots.items():
-        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise SnapshotError(
-                f"{name!r} of the snapshot is of type {type(value).__name__}, where a "
-                "tensor belongs. Nothing was written."
-            )
+            f"The snapshot is not whole: {error}. Nothing was written."
+        ) from error
     return {
         name: value
         for name, value in snapshot.slots.items()
-        if contracts[name].get("owner", "sim") in owners
+        if snapshot.header["slots"][name]["owner"] in owners
     }
 
 

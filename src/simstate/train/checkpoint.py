@@ -41,8 +41,11 @@ def read_checkpoint(path: Path) -> Content:
         return _read_old(path)
     header, tensors = read_archive(path, (FORMAT,))
     try:
-        return _unpacked(header["content"], tensors)
-    except (KeyError, IndexError, TypeError, ValueError) as error:
+        content = _unpacked(header["content"], tensors)
+        if not isinstance(content, dict):
+            raise TypeError(f"it holds a {type(content).__name__}")
+        return cast("Content", content)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise SnapshotError(
             f"{str(path)!r} is not a checkpoint of simstate: {error!r}."
         ) from error

@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simstate.checks import has_shape
+
 LAST = 100
 """Episodes that means are taken over."""
 
@@ -66,8 +68,9 @@ class EpisodeStatistics:
 
     def load(self, saved: dict[str, Any]) -> None:
         """Go on from what `save` gave."""
-        self._sum.copy_(saved["sum"])
-        self._steps.copy_(saved["steps"])
+        for there, name in ((self._sum, "sum"), (self._steps, "steps")):
+            has_shape(name, saved[name], (len(there),))
+            there.copy_(saved[name])
         for kept, name in ((self._returns, "returns"), (self._lengths, "lengths")):
             kept.clear()
-            kept.extend(saved[name])
+            kept.extend(map(float, saved[name]))

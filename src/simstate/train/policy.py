@@ -38,7 +38,7 @@ class Policy:
         self._env = env
         try:
             self.network.load_state_dict(content["algorithm"]["actor_state_dict"])
-        except (RuntimeError, KeyError) as error:
+        except (RuntimeError, KeyError, TypeError, AttributeError) as error:
             raise SnapshotError(
                 f"The checkpoint is of task {cfg.task!r}, and its network does not fit "
                 f"this environment, which has {env.observation_dims['policy']} "

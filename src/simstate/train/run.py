@@ -17,9 +17,10 @@ import torch
 from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 
+from simstate.checks import whole_number
 from simstate.engine import OneTorchThread
 from simstate.env import Env, EnvCfg
-from simstate.errors import SnapshotError
+from simstate.errors import SimStateError, SnapshotError
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
@@ -256,11 +257,21 @@ class TrainingRun:
             prune_checkpoints(self.run_dir, self.cfg.output.keep)
 
     def _restore(self, content: Content) -> None:
-        self.iteration = self.saved = content["iteration"]
-        self.algorithm.load(content["algorithm"], None, strict=True)
-        self.env.restore(Snapshot(**content["env"]))
-        self._episodes.load(content["episodes"])
-        torch.set_rng_state(content["rng"])
+        try:
+            self.iteration = whole_number("iteration", content["iteration"], 0)
+            self.algorithm.load(content["algorithm"], None, strict=True)
+            self.env.restore(Snapshot(**content["env"]))
+            self._episodes.load(content["episodes"])
+            torch.set_rng_state(content["rng"])
+        except (
+            KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError,
+        ) as error:  # fmt: skip
+            if isinstance(error, SimStateError):
+                raise
+            raise SnapshotError(
+                f"The checkpoint does not hold what this run needs: {error!r}."
+            ) from error
+        self.saved = self.iteration
 
 
 def _worlds_here(env_cfg: EnvCfg, cfg: RunCfg) -> Env:

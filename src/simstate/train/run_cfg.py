@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from simstate.checks import number, one_of, whole_number
+from simstate.checks import all_of, instance_of, number, one_of, whole_number
 from simstate.env import EnvCfg, TrainCfg, tasks
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
@@ -68,6 +68,9 @@ class RunCfg:
                 f"{train.num_envs} worlds × {train.steps_per_env} steps are too few "
                 f"for {train.num_mini_batches} mini-batches: use more worlds."
             )
+        instance_of("settings", self.settings, Mapping)
+        all_of("settings", list(self.settings), str)
+        all_of("without", self.without, str)
 
     @staticmethod
     def for_task(reference: str, **changes: Any) -> RunCfg:
