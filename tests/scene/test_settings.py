@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -238,6 +239,27 @@ def test_a_conflict_that_only_mujoco_sees_is_a_warning_too(
         model_of(ball('<size nuserdata="3"/>'))
     assert len(said) == 1
     assert capfd.readouterr().err == ""
+
+
+def test_a_file_that_attaches_another_one_is_one_warning_at_the_callers_line(
+    tmp_path: Path, capfd: Any
+) -> None:
+    (tmp_path / "finger.xml").write_text(GHOST.replace("<body>", '<body name="f">'))
+    attach = '<attach model="finger" body="f" prefix="{}"/>'
+    hand = tmp_path / "hand.xml"
+    hand.write_text(
+        '<mujoco><option timestep=".004"/><asset><model name="finger" '
+        f'file="finger.xml"/></asset><worldbody><body>{attach.format("l")}'
+        f"{attach.format('r')}</body></worldbody></mujoco>"
+    )
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = model_of(str(hand))
+    assert model.opt.timestep == 0.004
+    (warning,) = said
+    assert "parent has 0.004, child has 0.005" in str(warning.message)
+    assert warning.filename == __file__
+    assert capfd.readouterr() == ("", "")
 
 
 def test_statistics_are_those_of_a_file_alone() -> None:

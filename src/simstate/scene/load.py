@@ -14,6 +14,7 @@ import mujoco
 from simstate import models
 from simstate.checks import instance_of
 from simstate.errors import ModelError, suggestion, unknown_name, warn
+from simstate.mujoco_warnings import MUJOCO_WARNINGS
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
 from simstate.scene.libraries import install_hint, library_names, library_spec
@@ -137,10 +138,14 @@ def compile_spec(spec: mujoco.MjSpec, what: str) -> mujoco.MjModel:
 def _explained(what: str) -> Generator[None]:
     """Turn what MuJoCo says of a model that it refuses into a ModelError.
 
-    Of its warnings, one remains: that entities do not fit together.
+    Of its warnings, one remains: that models do not fit together, be they entities or
+    one that a file attaches to its own.
     """
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with (
+            MUJOCO_WARNINGS.silenced(),
+            warnings.catch_warnings(record=True) as said,
+        ):
             warnings.simplefilter("always", UserWarning)
             yield
     except (ValueError, mujoco.FatalError) as error:
@@ -151,7 +156,7 @@ def _explained(what: str) -> Generator[None]:
         ) from error
     for text in dict.fromkeys(str(warning.message) for warning in said):
         if text.startswith("Attach conflict"):
-            warn(f"{what}: {text}", UserWarning)
+            warn(f"{what}: {' '.join(text.split())}.", UserWarning)
 
 
 class EntityModel(NamedTuple):
