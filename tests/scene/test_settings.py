@@ -107,6 +107,37 @@ def test_a_file_that_states_the_default_has_said_so(name: str) -> None:
     assert remedy in str(caught.value)
 
 
+CHOICES = {
+    "integrator": ("Euler", "RK4", "implicit", "implicitfast"),
+    "cone": ("pyramidal", "elliptic"),
+    "jacobian": ("dense", "sparse", "auto"),
+    "solver": ("PGS", "CG", "Newton"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [(name, word) for name in CHOICES for word in CHOICES[name]]
+)
+def test_a_choice_is_the_word_of_mjcf_or_its_number(name: str, word: str) -> None:
+    own = mujoco.MjModel.from_xml_string(ball(f'<option {name}="{word}"/>'))
+    number = getattr(own.opt, name)
+    for given in (word, number):
+        assert getattr(model_of(ball(), options={name: given}).opt, name) == number
+
+
+def test_choices_that_differ_are_told_by_their_words() -> None:
+    two = [ball(f'<option integrator="{word}"/>') for word in ("RK4", "implicitfast")]
+    with pytest.raises(ModelError, match=r"\(e0: RK4, e1: implicitfast\)"):
+        model_of(*two)
+
+
+def test_a_word_that_is_none_says_which_there_are() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'elliptic'"):
+        model_of(ball(), options={"cone": "eliptic"})
+    with pytest.raises(InvalidInputError, match=r"like its default, 100\.$"):
+        model_of(ball(), options={"iterations": "many"})
+
+
 def test_flags_are_stated_one_by_one() -> None:
     first = ball('<option><flag contact="disable" energy="enable"/></option>')
     second = ball('<option><flag gravity="disable" contact="disable"/></option>')

@@ -43,6 +43,10 @@ _WHAT_CAN_BE_READ = (
     ". A model file is MJCF, whose outermost element is <mujoco>, or URDF, whose is "
     "<robot>."
 )
+_NO_PLUGIN = re.compile(r"plugin .* not found")
+_LOAD_PLUGIN = (
+    ". Load the library that has it first: mujoco.mj_loadPluginLibrary(path)."
+)
 _OTHER_FORMAT = ("XML parse error", "XML Error: Unrecognized XML model", "ParseXML:")
 _REMEDIES = {
     ".mjb": "A compiled model goes to Simulation itself: "
@@ -151,6 +155,7 @@ def _explained(what: str) -> Generator[None]:
     except (ValueError, mujoco.FatalError) as error:
         reason = " ".join(str(error).split())
         hint = _WHAT_CAN_BE_READ if reason.startswith(_OTHER_FORMAT) else ""
+        hint = _LOAD_PLUGIN if _NO_PLUGIN.search(reason) else hint
         raise ModelError(
             f"{what} is not a valid MuJoCo model: {reason}{hint}"
         ) from error
