@@ -114,8 +114,7 @@ def test_a_term_of_ones_own_takes_all_joints_of_an_entity_without_ids(env):
         asset = env.scene[asset_cfg.name]
         jnt_ids = asset_cfg.joint_ids
         return (
-            asset.data.joint_pos[:, jnt_ids]
-            - asset.data.default_joint_pos[:, jnt_ids]
+            asset.data.joint_pos[:, jnt_ids] - asset.data.default_joint_pos[:, jnt_ids]
         )
 
     got = joint_pos_rel(env, SceneEntityCfg("robot"))
