@@ -207,7 +207,7 @@ $(PEERS)/.ready: Makefile
 
 $(SIMULATORS)/.ready: pyproject.toml constraints.txt
 	test -x $(SIMULATORS)/bin/python || $(PYTHON) -m venv $(SIMULATORS)
-	$(SIMULATORS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[drake,mjx,newton,gym,plot]' onnx onnxruntime pytest
+	$(SIMULATORS)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[drake,mjx,newton,gym,plot,record]' onnx onnxruntime pytest
 	touch $@
 
 # Without its dependencies, of which most are robots' drivers and viewers: the loader needs these.

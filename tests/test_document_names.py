@@ -199,6 +199,13 @@ def test_other_spellings_are_told_with_what_there_is(sim, robot, name):
     assert name not in EntityData.quantities
 
 
+@pytest.mark.parametrize("name", ["cvel", "subtree_com", "qvel", "xfrc_applied"])
+def test_mujocos_own_fields_are_told_to_be_the_scenes(sim, robot, name):
+    with pytest.raises(AttributeError, match=rf"whole scene, is sim\.data\.{name}\."):
+        getattr(robot.data, name)
+    assert len(getattr(sim.data, name)) == sim.num_envs
+
+
 def test_a_misspelt_name_gets_the_nearest(robot):
     with pytest.raises(AttributeError, match="Did you mean 'joint_pos'"):
         robot.data.joint_poss  # noqa: B018

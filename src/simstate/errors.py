@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import sys
 import warnings
@@ -9,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 _PACKAGE = str(Path(__file__).parent)
+_INNER = (_PACKAGE, contextlib.__file__)
+"""Files whose frames are between a warning and the line that it is about."""
 
 
 class SimStateError(Exception):
@@ -123,6 +126,6 @@ def listed(names: Iterable[object], most: int = 20) -> str:
 def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
     """Give a warning that points to the caller's own line, outside simstate."""
     frame, level = sys._getframe(1), 2  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INNER):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

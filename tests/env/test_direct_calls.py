@@ -105,3 +105,21 @@ def test_column_names_are_kept():
     assert observations.joint_pos_rel.column_names
     assert observations.joint_pos_rel.__doc__.startswith("Joint positions less")
     assert "asset_cfg" in inspect.signature(observations.joint_pos_rel).parameters
+
+
+def test_a_term_of_ones_own_takes_all_joints_of_an_entity_without_ids(env):
+    """The function that the entity-data document prints, called as it stands."""
+
+    def joint_pos_rel(env, asset_cfg):
+        asset = env.scene[asset_cfg.name]
+        jnt_ids = asset_cfg.joint_ids
+        return (
+            asset.data.joint_pos[:, jnt_ids] - asset.data.default_joint_pos[:, jnt_ids]
+        )
+
+    got = joint_pos_rel(env, SceneEntityCfg("robot"))
+    assert got.abs().min() > 0
+    data = env.scene["robot"].data
+    assert torch.equal(got, data.joint_pos - data.default_joint_pos)
+    with pytest.raises(SimStateError, match="no ids yet"):
+        joint_pos_rel(env, SceneEntityCfg("robot", joint_names="hip"))

@@ -141,7 +141,7 @@ def test_names_that_match_nothing(make_env):
         with pytest.raises(UnknownNameError, match=message):
             make_env(observations=seen(**names))
     with pytest.raises(InvalidInputError, match="no ids yet"):
-        _ = SceneEntityCfg("robot").joint_ids
+        _ = SceneEntityCfg("robot", joint_names="hip").joint_ids
 
 
 @pytest.mark.parametrize(

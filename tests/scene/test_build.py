@@ -1124,6 +1124,10 @@ def test_what_a_control_means_is_known_for_each_kind_of_actuator() -> None:
             '<mujoco><worldbody><body name="b"><joint/></body></worldbody></mujoco>',
             ("mass",),
         ),
+        (
+            '<mujoco><extension><plugin plugin="acme.arm"/></extension></mujoco>',
+            ("acme.arm", "mj_loadPluginLibrary"),
+        ),
         ("no/such/file.xml", ("no/such/file.xml", "file", "quadruped")),
         ("quadrupedd", ("quadrupedd", "quadruped")),
         (Path("nowhere.xml"), ("nowhere.xml",)),

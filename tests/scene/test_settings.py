@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import pickle
 import warnings
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -104,6 +105,37 @@ def test_a_file_that_states_the_default_has_said_so(name: str) -> None:
         model_of(*two)
     remedy = f"{name}=…" if name in ("timestep", "gravity") else f"'{name}': …"
     assert remedy in str(caught.value)
+
+
+CHOICES = {
+    "integrator": ("Euler", "RK4", "implicit", "implicitfast"),
+    "cone": ("pyramidal", "elliptic"),
+    "jacobian": ("dense", "sparse", "auto"),
+    "solver": ("PGS", "CG", "Newton"),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [(name, word) for name in CHOICES for word in CHOICES[name]]
+)
+def test_a_choice_is_the_word_of_mjcf_or_its_number(name: str, word: str) -> None:
+    own = mujoco.MjModel.from_xml_string(ball(f'<option {name}="{word}"/>'))
+    number = getattr(own.opt, name)
+    for given in (word, number):
+        assert getattr(model_of(ball(), options={name: given}).opt, name) == number
+
+
+def test_choices_that_differ_are_told_by_their_words() -> None:
+    two = [ball(f'<option integrator="{word}"/>') for word in ("RK4", "implicitfast")]
+    with pytest.raises(ModelError, match=r"\(e0: RK4, e1: implicitfast\)"):
+        model_of(*two)
+
+
+def test_a_word_that_is_none_says_which_there_are() -> None:
+    with pytest.raises(UnknownNameError, match="Did you mean 'elliptic'"):
+        model_of(ball(), options={"cone": "eliptic"})
+    with pytest.raises(InvalidInputError, match=r"like its default, 100\.$"):
+        model_of(ball(), options={"iterations": "many"})
 
 
 def test_flags_are_stated_one_by_one() -> None:
@@ -238,6 +270,27 @@ def test_a_conflict_that_only_mujoco_sees_is_a_warning_too(
         model_of(ball('<size nuserdata="3"/>'))
     assert len(said) == 1
     assert capfd.readouterr().err == ""
+
+
+def test_a_file_that_attaches_another_one_is_one_warning_at_the_callers_line(
+    tmp_path: Path, capfd: Any
+) -> None:
+    (tmp_path / "finger.xml").write_text(GHOST.replace("<body>", '<body name="f">'))
+    attach = '<attach model="finger" body="f" prefix="{}"/>'
+    hand = tmp_path / "hand.xml"
+    hand.write_text(
+        '<mujoco><option timestep=".004"/><asset><model name="finger" '
+        f'file="finger.xml"/></asset><worldbody><body>{attach.format("l")}'
+        f"{attach.format('r')}</body></worldbody></mujoco>"
+    )
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = model_of(str(hand))
+    assert model.opt.timestep == 0.004
+    (warning,) = said
+    assert "parent has 0.004, child has 0.005" in str(warning.message)
+    assert warning.filename == __file__
+    assert capfd.readouterr() == ("", "")
 
 
 def test_statistics_are_those_of_a_file_alone() -> None:

@@ -8,11 +8,12 @@ import math
 
 import pytest
 import torch
-from tests.simulators.scenes import ALL, place, random_motion, scene_of
+from tests.simulators.scenes import ALL, OTHERS, WORLDS, place, random_motion, scene_of
 from tests.simulators.test_align import scene as robot_scene
 
 from simstate import EntityCfg, SceneCfg, Simulation, cli
 from simstate.errors import InvalidInputError, SnapshotError, UnknownNameError
+from simstate.replay import replay as replay_file
 from simstate.simulators import (
     JointMap,
     align,
@@ -129,6 +130,29 @@ def test_a_recording_is_shown_and_its_targets_are_followed(key):
     # Each simulator's servos are its own, but they go the same way.
     gone = last.dof_pos[:, 1] - recording[0].robots["franka"].dof_pos[:, 1]
     assert gone[1] > 1.2 * gone[0] > 0
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_a_file_of_steps_is_taken_again_in_another_simulator(key, tmp_path):
+    """The cart and pole agree to the width of floats: so do runs on a file's inputs.
+
+    Featherstone's dampers are explicit: that is its difference.
+    """
+    path = tmp_path / "run.simrec"
+    scene = SceneCfg(entities={"cart": EntityCfg(model="cartpole")}, timestep=None)
+    sim = Simulation(scene, WORLDS, seed=3)
+    pushes = torch.Generator().manual_seed(0)
+    begin = sim.data.qpos.clone()
+    with sim.record(path, fields=["qpos", "qvel"]):
+        for _ in range(20):
+            sim.data.ctrl[:] = torch.randn(WORLDS, 1, generator=pushes)
+            sim.step(2)
+    found = replay_file(path, simulator=key)
+    assert found.engine == key
+    assert found.over_time["qpos"][0] == 0.0
+    assert (sim.data.qpos - begin).abs().max() > 0.01
+    bound = {"newton": 1e-5, "newton-featherstone": 5e-3}.get(key, 1e-12)
+    assert found.over_time["qpos"][-1] < bound
 
 
 def test_states_in_a_file_are_the_states(tmp_path):

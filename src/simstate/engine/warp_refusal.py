@@ -5,12 +5,12 @@ from __future__ import annotations
 from simstate.errors import ModelError
 
 _OPTIONS = {
-    "mjSOL_": "'solver': mujoco.mjtSolver.mjSOL_NEWTON.value",
-    "mjINT_": "'integrator': mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value",
-    "mjCONE_": "'cone': mujoco.mjtCone.mjCONE_PYRAMIDAL.value",
+    "mjSOL_": "'solver': 'Newton'",
+    "mjINT_": "'integrator': 'implicitfast'",
+    "mjCONE_": "'cone': 'pyramidal'",
     "mjDSBL_": "'disableflags': …",
     "mjENBL_": "'enableflags': …",
-    "Dense ": "'jacobian': mujoco.mjtJacobian.mjJAC_SPARSE.value",
+    "Dense ": "'jacobian': 'sparse'",
     "noslip ": "'noslip_iterations': 0",
 }
 """How its messages on physics options begin, and what to put into SceneCfg.options."""

@@ -1,10 +1,11 @@
-"""Names of Isaac Lab and mjlab that `entity.data` does not have, and what it has."""
+"""Names of MuJoCo and others that `entity.data` does not have, and what there is."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
+from simstate.engine.fields import FIELDS
 from simstate.errors import UnknownNameError, unknown_name
 
 _WITHOUT_POINT = re.compile(
@@ -40,6 +41,9 @@ _OTHER_NAMES = {
     "GRAVITY_VEC_W": "sim.model.opt.gravity",
     "body_names": "entity.body_names",
     "joint_names": "entity.joint_names",
+    "is_fixed_base": "entity.is_fixed_base",
+    "tendon_length": "tendon_len",
+    "tendon_velocity": "tendon_vel",
     "write_root_state": "entity.write_root_state_to_sim",
     "write_root_pose": "entity.write_root_link_pose_to_sim",
     "write_root_velocity": "entity.write_root_link_velocity_to_sim, in world axes",
@@ -63,6 +67,12 @@ def unknown_quantity(
     if name in _OTHER_NAMES:
         return UnknownNameError(
             f"{where}: here it is {_OTHER_NAMES[name]}.", name=name, known=known
+        )
+    if name in FIELDS:
+        return UnknownNameError(
+            f"{where}: MuJoCo's own, for the whole scene, is sim.data.{name}.",
+            name=name,
+            known=known,
         )
     found = _WITHOUT_POINT.fullmatch(name)
     if found:

@@ -34,6 +34,7 @@ class SceneEntityCfg:
 
     Names are regular expressions that match in full; None is all elements of a kind. A
     term gets it resolved: then `joint_ids` and the others index the entity's tensors.
+    Where all elements are meant, they do so before, too.
     """
 
     name: str
@@ -83,27 +84,27 @@ class SceneEntityCfg:
     @property
     def joint_ids(self) -> Index:
         """The joints, as columns of `joint_pos`."""
-        return self._of("joint")[0]
+        return self._ids("joint")
 
     @property
     def body_ids(self) -> Index:
         """The links, as columns of `body_link_pos_w`."""
-        return self._of("body")[0]
+        return self._ids("body")
 
     @property
     def geom_ids(self) -> Index:
         """The geoms, as columns of `geom_pos_w`."""
-        return self._of("geom")[0]
+        return self._ids("geom")
 
     @property
     def site_ids(self) -> Index:
         """The sites, as columns of `site_pos_w`."""
-        return self._of("site")[0]
+        return self._ids("site")
 
     @property
     def actuator_ids(self) -> Index:
         """The actuators, as columns of `actuator_force`."""
-        return self._of("actuator")[0]
+        return self._ids("actuator")
 
     @property
     def sensor_columns(self) -> Index:
@@ -113,6 +114,11 @@ class SceneEntityCfg:
     def names_of(self, kind: str) -> tuple[str, ...]:
         """The names of the chosen "joint", "site" …, in the order of the ids."""
         return self._of(kind)[1]
+
+    def _ids(self, kind: str) -> Index:
+        if not self.is_resolved and getattr(self, f"{kind}_names") is None:
+            return slice(None)  # all of them, in whichever scene
+        return self._of(kind)[0]
 
     def _of(self, kind: str) -> tuple[Index, tuple[str, ...]]:
         if not self.is_resolved:

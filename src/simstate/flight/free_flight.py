@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import mujoco
 import torch
 from torch import Tensor
 
@@ -26,6 +25,7 @@ from simstate.ids import Ids, Values
 from simstate.integrate import RK4, Integrator
 from simstate.math.vector import norm
 from simstate.scene import EntityCfg, SceneCfg
+from simstate.scene.option_words import OPTION_WORDS
 from simstate.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 STANDARD_GRAVITY = 9.80665
 """[m/s²]."""
 
-INTEGRATORS = {
-    "Euler": mujoco.mjtIntegrator.mjINT_EULER.value,
-    "RK4": mujoco.mjtIntegrator.mjINT_RK4.value,
-    "implicit": mujoco.mjtIntegrator.mjINT_IMPLICIT.value,
-    "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value,
-}
+INTEGRATORS = OPTION_WORDS["integrator"]
 """MuJoCo's own integrators by their names in MJCF."""
 
 TRUE_RK4 = RK4(attitude="lie")

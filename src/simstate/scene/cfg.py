@@ -163,7 +163,8 @@ class SceneCfg:
     gravity: Sequence[float] | None = None
     """Gravity, world axes [m/s²]; None: the entities' models', else (0, 0, −9.81)."""
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Other fields of MuJoCo's mjOption (integrator, cone, iterations, …) by name.
+    """Other fields of MuJoCo's mjOption (integrator, cone, iterations, …) by name. A
+    choice is the word that MJCF has for it ("implicitfast", "elliptic") or its number.
 
     What is not named here comes from the entities' models; where two of them state
     different values, building the scene fails and says which to settle here.

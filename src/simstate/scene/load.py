@@ -14,6 +14,7 @@ import mujoco
 from simstate import models
 from simstate.checks import instance_of
 from simstate.errors import ModelError, suggestion, unknown_name, warn
+from simstate.mujoco_warnings import MUJOCO_WARNINGS
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
 from simstate.scene.libraries import install_hint, library_names, library_spec
@@ -41,6 +42,10 @@ _READABLE = (".xml", ".urdf")
 _WHAT_CAN_BE_READ = (
     ". A model file is MJCF, whose outermost element is <mujoco>, or URDF, whose is "
     "<robot>."
+)
+_NO_PLUGIN = re.compile(r"plugin .* not found")
+_LOAD_PLUGIN = (
+    ". Load the library that has it first: mujoco.mj_loadPluginLibrary(path)."
 )
 _OTHER_FORMAT = ("XML parse error", "XML Error: Unrecognized XML model", "ParseXML:")
 _REMEDIES = {
@@ -137,21 +142,26 @@ def compile_spec(spec: mujoco.MjSpec, what: str) -> mujoco.MjModel:
 def _explained(what: str) -> Generator[None]:
     """Turn what MuJoCo says of a model that it refuses into a ModelError.
 
-    Of its warnings, one remains: that entities do not fit together.
+    Of its warnings, one remains: that models do not fit together, be they entities or
+    one that a file attaches to its own.
     """
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with (
+            MUJOCO_WARNINGS.silenced(),
+            warnings.catch_warnings(record=True) as said,
+        ):
             warnings.simplefilter("always", UserWarning)
             yield
     except (ValueError, mujoco.FatalError) as error:
         reason = " ".join(str(error).split())
         hint = _WHAT_CAN_BE_READ if reason.startswith(_OTHER_FORMAT) else ""
+        hint = _LOAD_PLUGIN if _NO_PLUGIN.search(reason) else hint
         raise ModelError(
             f"{what} is not a valid MuJoCo model: {reason}{hint}"
         ) from error
     for text in dict.fromkeys(str(warning.message) for warning in said):
         if text.startswith("Attach conflict"):
-            warn(f"{what}: {text}", UserWarning)
+            warn(f"{what}: {' '.join(text.split())}.", UserWarning)
 
 
 class EntityModel(NamedTuple):

@@ -19,6 +19,7 @@ import torch
 from simstate.errors import InvalidInputError, ModelError, unknown_name, warn
 from simstate.scene.cfg import SceneCfg
 from simstate.scene.option_limits import option_limits
+from simstate.scene.option_words import option_value, option_word
 
 Specs = Mapping[str, mujoco.MjSpec]
 """The entities' specifications, by the entities' names."""
@@ -46,14 +47,6 @@ _FLAGS: dict[str, Any] = {
     "disableactuator": None,
 }
 """Options that are bits, each stated by itself, and MuJoCo's names of the bits."""
-
-_KEYWORDS = {
-    "integrator": "Euler",
-    "cone": "pyramidal",
-    "jacobian": "auto",
-    "solver": "Newton",
-}
-"""A word that MJCF takes for the options that are choices."""
 
 _VISUAL = ("global_", "quality", "headlight", "map", "scale", "rgba")
 
@@ -83,7 +76,7 @@ def _settle_options(
     _check_known("physics option", given, names)
     for name in names:
         if name in given:
-            value = given[name]
+            value = option_value(name, given[name])
         elif name in _FLAGS:
             value = _agreed_bits(name, specs)
         else:
@@ -98,10 +91,10 @@ def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
     try:
         setattr(spec.option, name, value)
     except (TypeError, ValueError) as error:
+        default = option_word(name, getattr(mujoco.MjSpec().option, name))
         raise InvalidInputError(
             f"Physics option {name!r} cannot be {value!r}: it must be like its "
-            f"default, {getattr(mujoco.MjSpec().option, name)!r}; for a choice give "
-            "the number of MuJoCo's enum, such as mujoco.mjtIntegrator.mjINT_RK4.value."
+            f"default, {default!r}."
         ) from error
 
 
@@ -110,13 +103,13 @@ def _agreed_option(name: str, specs: Specs) -> Any:
     default = getattr(mujoco.MjSpec().option, name)
     bit = _authored_bits()[name]
     stated = {
-        entity: copy.copy(getattr(spec.option, name))
+        entity: option_word(name, copy.copy(getattr(spec.option, name)))
         for entity, spec in specs.items()
         if spec.authored.option & bit
         or not np.array_equal(getattr(spec.option, name), default)
     }
     remedy = f"{name}=" if name in ("timestep", "gravity") else f"options={{{name!r}: "
-    return _agreed(name, stated, default, remedy)
+    return option_value(name, _agreed(name, stated, default, remedy))
 
 
 def _agreed_bits(name: str, specs: Specs) -> int:
@@ -263,7 +256,7 @@ def _authored_bits() -> dict[str, int]:
         if name in _FLAGS:
             continue
         numbers = np.atleast_1d(getattr(option, name))
-        text = _KEYWORDS.get(name, " ".join(str(number) for number in numbers))
+        text = " ".join(str(option_word(name, number)) for number in numbers)
         spec = mujoco.MjSpec.from_string(f'<mujoco><option {name}="{text}"/></mujoco>')
         bits[name] = int(spec.authored.option)
     return bits

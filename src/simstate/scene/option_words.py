@@ -1,0 +1,49 @@
+"""The words that MJCF has for those physics options that are choices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+
+from simstate.errors import unknown_name
+
+OPTION_WORDS: dict[str, dict[str, int]] = {
+    "integrator": {
+        "Euler": mujoco.mjtIntegrator.mjINT_EULER.value,
+        "RK4": mujoco.mjtIntegrator.mjINT_RK4.value,
+        "implicit": mujoco.mjtIntegrator.mjINT_IMPLICIT.value,
+        "implicitfast": mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value,
+    },
+    "cone": {
+        "pyramidal": mujoco.mjtCone.mjCONE_PYRAMIDAL.value,
+        "elliptic": mujoco.mjtCone.mjCONE_ELLIPTIC.value,
+    },
+    "jacobian": {
+        "dense": mujoco.mjtJacobian.mjJAC_DENSE.value,
+        "sparse": mujoco.mjtJacobian.mjJAC_SPARSE.value,
+        "auto": mujoco.mjtJacobian.mjJAC_AUTO.value,
+    },
+    "solver": {
+        "PGS": mujoco.mjtSolver.mjSOL_PGS.value,
+        "CG": mujoco.mjtSolver.mjSOL_CG.value,
+        "Newton": mujoco.mjtSolver.mjSOL_NEWTON.value,
+    },
+}
+"""The choices of each option, with the numbers of MuJoCo's enums."""
+
+
+def option_value(name: str, given: Any) -> Any:
+    """What MuJoCo takes for an option: the number of a word, all else as it is."""
+    words = OPTION_WORDS.get(name)
+    if words is None or not isinstance(given, str):
+        return given
+    if given not in words:
+        raise unknown_name(name, given, words)
+    return words[given]
+
+
+def option_word(name: str, value: Any) -> Any:
+    """How MJCF writes the value of an option: a choice by its word."""
+    words = {number: word for word, number in OPTION_WORDS.get(name, {}).items()}
+    return words.get(int(value), value) if words else value
