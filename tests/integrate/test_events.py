@@ -252,6 +252,28 @@ def test_events_without_end_and_wrong_ones_are_refused():
         sim.step()
 
 
+def test_a_function_may_give_an_array():
+    sim = balls(RK4())
+    event = sim.add_event(lambda sim: height(sim).numpy(), "falling", terminal=True)
+    sim.run(until=5.0)
+    np.testing.assert_allclose(event.time, FALL, atol=1e-9)
+
+
+@pytest.mark.parametrize("calls", [1, 40])
+def test_many_steps_in_one_call_miss_no_event(calls):
+    """A parabola is exact at any step size, so the scheme's steps have no end."""
+    sim = balls(DP54())
+    sim.data.qpos[:, 2] = 1.0
+    sim.data.qvel[:, 2] = torch.tensor([24.0, 26.0, 29.0], dtype=F64)
+    sim.run(until=0.5)  # the scheme has found its step
+    window = sim.add_event(lambda sim: height(sim) - 28.5, "rising")
+    for _ in range(calls):
+        sim.step(40 // calls)
+    speed = np.array([24.0, 26.0, 29.0])
+    rising = (speed - np.sqrt(speed**2 - 2 * G * 27.5)) / G
+    np.testing.assert_allclose(window.time, rising, atol=1e-9)
+
+
 SPHERES = f"""
 <mujoco><option timestep="0.05" gravity="0 0 -{G}"/><worldbody>
   <geom name="floor" type="plane" size="0 0 1"/>

@@ -237,3 +237,17 @@ def test_a_process_belongs_to_one_simulation():
     make(RK4()).add_process(process)
     with pytest.raises(InvalidInputError):
         make(RK4()).add_process(process)
+
+
+def test_a_rate_may_be_an_array():
+    class Clock(Process):
+        def rate(self, t, sim):
+            return np.full((sim.num_envs, 2), 3.0)
+
+    model = mujoco.MjModel.from_xml_string(SLIDE)
+    sim = Simulation(model, 2, integrator=RK4())
+    clock = Clock("clock", [1.0, 2.0])
+    sim.add_process(clock)
+    sim.step(10)
+    passed = 30 * sim.timestep
+    np.testing.assert_allclose(clock.value, [[1 + passed, 2 + passed]] * 2)

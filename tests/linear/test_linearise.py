@@ -173,6 +173,29 @@ def test_outputs_inputs_and_the_hand_over():
     assert push.tolist() == [0.2, 0.3]
 
 
+def test_outputs_by_the_names_of_quantities():
+    sim = pendulum(scheme=RK4())
+    named = linearise(sim, inputs=["torque"], outputs=["model.joint_vel"])
+    assert named.outputs == ("model.joint_vel[0]",)
+    assert named.output_units == ("rad/s or m/s",)
+    np.testing.assert_allclose(named.c[:, 0], [[0, 1, 0]] * 2, atol=1e-9)
+    bob = {
+        "rate": "model.joint_vel",
+        "height": (lambda sim: sim.data.xipos[:, 1, 2].numpy(), "m"),
+    }
+    found = linearise(sim, outputs=bob)
+    assert found.outputs == ("rate[0]", "height")
+    assert found.output_units == ("rad/s or m/s", "m")
+    for world, angle in enumerate((0.0, 0.4)):
+        want = [0.7 * math.sin(angle), 0, 0]
+        np.testing.assert_allclose(found.c[world, 1], want, atol=1e-8)
+    plain = linearise(sim)
+    assert plain.output_units == plain.units == plain.in_outputs().units
+    for wrong in (["model.joint_vell"], "model.joint_vel", {"x": 3.0}):
+        with pytest.raises(SimStateError):
+            linearise(sim, outputs=wrong)
+
+
 def test_a_small_step_of_the_run_is_the_models():
     sim = pendulum(scheme=RK4(), angles=(0.0, 0.0))
     system = linearise(sim, inputs=["torque"]).to_control(0)

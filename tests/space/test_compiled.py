@@ -21,11 +21,13 @@ from simstate.space import (
     Ephemeris,
     Epoch,
     HarmonicGravity,
+    PanelDrag,
     Planet,
     PlanetAir,
     ReactionWheelCfg,
     ReactionWheels,
     UniformRotation,
+    box_panels,
     earth_coefficients,
     zonal_coefficients,
 )
@@ -199,6 +201,39 @@ def test_drag_in_a_planets_air(monkeypatch, name):
     assert float((free[0][0] - ends[0][0]).abs().max()) > 1e-3
 
 
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [("exponential", DP54), ("standard", RK4), ("still", RK4)],
+    ids=lambda x: getattr(x, "name", x),
+)
+def test_drag_of_panels(monkeypatch, name, scheme):
+    """Of two craft, seen from frames of their own; numbers of each world are live."""
+
+    def add(sim):
+        air = AIRS[name]()
+        for craft, body, shift in (("other", "bus", 7e3), ("model", "probe", 0.0)):
+            gravity = integrate.PointMassGravity(EARTH.mu, entity=craft)
+            place = PLACE + np.array([shift, 0.0, -shift])
+            sim.add_process(integrate.MovingFrame(gravity, place, SPEED))
+            normals, areas, centres = box_panels((1.0, 0.7, 1.1))
+            panels = PanelDrag(
+                craft, body, normals, areas, centres + torch.tensor([0.2, -0.1, 0.5]),
+                air, torch.linspace(1.8, 2.6, 18).reshape(3, 6),
+            )  # fmt: skip
+            sim.add_force(panels)
+            panels.parameters["areas"][1, 2] *= 3.0
+            turned = torch.tensor([0.0, 0.6, 0.8], dtype=F64)
+            panels.parameters["normals"][2, 0] = turned
+
+    def slow():
+        return replace(scene(), timestep=2.0)
+
+    ends = flown(monkeypatch, scheme, add, steps=(2, 2), world=slow)
+    compare(ends, atol=1e-11)
+    spin = torch.tensor([2e-3, -1e-3, 3e-3], dtype=F64)
+    assert float((ends[0][0][:, -3:] - spin).abs().max()) > 1e-6
+
+
 def test_the_air_from_the_ground_up():
     """Every layer of the standard, through the force on a body at rest."""
     model = mujoco.MjModel.from_xml_string(CRAFT.replace('"20"', '"1e-13"'))
@@ -296,6 +331,12 @@ def test_what_only_python_has(monkeypatch):
     hot.parameters["temperature_offset"].zero_()
     assert sim.integration.stepper.compiled_models() is not None
 
+    class Shaded(PanelDrag):
+        pass
+
+    sim.add_force(Shaded("model", "bus", *box_panels((1.0, 2.0, 3.0)), air))
+    assert sim.integration.stepper.compiled_models() is None
+
 
 def test_polynomials_are_fitted_on_as_time_goes(monkeypatch):
     """Steps far beyond the segments that were there at first."""
@@ -332,6 +373,12 @@ def test_tables_that_do_not_fit_are_refused():
         core.Integrator(worlds, RK4.tableau, loads=[wheels])
     air = core.air_drag(1, core.PlanetAirTable(6.4e6, 0.003, 0.0), NUM)
     core.Integrator(worlds, RK4.tableau, loads=[air])
+    panels = core.panel_drag(1, core.PlanetAirTable(6.4e6, 0.003, 0.0), 2, NUM)
+    core.Integrator(worlds, RK4.tableau, loads=[panels])
+    numbers = np.ascontiguousarray(panels.parameters[:, :-1])
+    bad = core.Load(panels.kind, panels.bodies, numbers, -1, panels.table)
+    with pytest.raises(InvalidInputError, match="table"):
+        core.Integrator(worlds, RK4.tableau, loads=[bad])
     bad = core.Load(air.kind, air.bodies, air.parameters, -1, air.table[:-1])
     with pytest.raises(InvalidInputError, match="table"):
         core.Integrator(worlds, RK4.tableau, loads=[bad])

@@ -75,6 +75,21 @@ def test_panels_by_hand():
         np.testing.assert_allclose(seen[3:], moment, rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.parametrize("turns", [False, True])
+def test_panels_at_rest_in_the_air_feel_none(turns):
+    """A craft on its pad, with air that stands still about it or turns with it."""
+    sim = craft(1e-6, RK4())
+    pad = np.array([EARTH.radius + 20.0, 0.0, 0.0])
+    speed = np.array([0.0, EARTH.rotation_rate * pad[0] * turns, 0.0])
+    sim.data.qpos[:, :3] = torch.as_tensor(pad - COM)
+    sim.data.qvel[:, :3] = torch.as_tensor(speed)
+    air = PlanetAir(turns=turns)
+    sim.add_force(PanelDrag("model", "craft", *box_panels((1.0, 2.0, 3.0)), air))
+    before = sim.data.qvel.clone()
+    sim.step()
+    assert float((sim.data.qvel - before).abs().max()) < 1e-12
+
+
 def loads(sim, world):
     """What the drag model alone adds; the gravity of the frame is left out."""
     forces, seen = sim.integration.forces, []

@@ -184,6 +184,12 @@ def test_constructed_elements():
         elements_from_state([7e6, 0], [0, 1e3])
 
 
+@pytest.mark.parametrize("wrong", [98.6, -0.1, [0.3, 3.2]])
+def test_an_inclination_in_degrees_is_refused(wrong):
+    with pytest.raises(InvalidInputError, match=r"inclination.*rad"):
+        OrbitalElements.of(7.2e6, inclination=wrong)
+
+
 def test_geodetic_coordinates_are_pymap3ds():
     rng = np.random.default_rng(1)
     lat = np.append(rng.uniform(-90, 90, 200), [90.0, -90.0, 0.0])

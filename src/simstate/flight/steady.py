@@ -204,7 +204,7 @@ def linearise_flight(
     labels = (*STATES, *extra)
     return LinearModel(
         moved.a, moved.b, moved.c, moved.d, labels, (*UNITS, *extra_units), names,
-        labels, moved.timestep,
+        labels, moved.timestep, moved.output_units,
     )  # fmt: skip
 
 

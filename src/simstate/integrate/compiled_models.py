@@ -181,6 +181,9 @@ def _compile(
     form = getattr(force, "compiled_wheels", None)
     if form is not None:
         return _wheels(force, form(sim.num_envs))
+    panels: CompiledAir | None = getattr(force, "compiled_air", lambda: None)()
+    if panels is not None:
+        return _panels(force, panels, sim, frames)
     if type(force) is Drag:
         if force.density is None and force.wind is None:
             return _drag(force, sim, frames)
@@ -272,8 +275,27 @@ def _wheels(force: SceneForce, load: core.Load | None) -> _Model | None:
     return model
 
 
+def _panels(
+    drag: Any, air: CompiledAir, sim: IntegratedWorlds, frames: list[MovingFrame]
+) -> _Model:
+    """Drag of panels: the air's numbers, then those of each panel."""
+    body, index = _body_and_frame(drag, sim, frames)
+    count = drag.parameters["areas"].shape[1]
+    load = core.panel_drag(body, air.table, count, sim.num_envs, index)
+    model = _Model(load, zero=None if air.zero is None else air.zero.numpy())
+    for k, values in enumerate(air.numbers):
+        model.copy(k, values)
+    columns = load.parameters[:, 3:].reshape(sim.num_envs, count, -1)
+    for name, part in (
+        ("normals", columns[..., :3]), ("areas", columns[..., 3]),
+        ("coefficient", columns[..., 4]), ("centres", columns[..., 5:]),
+    ):  # fmt: skip
+        model.copies.append((part, drag.parameters[name].numpy()))
+    return model
+
+
 def _body_and_frame(
-    drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]
+    drag: Any, sim: IntegratedWorlds, frames: list[MovingFrame]
 ) -> tuple[int, int]:
     """The id of its body, and the index of the frame that this is seen from."""
     body = body_id(sim, drag.entity, drag.body)

@@ -72,6 +72,7 @@ class Event:
         values = self.function(self._sim)
         what = f"What the function of event {self.name!r} gives"
         has_shape(what, values, (self._sim.num_envs,))
+        values = torch.as_tensor(values, device=self._sim.device)
         if values.dtype == torch.bool:  # it crosses zero where it changes
             values = 2 * values.int() - 1
         values = values.detach().to(torch.float64)

@@ -44,16 +44,8 @@ class History:
         self.units: dict[str, str] = {"time": "s"}
         """The unit of each quantity."""
         self._reads: dict[str, Read] = {}
-        fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
-        if not fits or isinstance(quantities, str):
-            raise InvalidInputError(
-                "quantities is a list of names, or a dictionary: "
-                f"[{str(quantities)[:60]!r}].",
-                name="quantities",
-            )
-        named = quantities if isinstance(quantities, Mapping) else None
-        for name in quantities:
-            self._add(name, name if named is None else named[name])
+        for name, (read, unit) in reads_of(sim, quantities, "quantities").items():
+            self._reads[name], self.units[name] = read, unit
         if not self._reads:
             raise InvalidInputError("sim.record needs at least one quantity.")
         self._start = sim.time.double().clone()
@@ -62,19 +54,6 @@ class History:
         """Rows of the present call by their samples' numbers: other worlds join."""
         everyone = torch.ones(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._sample(everyone, 0)
-
-    def _add(self, name: str, given: str | Read | tuple[Read, str]) -> None:
-        if isinstance(given, str):
-            self._reads[name], self.units[name] = _named(self._sim, given)
-            return
-        read, unit = given if _is_pair(given) else (given, "")
-        if not callable(read):
-            raise InvalidInputError(
-                f"What is recorded as {name!r} must be the name of a quantity or a "
-                f"function of the simulation, got {given!r}.",
-                name=str(name),
-            )
-        self._reads[name], self.units[name] = read, unit
 
     # What was kept.
 
@@ -180,6 +159,38 @@ class History:
                 shape=getattr(values, "shape", None),
             )
         return values.detach().to("cpu", torch.float64, copy=True)
+
+
+def reads_of(
+    sim: IntegratedWorlds, quantities: Recorded, what: str
+) -> dict[str, tuple[Read, str]]:
+    """How each of the quantities is read, and its unit."""
+    fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not fits or isinstance(quantities, str):
+        raise InvalidInputError(
+            f"{what} is a list of names, or a dictionary: [{str(quantities)[:60]!r}].",
+            name=what,
+        )
+    named = quantities if isinstance(quantities, Mapping) else None
+    return {
+        name: _read_of(sim, name, name if named is None else named[name], what)
+        for name in quantities
+    }
+
+
+def _read_of(
+    sim: IntegratedWorlds, name: str, given: str | Read | tuple[Read, str], what: str
+) -> tuple[Read, str]:
+    if isinstance(given, str):
+        return _named(sim, given)
+    read, unit = given if _is_pair(given) else (given, "")
+    if not callable(read):
+        raise InvalidInputError(
+            f"What {what} has as {name!r} must be the name of a quantity or a function "
+            f"of the simulation, got {given!r}.",
+            name=str(name),
+        )
+    return read, unit
 
 
 def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:

@@ -187,4 +187,4 @@ def by_world(sim: IntegratedWorlds, what: str, values: Tensor | float) -> Tensor
 def vectors_by_world(values: Tensor, what: str, num_envs: int) -> Tensor:
     """What a user's function gave: a vector for each world; (num_envs or 1, 3)."""
     has_shape(what, values, (num_envs, 3), (3,), (1, 3))
-    return values.double().reshape(-1, 3)
+    return torch.as_tensor(values).double().reshape(-1, 3)

@@ -142,6 +142,7 @@ class Process(ABC):
             raise InvalidInputError(f"Process {self.name!r} is in no simulation yet.")
         rate = self.rate(sim.internals.engine.field("time"), sim)
         has_shape(f"The rate of process {self.name!r}", rate, tuple(self.value.shape))
+        rate = torch.as_tensor(rate, device=self.value.device)
         bad = ~rate.isfinite().all(dim=1)
         if bool(bad.any()):
             bad &= finite_worlds(sim)  # a diverged world is found by itself

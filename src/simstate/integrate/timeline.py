@@ -60,7 +60,9 @@ class Timeline:
         try:
             with OneTorchThread():
                 span = self.parts.timestep()
-                if self.parts.has_own_steps:
+                # Where events are looked for, a step of the scheme's own ends with
+                # every time step: a longer one may pass two crossings.
+                if self.parts.has_own_steps and not self.events:
                     n, span = 1, n * span
                 for _ in range(n):
                     stuck |= self._advance(span, going & ~self.stopped & ~stuck)

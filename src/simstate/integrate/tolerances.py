@@ -53,7 +53,7 @@ def check_tolerance(name: str, given: Tolerance) -> None:
 
 def check_kinds(given: Tolerance, processes: Iterable[str]) -> None:
     """Raise at a kind that there is not."""
-    known = {*ABSOLUTE, *GROUPS, *processes}
+    known = [*ABSOLUTE, *GROUPS, *processes]
     for name in given if isinstance(given, Mapping) else ():
         if name not in known:
             raise unknown_name("kind of number with a tolerance", name, known)

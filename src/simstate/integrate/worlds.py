@@ -105,6 +105,9 @@ class IntegratedWorlds(Worlds):
 
         Each world is looked at by itself. Where its function changes sign within a
         step, the step is taken again in parts: to the crossing, and on from there.
+        Signs are compared at least once a time step, and at the end of every step that
+        an adaptive scheme takes within it; what crosses and comes back between two of
+        these is not seen: take a shorter `timestep`, or `max_step` of the scheme.
         Stochastic schemes find it at the end of the step: a part of it would have other
         noise.
 

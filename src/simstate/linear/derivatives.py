@@ -14,6 +14,7 @@ from torch import Tensor
 from simstate.checks import has_shape, instance_of, one_of
 from simstate.engine.base import model_value
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.integrate.history import Read, Recorded, reads_of
 from simstate.linear.coordinates import StateVector
 from simstate.linear.model import LinearModel
 from simstate.simulation import Simulation
@@ -21,8 +22,9 @@ from simstate.simulation import Simulation
 Inputs: TypeAlias = "Sequence[str] | Mapping[str, Tensor]"
 """Names of controls; or views of live tensors by name, (num_envs,) each, such as
 {"wind": air.parameters["wind"][:, 0]}."""
-Outputs: TypeAlias = "Mapping[str, Callable[[Simulation], Tensor]]"
-"""Functions of the simulation by name; each gives (num_envs,) or (num_envs, k)."""
+Outputs: TypeAlias = Recorded
+"""As `sim.record` takes them: names of quantities, or names of one's own with a
+function of the simulation, (num_envs,) or (num_envs, k), and maybe its unit."""
 Time: TypeAlias = Literal["continuous", "discrete"]
 
 _STEP = 1e-5
@@ -53,7 +55,7 @@ def linearise(
         sim: the simulation, at the state (see `trim`); native engine.
         inputs: names of controls, as in the model; or tensors by name. None: all
             controls.
-        outputs: what to observe; None: the states.
+        outputs: what to observe, as in `sim.record`; None: the states.
         time: whether the model is in continuous or in discrete time.
         step: of the differences, in each number's own unit.
     """
@@ -67,7 +69,8 @@ def linearise(
     if sim.integration is not None and sim.integration.mass_flow is not None:
         raise InvalidInputError("linearise does not take masses that flow as states.")
     views = _input_views(sim, inputs)
-    return _Derivatives(sim, views, dict(outputs or {}), step).model(time)
+    observed = {} if outputs is None else reads_of(sim, outputs, "outputs")
+    return _Derivatives(sim, views, observed, step).model(time)
 
 
 class _Derivatives:
@@ -77,7 +80,7 @@ class _Derivatives:
         self,
         sim: Simulation,
         inputs: dict[str, Tensor],
-        outputs: dict[str, Callable[[Simulation], Tensor]],
+        outputs: dict[str, tuple[Read, str]],
         step: float,
     ) -> None:
         self.sim, self.inputs, self.outputs, self.step = sim, inputs, outputs, step
@@ -89,7 +92,8 @@ class _Derivatives:
         """The whole model; the simulation is as it was afterwards."""
         sim, size = self.sim, self.vector.size
         try:
-            names, _ = self._observe()
+            observed, _ = self._observe()
+            names, units = list(observed), list(observed.values())
             if time == "continuous":
                 a, b = self._columns(self.vector.rate)
                 self._restore()
@@ -113,12 +117,14 @@ class _Derivatives:
         if d is None:
             d = torch.zeros(len(a), size, len(self.inputs), dtype=a.dtype)
         states = [c.name for c in self.vector.coordinates]
+        own = [c.unit for c in self.vector.coordinates]
         return LinearModel(
             a, b, c, d,
             states=tuple(states),
-            units=tuple(c.unit for c in self.vector.coordinates),
+            units=tuple(own),
             inputs=tuple(self.inputs),
-            outputs=tuple(names) if self.outputs else tuple(states),
+            outputs=tuple(names if self.outputs else states),
+            output_units=tuple(units if self.outputs else own),
             timestep=sim.timestep if time == "discrete" else None,
         )  # fmt: skip
 
@@ -163,20 +169,21 @@ class _Derivatives:
         self.sim.step()
         return self.vector.difference(self.vector.read(), self._end)
 
-    def _observe(self) -> tuple[list[str], Tensor]:
-        """The outputs' names and values; (num_envs, outputs)."""
-        names: list[str] = []
+    def _observe(self) -> tuple[dict[str, str], Tensor]:
+        """The outputs' units by name, and their values; (num_envs, outputs)."""
+        names: dict[str, str] = {}
         values: list[Tensor] = []
-        for name, function in self.outputs.items():
+        for name, (function, unit) in self.outputs.items():
             value = function(self.sim)
             many = ("num_envs", "k")
             has_shape(f"Output {name!r}", value, ("num_envs",), many)
+            value = torch.as_tensor(value).clone()
             if value.ndim == 1:
-                names.append(name)
-                values.append(value[:, None].clone())
+                names[name] = unit
+                values.append(value[:, None])
             else:
-                names += [f"{name}[{k}]" for k in range(value.shape[1])]
-                values.append(value.clone())
+                names |= {f"{name}[{k}]": unit for k in range(value.shape[1])}
+                values.append(value)
         return names, torch.cat(values, dim=1) if values else torch.zeros(0)
 
     def _is_mujocos(self) -> bool:

@@ -42,6 +42,8 @@ class LinearModel:
     """Names of the outputs."""
     timestep: float | None = None
     """Of a model in discrete time [s]; None: continuous."""
+    output_units: tuple[str, ...] = ()
+    """Units of the outputs, "" where none was given."""
 
     def part(self, states: Sequence[str]) -> LinearModel:
         """The model of some of the states alone; the others are held at zero."""
@@ -76,13 +78,16 @@ class LinearModel:
             raise InvalidInputError("The outputs do not determine the states.")
         back = inverse(self.c)
         eye = torch.eye(self.c.shape[1], dtype=self.c.dtype).expand_as(self.c)
+        known = self.output_units or ("",) * len(self.outputs)
+        names = known if units is None else tuple(units)
         return replace(
             self,
             a=self.c @ self.a @ back,
             b=self.c @ self.b,
             c=eye.clone(),
             states=self.outputs,
-            units=tuple(units) if units is not None else ("",) * len(self.outputs),
+            units=names,
+            output_units=names,
         )
 
     def modes(self, env_id: int = 0) -> list[Mode]:

@@ -99,7 +99,7 @@ class PlanetAir:
 class PanelDrag(SceneForce):
     """Drag of flat panels fixed in a body, each as far as it faces the stream.
 
-    Σ −½ ρ C_d A max(0, n · v̂) |v| v at each panel's centre, for its velocity v against
+    Σ −½ ρ C_d A max(0, n · v) v at each panel's centre, for its velocity v against
     the air, so it turns the body, too. A plate that is hit from both sides is two
     panels. Panels do not shade each other.
 
@@ -151,6 +151,10 @@ class PanelDrag(SceneForce):
         super().attach(sim)
         self.air.attach(sim)
 
+    def compiled_air(self) -> CompiledAir | None:
+        """The air as the compiled core has it; None: a subclass may be any other."""
+        return self.air.compiled_form(True) if type(self) is PanelDrag else None
+
     def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
         """Add the drag and its moment about the body's COM to the loads."""
         data, given = sim.scene[self.entity].data, self.parameters
@@ -161,10 +165,9 @@ class PanelDrag(SceneForce):
         origin = sim.data.xpos[:, self._body] - sim.data.xipos[:, self._body]
         arms = origin.double()[:, None] + apply(rot[:, None], given["centres"])
         stream = (vel - self.air.wind(t, pos))[:, None] + cross(spin[:, None], arms)
-        speed = norm(stream)
-        facing = dot(apply(rot[:, None], given["normals"]), stream / speed).clamp(min=0)
+        inflow = dot(apply(rot[:, None], given["normals"]), stream).clamp(min=0)
         size = given["coefficient"] * given["areas"] * density[:, None]
-        force = -0.5 * size[..., None] * facing * speed * stream
+        force = -0.5 * size[..., None] * inflow * stream
         loads = sim.data.xfrc_applied
         loads[:, self._body, :3] += force.sum(1).to(loads.dtype)
         loads[:, self._body, 3:] += cross(arms, force).sum(1).to(loads.dtype)

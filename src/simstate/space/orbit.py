@@ -79,6 +79,11 @@ class OrbitalElements:
                 "An ellipse (e < 1) has a > 0, a hyperbola (e > 1) a < 0; a parabola "
                 "has no semi-major axis: give OrbitalElements its semi_latus_rectum."
             )
+        if bool(((i < 0) | (i > torch.pi)).any()):
+            raise InvalidInputError(
+                f"inclination must be ≥ 0 and ≤ π [rad], got {inclination}: "
+                "math.radians(…) takes degrees."
+            )
         return cls(a * (1 - e * e), e, i, turns[0], turns[1], turns[2], mu)
 
     @property

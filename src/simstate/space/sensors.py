@@ -139,10 +139,10 @@ class Gyro(NoisySensor):
         return {self.name: moved}
 
     def sample(self, sim: IntegratedWorlds) -> Tensor:
-        """The mean rate since the last sample as the gyro gives it [rad/s]; (n, 3).
+        """The present rate as the gyro gives it, sensor axes [rad/s]; (num_envs, 3).
 
-        White noise over an interval T has the deviation noise_density / √T. The first
-        sample, at the time of reset, has none.
+        Its white noise is the mean of that since the last sample: over an interval T
+        it has the deviation noise_density / √T. A sample at the time of reset has none.
         """
         data = sim.scene[self.entity].data
         spin = data.body_link_ang_vel_w[:, self._link].double()
@@ -182,7 +182,10 @@ class StarTracker(NoisySensor):
         self.parameters.declare("noise", noise, 3, unit="rad", at_least=0)
 
     def sample(self, sim: IntegratedWorlds) -> Tensor:
-        """The attitude quat_ws, (w, x, y, z) with w ≥ 0, as measured; (num_envs, 4)."""
+        """The attitude quat_ws, (w, x, y, z) with w ≥ 0, as measured; (num_envs, 4).
+
+        A sample at the time of reset has no noise.
+        """
         white, _ = self._white(sim)
         error = quaternion.from_rotation_vector(self.parameters["noise"] * white)
         return quaternion.canonical(quaternion.multiply(self._quat(sim), error))

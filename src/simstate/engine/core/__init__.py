@@ -35,6 +35,7 @@ from simstate.engine.core.planets import (
     Polynomials,
     air_drag,
     field_gravity,
+    panel_drag,
     reaction_wheels,
 )
 from simstate.engine.core.rays import CarriedRays
@@ -65,6 +66,7 @@ __all__ = [
     "is_available",
     "make_contacts",
     "matrices",
+    "panel_drag",
     "point_mass_gravity",
     "reaction_wheels",
     "reads",

@@ -133,6 +133,11 @@ static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   if (load->kind == CORE_AIR_DRAG) {
     return n == 4 + CORE_AIR_NUMBERS && core_is_air(load->table, table_size);
   }
+  if (load->kind == CORE_PANELS) {
+    int left = n - CORE_AIR_NUMBERS;
+    return left > 0 && left % CORE_PANEL_NUMBERS == 0 &&
+           core_is_air(load->table, table_size);
+  }
   return n == needed[load->kind];
 }
 

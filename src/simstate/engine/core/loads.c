@@ -188,6 +188,53 @@ static void air_drag(const core_load* load, const mjModel* m, mjData* d, int wor
   }
 }
 
+/* out = rot · vec, for a matrix by rows. */
+static void rotate(const mjtNum rot[9], const double vec[3], double out[3]) {
+  for (int k = 0; k < 3; k++) {
+    const mjtNum* row = rot + 3 * k;
+    out[k] = row[0] * vec[0] + row[1] * vec[1] + row[2] * vec[2];
+  }
+}
+
+static void add_cross(const double a[3], const double b[3], mjtNum out[3]) {
+  out[0] += a[1] * b[2] - a[2] * b[1];
+  out[1] += a[2] * b[0] - a[0] * b[2];
+  out[2] += a[0] * b[1] - a[1] * b[0];
+}
+
+/* Σ −½ ρ C_d A max(0, n · v) v at the centres of panels, for their velocities v against
+ * the air. */
+static void panels(const core_load* load, const mjModel* m, mjData* d, int world,
+                   const mjtNum* frame) {
+  const double *p = parameters(load, world), *end = p + load->num_parameters;
+  int body = load->body[0];
+  const mjtNum *rot = d->xmat + 9 * body, *spin = d->cvel + 6 * body;
+  mjtNum vel[3], pos[3], wind[3] = {0, 0, 0}, *load_at = d->xfrc_applied + 6 * body;
+  com_velocity(m, d, body, frame, vel);
+  for (int k = 0; k < 3; k++) {
+    pos[k] = d->xipos[3 * body + k] + (frame ? frame[k] : 0);
+  }
+  core_add_air_velocity(load->table, pos, wind);
+  double density = core_air_density(load->table, p, pos);
+  for (p += CORE_AIR_NUMBERS; p < end; p += CORE_PANEL_NUMBERS) {
+    double normal[3], arm[3], stream[3], force[3], inflow = 0;
+    rotate(rot, p, normal);
+    rotate(rot, p + 5, arm);
+    for (int k = 0; k < 3; k++) {
+      arm[k] += d->xpos[3 * body + k] - d->xipos[3 * body + k];
+      stream[k] = vel[k] - wind[k];
+    }
+    add_cross(spin, arm, stream);
+    for (int k = 0; k < 3; k++) inflow += normal[k] * stream[k];
+    if (!(inflow > 0)) continue;
+    for (int k = 0; k < 3; k++) {
+      force[k] = -0.5 * p[4] * p[3] * density * inflow * stream[k];
+      load_at[k] += force[k];
+    }
+    add_cross(arm, force, load_at + 3);
+  }
+}
+
 void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjData* d,
                     int world, const mjtNum* frame, mjtNum* mass_rate) {
   for (int i = 0; i < num_loads; i++, load++) {
@@ -213,6 +260,9 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
         break;
       case CORE_WHEELS:
         core_turn_wheels(load->table, parameters(load, world), d);
+        break;
+      case CORE_PANELS:
+        panels(load, m, d, world, own);
         break;
       default:
         break;

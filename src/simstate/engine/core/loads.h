@@ -12,8 +12,12 @@ typedef enum {
   CORE_FIELD_GRAVITY = 4,      /* those of gravity.h, with a table */
   CORE_AIR_DRAG = 5,           /* drag area, wind (3), those of air.h, with a table */
   CORE_WHEELS = 6,             /* those of wheels.h, with a table */
-  CORE_NUM_LOADS = 7,
+  CORE_PANELS = 7,             /* those of air.h, then of each panel: normal (3), area,
+                                * drag coefficient, centre (3); with air.h's table */
+  CORE_NUM_LOADS = 8,
 } core_load_kind;
+
+#define CORE_PANEL_NUMBERS 8 /* parameters of a panel */
 
 /* A force model as data. Its parameters may differ from world to world. */
 typedef struct {

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from simstate.engine.core.loads import Load
 
-_FIELD_GRAVITY, _AIR_DRAG, _WHEELS = 4, 5, 6
+_FIELD_GRAVITY, _AIR_DRAG, _WHEELS, _PANELS = 4, 5, 6, 7
+PANEL_COLUMNS = 8
+"""Numbers of a panel: normal (3), area [m²], drag coefficient, centre (3) [m]."""
 _NO_ROTATION, _UNIFORM_ROTATION, _EARTH_ROTATION = range(3)
 MAX_DEGREE = 360
 """The greatest degree of a field that the core evaluates."""
@@ -185,6 +187,19 @@ def air_drag(body: int, air: PlanetAirTable, num_worlds: int, frame: int = -1) -
     numbers = np.zeros((num_worlds, 7))
     numbers[:, 4:] = 1.0
     return _load(_AIR_DRAG, [body], numbers, frame, air.row())
+
+
+def panel_drag(
+    body: int, air: PlanetAirTable, panels: int, num_worlds: int, frame: int = -1
+) -> Load:
+    """Drag of flat panels fixed in a body, in the air about a planet at the origin.
+
+    Columns of the parameters, which are to be filled: three numbers of the air, as in
+    `air_drag`, then `PANEL_COLUMNS` of each panel, body axes.
+    """
+    numbers = np.zeros((num_worlds, 3 + PANEL_COLUMNS * panels))
+    numbers[:, :3] = 1.0
+    return _load(_PANELS, [body], numbers, frame, air.row())
 
 
 def reaction_wheels(
