@@ -41,7 +41,7 @@ class Info:
             out = console()
             for name in ("recording of", "whole", "samples", "steps", "blocks"):
                 out.print(f"{name}: {facts[name]}", markup=False)
-            for name in ("worlds", "time", "snapshots before steps", "versions"):
+            for name in ("worlds", "time [s]", "snapshots before steps", "versions"):
                 out.print(f"{name}: {_text(facts[name])}", markup=False)
             out.print(_table(recording))
         return 0
@@ -60,7 +60,7 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "steps": recording.num_steps,
         "blocks": len(recording.blocks),
         "worlds": recording.worlds,
-        "time": [] if time is None else [float(time.min()), float(time.max())],
+        "time [s]": [] if time is None else [float(time.min()), float(time.max())],
         "snapshots before steps": recording.snapshot_steps,
         "versions": header["versions"],
         "columns": {name: recording.contract(name) for name in recording.names},
@@ -71,7 +71,7 @@ def _facts(recording: Recording) -> dict[str, Any]:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items())  # pyright: ignore
-    listed = [str(item) for item in value]
+    listed = [f"{item:g}" if isinstance(item, float) else str(item) for item in value]
     return ", ".join(listed[:12]) + (f" … ({len(listed)})" if len(listed) > 12 else "")
 
 
@@ -84,6 +84,8 @@ def _table(recording: Recording) -> Table:
         parts = contract["names"]
         shown = ", ".join(parts[:4]) + (", …" if len(parts) > 4 else "")
         shape = "×".join(map(str, contract["shape"])) or "1"
-        cells = (name, shape, contract["unit"], contract["axes"], contract["point"])
+        units = contract.get("units") or [contract["unit"]]
+        unit = ", ".join(dict.fromkeys(units))
+        cells = (name, shape, unit, contract["axes"], contract["point"])
         table.add_row(*(escaped(cell) for cell in (*cells, shown)))
     return table
