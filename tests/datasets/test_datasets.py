@@ -109,7 +109,11 @@ def test_h5py_reads_what_isaac_lab_would(told, tmp_path):
         np.testing.assert_array_equal(states["root_pose"][:, :3], pose[:, :3])
         # Version 1 has (x, y, z, w): the scalar is last.
         np.testing.assert_array_equal(states["root_pose"][:, 6], pose[:, 3])
-        assert states["joint_position"].attrs["unit"] == "rad or m"
+        told_names = json.loads(states["root_pose"].attrs["names"])
+        assert told_names == ["x", "y", "z", "qx", "qy", "qz", "qw"]
+        units = json.loads(states["root_pose"].attrs["units"])
+        assert units == ["m", "m", "m", "1", "1", "1", "1"]
+        assert states["joint_position"].attrs["unit"] == "rad"
         assert json.loads(states["joint_position"].attrs["names"])[1] == "FL_thigh"
         assert json.loads(file["data"].attrs["env_args"])["env_name"] == (
             "Quadruped-Velocity"
@@ -122,6 +126,7 @@ def test_h5py_reads_what_isaac_lab_would(told, tmp_path):
     where = "states/articulation/robot/root_pose"
     np.testing.assert_array_equal(back.arrays[where], pose)  # (w, x, y, z) again
     assert back.contracts["obs/policy"]["names"][0]
+    assert back.contracts[where]["names"] == ["x", "y", "z", "qw", "qx", "qy", "qz"]
 
 
 def test_an_older_file_of_isaac_lab(tmp_path):
@@ -191,7 +196,7 @@ def test_a_log_for_foxglove(told, tmp_path):
         schema, channel, _ = next(m for m in found if m[1].topic.endswith("joint_pos"))
         told_schema = json.loads(schema.data)
         assert channel.topic == "/world_2/robot.joint_pos"
-        assert (told_schema["unit"], schema.encoding) == ("rad or m", "jsonschema")
+        assert (told_schema["unit"], schema.encoding) == ("rad", "jsonschema")
         assert "FR_calf" in told_schema["properties"]
         joints = [
             (m.log_time, json.loads(m.data))
@@ -200,7 +205,7 @@ def test_a_log_for_foxglove(told, tmp_path):
         ]
         values = recording["joint_pos"][:, 0]
         for k in (0, 12, 32):
-            assert joints[k][0] == round(float(recording.time[k, 0]) * 1e9)
+            assert joints[k][0] == k * 20_000_000  # on, over the ends of episodes
             assert joints[k][1]["FR_calf"] == float(values[k, 5])
         frames = [json.loads(m.data) for _, c, m in found if c.topic == "/tf"]
         base = frames[0]["transforms"][0]
@@ -208,6 +213,102 @@ def test_a_log_for_foxglove(told, tmp_path):
         assert base["child_frame_id"].startswith("world_2/")
         assert base["rotation"]["w"] == float(pose[3])
         assert base["translation"]["z"] == float(pose[2])
+
+
+def test_a_log_has_the_time_of_the_worlds_too(told, tmp_path):
+    path, _ = told
+    write_foxglove(path, tmp_path / "run.mcap", worlds=[1])
+    recording = Recording(path)
+    assert recording.time[:, 1].diff().min() < 0  # an episode has ended
+    with open(tmp_path / "run.mcap", "rb") as file:
+        found = [
+            (m.log_time, json.loads(m.data)["value"])
+            for _, c, m in make_reader(file).iter_messages()
+            if c.topic == "/world_1/time"
+        ]
+    assert [log for log, _ in found] == [20_000_000 * k for k in range(33)]
+    assert [time for _, time in found] == recording.time[:, 1].tolist()
+
+
+def test_a_log_of_numbers_that_are_none(tmp_path):
+    sim = Simulation(tasks.make_cfg("Cartpole-Balance").scene, 2)
+    bad = torch.tensor([[1.5, -0.5, 0.0], [torch.nan, torch.inf, -torch.inf]])
+    with sim.record(tmp_path / "a.simrec", quantities={"bad": lambda _: bad}):
+        sim.step()
+    write_foxglove(tmp_path / "a.simrec", tmp_path / "a.mcap", worlds=[0, 1])
+
+    def refuse(text):
+        raise AssertionError(text)
+
+    with open(tmp_path / "a.mcap", "rb") as file:
+        found = {
+            c.topic: json.loads(m.data, parse_constant=refuse)
+            for _, c, m in make_reader(file).iter_messages()
+        }
+    assert [found["/world_0/bad"][f"value_{k}"] for k in range(3)] == [1.5, -0.5, 0.0]
+    assert [found["/world_1/bad"][f"value_{k}"] for k in range(3)] == 3 * [None]
+
+
+@pytest.mark.parametrize("kind", ["hdf5", "foxglove"])
+def test_a_recording_is_not_replaced_by_what_is_made_of_it(told, tmp_path, kind):
+    path = tmp_path / "run.simrec"
+    path.write_bytes(told[0].read_bytes())
+    (tmp_path / "link").symlink_to(path)
+    for out in (path, tmp_path / "link"):
+        assert main(["export", str(path), "--to", kind, "--out", str(out)]) == 1
+    assert path.read_bytes() == told[0].read_bytes()
+
+
+def test_a_log_of_a_world_that_was_not_recorded(told, tmp_path):
+    with pytest.raises(InvalidInputError, match="World 7 was not recorded"):
+        write_foxglove(told[0], tmp_path / "a.mcap", worlds=[7])
+    assert not (tmp_path / "a.mcap").exists()
+
+
+def test_recordings_of_different_tasks_make_no_data_set(told, tmp_path):
+    env = Env(tasks.make_cfg("Cartpole-Balance"), 2)
+    with env.record(tmp_path / "cart.simrec"):
+        env.step(torch.zeros(2, 1))
+    both = [told[0], tmp_path / "cart.simrec"]
+    with pytest.raises(RecordingError, match=r"walk.*cart.*observation/policy"):
+        write_hdf5(both, tmp_path / "both.hdf5")
+    with pytest.raises(RecordingError, match="do not make one data set"):
+        write_lerobot(both, tmp_path / "both")
+
+
+def test_fields_and_functions_are_in_every_format(tmp_path):
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.episode_length_s = 0.1
+    env = Env(cfg, 2, seed=3)
+    own = {"power": (lambda sim: sim.data.qvel[:, 0] * 2, "W")}
+    path = tmp_path / "cart.simrec"
+    with env.record(
+        path, quantities={"joint_pos": "joint_pos", **own}, fields=["qvel"]
+    ):
+        for _ in range(7):
+            env.step(torch.randn(2, 1))
+    write_hdf5(path, tmp_path / "cart.hdf5")
+    write_lerobot(path, tmp_path / "set")
+    write_foxglove(path, tmp_path / "cart.mcap")
+    first = next(iter(episodes_of(path)))
+    with h5py.File(tmp_path / "cart.hdf5") as file:
+        demo = file["data/demo_0"]
+        for name in ("qvel", "power"):
+            np.testing.assert_array_equal(demo[f"obs/{name}"], first.columns[name])
+        assert demo["obs/power"].attrs["unit"] == "W"
+        assert "obs/ended" not in demo
+        joints = demo["states/articulation/robot/joint_position"]
+        assert json.loads(joints.attrs["units"]) == ["m", "rad"]
+    info = json.loads((tmp_path / "set/meta/info.json").read_text())
+    assert info["features"]["observation.robot.joint_pos"]["units"] == ["m", "rad"]
+    assert info["features"]["observation.power"]["unit"] == "W"
+    with open(tmp_path / "cart.mcap", "rb") as file:
+        schemas = make_reader(file).get_summary().schemas.values()
+        told = {s.name: json.loads(s.data)["properties"] for s in schemas}
+    joints = told["simstate.robot.joint_pos"]
+    assert joints["slider"]["description"] == "[m]"
+    assert joints["pole"]["description"] == "[rad]"
+    assert "simstate.power" in told
 
 
 def test_the_command(told, tmp_path, capsys):

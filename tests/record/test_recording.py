@@ -15,7 +15,18 @@ from mcap.reader import make_reader
 from tests.record.conftest import drive
 from tests.soak import SOAK
 
-from simstate import FileError, InvalidInputError, RecordingError, SimStateError
+from simstate import (
+    EntityCfg,
+    FileError,
+    InvalidInputError,
+    RecordingError,
+    SceneCfg,
+    SimStateError,
+    Simulation,
+    figures,
+    samples,
+)
+from simstate.cli import main
 from simstate.record import Recording, recorder
 from simstate.record.packing import packed, unpacked
 from simstate.replay import replay
@@ -99,7 +110,7 @@ def test_some_worlds_at_some_times(make_sim, tmp_path):
         replay(found)
     table = found.to_pandas(3)
     assert list(table.columns) == ["q[0]", "q[1]", "double[0]"]
-    assert table.attrs["units"]["q"] == "rad or m"
+    assert table.attrs["units"]["q"] == "rad"
     both = found.to_pandas()
     np.testing.assert_array_equal(both.loc[1]["q[1]"], found["q"][:, 1, 1])
     found.plot(tmp_path / "double.png", ["double"], [1])
@@ -108,6 +119,97 @@ def test_some_worlds_at_some_times(make_sim, tmp_path):
         found.to_pandas(2)
     with pytest.raises(SimStateError, match=r"Did you mean 'double'"):
         found["doubel"]
+
+
+CART = """
+<mujoco>
+  <worldbody>
+    <body name="cart">
+      <joint name="rail" type="slide" axis="1 0 0"/>
+      <geom size="0.1" mass="0.3"/>
+      <body name="pole">
+        <joint name="pin" axis="0 1 0"/>
+        <geom size="0.05" pos="0 0 0.4" mass="0.2"/>
+      </body>
+    </body>
+  </worldbody>
+</mujoco>
+"""
+
+
+def test_each_component_has_its_unit(tmp_path, capsys):
+    cart = EntityCfg(model=CART)
+    sim = Simulation(SceneCfg(entities={"cart": cart}, ground=False, timestep=None), 2)
+    names = ["joint_pos", "joint_vel", "joint_pos_limits", "qfrc_actuator"]
+    names += ["body_link_pose_w", "body_external_wrench", "body_link_pos_w"]
+    with sim.record(tmp_path / "cart.simrec", quantities=[f"cart.{n}" for n in names]):
+        sim.step()
+    found = Recording(tmp_path / "cart.simrec")
+    units = {name: found.component_units(name) for name in names}
+    assert units["joint_pos"] == ["m", "rad"]
+    assert units["joint_vel"] == ["m/s", "rad/s"]
+    assert units["joint_pos_limits"] == ["m", "m", "rad", "rad"]
+    assert units["qfrc_actuator"] == ["N", "N·m"]
+    assert units["body_link_pose_w"] == 2 * [*3 * ["m"], *4 * ["1"]]
+    assert units["body_external_wrench"] == 2 * [*3 * ["N"], *3 * ["N·m"]]
+    assert units["body_link_pos_w"] == 6 * ["m"]
+    assert found.units["cart.joint_pos"] == "rad or m"
+    assert found.contract("joint_pos")["units"] == ["m", "rad"]
+    assert main(["info", str(found.path)]) == 0
+    assert "m, rad" in capsys.readouterr().out
+
+
+def test_time_goes_on_where_worlds_begin_anew(make_sim, tmp_path, monkeypatch):
+    sim, drawn = make_sim(3), []
+    sim.step(5)  # the recording begins later than the worlds
+    with sim.record(tmp_path / "a.simrec", quantities=["arm.joint_pos"], every=0.008):
+        for k in range(6):
+            if k == 3:
+                sim.reset([1])
+            sim.step(1 + k % 3)
+    found = Recording(tmp_path / "a.simrec")
+    steps = found["step"].tolist()
+    ends = [0.004 * sum(1 + k % 3 for k in range(n)) for n in steps]
+    np.testing.assert_allclose(found.elapsed, ends, atol=1e-12)
+    assert len(steps) > 4
+    save = figures.save_figure
+    monkeypatch.setattr(
+        samples, "save_figure", lambda f, p: (drawn.append(f), save(f, p))
+    )
+    found.plot(tmp_path / "a.png")
+    found.plot(tmp_path / "b.png", ["joint_pos"], [2])
+    begun_anew, other = (figure.axes[0] for figure in drawn)
+    for line in begun_anew.lines:
+        x = line.get_xdata()
+        assert (np.diff(x[~np.isnan(x)]) > 0).all()
+    broken = [np.isnan(line.get_ydata()).sum() for line in begun_anew.lines]
+    assert broken == [0, 0, 1, 1, 0, 0]  # two joints of three worlds
+    assert "since the first" in begun_anew.get_xlabel()
+    assert other.get_xlabel() == "time [s]"
+    np.testing.assert_array_equal(other.lines[0].get_xdata(), found.time[:, 2])
+    for axes in (begun_anew, other):
+        told = [text.get_text() for text in axes.get_legend().get_texts()]
+        assert told == ["shoulder", "elbow"]
+        assert (axes.get_title(loc="left"), axes.get_ylabel()) == (
+            "arm.joint_pos", "rad",
+        )  # fmt: skip
+    colours = [line.get_color() for line in begun_anew.lines]
+    assert colours == 3 * colours[:2]
+    assert colours[0] != colours[1]
+
+
+def test_what_is_no_curve_is_not_drawn(make_sim, tmp_path):
+    columns = {
+        "none": lambda sim: sim.data.qpos[:, :0],
+        "one": lambda sim: sim.data.qpos[:, 0],
+    }
+    sim = make_sim(2)
+    with sim.record(tmp_path / "a.simrec", quantities=columns):
+        sim.step()
+    found = Recording(tmp_path / "a.simrec")
+    found.plot(tmp_path / "a.png")
+    with pytest.raises(InvalidInputError, match="none has no numbers to draw"):
+        found.plot(tmp_path / "b.png", ["one", "none"])
 
 
 def test_the_library_of_mcap_reads_it(make_sim, tmp_path, monkeypatch):
@@ -167,6 +269,21 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim):
     assert bool((sim.time > time).all())
     with pytest.raises(FileError, match="Cannot write"):
         sim.record("/nowhere/at/all.simrec", fields=["qpos"])
+
+
+def test_a_file_is_written_by_one_recording(make_sim, tmp_path):
+    sim, path = make_sim(2), tmp_path / "a.simrec"
+    (tmp_path / "link.simrec").symlink_to(path)
+    with sim.record(path, fields=["qpos"]):
+        sim.step()
+        for same in (path, tmp_path / "link.simrec"):
+            with pytest.raises(InvalidInputError, match="is being written"):
+                make_sim(3).record(same, fields=["qpos"])
+        sim.step()
+    assert replay(path).is_same
+    with sim.record(path, fields=["qpos"]):  # it is replaced
+        sim.step()
+    assert replay(path).steps == 1
 
 
 def test_names_that_cannot_be(make_sim, tmp_path):

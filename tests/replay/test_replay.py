@@ -104,6 +104,33 @@ def test_a_changed_gain_is_found_and_named(run):
     assert first.recorded != first.replayed
 
 
+def test_bits_are_compared_and_not_numbers_alone(tmp_path):
+    sim = Simulation(scene(), 2)
+    large = sim.memory("large", (2,), dtype=torch.int64)
+    signed = sim.memory("signed", ())
+    large[:] = 2**60
+    values = {"large": lambda s: large, "signed": lambda s: signed}
+    with sim.record(tmp_path / "a.simrec", quantities=values, snapshot_every=0.004):
+        for _ in range(3):
+            sim.step()
+    recording = Recording(tmp_path / "a.simrec")
+    again = Simulation(scene(), 2)
+    other = again.memory("large", (2,), dtype=torch.int64)
+    zero = again.memory("signed", ())
+
+    for memory, value, element in ((other, 2**60 + 1, "large"), (zero, -0.0, "signed")):
+
+        def change(*_, memory=memory, value=value):
+            memory[1] = value
+
+        again.internals.after_step.append(change)
+        found = replay(recording, again)
+        again.internals.after_step.remove(change)
+        assert found.first is not None
+        assert (found.first.column, found.first.world) == (f"memory/{element}", 1)
+    assert replay(recording, again).is_same
+
+
 def test_a_change_in_one_world_is_named_by_world_and_time(run):
     path, _ = run
     with Recording(path) as recording:

@@ -6,6 +6,7 @@ import http.client
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -122,6 +123,52 @@ def test_a_client_sets_values_and_nothing_else(sim: Simulation, viewer: Viewer) 
     run_until(viewer, lambda: viewer.session.playing, "playing")
     assert viewer.panel.play._impl.update_cb != ["print"]
     client.close()
+
+
+BAD = (
+    float("nan"), float("inf"), -1e300, 1e300, -1, None, True, "x", "a" * 100_000,
+    b"xx", [], [1, 2], [None] * 3, {}, {"a": 1},
+)  # fmt: skip
+
+
+def test_values_that_no_page_would_send_change_nothing(capsys) -> None:  # type: ignore[no-untyped-def]
+    sim = make_sim(3)
+    buttons = ("step", "back")
+    with sim.view(port=0, playing=False) as viewer:
+        client = Client(viewer.url)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        for label in buttons:
+            client.control(label)
+        controls = dict(viewer._server.gui._gui_input_handle_from_uuid)
+        values = {uuid: one.value for uuid, one in controls.items()}
+        kinds = {type(one).__name__ for one in controls.values()}
+        assert {"GuiSliderHandle", "GuiDropdownHandle", "GuiTextHandle"} <= kinds
+        for uuid, control in controls.items():
+            for value in BAD:
+                is_text = isinstance(control.value, str)
+                free = is_text and getattr(control, "options", None) is None
+                if isinstance(control.value, bool) and value is True:
+                    continue  # a page may
+                if (value == "x" and free) or (
+                    value == -1 and _is_within(control, value)
+                ):
+                    continue
+                client.send("GuiUpdateMessage", uuid=uuid, updates={"value": value})
+        question = viewer.panel.question
+        client.set("element", "qvel[4]")
+        run_until(viewer, lambda: question.value == "qvel[4]", "what came after them")
+        for uuid, value in values.items():
+            if controls[uuid] is not question:
+                assert controls[uuid].value == value, controls[uuid].label
+        assert float(sim.time.max()) == 0.0
+        client.close()
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def _is_within(control: Any, value: float) -> bool:
+    low, high = getattr(control, "min", None), getattr(control, "max", None)
+    number = isinstance(control.value, int | float)
+    return number and (low is None or low <= value) and (high is None or value <= high)
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff\xff", b"\x81\xa4type\xa4Nope"])

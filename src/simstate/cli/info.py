@@ -36,7 +36,7 @@ class Info:
         with Recording(self.file) as recording:
             facts, table = _facts(recording), _table(recording)
         plain = ("recording of", "whole", "samples", "steps", "blocks")
-        compound = ("worlds", "time", "snapshots before steps", "versions")
+        compound = ("worlds", "time [s]", "snapshots before steps", "versions")
         lines = [f"{name}: {facts[name]}" for name in plain]
         lines += [f"{name}: {_text(facts[name])}" for name in compound]
         return Answer(facts, [*lines, table])
@@ -55,7 +55,7 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "steps": recording.num_steps,
         "blocks": len(recording.blocks),
         "worlds": recording.worlds,
-        "time": [] if time is None else [float(time.min()), float(time.max())],
+        "time [s]": [] if time is None else [float(time.min()), float(time.max())],
         "snapshots before steps": recording.snapshot_steps,
         "versions": header["versions"],
         "columns": {name: recording.contract(name) for name in recording.names},
@@ -66,7 +66,7 @@ def _facts(recording: Recording) -> dict[str, Any]:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{k} {v}" for k, v in value.items())  # pyright: ignore
-    listed = [str(item) for item in value]
+    listed = [f"{item:g}" if isinstance(item, float) else str(item) for item in value]
     return ", ".join(listed[:12]) + (f" … ({len(listed)})" if len(listed) > 12 else "")
 
 
@@ -79,6 +79,8 @@ def _table(recording: Recording) -> Table:
         parts = contract["names"]
         shown = ", ".join(parts[:4]) + (", …" if len(parts) > 4 else "")
         shape = "×".join(map(str, contract["shape"])) or "1"
-        cells = (name, shape, contract["unit"], contract["axes"], contract["point"])
+        units = contract.get("units") or [contract["unit"]]
+        unit = ", ".join(dict.fromkeys(units))
+        cells = (name, shape, unit, contract["axes"], contract["point"])
         table.add_row(*(escaped(cell) for cell in (*cells, shown)))
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -49,12 +49,33 @@ def recordings_of(source: Source) -> Iterator[Recording]:
     if isinstance(source, Recording):
         yield _checked(source)
         return
-    paths = [source] if isinstance(source, str | Path) else source
+    paths = paths_of(source)
     if not paths:
         raise InvalidInputError("There is no recording to take episodes from.")
+    first: dict[str, Any] | None = None
     for path in paths:
         with Recording(path) as recording:
-            yield _checked(recording)
+            mine = _kinds(_checked(recording))
+            if first is not None and mine != first:
+                raise RecordingError(_other_columns(paths[0], path, first, mine))
+            first = mine
+            yield recording
+
+
+def check_target(path: str | Path, *sources: str | Path) -> None:
+    """Raise if a file to write is one of those that are read."""
+    for source in sources:
+        if Path(path).exists() and Path(path).samefile(source):
+            raise InvalidInputError(
+                f"{str(path)!r} is the recording itself: name another file to write."
+            )
+
+
+def paths_of(source: Source) -> list[str | Path]:
+    """The files of a source."""
+    if isinstance(source, Recording):
+        return [source.path]
+    return [source] if isinstance(source, str | Path) else list(source)
 
 
 def episodes_of(
@@ -79,6 +100,26 @@ def episodes_of(
 def success_of(term: str) -> Keep:
     """Keep episodes that ended by one term alone, such as "time_out"."""
     return lambda episode: episode.ends == (term,)
+
+
+def _kinds(recording: Recording) -> dict[str, Any]:
+    """What the columns of a data set must have in common."""
+    keys = ("shape", "dtype", "names")
+    found: dict[str, Any] = {"steps [s]": recording.header["step_dt"]}
+    for name in recording.names:
+        contract = recording.contract(name)
+        found[name] = [contract[key] for key in keys]
+    return found
+
+
+def _other_columns(
+    first: str | Path, path: str | Path, one: dict[str, Any], other: dict[str, Any]
+) -> str:
+    differ = [name for name in one | other if one.get(name) != other.get(name)]
+    return (
+        f"{str(first)!r} and {str(path)!r} do not make one data set: they have other "
+        f"{', '.join(differ[:5])}. Take recordings of one task, with the same columns."
+    )
 
 
 def _checked(recording: Recording) -> Recording:

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from simstate.datasets.episodes import check_target
 from simstate.errors import FileError
 from simstate.record import Recording
 from simstate.record.columns import CAMERA
+from simstate.record.header import TIME
 from simstate.record.libraries import library
 
 _STAMP = {
@@ -36,9 +38,10 @@ def write_foxglove(
     """Write columns of a recording as a log for Foxglove; returns the messages.
 
     Each column is a topic `/world_3/robot.joint_pos`, with a property for each
-    component, under its name. Recorded `body_link_pose_w` is also `/tf`, so that the 3D
-    panel shows the links, and recorded pictures are images. Times are those of the
-    simulation.
+    component, under its name; a number that is none (NaN, ∞) is null. Recorded
+    `body_link_pose_w` is also `/tf`, so that the 3D panel shows the links, and recorded
+    pictures are images. A log has one time that only goes on: that since the begin of
+    the recording. The simulation's, which begins anew with a world, is a column.
 
     Args:
         recording: the file.
@@ -48,9 +51,14 @@ def write_foxglove(
     """
     mcap = library("mcap.writer", "record", "Recordings")
     source = recording if isinstance(recording, Recording) else Recording(recording)
-    chosen = source.worlds[:1] if worlds is None else list(worlds)
-    columns = source.names if names is None else [source.full_name(n) for n in names]
     try:
+        chosen = source.worlds[:1] if worlds is None else list(worlds)
+        columns = [TIME, *source.names]
+        if names is not None:
+            columns = [source.full_name(n) for n in names]
+        check_target(path, source.path)
+        for world in chosen:
+            source.place(world)
         with open(path, "wb") as file:
             writer = mcap.Writer(file)
             writer.start(profile="", library="simstate")
@@ -75,7 +83,7 @@ class _Log:
         columns: Sequence[str],
     ) -> None:
         self._writer, self._recording = writer, recording
-        self._worlds = {w: recording.worlds.index(w) for w in worlds}
+        self._worlds = {world: recording.place(world) for world in worlds}
         self._keys: dict[str, list[str]] = {}
         self._channels: dict[tuple[int, str], int] = {}
         self._frames: dict[str, list[str]] = {}
@@ -93,11 +101,12 @@ class _Log:
     def write(self) -> int:
         """Write all messages; how many there are."""
         count = 0
+        elapsed = self._recording.elapsed.numpy()
         for block in self._recording.blocks:
             columns = self._recording.read_block(block)
             for sample in range(block.samples):
+                time = round(float(elapsed[block.first_sample + sample]) * 1e9)
                 for world, place in self._worlds.items():
-                    time = round(float(columns["time"][sample, place]) * 1e9)
                     count += self._write_sample(columns, sample, world, place, time)
         return count
 
@@ -118,8 +127,7 @@ class _Log:
             if name.startswith(CAMERA):
                 told = _image(name.removeprefix(CAMERA), values)
             else:
-                numbers = values.reshape(-1).tolist()
-                told = dict(zip(self._keys[name], numbers, strict=True))
+                told = dict(zip(self._keys[name], _plain(values), strict=True))
             self._add(channel, time, {"timestamp": stamp, **told})
             count += 1
         for name, frames in self._frames.items():
@@ -146,16 +154,19 @@ class _Log:
         keys = contract["names"] or [f"value_{k}" for k in range(width)]
         self._keys[name] = keys if width != 1 or contract["names"] else ["value"]
         kind = "boolean" if contract["dtype"] == "bool" else "number"
-        unit = contract["unit"]
-        one = {"type": kind, "description": f"[{unit}]" if unit else ""}
+        units = self._recording.component_units(name)
+        each = {
+            key: {"type": kind, "description": f"[{unit}]" if unit else ""}
+            for key, unit in zip(self._keys[name], units, strict=True)
+        }
         schema = {
             "type": "object",
             "title": name,
             "description": contract["doc"],
-            "unit": unit,
+            "unit": contract["unit"],
             "axes": contract["axes"],
             "point": contract["point"],
-            "properties": {"timestamp": _STAMP, **dict.fromkeys(self._keys[name], one)},
+            "properties": {"timestamp": _STAMP, **each},
         }
         data = json.dumps(schema, ensure_ascii=False).encode()
         return self._writer.register_schema(f"simstate.{name}", "jsonschema", data)
@@ -198,6 +209,11 @@ class _Log:
         schema = {"type": "object", "title": _TRANSFORMS, "properties": many}
         data = json.dumps(schema).encode()
         return self._writer.register_schema(_TRANSFORMS, "jsonschema", data)
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    """Numbers for JSON, which has neither NaN nor infinity."""
+    return [x if math.isfinite(x) else None for x in values.reshape(-1).tolist()]
 
 
 def _transform(

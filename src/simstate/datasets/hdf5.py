@@ -22,7 +22,9 @@ from simstate.datasets.episodes import (
     Episode,
     Keep,
     Source,
+    check_target,
     episodes_of,
+    paths_of,
     recordings_of,
 )
 from simstate.errors import FileError, InvalidInputError
@@ -39,6 +41,12 @@ _STATES = {
 }
 """What quantities of an entity are called in `states/articulation/ENTITY`: the pose of
 the root link's origin, the velocity of its COM, both along world axes."""
+
+_XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
+"""The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
+back."""
+_OWN = ("time", "action", "reward", "terminated", "truncated", "ended", "event")
+"""Columns that every recording of an Env has, which are elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,8 @@ def write_hdf5(
     `obs/GROUP` are the observations before each step, `obs/QUANTITY` what else was
     recorded, `obs/CAMERA_image` pictures (uint8, steps × H × W × 3); poses and joints
     of entities are in `states/articulation/ENTITY`. Units, axes, points and names of
-    components are attributes of each array.
+    components are attributes of each array, and `units` where components have
+    different ones.
 
     Args:
         source: recordings of an environment.
@@ -81,6 +90,7 @@ def write_hdf5(
         keep: which episodes to write; None: all that are complete.
     """
     h5py = library("h5py", "data", "HDF5 files")
+    check_target(path, *paths_of(source))
     contracts, about = _about(source)
     count = total = 0
     try:
@@ -158,16 +168,21 @@ def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> N
         entity, _, quantity = name.rpartition(".")
         if entity and quantity in _STATES:
             where = f"states/articulation/{entity}/{_STATES[quantity]}"
-            xyzw = quantity == "root_link_pose_w"
-            arrays[where] = (_to_xyzw(values) if xyzw else values, name)
-        elif entity:
+            arrays[where] = (values, name)
+        elif name not in _OWN:
             arrays[f"obs/{name}"] = (values, name)
     for where, (values, column) in arrays.items():
-        made = group.create_dataset(where, data=values, compression="gzip")
         contract = contracts.get(column, {"unit": "s" if column == "time" else ""})
+        names, units = (contract.get(key, []) for key in ("names", "units"))
+        if where.endswith("/root_pose"):
+            values = values[..., _XYZW]
+            names, units = ([x[k] for k in _XYZW] if x else [] for x in (names, units))
+        made = group.create_dataset(where, data=values, compression="gzip")
         for key in ("unit", "axes", "point"):
             made.attrs[key] = contract.get(key, "")
-        made.attrs["names"] = json.dumps(contract.get("names", []))
+        made.attrs["names"] = json.dumps(names)
+        if units:
+            made.attrs["units"] = json.dumps(units, ensure_ascii=False)
 
 
 def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstration:
@@ -180,22 +195,20 @@ def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstrat
         if item.dtype.hasobject:
             raise InvalidInputError(f"{name}/{where} holds no numbers: {item.dtype}.")
         values = np.asarray(item)
-        if is_xyzw and where.endswith("root_pose") and values.shape[-1:] == (7,):
-            values = values[..., [0, 1, 2, 6, 3, 4, 5]]
-        arrays[where] = values
         told = {key: item.attrs[key] for key in item.attrs}
-        if "names" in told:
-            told["names"] = json.loads(told["names"])
+        told |= {k: json.loads(told[k]) for k in ("names", "units") if k in told}
+        if is_xyzw and where.endswith("root_pose") and values.shape[-1:] == (7,):
+            values = values[..., _WXYZ]
+            for key in ("names", "units"):
+                if len(told.get(key, ())) == 7:
+                    told[key] = [told[key][k] for k in _WXYZ]
+        arrays[where] = values
         contracts[where] = told
 
     group.visititems(visit)
     actions = arrays.pop("actions", np.zeros((0, 0)))
     attributes = {key: group.attrs[key] for key in group.attrs}
     return Demonstration(name, actions, arrays, attributes, contracts)
-
-
-def _to_xyzw(pose: np.ndarray) -> np.ndarray:
-    return pose[..., [0, 1, 2, 4, 5, 6, 3]]
 
 
 def _number(name: str) -> tuple[int, str]:

@@ -48,7 +48,7 @@ def write_lerobot(
     `observation.QUANTITY` what else was recorded, `next.reward` and `next.done` what
     came of the step, `observation.images.CAMERA` pictures, as H.264 films. Names of
     components are in the features of `meta/info.json`, with unit, axes and point beside
-    them.
+    them, and `units` where components have different ones.
 
     Args:
         source: recordings of an environment.
@@ -262,6 +262,8 @@ class _Writer(Closing):
                 "axes": contract.get("axes", ""),
                 "point": contract.get("point", ""),
             }
+            if contract.get("units"):
+                found[feature]["units"] = contract["units"]
         found["timestamp"] = {"dtype": "float32", "shape": [1], "names": None}
         for name, films in self._films.items():
             shape = self._contracts[name]["shape"]

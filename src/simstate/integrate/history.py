@@ -90,7 +90,8 @@ class History:
     def plot(self, path: str | Path, env_ids: Sequence[int] | None = None) -> None:
         """Draw each quantity over time, a line for each world and component."""
         some = range(min(self._sim.num_envs, MOST_WORLDS))
-        draw(self, path, some if env_ids is None else env_ids, self.names)
+        worlds = {world: world for world in (some if env_ids is None else env_ids)}
+        draw(self, path, worlds, self.names)
 
     # Keeping.
 

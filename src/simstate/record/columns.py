@@ -17,6 +17,7 @@ from simstate.entity import Entity
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.integrate.history import Read, Recorded
 from simstate.integrate.worlds import IntegratedWorlds
+from simstate.record.units import component_units
 from simstate.sensors import SceneCameras
 
 CAMERA = "camera/"
@@ -54,6 +55,8 @@ class Column:
     doc: str = ""
     source: str = ""
     """The quantity or field that it is, by which it is found again; "": code."""
+    units: Sequence[str] = ()
+    """The unit of each component, where it is known; else all have `unit`."""
 
     def checked(self, num_envs: int) -> Tensor:
         """The present values, if they have a row for each world."""
@@ -70,8 +73,10 @@ class Column:
     def describe(self, values: Tensor) -> dict[str, Any]:
         """The contract, for JSON."""
         width = values[0].numel() if len(values) else 0
+        units = list(self.units) if len(self.units) == width else []
         return {
-            "unit": self.unit,
+            "unit": units[0] if len(set(units)) == 1 else self.unit,
+            "units": units if len(set(units)) > 1 else [],
             "axes": self.axes,
             "point": self.point,
             "names": list(self.names) if len(self.names) == width else [],
@@ -120,7 +125,7 @@ def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
         return _camera(sim, name, given)
     entity_name, _, quantity = given.partition(".")
     if quantity:
-        return _quantity(sim.scene[entity_name], name, quantity)
+        return _quantity(sim, sim.scene[entity_name], name, quantity)
     for process in [] if sim.integration is None else sim.integration.processes:
         if process.name == given:
             read = partial(getattr, process, "value")
@@ -128,11 +133,13 @@ def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
     if len(sim.scene) == 1 and given not in FIELDS:
         (entity,) = sim.scene.values()
         if given in entity.data.quantities:
-            return _quantity(entity, f"{entity.name}.{name}", given)
+            return _quantity(sim, entity, f"{entity.name}.{name}", given)
     return _field(sim, name, given)
 
 
-def _quantity(entity: Entity, name: str, quantity: str) -> Column:
+def _quantity(
+    sim: IntegratedWorlds, entity: Entity, name: str, quantity: str
+) -> Column:
     contracts = entity.data.quantities
     if quantity not in contracts:
         raise unknown_name(f"quantity of {entity.name!r}", quantity, contracts)
@@ -146,6 +153,7 @@ def _quantity(entity: Entity, name: str, quantity: str) -> Column:
         _labels([_of_entity(entity, size) for size in contract.shape]),
         contract.doc,
         f"{entity.name}.{quantity}",
+        component_units(sim.model, entity, contract.unit, contract.shape),
     )
 
 

@@ -85,6 +85,7 @@ class Recorder(Closing):
             )
         self.path = Path(path)
         """The file."""
+        _check_free(self.path)
         self._sim, self._owners, self._detach = sim, owners, detach
         rows = sim.internals.select(worlds)
         self._rows: Tensor | None = None if rows.is_all else rows.tensor(sim.device)
@@ -283,6 +284,16 @@ STEP_CONTRACT: dict[str, Any] = {
 
 
 _OPEN: weakref.WeakSet[Recorder] = weakref.WeakSet()
+
+
+def _check_free(path: Path) -> None:
+    """Raise if a recording that is not closed is being written there."""
+    for other in _OPEN:
+        if other.is_open and other.path.resolve() == path.resolve():
+            raise InvalidInputError(
+                f"{str(path)!r} is being written by a recording that is not closed: "
+                "close it, or name another file."
+            )
 
 
 @atexit.register

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -131,6 +132,12 @@ class Recording(Closing):
         """Unit, axes, point, names of the components, dtype and shape of a column."""
         return self._contracts[self.full_name(name)]
 
+    def component_units(self, name: str) -> list[str]:
+        """The unit of each component of a column, in C order."""
+        contract = self.contract(name)
+        width = math.prod(contract["shape"])
+        return contract.get("units") or [contract["unit"]] * width
+
     def full_name(self, name: str) -> str:
         """The name of a column, of which the entity's may be left out."""
         if name in self._contracts:
@@ -153,6 +160,22 @@ class Recording(Closing):
     def time(self) -> Tensor:
         """When the samples were taken [s]; (samples, worlds)."""
         return self[TIME]
+
+    @cached_property
+    def elapsed(self) -> Tensor:
+        """Time since the begin, also where worlds begin anew [s]; (samples,)."""
+        spans = [0.0]
+        if self.kind == "env":
+            spans += [float(self.header["step_dt"])] * self.num_steps
+        else:
+            spans += [self.span(step) for step in self.steps()]
+        return torch.tensor(spans, dtype=torch.float64).cumsum(0)[self[STEP]]
+
+    def span(self, step: Step) -> float:
+        """How long a step takes in simulated time [s]."""
+        if self.kind == "env":
+            return self.header["step_dt"]
+        return step.call["n"] * self.header["simulation"]["timestep"]
 
     def __getitem__(self, name: str) -> Tensor:
         """A column over time, in the dtype that it had; (samples, worlds, …)."""
@@ -212,7 +235,7 @@ class Recording(Closing):
         """
         places = {w: k for k, w in enumerate(self.worlds)}
         if world is not None:
-            places = {world: self._place(world)}
+            places = {world: self.place(world)}
         return table_of(self, places, world is None)
 
     def plot(
@@ -221,10 +244,21 @@ class Recording(Closing):
         names: Sequence[str] | None = None,
         worlds: Sequence[int] | None = None,
     ) -> None:
-        """Draw columns over time, a line for each world and component."""
+        """Draw columns over time, a line for each world and component.
+
+        Where a world has begun anew the time since the begin of the recording is taken,
+        and lines are broken. Pictures are left out.
+        """
         some = self.worlds[:MOST_WORLDS] if worlds is None else worlds
-        columns = self.names if names is None else [self.full_name(n) for n in names]
-        draw(self, path, [self._place(world) for world in some], columns)
+        columns = [self.full_name(n) for n in names or self.names]
+        drawn = [n for n in columns if self._is_curve(n)]
+        if len(drawn) < (len(columns) if names else 1):
+            left = [n for n in columns if n not in drawn]
+            what = ", ".join(left) or "The recording"
+            raise InvalidInputError(f"{what} has no numbers to draw as curves.")
+        components = {name: self._labels(name) for name in drawn}
+        places = {world: self.place(world) for world in some}
+        draw(self, path, places, drawn, components, self.elapsed)
 
     # What a replay needs.
 
@@ -286,7 +320,20 @@ class Recording(Closing):
         size_of(contract["dtype"], [samples, *shape])
         return contract["dtype"], [samples, *shape]
 
-    def _place(self, world: int) -> int:
+    def _labels(self, name: str) -> list[str]:
+        """The names of components, with their units where these differ."""
+        names, units = self.contract(name)["names"], self.component_units(name)
+        if len(set(units)) < 2 or not names:
+            return names
+        return [f"{n} [{unit}]" for n, unit in zip(names, units, strict=True)]
+
+    def _is_curve(self, name: str) -> bool:
+        """Whether a column has numbers that can be drawn, and is no picture."""
+        contract = self.contract(name)
+        return math.prod(contract["shape"]) > 0 and contract["axes"] != "image"
+
+    def place(self, world: int) -> int:
+        """Where a world is in the columns."""
         if world not in self.worlds:
             raise InvalidInputError(
                 f"World {world} was not recorded: there are {self.worlds}."

@@ -9,7 +9,6 @@ import numpy as np
 from simstate.env.env_recorder import ENDED, EVENT
 from simstate.record import Recording
 from simstate.record.changes import Step
-from simstate.replay.player import span_of
 from simstate.view.timeline import Kind, Mark, Timeline
 
 _NO_MARK = ("ctrl", "time")
@@ -20,7 +19,7 @@ def timeline_of(recording: Recording) -> Timeline:
     """The steps of a recording; reads all of it once, a block at a time."""
     times, marks = [0.0], list[Mark]()
     for number, step in enumerate(recording.steps()):
-        times.append(times[-1] + span_of(recording, step))
+        times.append(times[-1] + recording.span(step))
         marks += _marks_of(recording, step, number)
     if recording.kind == "env":
         marks += _of_terms(recording)

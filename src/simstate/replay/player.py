@@ -194,9 +194,3 @@ class Player:
         """Whether these worlds have it: a camera may have been there to look on."""
         camera = source.removeprefix(CAMERA)
         return camera == source or camera in self.sim.camera_names
-
-
-def span_of(recording: Recording, step: Step) -> float:
-    """How long a recorded step takes in simulated time [s]."""
-    header = recording.header
-    return header.get("step_dt") or step.call["n"] * header["simulation"]["timestep"]

@@ -13,7 +13,7 @@ from simstate.errors import InvalidInputError
 from simstate.record import Recording
 from simstate.record.recording import BlockPlace
 from simstate.replay.model_changes import model_changes
-from simstate.replay.player import Player, span_of
+from simstate.replay.player import Player
 from simstate.replay.report import Difference, Replay
 from simstate.replay.sources import engine_for, worlds_for
 from simstate.simulation import Simulation
@@ -129,7 +129,7 @@ def _step_at(recording: Recording, time: float) -> int:
     """How many steps were taken when so much time had passed [s]."""
     elapsed = 0.0
     for number, step in enumerate(recording.steps()):
-        span = span_of(recording, step)
+        span = recording.span(step)
         if elapsed + span / 2 > time:
             return number
         elapsed += span
@@ -183,7 +183,7 @@ class _Comparison:
             begun = self._elapsed
             self._player.move(step)
             self._found.steps += 1
-            self._elapsed += span_of(self._recording, step)
+            self._elapsed += self._recording.span(step)
             if self._player.diverged is not None:
                 self._differs("diverged", self._player.diverged)
             if is_env:
@@ -213,7 +213,7 @@ class _Comparison:
         now = self._player.values(names)
         for name in names:
             contract = self._recording.contract(name)
-            worlds, unit = self._recording.worlds, contract["unit"]
+            worlds = self._recording.worlds
             then = samples[name][at]
             place = self._beyond(name, then, now[name])
             if name != "time":
@@ -223,6 +223,7 @@ class _Comparison:
             world, *rest = place
             flat = int(np.ravel_multi_index(rest, then.shape[1:])) if rest else 0
             element = contract["names"][flat] if contract["names"] else ""
+            unit = self._recording.component_units(name)[flat]
             self._found.first = Difference(
                 self._player.step, worlds[world], float(samples["time"][at][world]),
                 name, element, then[place].item(), now[name][place].item(), unit,
@@ -236,14 +237,14 @@ class _Comparison:
         if then.tobytes() == now.astype(then.dtype).tobytes():
             return None
         a, b = then.astype(np.float64), now.astype(np.float64)
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        same = (a == b) | (np.isnan(a) & np.isnan(b))  # as numbers
         with np.errstate(invalid="ignore"):
             gap = np.where(same, 0.0, np.abs(b - a))
         gap = np.where(np.isnan(gap), np.inf, gap)
         self._gap = float(gap.max(initial=0.0))
         self._found.largest[name] = max(self._found.largest.get(name, 0.0), self._gap)
         if self._found.tolerance == 0:
-            bad = gap > 0
+            bad = _other_bits(then, now.astype(then.dtype))
         else:
             bad = gap > self._found.tolerance * (1 + np.abs(np.nan_to_num(a)))
         places = np.argwhere(bad)
@@ -288,3 +289,11 @@ class _Comparison:
             self._found.first = Difference(
                 self._player.step, 0, time, column, what, 0.0, 1.0
             )
+
+
+def _other_bits(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Where two arrays of a dtype have other bits; NaN is NaN, −0 is not 0."""
+    kind = np.dtype(f"u{one.itemsize}")
+    bits = [np.frombuffer(x.tobytes(), kind).reshape(x.shape) for x in (one, other)]
+    both_nan = np.not_equal(one, one) & np.not_equal(other, other)
+    return np.not_equal(*bits) & ~both_nan

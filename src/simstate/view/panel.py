@@ -23,6 +23,8 @@ from simstate.view.timeline_controls import TimelineControls
 
 NOTHING = "nothing"
 """What is followed when nothing is."""
+WIDEST = 1000.0
+"""Between two worlds side by side [m]."""
 MOST_SLIDERS = 48
 
 
@@ -135,7 +137,9 @@ class Panel:
         self.count = gui.add_slider(
             "worlds shown", 1, min(num_envs, 64), 1, min(shown, num_envs)
         )
-        self.spacing = gui.add_number("spacing [m]", spacing, min=0.0)
+        self.spacing = gui.add_number(
+            "spacing [m]", spacing, min=0.0, max=max(WIDEST, spacing)
+        )
 
         def show() -> None:
             actions.show_worlds(int(self.count.value), float(self.spacing.value))

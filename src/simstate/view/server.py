@@ -11,7 +11,7 @@ import http
 import io
 import secrets
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from websockets import Headers
 from websockets.http11 import Request, Response
 
 from simstate.errors import InvalidInputError
+from simstate.view.values import is_fitting
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 """The hosts that only programs of this machine reach."""
@@ -142,7 +143,10 @@ def _remove_handlers(server: viser.ViserServer) -> None:
 
     socket.on_client_connect(connected)
     updates = handlers[_messages.GuiUpdateMessage]
-    handlers[_messages.GuiUpdateMessage] = [_values_only(one) for one in updates]
+    controls: Mapping[str, Any] = server.gui._gui_input_handle_from_uuid
+    handlers[_messages.GuiUpdateMessage] = [
+        _values_only(one, controls) for one in updates
+    ]
 
     def no_tunnel(*_: Any, **__: Any) -> None:
         raise InvalidInputError("The viewer is not shared by a tunnel: use --host.")
@@ -156,11 +160,15 @@ def _keep_allowed(handlers: dict[type, list[Callable[..., Any]]]) -> None:
         del handlers[kind]
 
 
-def _values_only(handle: Callable[..., Any]) -> Callable[..., Any]:
-    """A handler of changed inputs that takes their values, no other attribute."""
+def _values_only(
+    handle: Callable[..., Any], controls: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """A handler of changed inputs that takes values that fit, no other attribute."""
 
     async def checked(client_id: int, message: Any) -> None:
-        if set(message.updates) == {"value"}:
+        control = controls.get(message.uuid)
+        is_value = set(message.updates) == {"value"} and control is not None
+        if is_value and is_fitting(control, message.updates["value"]):
             await handle(client_id, message)
 
     return checked

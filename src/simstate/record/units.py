@@ -1,0 +1,41 @@
+"""The unit of each component of a quantity, whose contract may name several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import mujoco
+
+from simstate.entity import Entity
+
+_PARTS = {(2, 6): (3, 3), (2, 7): (3, 4), (4, 13): (3, 4, 3, 3)}
+"""How many components have each unit of "m, 1", by the number of units and of them."""
+
+
+def component_units(
+    model: mujoco.MjModel, entity: Entity, unit: str, shape: Sequence[str | int]
+) -> list[str]:
+    """The units of the components of one world, in C order; none if they have `unit`.
+
+    "rad or m" is one of the two for each joint, "m, 1" of a pose one after the other.
+    """
+    if " or " in unit and shape[:1] == ("num_joints",):
+        types = model.jnt_type[list(entity.index.joints.ids)]
+        each = [_of_joint(unit, int(kind)) for kind in types]
+        return [mine for mine in each for _ in range(_count(entity, shape[1:]))]
+    units = unit.split(", ")
+    counts = _PARTS.get((len(units), _count(entity, shape[-1:])), ())
+    row = [one for one, n in zip(units, counts, strict=False) for _ in range(n)]
+    return row * _count(entity, shape[:-1])
+
+
+def _count(entity: Entity, shape: Sequence[str | int]) -> int:
+    return math.prod(n if isinstance(n, int) else getattr(entity, n) for n in shape)
+
+
+def _of_joint(unit: str, kind: int) -> str:
+    """Which of two units a joint has: that of an angle or a moment, or the other."""
+    one, other = unit.split(" or ")
+    turning, sliding = (one, other) if "rad" in one or "·m" in one else (other, one)
+    return turning if kind == mujoco.mjtJoint.mjJNT_HINGE.value else sliding
