@@ -23,8 +23,10 @@ from simstate.ledger import Ledger, WriteCounts
 
 Mode = Literal["auto", "strict", "off"]
 
+# Looking a member up in its class costs as much as ten of these.
+_STATE, _CONSTANT, _POSITION, _VELOCITY, _ACCELERATION = Stage
+_DERIVED = (_CONSTANT, _POSITION, _VELOCITY, _ACCELERATION)
 _END = len(Stage)
-_DERIVED = (Stage.CONSTANT, Stage.POSITION, Stage.VELOCITY, Stage.ACCELERATION)
 
 Update = Callable[[Tensor | None, Stage], None]
 """`update(env_ids, stage)` computes what is derived up to a stage; None: all worlds."""
@@ -62,10 +64,10 @@ class Freshness:
     def write(self, stage: Stage, env_ids: Tensor | None, reason: str) -> None:
         """Mark what comes from `stage` on as behind in these worlds (None: all)."""
         tokens = self.tokens
-        tokens[Stage.STATE] += 1
-        if stage == Stage.STATE:  # nothing that the physics reads
+        tokens[_STATE] += 1
+        if stage == _STATE:  # nothing that the physics reads
             return
-        if stage == Stage.ACCELERATION and self._ledger.is_evaluating:
+        if stage == _ACCELERATION and self._ledger.is_evaluating:
             return
         self.evaluated_now = False
         for derived in range(stage, _END):
@@ -85,7 +87,7 @@ class Freshness:
             self._ledger.recover()
         self._ledger.observe()
         self._refuse_writes_to_derived()
-        if stage != Stage.STATE and self._behind[stage] is not False:
+        if stage != _STATE and self._behind[stage] is not False:
             if self._ledger.is_evaluating or self.mode == "auto":
                 self.refresh(stage)
             elif self.mode == "strict":
@@ -95,21 +97,21 @@ class Freshness:
     def refresh(self, stage: Stage) -> None:
         """Compute what is behind up to `stage`, in the worlds where it is behind."""
         self.refresh_constants()
-        if stage == Stage.CONSTANT:
+        if stage == _CONSTANT:
             return
         behind = self._behind[stage]
         ids = behind.nonzero().flatten() if isinstance(behind, Tensor) else None
-        reached = max(stage, Stage.VELOCITY)  # positions come with velocities
+        reached = max(stage, _VELOCITY)  # positions come with velocities
         self.update(ids, reached)
         self.forwarded(ids, reached)
 
     def refresh_constants(self) -> None:
         """Let the model's constants follow their parameters where they are behind."""
-        behind = self._behind[Stage.CONSTANT]
+        behind = self._behind[_CONSTANT]
         if behind is not False:
             ids = None if behind is True else behind.nonzero().flatten()
-            self.update(ids, Stage.CONSTANT)
-            self._clear(Stage.CONSTANT, ids)
+            self.update(ids, _CONSTANT)
+            self._clear(_CONSTANT, ids)
 
     def stepped(self, env_ids: Tensor | None) -> None:
         """Take note of a step, which left every stage current in these worlds."""
@@ -127,7 +129,7 @@ class Freshness:
             if derived <= stage:
                 self._clear(derived, env_ids)
                 self.tokens[derived] += 1
-        if stage == Stage.ACCELERATION:
+        if stage == _ACCELERATION:
             self.evaluated_now = env_ids is None
 
     def watch_derived(self, name: str) -> None:
@@ -153,7 +155,7 @@ class Freshness:
 
     def _stale_message(self, stage: Stage, what: str) -> str:
         if self._behind[stage] is False:
-            stage = Stage.CONSTANT
+            stage = _CONSTANT
         behind = self._behind[stage]
         num_envs = self._ledger.num_envs
         worlds = int(behind.sum()) if isinstance(behind, Tensor) else num_envs
