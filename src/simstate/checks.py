@@ -127,6 +127,8 @@ def check_finite(values: Tensor, what: str, after: str = NOT_WRITTEN) -> Tensor:
 
 def whole_number(what: str, value: object, least: int, most: int | None = None) -> int:
     """A whole number of at least so much; a bool is none."""
+    if type(value) is int and least <= value and (most is None or value <= most):
+        return value
     try:
         found = operator.index(cast("Any", value))
     except TypeError:

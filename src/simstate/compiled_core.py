@@ -19,6 +19,8 @@ import mujoco
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
 _NAME = "simstate.engine.core._core"
+_REVISION = 2
+"""Of the functions that the core must have; binding_module.c has the same number."""
 
 
 def is_available() -> bool:
@@ -65,6 +67,8 @@ def _joined() -> str | None:
         core = _loaded()
     except ImportError as error:
         return f"it was not built, or does not load ({error})"
+    if getattr(core, "REVISION", 1) != _REVISION:
+        return "it was built from other sources of simstate: build it again"
     if mujoco.mj_version() != core.MUJOCO_VERSION:
         return (
             f"it was built for MuJoCo {core.MUJOCO_VERSION}, this is "

@@ -17,13 +17,16 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, Engine, Stage
+from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage
 from simstate.errors import InvalidInputError, StaleReadError
-from simstate.ledger import Ledger
+from simstate.ledger import Ledger, WriteCounts
 
 Mode = Literal["auto", "strict", "off"]
 
-_DERIVED = (Stage.CONSTANT, Stage.POSITION, Stage.VELOCITY, Stage.ACCELERATION)
+# Looking a member up in its class costs as much as ten of these.
+_STATE, _CONSTANT, _POSITION, _VELOCITY, _ACCELERATION = Stage
+_DERIVED = (_CONSTANT, _POSITION, _VELOCITY, _ACCELERATION)
+_END = len(Stage)
 
 Update = Callable[[Tensor | None, Stage], None]
 """`update(env_ids, stage)` computes what is derived up to a stage; None: all worlds."""
@@ -41,7 +44,7 @@ class Freshness:
 
     def __init__(self, engine: Engine, ledger: Ledger, mode: Mode) -> None:
         self.mode: Mode = mode
-        self.tokens = [0] * len(Stage)
+        self.tokens = [0] * _END
         """Per stage, a number that changes whenever values of that stage may have."""
         self.evaluated_now = False
         """Whether the last dynamics evaluation was at the present state."""
@@ -49,25 +52,26 @@ class Freshness:
         """What computes derived values; Physics puts its own in place."""
         self._engine = engine
         self._ledger = ledger
-        self._behind: dict[Stage, Tensor | bool] = dict.fromkeys(_DERIVED, False)
+        self._behind: list[Tensor | bool] = [False] * _END
         """Per stage: False, True for all worlds, or the mask of those behind."""
-        self._reason: dict[Stage, str] = dict.fromkeys(_DERIVED, "")
-        self._derived: dict[str, tuple[Tensor, int]] = {}
-        """The derived fields that a user may hold, with their versions."""
+        self._reason = [""] * _END
+        self._known: set[str] = {*STATE_FIELDS}
+        """Fields that are seen to; a state field is the ledger's."""
+        self._derived = WriteCounts[str]()
+        """The derived fields that a user may hold."""
         ledger.listener = self.write
 
     def write(self, stage: Stage, env_ids: Tensor | None, reason: str) -> None:
         """Mark what comes from `stage` on as behind in these worlds (None: all)."""
-        self.tokens[Stage.STATE] += 1
-        if stage == Stage.STATE:  # nothing that the physics reads
+        tokens = self.tokens
+        tokens[_STATE] += 1
+        if stage == _STATE:  # nothing that the physics reads
             return
-        if stage == Stage.ACCELERATION and self._ledger.is_evaluating:
+        if stage == _ACCELERATION and self._ledger.is_evaluating:
             return
         self.evaluated_now = False
-        for derived in _DERIVED:
-            if derived < stage:
-                continue
-            self.tokens[derived] += 1
+        for derived in range(stage, _END):
+            tokens[derived] += 1
             self._reason[derived] = reason
             behind = self._behind[derived]
             if env_ids is None or behind is True:
@@ -83,7 +87,7 @@ class Freshness:
             self._ledger.recover()
         self._ledger.observe()
         self._refuse_writes_to_derived()
-        if stage != Stage.STATE and self._behind[stage] is not False:
+        if stage != _STATE and self._behind[stage] is not False:
             if self._ledger.is_evaluating or self.mode == "auto":
                 self.refresh(stage)
             elif self.mode == "strict":
@@ -93,26 +97,29 @@ class Freshness:
     def refresh(self, stage: Stage) -> None:
         """Compute what is behind up to `stage`, in the worlds where it is behind."""
         self.refresh_constants()
-        if stage == Stage.CONSTANT:
+        if stage == _CONSTANT:
             return
         behind = self._behind[stage]
         ids = behind.nonzero().flatten() if isinstance(behind, Tensor) else None
-        reached = max(stage, Stage.VELOCITY)  # positions come with velocities
+        reached = max(stage, _VELOCITY)  # positions come with velocities
         self.update(ids, reached)
         self.forwarded(ids, reached)
 
     def refresh_constants(self) -> None:
         """Let the model's constants follow their parameters where they are behind."""
-        behind = self._behind[Stage.CONSTANT]
+        behind = self._behind[_CONSTANT]
         if behind is not False:
             ids = None if behind is True else behind.nonzero().flatten()
-            self.update(ids, Stage.CONSTANT)
-            self._clear(Stage.CONSTANT, ids)
+            self.update(ids, _CONSTANT)
+            self._clear(_CONSTANT, ids)
 
     def stepped(self, env_ids: Tensor | None) -> None:
         """Take note of a step, which left every stage current in these worlds."""
-        for stage in _DERIVED:
-            self._clear(stage, env_ids)
+        if env_ids is None:
+            self._behind = [False] * _END
+        else:
+            for stage in _DERIVED:
+                self._clear(stage, env_ids)
         self.tokens = [token + 1 for token in self.tokens]
         self.evaluated_now = False
 
@@ -122,32 +129,33 @@ class Freshness:
             if derived <= stage:
                 self._clear(derived, env_ids)
                 self.tokens[derived] += 1
-        if stage == Stage.ACCELERATION:
+        if stage == _ACCELERATION:
             self.evaluated_now = env_ids is None
 
     def watch_derived(self, name: str) -> None:
         """See that nobody writes into a field that is computed from the state."""
-        if not FIELDS[name].is_state and name not in self._derived:
-            tensor = self._engine.field(name)
-            if tensor.numel():
-                self._derived[name] = (tensor, tensor._version)
+        if name in self._known:
+            return
+        tensor = self._engine.field(name)
+        if tensor.numel() and name not in self._derived.keys:
+            self._derived.add(name, tensor)
+        self._known.add(name)
 
     def _refuse_writes_to_derived(self) -> None:
         """Raise if somebody wrote into a field that is computed from the state."""
-        for name, (tensor, version) in self._derived.items():
-            if tensor._version != version:
-                self._derived[name] = (tensor, tensor._version)
-                label = f"sim.data.{name}"
-                self.write(FIELDS[name].stage, None, f"a write to {label}")
-                raise InvalidInputError(
-                    f"{label} was written to, but it is computed from the state and "
-                    "will be computed anew. Write the state (sim.data.qpos, qvel, "
-                    "ctrl, …) or use an entity's write_… method."
-                )
+        for name, count in self._derived.risen():
+            self._derived.note(name, count)
+            label = f"sim.data.{name}"
+            self.write(FIELDS[name].stage, None, f"a write to {label}")
+            raise InvalidInputError(
+                f"{label} was written to, but it is computed from the state and "
+                "will be computed anew. Write the state (sim.data.qpos, qvel, "
+                "ctrl, …) or use an entity's write_… method."
+            )
 
     def _stale_message(self, stage: Stage, what: str) -> str:
         if self._behind[stage] is False:
-            stage = Stage.CONSTANT
+            stage = _CONSTANT
         behind = self._behind[stage]
         num_envs = self._ledger.num_envs
         worlds = int(behind.sum()) if isinstance(behind, Tensor) else num_envs

@@ -225,7 +225,7 @@ class Worlds:
                 "sim.step was called within a step, by a force model or a process: "
                 "they are evaluated at a stage that is only tried out."
             )
-        recorders = tuple(self.internals.recorders)
+        recorders = self.internals.recorders.copy()
         for recorder in recorders:
             recorder.begin(n, rows)
         with ledger.transaction(self.internals.step_scope, "sim.step()") as saved:

@@ -68,6 +68,15 @@ def test_another_mujoco_goes_without(monkeypatch, look_again):
         core.CoreBatch(load("small"), 2)
 
 
+@needs_core
+def test_a_core_of_other_sources_goes_without(monkeypatch, look_again):
+    """As one that an earlier version of the package left in place."""
+    monkeypatch.delattr(sys.modules["simstate.engine.core._core"], "REVISION")
+    assert not core.is_available()
+    assert "built from other sources of simstate" in core.description()
+    assert steps_without_the_core()
+
+
 def test_an_install_without_a_compiler_goes_without(monkeypatch, look_again):
     monkeypatch.delenv("SIMSTATE_CORE", raising=False)
     monkeypatch.delitem(sys.modules, "simstate.engine.core._core", raising=False)

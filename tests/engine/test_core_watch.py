@@ -50,6 +50,7 @@ def test_a_sound_step(engine):
     engine.advance(3, None)
     assert without_the_core(engine) is None
     assert watch.look() == (False, False)
+    assert not watch.warned()
     assert not watch.bad.any()
     assert not watch.risen.any()
 
@@ -66,6 +67,7 @@ def test_worlds_that_go_bad_are_those_of_the_engine(engine):
     engine.advance(2, None)
     want = without_the_core(engine)
     assert watch.look() == (True, True)
+    assert watch.warned()
     np.testing.assert_array_equal(watch.bad, want.numpy())
     np.testing.assert_array_equal(np.flatnonzero(watch.bad), [1, 2, 4, 6])
     control = mujoco.mjtWarning.mjWARN_BADCTRL.value
@@ -75,6 +77,7 @@ def test_worlds_that_go_bad_are_those_of_the_engine(engine):
     assert torch.equal(found, want)
     watch.begin()
     assert watch.look()[1] is False  # nothing new
+    assert not watch.warned()
 
 
 def test_what_the_engine_found_is_kept(engine):

@@ -135,7 +135,9 @@ class NativeEngine(Engine):
         del settle
         ids = _ids(env_ids)
         if self.compiled is not None:
-            contacts = tuple(x.compiled for x in self.observers if x.compiled)
+            contacts = ()
+            if self.observers:
+                contacts = tuple(x.compiled for x in self.observers if x.compiled)
             with self._calls:
                 self.compiled.step(ids, n, contacts=contacts)
             return
@@ -212,6 +214,8 @@ class NativeEngine(Engine):
 
     def report_warnings(self, env_ids: Tensor | None) -> bool:
         """Warn of full buffers and the like since `begin_step`."""
+        if self._watch is not None and not self._watch.warned():
+            return False
         risen = self._counts != self._counts_before
         if not risen.any():
             return False

@@ -65,7 +65,9 @@ class Air:
     def wind(self, t: Tensor, position_e: Tensor) -> Tensor:
         """The velocity of the air, Earth axes [m/s]; (num_envs, 3)."""
         if self._field is None:
-            return self.parameters["wind"].expand_as(position_e)
+            wind = self.parameters["wind"]
+            is_whole = wind.shape == position_e.shape
+            return wind if is_whole else wind.expand_as(position_e)
         wind = self._field(t, position_e)
         return vectors_by_world(wind, "wind(t, position)", len(position_e)).expand_as(
             position_e

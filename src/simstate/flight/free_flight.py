@@ -42,6 +42,9 @@ INTEGRATORS = OPTION_WORDS["integrator"]
 TRUE_RK4 = RK4(attitude="lie")
 """What flies unless another integrator is named: of fourth order, attitude included."""
 
+_PLAIN = (("body", "com", "stevens"), ("earth", "com", "stevens"))
+"""Axes, point and definition of the loads that the compiled core takes."""
+
 _GROUND = """<mujoco><worldbody>
 <geom name="ground" type="plane" size="0 0 1" quat="0 1 0 0"/>
 </worldbody></mujoco>"""
@@ -144,11 +147,18 @@ class FreeFlight:
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
         """An aircraft in all worlds, every part of one instant, whatever integrates."""
-        return self._state(self.resolve_name(aircraft), self.sim.time.clone())
+        return self._state(self.resolve_name(aircraft), None)
 
-    def _state(self, name: str, t: Tensor) -> FlightState:
-        position, attitude, *_ = parts = self._roots[name].read()
-        wind = self.air.wind(t, position).to(position.dtype)
+    def _state(self, name: str, t: Tensor | None) -> FlightState:
+        """The state at a time [s]; None: the present one of each world."""
+        root = self._roots[name]
+        position, attitude, *_ = parts = root.read()
+        if t is None:
+            t = root.time()
+        wind = self.air.wind(t, position)
+        if wind.dtype != position.dtype:
+            wind = wind.to(position.dtype)
+        wind = wind.clone()  # parameters are live
         spin = torch.zeros_like(wind)
         turbulence = self._turbulence.get(name)
         if turbulence is not None:
@@ -215,8 +225,12 @@ class FreeFlight:
         body's unless others are named, as in `Load`; `definition` settles how wind axes
         lie about the velocity.
         """
-        entity = self._entity(aircraft)
+        name = self.resolve_name(aircraft)
+        entity, root = self.aircraft[name], self._roots[name].compiled
         link = entity.body_names[0] if body is None else body
+        is_plain = body is None and _is_plain(axes, point, definition)
+        if is_plain and root is not None and root.hold(forces, moments, axes == "body"):
+            return  # else `resolve` says what is wrong, or takes it
         load = Load(
             force=forces, moment=moments, axes=axes, point=point, body=link,
             definition=definition,
@@ -357,6 +371,12 @@ class FreeFlight:
     def _entity(self, aircraft: str | None) -> Entity:
         """The entity of an aircraft; None is for the only one."""
         return self.aircraft[self.resolve_name(aircraft)]
+
+
+def _is_plain(axes: object, point: object, definition: object) -> bool:
+    """Whether a load is given in axes that need no air, at the centre of mass."""
+    given = (axes, point, definition)
+    return all(isinstance(one, str) for one in given) and given in _PLAIN
 
 
 def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:

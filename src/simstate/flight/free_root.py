@@ -1,45 +1,138 @@
-"""FreeRoot: where an aircraft is and how it moves, for one world as for thousands."""
+"""FreeRoot: where an aircraft is, how it moves and what it is held by, for any worlds.
+
+The compiled core has it in one call. Without it, and for roots that are not free, it is
+a conversion between conventions, which takes some hundred calls of torch's.
+"""
 
 from __future__ import annotations
 
+from typing import Any, cast
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from simstate.conventions.presets import PTERA
-from simstate.engine.core import free_bodies
+from simstate.engine import Stage
+from simstate.engine.core import CoreBatch, free_bodies
 from simstate.entity import Entity
 from simstate.flight.aircraft import EARTH
+from simstate.ids import Values
+from simstate.ledger import Write
+from simstate.physics import Physics
+
+Array = np.ndarray[Any, Any]
+
+
+class FreeBody:
+    """A body with a free joint in all worlds, by the compiled core.
+
+    Args:
+        physics: the worlds.
+        core: the same in the core.
+        body: the id of the body in the model.
+        q: the address of its joint in qpos.
+        v: the address of its joint in qvel.
+    """
+
+    def __init__(
+        self, physics: Physics, core: CoreBatch, body: int, q: int, v: int
+    ) -> None:
+        self._physics = physics
+        self._columns = slice(body, body + 1)
+        self._body = body
+        qpos, qvel = (physics.engine.columns[name].start for name in ("qpos", "qvel"))
+        self._qpos = core.state[:, qpos + q : qpos + q + 7]
+        self._qvel = core.state[:, qvel + v : qvel + v + 6]
+        self._time = core.state[:, physics.engine.columns["time"].start]
+
+    def describe(self) -> Array:
+        """Its motion, as `free_bodies.describe` has it; (num_envs, 18), a copy."""
+        self._physics.fresh.ensure(Stage.STATE, "the motion of a free body")
+        com = self._physics.engine.parameter("body_ipos").numpy()[:, self._body]
+        return free_bodies.describe(self._qpos, self._qvel, com)
+
+    def times(self) -> Array:
+        """The time of each world [s], of what was described last; (num_envs,)."""
+        return self._time.copy()
+
+    def hold(self, force: Values, moment: Values, turned: bool) -> bool:
+        """Hold a load on it: a force at the COM [N] and a moment about it [N·m].
+
+        Along its own axes if `turned`, else along the world's; (3,), (1, 3) or
+        (num_envs, 3). False: the numbers are none that it takes, and it did nothing.
+        """
+        count = len(self._qpos)
+        forces, moments = _vectors(force, count), _vectors(moment, count)
+        if forces is None or moments is None:
+            return False
+        self._physics.fresh.ensure(Stage.STATE, "the attitude of a free body")
+        wrench = free_bodies.to_world(self._qpos, forces, moments, turned)
+        if wrench is None:
+            return False
+        rows, columns = self._physics.everywhere, self._columns
+        self._physics.ledger.write(
+            Write("xfrc_applied", rows, columns, _tensor(wrench))
+        )
+        return True
 
 
 class FreeRoot:
-    """The airframe of an aircraft in all worlds, in Earth axes.
-
-    The compiled core has it in one call; without it, and for roots that are not free,
-    it is a conversion between conventions, which takes some hundred calls of torch's.
-    """
+    """The airframe of an aircraft in all worlds, in Earth axes."""
 
     def __init__(self, entity: Entity) -> None:
         self._entity = entity
-        index = entity.index
-        self._compiled = entity.internals.engine.compiled is not None
-        self._compiled &= index.base == "free"
-        if self._compiled:
+        physics, index = entity.internals, entity.index
+        core = physics.engine.compiled
+        self.compiled: FreeBody | None = None
+        """The same by the core; None: it is not in use, or the root is not free."""
+        if core is not None and index.base == "free":
             k = index.free_body_ids.index(index.root_body_id)
             q, v = index.free_qpos_adr[k], index.free_dof_adr[k]
-            self._qpos, self._qvel = slice(q, q + 7), slice(v, v + 6)
+            self.compiled = FreeBody(physics, core, index.root_body_id, q, v)
 
     def read(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Position of the Cg, attitude, velocity and rates, as in FlightState; copies.
 
         Shapes (num_envs, 3), (num_envs, 3, 3), (num_envs, 3), (num_envs, 3).
         """
-        if not self._compiled:
+        if self.compiled is None:
             parts = self._entity.state_in(PTERA, EARTH).parts
             return parts[0], parts[1], parts[2], parts[3]
-        physics, body = self._entity.internals, self._entity.index.root_body_id
-        qpos = physics.read_field("qpos").numpy()[:, self._qpos]
-        qvel = physics.read_field("qvel").numpy()[:, self._qvel]
-        com = physics.engine.parameter("body_ipos").numpy()[:, body]
-        found = torch.from_numpy(free_bodies.describe(qpos, qvel, com))  # pyright: ignore[reportUnknownMemberType]
-        attitude = found[:, 9:].view(-1, 3, 3)
-        return found[:, :3], attitude, found[:, 3:6], found[:, 6:9]
+        found = self.compiled.describe()
+        return (
+            _tensor(found[:, :3]),
+            _tensor(found[:, 9:].reshape(-1, 3, 3)),
+            _tensor(found[:, 3:6]),
+            _tensor(found[:, 6:9]),
+        )
+
+    def time(self) -> Tensor:
+        """The time of each world [s], of what was read last; (num_envs,), a copy."""
+        if self.compiled is None:
+            return self._entity.internals.engine.field("time").clone()
+        return _tensor(self.compiled.times())
+
+
+def _tensor(array: Array) -> Tensor:
+    return torch.from_numpy(array)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _vectors(values: object, count: int) -> Array | None:
+    """Vectors for so many worlds, as they are given; None: they must be looked at.
+
+    Shape (1 or count, 3), float64.
+    """
+    if isinstance(values, Tensor):
+        is_array = values.device.type == "cpu" and values.layout == torch.strided
+        if not is_array or values.dtype != torch.float64 or values.is_neg():
+            return None
+        values = values.detach().numpy()
+    if not isinstance(values, np.ndarray):
+        return None
+    array: Array = np.ascontiguousarray(cast("Array", values))
+    if array.dtype != np.float64:
+        return None
+    if array.shape == (3,):
+        return array[None]
+    return array if array.shape in ((count, 3), (1, 3)) else None

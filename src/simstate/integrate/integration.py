@@ -125,8 +125,6 @@ class Integration:
 
         None: Python must evaluate one.
         """
-        from simstate.integrate.compiled_models import compile_models  # loads Warp
-
         known = (len(self.forces.models), len(self.processes), self.mass_flow is None)
         if self._compiled is not None and self._compiled[0] == known:
             models = self._compiled[1]
@@ -134,6 +132,8 @@ class Integration:
                 return models
             if models.covers(*self._times(span)):
                 return models
+        from simstate.integrate.compiled_models import compile_models  # loads Warp
+
         self._compiled = (known, compile_models(self, *self._times(span)))
         return self._compiled[1]
 

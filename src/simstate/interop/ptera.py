@@ -27,18 +27,16 @@ from simstate.checks import number
 from simstate.conventions import MUJOCO_QVEL, PTERA, RigidBodyState, convert
 from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.values import as_single
-from simstate.engine.core import free_bodies
 from simstate.errors import InvalidInputError, ModelError, unknown_name
 from simstate.flight.aircraft import EARTH, inertial_xml, numbers
 from simstate.flight.free_flight import INTEGRATORS
+from simstate.flight.free_root import FreeBody
 from simstate.ids import Values
 from simstate.simulation import Simulation
 
 _START = "start"
 _INJECTED = ("default", "asset", "visual", "worldbody", "body")
 
-_AT_ORIGIN = np.zeros((1, 3))
-"""The Cg from the body's origin."""
 _QVEL_E = replace(MUJOCO_QVEL, name="EARTH", world=EARTH.world, body=EARTH.body)
 """A free joint in a world that is Earth axes."""
 
@@ -123,6 +121,11 @@ class MuJoCoModel:
         self._initial_qpos = _frozen(model.key_qpos[key])
         self._initial_qvel = _frozen(model.key_qvel[key])
         self._sim = Simulation(model)
+        physics = self._sim.internals
+        core = physics.engine.compiled
+        self._body: FreeBody | None = None
+        if core is not None:
+            self._body = FreeBody(physics, core, self._body_id, self._q, self._v)
         self.reset()
 
     @property
@@ -160,6 +163,8 @@ class MuJoCoModel:
 
         They act until the next call. Numbers that are not finite raise.
         """
+        if self._body is not None and self._body.hold(forces_E, moments_E_CgP1, False):
+            return
         parts = [
             as_single(values, name, 3)
             for name, values in (
@@ -181,19 +186,22 @@ class MuJoCoModel:
             "R_pas_E_to_BP1": attitude,
             "velocity_E__E": velocity,
             "omegas_BP1__E": rates,
-            "time": float(self._sim.time[0]),
+            "time": self._time(),
         }
+
+    def _time(self) -> float:
+        if self._body is not None:
+            return float(self._body.times()[0])
+        return float(self._sim.time[0])
 
     def _motion(self) -> tuple[Array, Array, Array, Array]:
         """Position, attitude, velocity and rates, by the core where it is in use."""
-        q, v = self._q, self._v
-        qpos, qvel = self._sim.data.qpos, self._sim.data.qvel
-        if self._sim.internals.engine.compiled is not None:
-            rows = (qpos.numpy()[:, q : q + 7], qvel.numpy()[:, v : v + 6])
-            (row,) = free_bodies.describe(*rows, _AT_ORIGIN)
+        if self._body is not None:
+            (row,) = self._body.describe()
             position, velocity, rates = (row[k : k + 3].copy() for k in (0, 3, 6))
             return position, row[9:].reshape(3, 3).copy(), velocity, rates
-        pos, vel = qpos[0], qvel[0]
+        q, v = self._q, self._v
+        pos, vel = self._sim.data.qpos[0], self._sim.data.qvel[0]
         parts = (pos[q : q + 3], pos[q + 3 : q + 7], vel[v : v + 3], vel[v + 3 : v + 6])
         state = RigidBodyState.trusted(_QVEL_E, parts, pos.new_zeros(3))
         found = [_array(part) for part in convert(state, PTERA).parts]

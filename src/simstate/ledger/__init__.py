@@ -5,6 +5,7 @@ from simstate.ledger.memory import Backup, Chunk, Scope
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, Write
 from simstate.ledger.transaction import Transaction
 from simstate.ledger.user_memory import adopt, user_memory
+from simstate.ledger.watch import WriteCounts
 
 __all__ = [
     "Backup",
@@ -17,6 +18,7 @@ __all__ = [
     "Slot",
     "Transaction",
     "Write",
+    "WriteCounts",
     "adopt",
     "user_memory",
 ]

@@ -66,22 +66,22 @@ class Ledger(Registry):
 
     def write(self, *writes: Write) -> None:
         """Make writes whose values are checked, all of them or none."""
-        writes = tuple(w for w in writes if w.rows.count and w.values.numel())
+        writes = tuple([w for w in writes if w.rows.count and w.values.numel()])
         if not writes:
             return
         if self.open:
             self.recover()
         self.observe()
-        for write in writes:
-            slot = self[write.name]
+        slots = [self[write.name] for write in writes]
+        for slot, write in zip(slots, writes, strict=True):
             self._refuse_while_evaluating(slot)
             if slot.check is not None:
                 slot.check(write.values)
-        slots = [self[name] for name in {write.name: None for write in writes}]
         alone = len(writes) == 1 and slots[0].on_write is None
         if alone or self.open:
             self._write(writes)
             return
+        slots = list(dict.fromkeys(slots))
         names = [name for slot in slots for name in (slot.name, *slot.companions)]
         with self.saved(names, "a write"):
             self._write(writes)
@@ -91,9 +91,15 @@ class Ledger(Registry):
             slot = self.slots[name]
             self.puts += 1
             self._announce(slot, rows)  # first: should it be interrupted, all is seen
-            memory = slot.tensor.data
-            with OneTorchThread():
-                assign(memory, rows.index, columns, values.to(memory.dtype))
+            if values.dtype != slot.tensor.dtype:
+                values = values.to(slot.tensor.dtype)
+            is_block = isinstance(rows.index, slice) and not isinstance(columns, Tensor)
+            if slot.array is not None and is_block:
+                place = rows.index if columns is None else (rows.index, columns)
+                slot.array[place] = values.detach().numpy()
+            else:
+                with OneTorchThread():
+                    assign(slot.tensor.data, rows.index, columns, values)
             if slot.on_write is not None:
                 slot.on_write(rows)
         if self.follow is not None:
@@ -106,14 +112,12 @@ class Ledger(Registry):
 
     def observe(self) -> None:
         """Find writes that nobody announced: they may have hit any world."""
-        for watched in self.watch.tensors:
-            if watched.tensor._version != watched.version:
-                self._found(watched)
+        for watched, count in self.watch.counts.risen():
+            self._found(watched, count)
 
-    def _found(self, watched: Watched) -> None:
+    def _found(self, watched: Watched, count: int) -> None:
         """Take note of a write that was found: the count last, should it not end."""
         tensor = watched.tensor
-        version = tensor._version
         # A slot holds numbers: a graph would grow with each step.
         for one in (tensor, *(slot.tensor for slot in watched.slots)):
             if one.requires_grad:
@@ -122,7 +126,7 @@ class Ledger(Registry):
         if self.is_evaluating:
             for slot in watched.slots:
                 self._refuse_while_evaluating(slot)
-            watched.version = version
+            self.watch.counts.note(watched, count)
             return
         for slot in watched.slots:
             if slot.check is not None:
@@ -133,11 +137,13 @@ class Ledger(Registry):
         for slot in watched.slots:
             if slot.on_write is not None:
                 slot.on_write(None)
-        watched.version = version
+        self.watch.counts.note(watched, count)
 
     def _refuse_while_evaluating(self, slot: Slot) -> None:
+        if not self.is_evaluating:
+            return
         is_load = slot.kind == "input" and slot.stage not in _MOVING_STAGES
-        if self.is_evaluating and not is_load:
+        if not is_load:
             raise InvalidInputError(
                 f"A force model wrote to {slot.label}. It may write inputs alone "
                 "(ctrl, qfrc_applied, xfrc_applied, mass rates): stages run ahead and "

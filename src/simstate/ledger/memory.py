@@ -101,7 +101,7 @@ class Backup:
     def save(self) -> None:
         """Copy what is there."""
         for live, kept in zip(self._live, self._kept, strict=True):
-            _copy(kept, live)
+            kept[...] = live
 
     def put_back(self, rows: Index | None = None) -> Stage:
         """Give worlds what they had when it was saved; None: all, and what is shared.
@@ -115,7 +115,7 @@ class Backup:
                     continue
                 stage = Stage.CONSTANT
             if rows is None:
-                _copy(live, kept)
+                live[...] = kept
             elif not chunk.shared:
                 index: Any = rows
                 if isinstance(rows, Tensor) and not isinstance(live, Tensor):
@@ -160,13 +160,6 @@ class Backup:
 def _array(tensor: Tensor) -> Any:
     """A NumPy array on the tensor's memory, or the tensor where it is on a device."""
     return tensor.numpy() if tensor.device.type == "cpu" else tensor
-
-
-def _copy(to: Any, source: Any) -> None:
-    if isinstance(to, Tensor):
-        to.copy_(source)
-    else:
-        np.copyto(to, source)
 
 
 def _rows_differ(one: Tensor, two: Tensor) -> Tensor:

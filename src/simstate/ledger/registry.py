@@ -61,7 +61,9 @@ class Registry:
     @property
     def is_stepping(self) -> bool:
         """Whether a step is running."""
-        return any(transaction.scope in ("step", "run") for transaction in self.open)
+        return bool(self.open) and any(
+            transaction.scope in ("step", "run") for transaction in self.open
+        )
 
     def add(
         self, slot: Slot, chunk: Chunk | None = None, base: Tensor | None = None

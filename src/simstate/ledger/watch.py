@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from torch import Tensor
 
@@ -11,6 +13,60 @@ from simstate.engine import Stage
 from simstate.errors import InvalidInputError
 from simstate.ledger.memory import Backup
 from simstate.ledger.slot import Slot
+
+Key = TypeVar("Key")
+
+_version = operator.attrgetter("_version")
+
+
+class WriteCounts(Generic[Key]):
+    """Torch's counts of the writes to some tensors, as they were last noted.
+
+    They are compared all at once: it is done at every read.
+    """
+
+    def __init__(self) -> None:
+        # Replaced as one, should an interruption come in between.
+        self._lists: tuple[list[Key], list[Tensor], list[int], list[int]]
+        self._lists = ([], [], [], [])
+
+    @property
+    def keys(self) -> list[Key]:
+        """What the tensors are known by."""
+        return self._lists[0]
+
+    def add(self, key: Key, tensor: Tensor) -> None:
+        """See writes to a tensor from now on."""
+        keys, tensors, counts, addresses = self._lists
+        self._lists = (
+            [*keys, key],
+            [*tensors, tensor],
+            [*counts, tensor._version],
+            [*addresses, tensor.data_ptr()],
+        )
+
+    def risen(self) -> list[tuple[Key, int]]:
+        """Those that were written since they were noted, with their present counts."""
+        keys, tensors, counts, _ = self._lists
+        now = list(map(_version, tensors))
+        if now == counts:
+            return []
+        found = zip(keys, now, counts, strict=True)
+        return [(key, count) for key, count, noted in found if count != noted]
+
+    def note(self, key: Key, count: int) -> None:
+        """Take note of the writes to a tensor up to a count."""
+        keys, _, counts, _ = self._lists
+        counts[keys.index(key)] = count
+
+    def moved(self) -> list[Key]:
+        """Those that were given other memory."""
+        keys, tensors, _, addresses = self._lists
+        now = list(map(Tensor.data_ptr, tensors))
+        if now == addresses:
+            return []
+        found = zip(keys, now, addresses, strict=True)
+        return [key for key, address, first in found if address != first]
 
 
 @dataclass(eq=False)
@@ -20,8 +76,6 @@ class Watched:
     label: str
     tensor: Tensor
     stage: Stage
-    version: int
-    address: int
     on_write: Callable[[], None] | None = None
     slots: list[Slot] = field(default_factory=list[Slot])
 
@@ -30,7 +84,7 @@ class Watch:
     """The tensors in which slots lie that derived values depend on."""
 
     def __init__(self) -> None:
-        self.tensors: list[Watched] = []
+        self.counts = WriteCounts[Watched]()
 
     def add(
         self,
@@ -41,9 +95,7 @@ class Watch:
     ) -> None:
         """See writes to a tensor from now on."""
         if tensor.numel():
-            version, address = tensor._version, tensor.data_ptr()
-            watched = Watched(label, tensor, stage, version, address, on_write)
-            self.tensors.append(watched)
+            self.counts.add(Watched(label, tensor, stage, on_write), tensor)
 
     def add_slot(self, slot: Slot, stage: Stage, base: Tensor | None) -> None:
         """See writes to a slot by those to `base`, which it shares with others.
@@ -53,11 +105,12 @@ class Watch:
         if base is None:
             tensor = slot.tensor
             base = tensor._base if tensor._is_view() else tensor
-        found = next((w for w in self.tensors if w.tensor is base), None)
+        known = self.counts.keys
+        found = next((w for w in known if w.tensor is base), None)
         if found is None:
             assert base is not None
             self.add(slot.label, base, stage)
-            found = self.tensors[-1]
+            found = self.counts.keys[-1]
         elif found.slots:
             found.label = f"{found.label} or {slot.label}"
         found.slots.append(slot)
@@ -67,18 +120,15 @@ class Watch:
 
         Other writes are found later on: they have happened.
         """
-        for watched in self.tensors:
-            if watched.version != watched.tensor._version and backup.holds(
-                watched.tensor
-            ):
-                watched.version = watched.tensor._version
+        for watched, count in self.counts.risen():
+            if backup.holds(watched.tensor):
+                self.counts.note(watched, count)
 
     def check_addresses(self) -> None:
         """Raise if a tensor was given other memory, so that writes to it are lost."""
-        for watched in self.tensors:
-            if watched.tensor.data_ptr() != watched.address:
-                raise InvalidInputError(
-                    f"{watched.label} was given other memory, with set_() or .data =, "
-                    "so that the simulation no longer sees it: write into it with "
-                    "[:] = … instead."
-                )
+        for watched in self.counts.moved():
+            raise InvalidInputError(
+                f"{watched.label} was given other memory, with set_() or .data =, "
+                "so that the simulation no longer sees it: write into it with "
+                "[:] = … instead."
+            )

@@ -9,6 +9,7 @@ Array = NDArray[Any]
 
 SYMBOLS: tuple[str, ...]
 MUJOCO_VERSION: int
+REVISION: int
 
 def connect(
     addresses: tuple[int, ...],
@@ -55,6 +56,17 @@ def free_bodies(
 ) -> None:
     """18 numbers of each world: centre of mass, its velocity, rates, attitude."""
 
+def body_loads(
+    num_worlds: int,
+    turned: bool,
+    qpos: Array,
+    force: Array,
+    moment: Array,
+    out: Array,
+    /,
+) -> bool:
+    """6 numbers of each world: force and moment along the world's axes."""
+
 class Batch:
     def __new__(
         cls, model: int, num_worlds: int, num_threads: int, persistent: bool
@@ -72,6 +84,7 @@ class Batch:
     def forward(self, ids: Array | None, stage: int, /) -> int: ...
     def set_const(self, ids: Array | None, /) -> int: ...
     def count_warnings(self, counts: Array, /) -> None: ...
+    def has_warned(self, counts: Array, /) -> bool: ...
     def find_bad(
         self, columns: Array, counts: Array, bad: Array, risen: Array, limit: float, /
     ) -> tuple[int, int]: ...

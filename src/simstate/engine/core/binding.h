@@ -96,6 +96,7 @@ int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
 
 /* Methods of Batch: what went wrong in a step (binding_watch.c). */
 PyObject* core_count_warnings(batch_object* self, PyObject* array);
+PyObject* core_has_warned(batch_object* self, PyObject* array);
 PyObject* core_find_bad(batch_object* self, PyObject* args);
 
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */
@@ -116,7 +117,9 @@ PyObject* core_py_uniform(PyObject* module, PyObject* args);
 
 /* --------------------------------------------------------------- binding_bodies.c */
 
-/* A function of the module: free bodies as flight dynamics describe them. */
+/* Functions of the module: free bodies as flight dynamics describe them, and loads along
+ * their axes. */
 PyObject* core_py_free_bodies(PyObject* module, PyObject* args);
+PyObject* core_py_body_loads(PyObject* module, PyObject* args);
 
 #endif

@@ -250,6 +250,7 @@ static PyMethodDef methods[] = {
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
     {"set_const", (PyCFunction)set_const, METH_O, NULL},
     {"count_warnings", (PyCFunction)core_count_warnings, METH_O, NULL},
+    {"has_warned", (PyCFunction)core_has_warned, METH_O, NULL},
     {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},
     {"jac", (PyCFunction)core_jac, METH_VARARGS, NULL},
     {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},

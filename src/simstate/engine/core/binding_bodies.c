@@ -1,5 +1,6 @@
 /* A function of the module: free bodies as flight dynamics describe them. */
 #include <math.h>
+#include <string.h>
 
 #include "binding.h"
 
@@ -50,38 +51,93 @@ static void describe(const double* qpos, const double* qvel, const double* com,
   }
 }
 
-PyObject* core_py_free_bodies(PyObject* module, PyObject* args) {
-  PyObject* array[4];
-  int num_worlds;
-  (void)module;
-  if (!PyArg_ParseTuple(args, "iOOOO", &num_worlds, array, array + 1, array + 2,
-                        array + 3)) {
-    return NULL;
-  }
-  static const char* const name[] = {"qpos", "qvel", "com", "out"};
-  static const Py_ssize_t width[] = {7, 6, 3, 18};
+/* Arrays with a row for each world, the last of which is written. */
+typedef struct {
   Py_buffer view[4];
   size_t stride[4];
-  Py_ssize_t columns;
-  int held = 0, fine = num_worlds >= 1;
-  for (; fine && held < 4; held++) {
-    fine = core_view_rows(array[held], view + held, num_worlds, held == 3,
-                          stride + held, &columns, name[held]);
-    if (!fine) break;
-    if (columns != width[held]) {
+  int held;
+} rows;
+
+static void release(rows* r) {
+  while (r->held) PyBuffer_Release(r->view + --r->held);
+}
+
+/* Takes four arrays of such widths; 0 with an exception set if one does not fit. */
+static int take(PyObject* array[4], rows* r, int num_worlds, const char* const name[4],
+                const Py_ssize_t width[4]) {
+  r->held = 0;
+  if (num_worlds < 1) {
+    PyErr_SetString(PyExc_ValueError, "There are no worlds.");
+    return 0;
+  }
+  for (int i = 0; i < 4; i++) {
+    Py_ssize_t columns;
+    if (!core_view_rows(array[i], r->view + i, num_worlds, i == 3, r->stride + i,
+                        &columns, name[i])) {
+      release(r);
+      return 0;
+    }
+    r->held++;
+    if (columns != width[i]) {
       PyErr_Format(PyExc_ValueError, "%s must have %zd numbers in each world, got %zd.",
-                   name[held], width[held], columns);
-      fine = 0;
+                   name[i], width[i], columns);
+      release(r);
+      return 0;
     }
   }
-  for (int i = 0; fine && i < num_worlds; i++) {
-    describe((double*)view[0].buf + i * stride[0], (double*)view[1].buf + i * stride[1],
-             (double*)view[2].buf + i * stride[2], (double*)view[3].buf + i * stride[3]);
-  }
-  while (held) PyBuffer_Release(view + --held);
-  if (!fine) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "There are no worlds.");
+  return 1;
+}
+
+static double* row(const rows* r, int array, int world) {
+  return (double*)r->view[array].buf + (size_t)world * r->stride[array];
+}
+
+PyObject* core_py_free_bodies(PyObject* module, PyObject* args) {
+  static const char* const name[] = {"qpos", "qvel", "com", "out"};
+  static const Py_ssize_t width[] = {7, 6, 3, 18};
+  PyObject* array[4];
+  int num_worlds;
+  rows r;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "iOOOO", &num_worlds, array, array + 1, array + 2,
+                        array + 3) ||
+      !take(array, &r, num_worlds, name, width)) {
     return NULL;
   }
+  for (int i = 0; i < num_worlds; i++) {
+    describe(row(&r, 0, i), row(&r, 1, i), row(&r, 2, i), row(&r, 3, i));
+  }
+  release(&r);
   Py_RETURN_NONE;
+}
+
+/* Forces and moments along the axes of free bodies, or of the world, in those of the
+ * world: 6 numbers. Returns whether all of them are finite. */
+PyObject* core_py_body_loads(PyObject* module, PyObject* args) {
+  static const char* const name[] = {"qpos", "force", "moment", "out"};
+  static const Py_ssize_t width[] = {7, 3, 3, 6};
+  PyObject* array[4];
+  int num_worlds, turned, fine = 1;
+  rows r;
+  (void)module;
+  if (!PyArg_ParseTuple(args, "ipOOOO", &num_worlds, &turned, array, array + 1,
+                        array + 2, array + 3) ||
+      !take(array, &r, num_worlds, name, width)) {
+    return NULL;
+  }
+  for (int i = 0; i < num_worlds; i++) {
+    double rot[9], *out = row(&r, 3, i);
+    const double *force = row(&r, 1, i), *moment = row(&r, 2, i);
+    if (turned) {
+      turn(row(&r, 0, i) + 3, rot);
+      times(rot, force, out);
+      times(rot, moment, out + 3);
+    } else {
+      memcpy(out, force, 3 * sizeof(double));
+      memcpy(out + 3, moment, 3 * sizeof(double));
+    }
+    for (int k = 0; k < 6; k++) fine &= isfinite(out[k]) != 0;
+  }
+  release(&r);
+  return PyBool_FromLong(fine);
 }

@@ -1,6 +1,9 @@
 /* The Python module of the compiled core. */
 #include "binding.h"
 
+/* Goes up with what Python calls here; compiled_core.py has the same number. */
+static const int revision = 2;
+
 static PyObject* connect(PyObject* module, PyObject* args) {
   PyObject *addresses, *check;
   unsigned long long own_timer;
@@ -39,6 +42,7 @@ static PyMethodDef functions[] = {
     {"entries", core_py_entries, METH_VARARGS, NULL},
     {"uniform", core_py_uniform, METH_VARARGS, NULL},
     {"free_bodies", core_py_free_bodies, METH_VARARGS, NULL},
+    {"body_loads", core_py_body_loads, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -76,6 +80,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   PyObject* names = symbols();
   int fine = names && !PyModule_AddObjectRef(module, "SYMBOLS", names) &&
              !PyModule_AddIntConstant(module, "MUJOCO_VERSION", mjVERSION_HEADER) &&
+             !PyModule_AddIntConstant(module, "REVISION", revision) &&
              add_type(module, "Batch", &core_batch_spec, &core_batch_type) &&
              add_type(module, "Integrator", &core_integrator_spec, NULL) &&
              add_type(module, "Reads", &core_reads_spec, NULL) &&

@@ -14,6 +14,18 @@ PyObject* core_count_warnings(batch_object* self, PyObject* array) {
   Py_RETURN_NONE;
 }
 
+/* Whether there are other numbers of warnings than those that were kept. */
+PyObject* core_has_warned(batch_object* self, PyObject* array) {
+  Py_buffer counts;
+  int n = self->num_worlds * mjNWARNING, rose = 0;
+  if (!core_view(array, &counts, 'i', n, 0, "counts")) return NULL;
+  const mjWarningStat* warning = lib.mjb_warning(self->batch);
+  const int* before = counts.buf;
+  for (int i = 0; i < n; i++) rose |= warning[i].number != before[i];
+  PyBuffer_Release(&counts);
+  return PyBool_FromLong(rose);
+}
+
 static int is_bad(const mjtNum* row, const int* range, int num_ranges, double limit) {
   for (int i = 0; i < num_ranges; i++) {
     for (int k = range[2 * i]; k < range[2 * i + 1]; k++) {

@@ -1,4 +1,4 @@
-"""Free bodies as flight dynamics describe them, in one C pass over the worlds."""
+"""Free bodies and their loads as flight dynamics have them, in C for all worlds."""
 
 from __future__ import annotations
 
@@ -23,3 +23,16 @@ def describe(qpos: Array, qvel: Array, com: Array) -> Array:
     out = np.empty((len(qpos), 18))
     library.module().free_bodies(len(qpos), qpos, qvel, com, out)
     return out
+
+
+def to_world(qpos: Array, force: Array, moment: Array, turned: bool) -> Array | None:
+    """Loads on a free body, along the world's axes; float64, (num_worlds, 1, 6).
+
+    `qpos` (num_worlds, 7) is that of its joint, `force` and `moment` are (num_worlds or
+    1, 3); with `turned` they are along the body's axes, else along the world's. None: a
+    number is not finite.
+    """
+    out = np.empty((len(qpos), 1, 6))
+    module = library.module()
+    fine = module.body_loads(len(qpos), turned, qpos, force, moment, out)
+    return out if fine else None

@@ -39,6 +39,10 @@ class Watch:
         """Take note of the warnings that were there before; writes `counts`."""
         self._batch.core.count_warnings(self.counts)
 
+    def warned(self) -> bool:
+        """Whether MuJoCo warned of anything since `begin`."""
+        return self._batch.core.has_warned(self.counts)
+
     def look(self) -> tuple[bool, bool]:
         """Whether a world is bad, and whether MuJoCo warned; writes `bad`, `risen`."""
         bad, warned = self._batch.core.find_bad(
