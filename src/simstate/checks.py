@@ -9,6 +9,7 @@ import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from types import UnionType
@@ -148,6 +149,22 @@ def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
     known = tuple(allowed)
     if not isinstance(value, str) or value not in known:
         raise unknown_name(what, value, known)
+
+
+def check_range(label: str, field: str, span: object) -> None:
+    """Raise unless it is (least, greatest), or None for a range that is left out."""
+    if span is None:
+        return
+    ends = cast("tuple[Any, ...]", span) if isinstance(span, tuple | list) else ()
+    are_numbers = all(isinstance(end, Real) for end in ends)
+    if (
+        len(ends) != 2
+        or not are_numbers
+        or not -math.inf < ends[0] <= ends[1] < math.inf
+    ):
+        raise InvalidInputError(
+            f"The {label} has {field} {span!r}: it must be (least, greatest), finite."
+        )
 
 
 def instance_of(

@@ -109,9 +109,13 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameEr
 def suggestion(name: object, known: Iterable[str]) -> str:
     """What may have been meant by a name, and what is known, as two sentences."""
     names = list(known)
-    close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.6)
-    hint = f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return f"{hint} Known: {listed(names)}."
+    return f"{close_to(name, names)} Known: {listed(names)}."
+
+
+def close_to(name: object, known: Iterable[str]) -> str:
+    """What may have been meant by a name, as a sentence; "" if nothing is like it."""
+    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def listed(names: Iterable[object], most: int = 20) -> str:

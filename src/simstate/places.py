@@ -11,7 +11,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 
 _PACKAGE = str(Path(__file__).parent) + os.sep
 _INSTALLED = tuple(
@@ -48,17 +48,30 @@ def calling_place() -> Place | None:
 
 @contextmanager
 def written_at(place: Place | None) -> Generator[None]:
-    """While it is entered, errors remember the line that they are about.
-
-    That is the user's line which was running within, if there was one, else `place`.
-    """
+    """While it is entered, errors remember the line that they are about."""
     try:
         yield
     except Exception as error:
-        if not hasattr(error, "place"):
-            ran = _ran(error)
-            error.place = ran[-1] if ran else place  # pyright: ignore[reportAttributeAccessIssue]
+        remember_place(error, place)
         raise
+
+
+def remember_place(error: Exception, place: Place | None) -> None:
+    """Let an error that has come so far know the line that it is about.
+
+    That is the user's line which was running, if there was one, else `place`.
+    """
+    if not hasattr(error, "place"):
+        ran = _ran(error)
+        error.place = ran[-1] if ran else place  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def place_of_function(function: object) -> Place | None:
+    """The line in which a user's function begins; None: it is not a user's."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None or not _is_own(code.co_filename):
+        return None
+    return Place(code.co_filename, code.co_firstlineno)
 
 
 def place_of(error: BaseException) -> Place | None:

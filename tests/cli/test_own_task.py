@@ -125,9 +125,49 @@ def test_a_registered_task_has_a_name_everywhere(folder, capsys, monkeypatch):
 
 MISTAKES = {
     "syntax": ("decimation=4,", "decimation=4 4,", "SyntaxError"),
-    "name": ("upright, weight", "uprihgt, weight", "NameError: name 'uprihgt'"),
+    "name": (
+        "upright, weight",
+        "uprihgt, weight",
+        "name 'uprihgt' is not defined. Did you mean 'upright'",
+    ),
     "import": ("import torch\n", "import torhc\n", "No module named 'torhc'"),
-    "term": ("observations.joint_vel_rel", "observations.joint_vle", "joint_vle"),
+    "import of": (
+        "from simstate import EntityCfg",
+        "from simstate import EntytyCfg",
+        "Did you mean 'EntityCfg'",
+    ),
+    "term": (
+        "observations.joint_vel_rel",
+        "observations.joint_vle_rel",
+        "no attribute 'joint_vle_rel'. Did you mean 'joint_vel_rel'",
+    ),
+    "argument": (
+        "return TrainCfg(num_envs",
+        "return TrainCfg(num_env",
+        "keyword argument 'num_env'. Did you mean 'num_envs'",
+    ),
+    "weight": (
+        "RewardTermCfg(upright, weight=1.0)",
+        'RewardTermCfg(upright, weight="1")',
+        "must be a finite number",
+    ),
+    "range": ("(-0.3, 0.3)}", "(0.3, -0.3)}", "(least, greatest)"),
+    "mode": ('mode="reset"', 'mode="rest"', "Did you mean 'reset'"),
+    "scales": (
+        "ObservationTermCfg(observations.joint_vel_rel, scale=0.1)",
+        "ObservationTermCfg(observations.joint_vel_rel, scale=(1.0, 2.0, 3.0))",
+        "has 3 scales for 2 numbers",
+    ),
+    "late": (
+        'return env.scene["robot"].data.joint_pos[:, 1].cos()',
+        "return [1.0][env.common_step_counter // 9 :][0] * env.action[:, 0]",
+        "IndexError",
+    ),
+    "memory": (
+        'env.memory("mean", (), reset=0.25)',
+        "torch.zeros(env.num_envs)",
+        "env.memory('mean', shape)",
+    ),
     "model": ('model="cartpole"', 'model="cartpoel"', "There is no model 'cartpoel'"),
     "parameter": ('"share": 0.2', '"shaer": 0.2', "shaer"),
     "joint": (
@@ -137,10 +177,24 @@ MISTAKES = {
     ),
     "runs": ("joint_pos[:, 1].cos()", "joint_pos[:, 7].cos()", "IndexError"),
     "shape": ("joint_pos[:, 1].cos()", "joint_pos.cos()", "must return shape"),
+    "not a number": (
+        "joint_pos[:, 1].cos()",
+        "joint_pos[:, 1].sub(9).sqrt()",
+        "'upright' returned nan",
+    ),
     "not called": ("def env_cfg():", "def env_cfg(size):", "needs size"),
     "nothing": ("return EnvCfg(", "EnvCfg(", "must give an EnvCfg"),
+    "missing": ("def env_cfg():", "def env_cgf():", "Did you mean 'env_cgf'"),
 }
-WITHOUT_A_LINE = ("not called", "nothing")
+MEANT = {
+    "shape": "RewardTermCfg(upright",  # the function is right, the term says otherwise
+    "not a number": "RewardTermCfg(upright",
+    "range": '"start": EventTermCfg(',
+    "mode": '"start": EventTermCfg(',
+    "memory": "def __init__(self, cfg, env):",
+    "nothing": "def env_cfg():",
+}
+"""Where mistakes are shown that are not to be seen in one line."""
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
@@ -153,10 +207,8 @@ def test_a_mistake_is_shown_with_its_line(folder, mistake, capsys):
     err = capsys.readouterr().err
     assert message in " ".join(err.split())
     assert "Traceback" not in err
-    line = text[: text.index(wrong)].count("\n") + 1
-    if mistake == "shape":  # the function is right in itself; the term says otherwise
-        line = text[: text.index("RewardTermCfg(upright")].count("\n") + 1
-    if mistake not in WITHOUT_A_LINE:
+    line = text[: text.index(MEANT.get(mistake, wrong))].count("\n") + 1
+    if mistake != "missing":
         assert f"swing.py, line {line}: " in err
         assert text.splitlines()[line - 1].strip() in err
     assert not list(folder.rglob("model_*"))

@@ -59,6 +59,13 @@ def test_a_run_is_repeated_from_its_file_bit_for_bit(folder, capsys):
     assert set(told) == {"again", "first", "other"}
     assert told["other"]["settings"] == {"env.rewards.upright.weight": -1.0}
     assert told["first"]["updates"] == 2
+    short = ["--iterations", "1", "--envs", "2", "--logger", "none"]
+    assert train("Cartpole-Balance", "--run-dir", "another", *short) == 0
+    capsys.readouterr()
+    assert main(["runs", "."]) == 0
+    table = capsys.readouterr().out
+    assert "Cartpole-Balance" in table
+    assert "more settings differ" not in table  # of another task: they say nothing
     with Image.open(folder / "curves.png") as picture:
         assert picture.size[0] > 300
     (folder / "swing.py").write_text(OWN_TASK + "\n# changed\n")
@@ -128,6 +135,13 @@ def test_the_help_of_a_task_has_its_settings(folder, capsys, monkeypatch):
     assert "--train.learning-rate FLOAT" in out
     assert "--env.observations.policy.terms.pos.delay" in out
     assert "--train.num-envs" not in out  # it is --envs
+    assert "usage: simstate train swing.py" in out
+
+
+@pytest.mark.parametrize("named", ["swing.py", "Cartpole-Balance"])
+def test_to_play_a_task_says_what_is_missing(folder, named, capsys):
+    assert main(["play", named]) == 1
+    assert "What to play is missing" in capsys.readouterr().err
 
 
 def test_version(capsys):

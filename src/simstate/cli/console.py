@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from simstate.cli.meant import meant
 from simstate.errors import SimStateError
 from simstate.places import Place
 
@@ -47,7 +48,7 @@ def report_error(error: Exception, place: Place | None = None) -> None:
     if isinstance(error, SyntaxError):
         said = f"SyntaxError: {error.msg}"
     elif not isinstance(error, SimStateError | OSError):
-        said = f"{type(error).__name__}: {said}"
+        said = f"{type(error).__name__}: {said}{meant(error)}"
     lines = f"error: {said}"
     if place is not None:
         lines = f"error: {place}: {said}\n    {place.text}"

@@ -83,7 +83,7 @@ class Play(TaskCommand):
 
             cfg = _played(tuple(named)).run.env_cfg()
             settings = settings_of(cfg, "env")
-        return parse_command(Play, args, settings, "simstate play")
+        return parse_command(Play, args, settings, "simstate play", named)
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
@@ -179,7 +179,7 @@ def _played(policy: tuple[str, ...]) -> Played:
     from simstate.env import tasks
     from simstate.train.played import load_played
 
-    if len(policy) == 1 and policy[0] in tasks.names():
+    if len(policy) == 1 and (policy[0] in tasks.names() or ".py" in policy[0][-3:]):
         raise InvalidInputError(
             "What to play is missing: simstate play POLICY, with the folder of a run, "
             "a checkpoint model_….npz or a policy .onnx."

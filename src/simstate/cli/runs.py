@@ -110,9 +110,18 @@ def _table(runs: list[RunRecord], differing: list[str]) -> Table:
             _number(facts["reward"]),
             _number(facts["episode_steps"]),
             duration(facts["seconds"]),
-            *(escaped(str(facts["settings"][name])) for name in shown),
+            *(escaped(_value(name, facts["settings"][name])) for name in shown),
         )
     return table
+
+
+def _value(name: str, value: object) -> str:
+    """A setting; a task by its short name."""
+    from simstate.env.task import label_of
+
+    if value is None:
+        return "–"
+    return label_of(str(value)) if name == "task" else str(value)
 
 
 def _number(value: float | None) -> str:

@@ -54,11 +54,20 @@ class Parse(Protocol):
 
 
 def parse_command(
-    kind: type[Command], args: list[str], settings: Mapping[str, Setting], prog: str
+    kind: type[Command],
+    args: list[str],
+    settings: Mapping[str, Setting],
+    prog: str,
+    named: Iterable[str],
 ) -> Command:
-    """The command, with what was said of the settings that differs from what is."""
+    """The command, with what was said of the settings that differs from what is.
+
+    `named` is what the command is about, to which the settings belong: with it the help
+    shows them, without it the command's own options alone.
+    """
     if not settings:
         return tyro.cli(kind, args=args, prog=prog)
+    prog = " ".join([prog, *(name for name in named if not name.startswith("-"))])
     from simstate.env.settings import described
 
     known = [each for setting in settings.values() for each in _sayable(setting)]

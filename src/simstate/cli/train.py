@@ -111,7 +111,7 @@ class Train(TaskCommand):
             settings = settings_of(base.env_cfg(), "env")
             settings |= settings_of(base.train, "train")
         options = {k: v for k, v in settings.items() if k not in _SAID_ELSEWHERE}
-        return parse_command(Train, args, options, "simstate train")
+        return parse_command(Train, args, options, "simstate train", args[:1])
 
     def execute(self) -> int:
         """Run the command; the exit code."""

@@ -72,7 +72,9 @@ class JointActionCfg(ActionCfg):
     preserve_order: bool = False
     """Keep the order of joint_names, instead of the entity's."""
     scale: PerJoint = 1.0
+    """Change of the target per unit of action; by joint with {pattern: value}."""
     offset: PerJoint = 0.0
+    """Target at the action 0; by joint with {pattern: value}."""
     clip: tuple[float, float] | None = None
     """Least and greatest target."""
     kind: ClassVar[TargetKind]
@@ -192,6 +194,7 @@ class BodyWrenchActionCfg(ActionCfg):
     """
 
     body_name: str
+    """The body that is pushed."""
     force_scale: tuple[float, float, float] = (0.0, 0.0, 0.0)
     """Force at the centre of mass per unit of action, body axes [N]."""
     torque_scale: tuple[float, float, float] = (0.0, 0.0, 0.0)

@@ -50,6 +50,7 @@ class ObservationTermCfg(TermCfg):
 
     noise: ObservationNoise | None = field(default=None, kw_only=True)
     clip: tuple[float, float] | None = field(default=None, kw_only=True)
+    """Least and greatest value, before it is scaled; None: it is not clipped."""
     scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
     """One factor, or one for each number."""
     delay: int | tuple[int, int] = field(default=0, kw_only=True)
@@ -74,6 +75,7 @@ class RewardTermCfg(TermCfg):
     """A function that returns (num_envs,) rewards per second, and their weight."""
 
     weight: float = field(kw_only=True)
+    """Factor of what the function returns; negative for what is unwanted."""
 
 
 @dataclass
@@ -93,6 +95,7 @@ class EventTermCfg(TermCfg):
     """
 
     mode: EventMode = field(kw_only=True)
+    """When it happens: "startup", "reset" or "interval"."""
     interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
     """Range of the time between two "interval" events of a world [s]."""
     shared: bool = field(default=False, kw_only=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
 
+from simstate.checks import check_range
 from simstate.env.entity_cfg import exactly_one
 from simstate.errors import InvalidInputError
 from simstate.ids import Index
@@ -51,7 +52,7 @@ class Command(ABC):
 
     def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
         for field in cfg.ranges:
-            _check_range(f"command term {name!r}", field, getattr(cfg, field))
+            check_range(f"command term {name!r}", field, getattr(cfg, field))
         if not cfg.resampling_time_s[0] > 0.0:
             raise InvalidInputError(
                 f"The command term {name!r} has resampling_time_s "
@@ -186,7 +187,7 @@ class VelocityCommand(Command):
 
     @lin_vel_x.setter
     def lin_vel_x(self, span: Range) -> None:
-        _check_range("velocity command", "lin_vel_x", span)
+        check_range("velocity command", "lin_vel_x", span)
         self._lin_vel_x.copy_(torch.tensor(span, dtype=torch.float64))
 
     @property
@@ -238,9 +239,13 @@ class PointCommandCfg(CommandCfg):
 
     ranges = (*CommandCfg.ranges, "x", "y", "z")
     site_name: str
+    """The site that is to be there."""
     x: Range
+    """Least and greatest x of the point, world axes [m]."""
     y: Range
+    """Its y [m]."""
     z: Range
+    """Its z [m]."""
 
     def make(self, name: str, env: Env) -> PointCommand:
         """The term, in the environment's scene."""
@@ -343,17 +348,6 @@ class HeadingCommand(Command):
 
     def _draw(self, env_ids: Tensor) -> None:
         self.command[env_ids] = self._uniform(env_ids, self.cfg.heading)
-
-
-def _check_range(label: str, field: str, span: object) -> None:
-    """Raise unless it is (least, greatest), or None for a range that is left out."""
-    if span is None:
-        return
-    ends = cast("tuple[float, ...]", span) if isinstance(span, tuple | list) else ()
-    if len(ends) != 2 or not -math.inf < ends[0] <= ends[1] < math.inf:
-        raise InvalidInputError(
-            f"The {label} has {field} {span!r}: it must be (least, greatest), finite."
-        )
 
 
 def wrapped(angle: Tensor) -> Tensor:

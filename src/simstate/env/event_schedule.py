@@ -13,6 +13,7 @@ from torch import Tensor
 from simstate.env.cfg import EventTermCfg
 from simstate.env.terms import Term
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.places import written_at
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -30,18 +31,13 @@ class EventSchedule:
         self._intervals: list[tuple[float, float]] = []
         self._shared: set[str] = set()
         for name, cfg in cfgs.items():
-            if cfg.mode not in MODES:
-                raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
-            if cfg.shared and cfg.mode != "startup":
-                raise InvalidInputError(
-                    f"The event {name!r} is shared by all worlds, which are not reset "
-                    "together: its mode must be 'startup'."
-                )
+            with written_at(cfg.place):
+                _check(name, cfg)
             term = Term("event", name, cfg, shipped, env, leading=2)
             self._shared |= {name} if cfg.shared else set()
             self._terms[cfg.mode].append(term)
             if cfg.mode == "interval":
-                self._intervals.append(_interval(name, cfg.interval_s))
+                self._intervals.append(cfg.interval_s or (0.0, 0.0))
         self._time_left = env.sim.internals.ledger.memory(
             "env/event/time_left", (len(self._intervals),), torch.float32, reset=None,
             owner="env", unit="s",
@@ -100,10 +96,17 @@ class EventSchedule:
         self._time_left[env_ids, k] = left.to(torch.float32)
 
 
-def _interval(name: str, interval_s: tuple[float, float] | None) -> tuple[float, float]:
-    if interval_s is None or not 0.0 < interval_s[0] <= interval_s[1]:
+def _check(name: str, cfg: EventTermCfg) -> None:
+    if cfg.mode not in MODES:
+        raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
+    if cfg.shared and cfg.mode != "startup":
+        raise InvalidInputError(
+            f"The event {name!r} is shared by all worlds, which are not reset "
+            "together: its mode must be 'startup'."
+        )
+    given = cfg.interval_s
+    if cfg.mode == "interval" and (given is None or not 0.0 < given[0] <= given[1]):
         raise InvalidInputError(
             f"The event {name!r} of mode 'interval' needs interval_s = (least, "
-            f"greatest) time between two of them [s], > 0; got {interval_s}."
+            f"greatest) time between two of them [s], > 0; got {given}."
         )
-    return interval_s

@@ -51,7 +51,9 @@ class UniformNoise(ObservationNoise):
     """Noise that is spread evenly over [low, high)."""
 
     low: float
+    """The least, in the unit of what is observed."""
     high: float
+    """The greatest."""
 
     def draw(self, rng: WorldRandom, rows: Index, columns: int) -> Tensor:
         """Noise for some worlds; shape (n, columns)."""

@@ -20,6 +20,7 @@ from simstate.env.observation_columns import Columns
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Index
+from simstate.places import written_at
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -101,7 +102,7 @@ class ObservationGroup:
         for term, part in zip(self.terms, parts, strict=True):
             own = values[:, first : first + part.shape[1]].masked_fill(fine, 0.0)
             if not bool(own.isfinite().all()):
-                return not_finite_error(term.label, own, worlds)
+                return not_finite_error(term, own, worlds)
             first += part.shape[1]
         raise AssertionError("a term was not finite")
 
@@ -123,7 +124,8 @@ class ObservationTerm(Term):
         """Terms with the same key have the same value in the same state."""
         self.noise = cfg.noise if noise else None
         self.clip = cfg.clip
-        self._check(cfg)
+        with written_at(self.place):
+            self._check(cfg)
         self.scale: float | Tensor | None = None
         if isinstance(cfg.scale, tuple):
             self.scale = torch.tensor(cfg.scale, device=env.device)
@@ -261,21 +263,23 @@ class ObservationTerm(Term):
     def _check_width(self, value: Tensor) -> None:
         self._width = self._width or value.shape[1]
         if value.shape[1] != self._width:
-            raise ShapeError(
-                f"The {self.label} returned {value.shape[1]} columns, and "
-                f"{self._width} before: their number must stay.",
-                name=self.label,
-                shape=value.shape,
-            )
+            with written_at(self.place):
+                raise ShapeError(
+                    f"The {self.label} returned {value.shape[1]} columns, and "
+                    f"{self._width} before: their number must stay.",
+                    name=self.label,
+                    shape=value.shape,
+                )
 
     def _check_scale(self, value: Tensor) -> None:
         if isinstance(self.scale, Tensor) and self.scale.shape[0] != value.shape[1]:
-            raise ShapeError(
-                f"The {self.label} has {self.scale.shape[0]} scales for "
-                f"{value.shape[1]} numbers: give one for each, or a single one.",
-                name=self.label,
-                shape=value.shape,
-            )
+            with written_at(self.place):
+                raise ShapeError(
+                    f"The {self.label} has {self.scale.shape[0]} scales for "
+                    f"{value.shape[1]} numbers: give one for each, or a single one.",
+                    name=self.label,
+                    shape=value.shape,
+                )
 
 
 def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.errors import SnapshotError
+from simstate.places import place_of_function, remember_place
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -35,14 +36,19 @@ class Parts:
         """Raise if a part remembers something that is in no slot."""
         for key, mark in self._marks().items():
             if self._known.get(key) != mark:
-                label, name = key
-                raise SnapshotError(
-                    f"The {label} changes {name!r}, which is in no slot: no snapshot "
-                    "has it, and no reset or undo changes it. Keep what it remembers "
-                    f"of each world in env.memory({_word(name)!r}, shape), what all "
-                    "worlds have in common in env.memory(…, shared=True), and make "
-                    "constants in __init__."
-                )
+                raise self._error(*key)
+
+    def _error(self, label: str, name: str) -> SnapshotError:
+        """The error for an attribute of a part, which knows the part's class."""
+        error = SnapshotError(
+            f"The {label} changes {name!r}, which is in no slot: no snapshot has it, "
+            "and no reset or undo changes it. Keep what it remembers of each world in "
+            f"env.memory({_word(name)!r}, shape), what all worlds have in common in "
+            "env.memory(…, shared=True), and make constants in __init__."
+        )
+        kind = type(dict(self._objects())[label])
+        remember_place(error, place_of_function(vars(kind).get("__init__")))
+        return error
 
     def _marks(self) -> dict[tuple[str, str], object]:
         """By part and attribute: what changes if the attribute does."""

@@ -26,14 +26,19 @@ class PoseCommandCfg(CommandCfg):
 
     ranges = (*CommandCfg.ranges, "x", "y", "z", "roll", "pitch", "yaw")
     site_name: str
+    """The site that is to be there."""
     x: Range
     """Position along the first axis of `frame`, from its origin [m]."""
     y: Range
+    """Along the second [m]."""
     z: Range
+    """Along the third [m]."""
     roll: Range = (0.0, 0.0)
     """Attitude: turned by yaw, then pitch, then roll, about the turned axes [rad]."""
     pitch: Range = (0.0, 0.0)
+    """As for roll [rad]."""
     yaw: Range = (0.0, 0.0)
+    """As for roll [rad]."""
     frame: PoseFrame = "root"
     """Whose origin and axes the pose is given in: "root", the root link's, with which
     it moves, or "world"."""

@@ -15,6 +15,7 @@ from torch import Tensor
 from simstate.env.cfg import RewardTermCfg, is_number
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.places import written_at
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -30,7 +31,7 @@ class RewardSum:
             Term("reward", name, cfg, shipped, env) for name, cfg in cfgs.items()
         ]
         self.names = [term.name for term in self.terms]
-        weights = [_weight(name, cfg.weight) for name, cfg in cfgs.items()]
+        weights = [_weight_of(name, cfg) for name, cfg in cfgs.items()]
         self._weights = env.sim.internals.ledger.shared(
             "env/reward/weights", torch.tensor(weights, dtype=torch.float64)
         ).tensor
@@ -59,7 +60,7 @@ class RewardSum:
         for term, value in zip(self.terms, values, strict=True):
             value = value.to(torch.float32).masked_fill(fine, 0.0)
             if not bool(value.isfinite().all()):
-                return not_finite_error(term.label, value, env.all_ids)
+                return not_finite_error(term, value, env.all_ids)
         raise AssertionError("a term was not finite")
 
     def episode_sum(self, name: str) -> Tensor:
@@ -113,6 +114,11 @@ def _added(parts: Tensor) -> Tensor:
         for part in parts.numpy()[1:]:
             whole += part
     return total
+
+
+def _weight_of(name: str, cfg: RewardTermCfg) -> float:
+    with written_at(cfg.place):
+        return _weight(name, cfg.weight)
 
 
 def _weight(name: str, weight: float) -> float:

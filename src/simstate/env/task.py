@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 
 from simstate.env.cfg import EnvCfg
 from simstate.env.train_cfg import TrainCfg
-from simstate.errors import TaskError, listed
+from simstate.errors import TaskError, close_to, listed
 from simstate.files import check_text
-from simstate.places import place_of
+from simstate.places import place_of, place_of_function, written_at
 
 GROUP = "simstate.tasks"
 """The entry points by which installed packages offer tasks."""
@@ -85,10 +85,11 @@ class Task:
             return made[1] if isinstance(made, tuple) else TrainCfg()
         made = self._call(self.train, "train_cfg")
         if not isinstance(made, TrainCfg):
-            raise TaskError(
-                f"train_cfg of the task {self.name!r} must give a TrainCfg, got "
-                f"{type(made).__name__}."
-            )
+            with written_at(place_of_function(self.train)):
+                raise TaskError(
+                    f"train_cfg of the task {self.name!r} must give a TrainCfg, got "
+                    f"{type(made).__name__}."
+                )
         return made
 
     def _made(self) -> EnvCfg | tuple[EnvCfg, TrainCfg]:
@@ -100,10 +101,11 @@ class Task:
                 return env, train
             case _:
                 pass
-        raise TaskError(
-            f"The task {self.name!r} must give an EnvCfg, or an EnvCfg and a TrainCfg, "
-            f"got {type(made).__name__}."
-        )
+        with written_at(place_of_function(self.env)):
+            raise TaskError(
+                f"The task {self.name!r} must give an EnvCfg, or an EnvCfg and a "
+                f"TrainCfg, got {type(made).__name__}."
+            )
 
     def _call(self, source: Any, what: str) -> Any:
         """What a function makes, or a copy of what stands there."""
@@ -119,10 +121,11 @@ class Task:
             ]
             if not needed:
                 raise
-            raise TaskError(
-                f"{what} of the task {self.name!r} is called without arguments, but it "
-                f"needs {', '.join(needed)}: give them defaults."
-            ) from error
+            with written_at(place_of_function(source)):
+                raise TaskError(
+                    f"{what} of the task {self.name!r} is called without arguments, "
+                    f"but it needs {', '.join(needed)}: give them defaults."
+                ) from error
 
 
 def label_of(reference: str) -> str:
@@ -266,9 +269,11 @@ def _task(reference: str, found: Any, path: Path | None) -> Task:
     if isinstance(found, EnvCfg):
         return Task(reference, found, None, "", path)
     if not callable(found):
+        functions = _functions(found) if isinstance(found, ModuleType) else []
         raise TaskError(
             f"The task {reference!r} needs a function env_cfg() that gives an EnvCfg, "
-            f"and has none. `simstate new-task` writes a file that has."
+            f"and has none.{close_to('env_cfg', functions)} It has "
+            f"{listed(functions)}; `simstate new-task` writes a file that has it."
         )
     made: Any = found
     return Task(reference, made, None, description, path)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.checks import check_range
 from simstate.entity import SceneEntities
 from simstate.env.cfg import TermCfg
 from simstate.env.entity_cfg import SceneEntityCfg, without_resolving
@@ -22,7 +23,7 @@ from simstate.errors import (
     listed,
     unknown_name,
 )
-from simstate.places import written_at
+from simstate.places import Place, remember_place, written_at
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -50,7 +51,7 @@ class Term:
     ) -> None:
         self.name = name
         self.kind = kind
-        self.place = getattr(cfg, "place", None)
+        self.place: Place | None = getattr(cfg, "place", None)
         self.label = f"{kind} term {name!r}"
         self.scope = f"{kind}/{name}"
         """What the names of its memory begin with."""
@@ -81,8 +82,10 @@ class Term:
         try:
             with env.sim.internals.ledger.naming(self.scope):
                 return function(env, *more, **self.params)
-        except SimStateError as error:
-            error.add_note(f"It was raised in the {self.label}.")
+        except Exception as error:
+            remember_place(error, self.place)
+            if isinstance(error, SimStateError):
+                error.add_note(f"It was raised in the {self.label}.")
             raise
 
     def reset(self, env: Env, env_ids: Tensor) -> None:
@@ -188,18 +191,20 @@ def clear_diverged(values: Tensor, diverged: Tensor) -> Tensor:
     return (bad & ~diverged).any()
 
 
-def not_finite_error(label: str, values: Tensor, worlds: Tensor) -> InvalidInputError:
+def not_finite_error(term: Term, values: Tensor, worlds: Tensor) -> InvalidInputError:
     """The error for a term that gave a number which is not finite; (n,) or (n, k).
 
     `worlds` are the numbers of the worlds.
     """
     bad = (~torch.isfinite(values)).nonzero()[0]
     value, world = float(values[tuple(bad)]), int(worlds[bad[0]])
-    return InvalidInputError(
-        f"The {label} returned {value} in world {world}. The state of the world is "
-        "finite (a diverged one keeps its last good state), so the term itself divides "
-        "by zero, takes a root of a negative number or the like."
+    error = InvalidInputError(
+        f"The {term.label} returned {value} in world {world}. The state of the world "
+        "is finite (a diverged one keeps its last good state), so the term itself "
+        "divides by zero, takes a root of a negative number or the like."
     )
+    remember_place(error, term.place)
+    return error
 
 
 def term_function(
@@ -255,6 +260,8 @@ def _resolved(
     for name, parameter in signature.parameters.items():
         if parameter.kind == parameter.VAR_KEYWORD:
             given |= given.pop(name)
+    if str(getattr(function, "__module__", "")).startswith("simstate."):
+        _check_ranges(label, given)
     try:
         return {
             name: value.resolve(scene) if isinstance(value, SceneEntityCfg) else value
@@ -262,3 +269,19 @@ def _resolved(
         }
     except SimStateError as error:
         raise type(error)(f"In the {label}: {error}") from error
+
+
+def _check_ranges(label: str, params: dict[str, Any]) -> None:
+    """Raise unless what shipped functions take as a range is one, or one for each key.
+
+    Ends that have changed places would otherwise be drawn from without a word.
+    """
+    for name, value in params.items():
+        if not name.endswith("_range"):
+            continue
+        if not isinstance(value, Mapping):
+            check_range(label, name, value)
+            continue
+        spans = cast("Mapping[object, object]", value)
+        for key, span in spans.items():
+            check_range(label, f"{name}[{key!r}]", span)

@@ -31,6 +31,7 @@ class TerrainCfg:
     levels: int = 6
     """Rows of tiles, each harder than the one before."""
     columns: int = 8
+    """Tiles of each level, side by side."""
     difficulty: tuple[float, float] = (0.0, 1.0)
     """Of the first and of the last level."""
     size: float = 8.0

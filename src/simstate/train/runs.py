@@ -83,13 +83,24 @@ def read_run(folder: Path) -> RunRecord:
 
 
 def differences(runs: Sequence[RunRecord]) -> list[str]:
-    """The settings that are not the same in all runs."""
-    settings = [run.settings() for run in runs]
-    names = dict.fromkeys(name for each in settings for name in each)
+    """The settings that are not the same in all runs of a task, by name.
+
+    Runs of several tasks differ in "task"; what other settings another task has says
+    nothing of how a run was made.
+    """
+    by_task: dict[Any, list[dict[str, Any]]] = {}
+    for run in runs:
+        by_task.setdefault(run.facts.get("task"), []).append(run.settings())
+    names = dict.fromkeys(n for each in by_task.values() for one in each for n in one)
     return [
         name
         for name in names
-        if any(each.get(name) != settings[0].get(name) for each in settings)
+        if any(
+            one.get(name) != each[0].get(name)
+            for each in by_task.values()
+            for one in each
+        )
+        or (name == "task" and len(by_task) > 1)
     ]
 
 
