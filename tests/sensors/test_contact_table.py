@@ -7,10 +7,11 @@ import json
 import mujoco
 import numpy as np
 import pytest
-from tests.sensors.heap import heap, mujoco_at, stir
+from tests.sensors.heap import ROCK, heap, mujoco_at, stir
 
-from simstate import UnknownNameError
+from simstate import EntityCfg, SceneCfg, Simulation, UnknownNameError
 from simstate.cli import main
+from simstate.sensors.contact_table import weight_of
 
 
 def test_rows_are_those_of_mujoco(engine: str) -> None:
@@ -90,6 +91,7 @@ def test_the_command_says_what_carries_the_weight(capsys) -> None:
         ("contact", "sim.contact_table"), ("qM", "mass_matrix"),
         ("efc_force", "constraint_force"), ("cfrc_int", "incoming_wrench_w"),
         ("qfrc_inverse", "inverse_dynamics"), ("energy", "potential_energy"),
+        ("contacts", "sim.contact_table"), ("efc_vel", "constraint_force"),
         ("ncon", "count"), ("subtree_angmom", "angular_momentum_w"),
     ],
 )  # fmt: skip
@@ -100,3 +102,29 @@ def test_what_is_not_in_sim_data_names_what_gives_it(make_sim, name, says) -> No
     named = says.removeprefix("sim.")
     owners = (sim, sim.dynamics, type(heap(1).contacts["feet"]))
     assert any(hasattr(owner, named) for owner in owners)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("contact_forces", r"force_w of sim.contacts\[name\]"),
+        ("air_time", r"air_time of sim.contacts\[name\]"),
+        ("height_scan", r"sim.rays\[name\].height"),
+    ],
+)
+def test_what_is_not_in_entity_data_names_what_gives_it(make_sim, name, says) -> None:
+    sim = make_sim("native", 1)
+    entity = next(iter(sim.scene.values()))
+    with pytest.raises(UnknownNameError, match=says):
+        getattr(entity.data, name)
+
+
+def test_nothing_has_a_weight_without_gravity() -> None:
+    scene = SceneCfg(
+        entities={"rock": EntityCfg(model=ROCK)},
+        ground=True,
+        timestep=0.002,
+        options={"disableflags": mujoco.mjtDisableBit.mjDSBL_GRAVITY.value},
+    )
+    assert (weight_of(Simulation(scene).internals) == 0).all()
+    assert weight_of(heap(1).internals)[0, 2] == pytest.approx(-9.81 * 7.35)

@@ -358,6 +358,26 @@ def test_an_integrator_of_our_own_has_clocks_too() -> None:
     assert torch.allclose(whole, torch.full((2, 1), 0.048).double())
 
 
+def test_the_first_contact_is_in_the_time_steps_of_each_world() -> None:
+    """13 time steps of 0.1 ms are longer than 1 ms, whatever the model's own are."""
+    scene = SceneCfg(
+        entities={"rock": EntityCfg(model=ROCK)},
+        contacts={"rock": ContactCfg(of="rock/rock")},
+        ground=True,
+        timestep=0.002,
+    )
+    sim = Simulation(scene, num_envs=3)
+    sim.data.qpos[:, 2] = 0.059
+    sim.expand("opt.timestep")[:] = torch.tensor([0.0001, 0.002, 0.00005])
+    sim.step(13)
+    rock = sim.contacts["rock"]
+    assert rock.found.all()
+    assert rock.first_contact(0.001).flatten().tolist() == [False, False, True]
+    assert rock.first_contact(0.0013).flatten().tolist() == [True, False, True]
+    assert rock.first_contact(0.026).all()
+    assert not rock.first_air(0.026).any()
+
+
 def test_every_step_false_looks_at_the_last_time_step_alone() -> None:
     """The same forces and bits of the state; the clocks go on by n steps at once."""
     sims = []

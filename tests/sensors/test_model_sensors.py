@@ -87,8 +87,10 @@ def test_contracts_say_what_the_numbers_are(engine: str) -> None:
     velocity = quaternion.rotate_inverse(quat, data.site_lin_vel_w[:, imu])
     close("velocimeter", velocity)
     contract = robot.sensor_contract("arm_in_trunk")
-    assert contract.axes == "origin of body robot/trunk"
-    assert contract.point == "origin of body robot/arm"
+    assert contract.axes == "body robot/trunk"
+    assert contract.point == (
+        "origin of body robot/arm, seen from origin of body robot/trunk"
+    )
     offset = data.body_link_pos_w[:, arm] - data.body_link_pos_w[:, trunk]
     turned = quaternion.rotate_inverse(data.body_link_quat_w[:, trunk], offset)
     close("arm_in_trunk", turned)
@@ -99,6 +101,99 @@ def test_contracts_say_what_the_numbers_are(engine: str) -> None:
     assert robot.sensor_contract("angle").cutoff == 0.5
     assert robot.sensor_contract("acc").when == "last dynamics evaluation"
     assert robot.sensor_contract("gyro").when == "now"
+
+
+SEVERAL = """
+<mujoco><option timestep="0.002"/>
+  <worldbody><geom name="floor" type="plane" size="1 1 .1"/>
+    <body name="base" pos="0 0 .3"><freejoint/><geom name="base" size=".1"/>
+      <site name="box" type="box" size=".2 .2 .2"/><site name="eye" pos=".1 0 0"/>
+      <body name="arm" pos=".2 0 0"><joint name="turn" axis="0 1 0"/>
+        <geom name="arm" size=".03" pos=".05 0 0"/><site name="tip" pos=".1 0 0"/>
+        <body name="rod"><joint name="push" type="slide" axis="1 0 0" range="0 1"/>
+          <geom name="rod" size=".02" pos=".1 .02 0"/></body></body></body>
+  </worldbody>
+  <tendon>
+    <spatial name="rope"><site site="eye"/><site site="tip"/></spatial>
+    <fixed name="twist"><joint joint="turn" coef="2"/></fixed>
+    <fixed name="mixed"><joint joint="turn" coef="1"/><joint joint="push" coef="1"/>
+    </fixed>
+  </tendon>
+  <actuator>
+    <motor name="turn" joint="turn" gear="3"/><motor name="push" joint="push"/>
+    <motor name="rope" tendon="rope"/><motor name="site" site="tip"/>
+  </actuator>
+  <sensor>{sensors}</sensor>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize(
+    ("sensor", "unit"),
+    [
+        ('jointpos joint="turn"', "rad"), ('jointpos joint="push"', "m"),
+        ('jointvel joint="turn"', "rad/s"), ('jointvel joint="push"', "m/s"),
+        ('jointactuatorfrc joint="turn"', "N·m"), ('jointlimitfrc joint="push"', "N"),
+        ('tendonpos tendon="rope"', "m"), ('tendonvel tendon="twist"', "rad/s"),
+        ('tendonpos tendon="mixed"', "rad or m"),
+        ('actuatorpos actuator="turn"', "rad"),
+        ('actuatorvel actuator="rope"', "m/s"), ('actuatorfrc actuator="turn"', "N·m"),
+        ('actuatorfrc actuator="push"', "N"),
+        ('actuatorfrc actuator="site"', "N·m or N"),
+        ('contact geom1="base" data="found"', "1"),
+        ('contact geom1="base" data="found force dist"', "N, m"),
+        ('rangefinder site="eye" data="dir normal"', "1"),
+        ('rangefinder site="eye"', "m"),
+    ],
+)  # fmt: skip
+def test_units_are_those_of_what_is_measured(sensor: str, unit: str) -> None:
+    assert _contract(sensor).unit == unit
+
+
+@pytest.mark.parametrize(
+    ("sensor", "point", "axes"),
+    [
+        ('subtreelinvel body="arm"',
+         "centre of mass of the subtree of body robot/arm", "world"),
+        ('contact subtree1="arm" geom2="floor" data="found force pos"',
+         "subtree of body robot/arm against geom robot/floor",
+         "force: normal, tangent and their cross product; the rest: world"),
+        ('contact body1="arm" data="force torque"',
+         "body robot/arm against anything",
+         "force and torque: normal, tangent and their cross product"),
+        ('contact body1="arm" data="force" reduce="netforce"',
+         "body robot/arm against anything", "world"),
+        ('contact site="box" data="found dist"',
+         "inside site robot/box against anything", "–"),
+        ('rangefinder site="eye" data="dist point"', "site robot/eye", "world"),
+        ('distance geom1="arm" geom2="floor" cutoff="1"',
+         "from geom robot/arm to geom robot/floor", "–"),
+        ('insidesite site="box" objtype="site" objname="tip"',
+         "site robot/tip in site robot/box", "–"),
+        ('framelinvel objtype="geom" objname="rod" reftype="body" refname="arm"',
+         "centre of geom robot/rod, seen from centre of mass of body robot/arm",
+         "principal axes of body robot/arm"),
+    ],
+)  # fmt: skip
+def test_points_and_axes_name_what_takes_part(
+    sensor: str, point: str, axes: str
+) -> None:
+    contract = _contract(sensor)
+    assert (contract.point, contract.axes) == (point, axes)
+
+
+def test_a_late_sensor_says_so() -> None:
+    late = _contract('gyro site="eye" delay="0.01" interval="0.004" nsample="8"')
+    assert late.when == "now, 0.01 s late, every 0.004 s"
+
+
+def _contract(sensor: str) -> model_sensors.SensorContract:
+    """The contract of one sensor of the model with several of everything."""
+    kind, _, attributes = sensor.partition(" ")
+    sensors = f'<{kind} name="s" {attributes}/>'
+    robot = EntityCfg(model=SEVERAL.format(sensors=sensors))
+    scene = SceneCfg(entities={"robot": robot}, ground=False, timestep=None)
+    return Simulation(scene).scene["robot"].sensor_contract("s")
 
 
 def test_contacts_and_rangefinders_come_apart() -> None:

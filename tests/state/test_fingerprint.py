@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 
-from simstate import CameraCfg, EntityCfg, SceneCfg, Simulation, SnapshotError
+from simstate import (
+    CameraCfg,
+    ContactCfg,
+    EntityCfg,
+    SceneCfg,
+    Simulation,
+    SnapshotError,
+)
+from simstate.state import Snapshot
 
 ARM = """<mujoco><option timestep="0.004"/>
   <asset><material name="paint" rgba="{paint}"/></asset>
@@ -33,11 +41,12 @@ SHOWN = {
 }
 
 
-def simulation(cameras=None, **changes):
+def simulation(cameras=None, contacts=None, **changes):
     robot = EntityCfg(model=ARM.format(**(PLAIN | changes)))
     scene = SceneCfg(
-        entities={"robot": robot}, cameras=cameras or {}, ground=False, timestep=None
-    )
+        entities={"robot": robot}, cameras=cameras or {}, contacts=contacts or {},
+        ground=False, timestep=None,
+    )  # fmt: skip
     return Simulation(scene, 3)
 
 
@@ -48,6 +57,36 @@ def moved():
     sim.data.ctrl[:] = torch.tensor([[0.3], [-0.2], [0.5]])
     sim.step(20)
     return sim
+
+
+def test_contact_sensors_may_differ(tmp_path):
+    """What one remembers goes where it is declared, and nowhere else."""
+    upper = ContactCfg(of="robot/upper", history=2)
+    sims = [
+        simulation(contacts=contacts)
+        for contacts in (
+            {"a": upper}, {}, {"b": upper}, {"a": upper, "b": upper},
+            {"a": ContactCfg(of="robot/upper", history=3)},
+        )
+    ]  # fmt: skip
+    first = sims[0]
+    first.data.qvel[:] = torch.arange(6.0).reshape(3, 2)
+    first.step(7)
+    first.snapshot().save(tmp_path / "taken")
+    taken = Snapshot.load(tmp_path / "taken")
+    air = first.contacts["a"].air_time.clone()
+    assert (air == 0.028).all()
+    first.step(5)
+    for sim in sims[1:4]:
+        sim.step(2)
+        sim.restore(taken)
+        clocks = {name: sensor.air_time for name, sensor in sim.contacts.items()}
+        for name, clock in clocks.items():
+            assert torch.equal(clock, air if name == "a" else torch.zeros_like(air))
+        sim.step(5)
+        assert torch.equal(sim.state, first.state)
+    with pytest.raises(SnapshotError, match="force_history_w"):
+        sims[4].restore(taken)
 
 
 @pytest.mark.parametrize("change", SHOWN)

@@ -288,8 +288,13 @@ _ON_DEMAND = {
     "qfrc_inverse": "call sim.dynamics.inverse_dynamics(qacc)",
 }
 
+_CONSTRAINTS = (
+    "sim.dynamics.constraint_force in joint space, sim.contact_table() by contact"
+)
+
 _ELSEWHERE = {
     "contact": "sim.contact_table(), or sim.contacts for sensors that are declared",
+    "contacts": "sim.contact_table(), or sim.contacts for sensors that are declared",
     "ncon": "len(sim.contact_table(env_ids)), or sim.contacts[name].count",
     "efc_force": "sim.dynamics.constraint_force in joint space, sim.contacts by body",
     "efc_J": "entity.jacobian(name) of what is constrained",
@@ -299,6 +304,7 @@ _ELSEWHERE = {
     "crb": "sim.dynamics.mass_matrix",
     "mass_matrix": "sim.dynamics.mass_matrix",
     "jacobian": "entity.jacobian(name)",
+    "jac": "entity.jacobian(name)",
     "jacp": "entity.jacobian(name)[:, :3]",
     "jacr": "entity.jacobian(name)[:, 3:]",
     "qfrc_gravity": "sim.dynamics.gravity_force",
@@ -316,10 +322,11 @@ def unavailable_field(name: str) -> UnknownNameError:
             name=name,
             known=FIELDS,
         )
-    if name in _ELSEWHERE:
+    elsewhere = _ELSEWHERE.get(name, _CONSTRAINTS if name.startswith("efc_") else None)
+    if elsewhere is not None:
         return UnknownNameError(
             f"sim.data.{name} is not one number for each world: here it is "
-            f"{_ELSEWHERE[name]}.",
+            f"{elsewhere}.",
             name=name,
             known=FIELDS,
         )

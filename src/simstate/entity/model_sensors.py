@@ -8,23 +8,15 @@ from typing import NamedTuple
 import mujoco
 
 from simstate.engine import Stage
-
-_OBJECTS = {
-    mujoco.mjtObj.mjOBJ_BODY.value: ("body", "centre of mass of"),
-    mujoco.mjtObj.mjOBJ_XBODY.value: ("body", "origin of"),
-    mujoco.mjtObj.mjOBJ_GEOM.value: ("geom", "centre of"),
-    mujoco.mjtObj.mjOBJ_SITE.value: ("site", ""),
-    mujoco.mjtObj.mjOBJ_CAMERA.value: ("camera", ""),
-    mujoco.mjtObj.mjOBJ_JOINT.value: ("joint", ""),
-    mujoco.mjtObj.mjOBJ_TENDON.value: ("tendon", ""),
-    mujoco.mjtObj.mjOBJ_ACTUATOR.value: ("actuator", ""),
-    mujoco.mjtObj.mjOBJ_MESH.value: ("mesh", ""),
-    mujoco.mjtObj.mjOBJ_FLEX.value: ("flex", ""),
-}
-"""Kinds of objects that sensors are about, and which point of them is meant."""
+from simstate.entity.sensor_words import (
+    axes_of,
+    subject_of,
+    unit_of,
+    units_of_fields,
+)
+from simstate.reading import LAST_EVALUATION
 
 _WORLD, _OWN, _REF = "world", "own", "reference"
-_LINEAR, _ANGULAR = "m", "rad"
 
 
 class _Kind(NamedTuple):
@@ -43,7 +35,7 @@ _KINDS = {
     "force": _Kind("force on the site's body by its parent", "N", _OWN),
     "torque": _Kind("torque on the site's body by its parent", "N·m", _OWN),
     "magnetometer": _Kind("magnetic field", "the model's own", _OWN),
-    "rangefinder": _Kind("distance to the nearest geom, −1 for none", "m"),
+    "rangefinder": _Kind("distance to the nearest geom, −1 for none", "its fields'"),
     "camprojection": _Kind("pixel that shows the site", "px", "image"),
     "jointpos": _Kind("position", "rad or m"),
     "jointvel": _Kind("velocity", "rad/s or m/s"),
@@ -80,7 +72,10 @@ _KINDS = {
     "geomdist": _Kind("distance of the nearest points, negative inside", "m"),
     "geomnormal": _Kind("unit vector from the first nearest point", "1", _WORLD),
     "geomfromto": _Kind("the two nearest points", "m, m", _WORLD),
-    "contact": _Kind("contacts, force of the first side ON the other", "N, N·m, m"),
+    "contact": _Kind(
+        "contacts, force of the first side ON the other, torque about pos",
+        "its fields'",
+    ),
     "e_potential": _Kind("potential energy", "J"),
     "e_kinetic": _Kind("kinetic energy", "J"),
     "clock": _Kind("time", "s"),
@@ -98,6 +93,10 @@ _RAY_FIELDS = (
 )  # fmt: skip
 """What such sensors can be made to give, in MuJoCo's order, by the bits of a number."""
 
+_VECTORS = {name for name, width in (*_CONTACT_FIELDS, *_RAY_FIELDS) if width == 3}
+_NET = 3
+"""MuJoCo's number for the reduction to a net force."""
+
 
 @dataclass(frozen=True)
 class SensorContract:
@@ -110,7 +109,7 @@ class SensorContract:
     axes: str
     """The axes that its components are along, in words; "–" for none."""
     point: str
-    """What it belongs to, in words."""
+    """What it belongs to, in words: a point, or what takes part in it."""
     shape: tuple[int, ...]
     columns: tuple[int, int]
     """Where it is in `sim.data.sensordata`."""
@@ -134,17 +133,21 @@ def sensor_contract(model: mujoco.MjModel, sensor: int, name: str) -> SensorCont
     first, width = int(model.sensor_adr[sensor]), int(model.sensor_dim[sensor])
     late = int(model.sensor_needstage[sensor]) == mujoco.mjtStage.mjSTAGE_ACC.value
     fields, slots = _fields(model, sensor, kind_name, width)
+    names = [name for name, _ in fields]
+    unit = units_of_fields(names) if fields else unit_of(
+        model, sensor, kind_name, kind.unit
+    )  # fmt: skip
     return SensorContract(
         name=name,
         type=kind_name,
         what=kind.what,
-        unit=kind.unit,
-        axes=_axes(model, sensor, kind.axes),
-        point=_object(model, model.sensor_objtype[sensor], model.sensor_objid[sensor]),
+        unit=unit,
+        axes=_axes(model, sensor, kind_name, kind.axes, names),
+        point=subject_of(model, sensor, kind_name),
         shape=(width,),
         columns=(first, first + width),
         stage=Stage.ACCELERATION if late else Stage.VELOCITY,
-        when="last dynamics evaluation" if late else "now",
+        when=_when(model, sensor, late),
         fields=fields,
         slots=slots,
         cutoff=float(model.sensor_cutoff[sensor]),
@@ -162,20 +165,28 @@ def _fields(
     return fields, width // sum(count for _, count in fields)
 
 
-def _axes(model: mujoco.MjModel, sensor: int, axes: str) -> str:
+def _axes(
+    model: mujoco.MjModel, sensor: int, kind: str, axes: str, fields: list[str]
+) -> str:
     if axes == _OWN:
         return "its own"
     if axes == _REF:
-        kind, ref = model.sensor_reftype[sensor], int(model.sensor_refid[sensor])
-        return _WORLD if ref < 0 else _object(model, kind, ref)
-    return axes or "–"
-
-
-def _object(model: mujoco.MjModel, kind: int, element: int) -> str:
-    """An element in words."""
-    if int(kind) not in _OBJECTS or element < 0:
+        other, ref = model.sensor_reftype[sensor], int(model.sensor_refid[sensor])
+        return _WORLD if ref < 0 else axes_of(model, other, ref)
+    if not fields:
+        return axes or "–"
+    if not any(name in _VECTORS for name in fields):
         return "–"
-    word, point = _OBJECTS[int(kind)]
-    name = mujoco.mj_id2name(model, int(kind), int(element))
-    text = f"{word} {name or int(element)}"
-    return f"{point} {text}" if point else text
+    wrench = [name for name in fields if name in ("force", "torque")]
+    if kind != "contact" or not wrench or model.sensor_intprm[sensor, 1] == _NET:
+        return _WORLD
+    along = f"{' and '.join(wrench)}: normal, tangent and their cross product"
+    return f"{along}; the rest: world" if len(fields) > len(wrench) else along
+
+
+def _when(model: mujoco.MjModel, sensor: int, late: bool) -> str:
+    """The instant that it describes, in words."""
+    when = LAST_EVALUATION if late else "now"
+    delay, interval = model.sensor_delay[sensor], model.sensor_interval[sensor, 0]
+    when += f", {delay:g} s late" if delay > 0 else ""
+    return when + (f", every {interval:g} s" if interval > 0 else "")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import mujoco
-import torch
+import numpy as np
 from torch import Tensor
 
+from simstate.dynamics.parts import DynamicsParts
 from simstate.engine import ContactRows
 from simstate.ids import Ids
 from simstate.math.vector import apply
@@ -125,7 +126,6 @@ def _names(
 
 def weight_of(physics: Physics) -> Tensor:
     """Weight of all that can move, world axes [N]; (num_envs or 1, 3)."""
-    mass = physics.engine.parameter("body_mass")
-    moves = torch.as_tensor(physics.model.body_weldid, device=physics.device) != 0
-    total = (mass * moves).sum(dim=1, keepdim=True)
-    return total * physics.engine.parameter("opt.gravity")
+    moving = np.flatnonzero(np.asarray(physics.model.body_weldid))
+    parts = DynamicsParts(physics, [int(body) for body in moving])
+    return parts.total_mass() * parts.gravity

@@ -122,7 +122,8 @@ class ContactSensor(Readings):
 
     def _began(self, clock: Tensor, dt: float) -> Tensor:
         number("dt", dt, more_than=0, unit="s")
-        half = 0.5 * float(self.internals.physics.model.opt.timestep)
+        # Sums of time steps are not exact: half of one is between two of them.
+        half = 0.5 * self.internals.physics.engine.parameter("opt.timestep")[:, None]
         return (clock > 0.0) & (clock < dt + half)
 
     # All contacts of an element together.
@@ -140,7 +141,8 @@ class ContactSensor(Readings):
     [N·m]; (num_envs, E, 3)."""
     pos_w = _reading(lambda sensor: sensor._acting().pos, "m", 3)
     """Where the net force acts: the mean of the contact points, weighted by their
-    forces, world axes [m]; (num_envs, E, 3)."""
+    forces, or that of several other sides, weighted by their net forces, world axes
+    [m]; (num_envs, E, 3)."""
     normal_w = _reading(lambda sensor: sensor._single().normal[:, :, 0], "1", 3)
     """Unit normal of the strongest contact, from the other side to the element, world
     axes; (num_envs, E, 3)."""
