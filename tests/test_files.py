@@ -258,6 +258,23 @@ def test_ctrl_c_in_a_save_is_ctrl_c(snapshot, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_ctrl_c_as_a_file_is_begun_leaves_no_litter(tmp_path, monkeypatch):
+    path = tmp_path / "it.txt"
+    path.write_bytes(b"old")
+    really = os.open
+
+    def interrupted(*args):
+        os.close(really(*args))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "open", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_atomically(path, b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_text_has_no_zero_bytes(tmp_path):
     path = tmp_path / "a.py"
     path.write_bytes(b"x = 1")

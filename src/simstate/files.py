@@ -34,8 +34,8 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
 def _write(target: Path, data: bytes | memoryview) -> None:
     part = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}")
     part = part.with_name(part.name + _ENDING)
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
+    try:  # from before it is there: Ctrl-C may come at once
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(descriptor, "wb") as file:
             if target.exists():
                 os.chmod(part, stat.S_IMODE(target.stat().st_mode))
