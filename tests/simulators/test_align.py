@@ -8,7 +8,7 @@ import json
 import mujoco
 import numpy as np
 import pytest
-from tests.simulators.scenes import ALL, OTHERS, only, scene_of
+from tests.simulators.scenes import ALL, GYMNASIUM, OTHERS, only, scene_of
 
 from simstate import EntityCfg, SceneCfg, cli
 from simstate.errors import InvalidInputError, ModelError
@@ -294,3 +294,18 @@ def _actuator_force(model, state):
     data.qpos[:], data.qvel[:], data.ctrl[:] = state.qpos, state.qvel, state.ctrl
     mujoco.mj_forward(model, data)
     return data.actuator_force.copy()
+
+
+def test_contacts_of_what_leaps_when_it_should_have_settled_are_compared():
+    """The ant is in the air half a second after it began to fall."""
+    model = load_spec(str(GYMNASIUM / "ant.xml")).compile()
+    data = mujoco.MjData(model)
+    start = MechanicalState(data.qpos.copy(), data.qvel.copy(), data.ctrl.copy())
+    mujoco.mj_step(model, data, 50)
+    mujoco.mj_forward(model, data)
+    assert data.ncon == 0
+    (state,) = sample_states(model, start, 1, seed=0).touching
+    data.qpos[:], data.qvel[:] = state.qpos, state.qvel
+    mujoco.mj_forward(model, data)
+    assert data.ncon
+    assert np.abs(data.qfrc_constraint).max() > 1.0

@@ -31,7 +31,7 @@ class SampleStates:
     beyond_limits: list[MechanicalState]
     """The same as smooth, with some joints beyond their ranges, if any has one."""
     touching: list[MechanicalState]
-    """The scene after it has settled, if anything touches then."""
+    """The scene after it has settled, or when it touched the deepest before."""
 
 
 def sample_states(
@@ -147,11 +147,20 @@ def _beyond(
 
 
 def _settled(model: mujoco.MjModel, start: MechanicalState) -> list[MechanicalState]:
-    """The scene after it has settled; nothing if nothing touches then."""
+    """The scene after it has settled; nothing if nothing has touched until then.
+
+    Of one that leaps at that moment, the state in which it touched the deepest.
+    """
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel, start.ctrl
-    mujoco.mj_step(model, data, round(_SETTLE_S / model.opt.timestep))
-    mujoco.mj_forward(model, data)
-    if not data.ncon:
-        return []
-    return [MechanicalState(data.qpos.copy(), data.qvel.copy(), data.ctrl.copy())]
+    touching: list[MechanicalState] = []
+    least = np.inf
+    steps = round(_SETTLE_S / model.opt.timestep)
+    for step in range(1, steps + 1):
+        mujoco.mj_step(model, data)
+        mujoco.mj_fwdPosition(model, data)
+        if data.ncon and (step == steps or data.contact.dist.min() < least):
+            least = float(data.contact.dist.min())
+            state = data.qpos.copy(), data.qvel.copy(), data.ctrl.copy()
+            touching = [MechanicalState(*state)]
+    return touching
