@@ -1,6 +1,9 @@
-"""Speed of free flight: 1024 aircraft, loads from their state at each RK4 stage."""
+"""Speed of free flight: 1024 aircraft with loads at each RK4 stage, and one alone."""
 
 from __future__ import annotations
+
+import time
+from collections.abc import Callable
 
 import mujoco
 import numpy as np
@@ -9,9 +12,10 @@ from torch import Tensor
 
 from simstate.flight import FlightState, FreeFlight, Load
 from simstate.integrate import RK4
+from simstate.interop.ptera import MuJoCoModel
 from timing import interleaved
 
-WORLDS, STEPS, LOOP_WORLDS = 1024, 10, 32
+WORLDS, STEPS, LOOP_WORLDS, CYCLES = 1024, 10, 32, 200
 MASS, INERTIA = 1.5, np.diag([0.13, 0.10, 0.22])
 TIMESTEP = 0.005
 DRAG = np.array([0.02, 0.3, 1.2])
@@ -115,6 +119,64 @@ def flying(table: Table, results: dict[str, float]) -> None:
         f"{ours / other:.1f} × a loop of single models",
         timing["ours"].spread_text,
     )
+
+
+def one_aircraft(table: Table, results: dict[str, float]) -> None:
+    """Loads, a step and the state of one aircraft against plain MuJoCo; CPU time.
+
+    The latter is what Ptera Software's own class does: loads into xfrc_applied, mj_step
+    by RK4, and copies of the state.
+    """
+    force, moment = np.array([0.1, 0.0, -14.0]), np.zeros(3)
+    flight = FreeFlight(MASS, INERTIA, timestep=TIMESTEP)
+    start = (np.zeros(3), np.eye(4), np.array([15.0, 0.0, 0.0]))
+    ours = MuJoCoModel("aircraft", MASS, *start, INERTIA, TIMESTEP)
+    model = mujoco.MjModel.from_xml_string(ours.xml_str)
+    data = mujoco.MjData(model)
+
+    def fly() -> None:
+        flight.apply_loads(force, moment)
+        flight.step()
+        flight.get_state()
+
+    def as_ptera() -> None:
+        ours.apply_loads(force, moment)
+        ours.step()
+        ours.get_state()
+
+    def plain() -> object:
+        data.xfrc_applied[1, :3], data.xfrc_applied[1, 3:] = force, moment
+        mujoco.mj_step(model, data)
+        turn = data.xmat[1].reshape(3, 3).T.copy()
+        return (
+            data.xpos[1].copy(),
+            turn,
+            data.qvel[:3].copy(),
+            np.rad2deg(data.qvel[3:6]),
+        )
+
+    calls = {"FreeFlight": fly, "interop.ptera": as_ptera, "MuJoCo": plain}
+    many = {name: _repeated(call, CYCLES) for name, call in calls.items()}
+    timing = interleaved(many, 25, clock=time.process_time)
+    other = timing["MuJoCo"].median / CYCLES * 1e6
+    for name in ("FreeFlight", "interop.ptera"):
+        taken = timing[name].median / CYCLES * 1e6
+        results[f"{name}, one aircraft: loads, step, state [µs]"] = taken
+        table.add_row(
+            f"{name}, one aircraft: loads, a step by RK4, state; CPU",
+            f"{taken:.0f} µs",
+            f"{other:.0f} µs (MuJoCo, by hand)",
+            f"{taken / other:.1f} of its time",
+            timing[name].spread_text,
+        )
+
+
+def _repeated(call: Callable[[], object], count: int) -> Callable[[], None]:
+    def run() -> None:
+        for _ in range(count):
+            call()
+
+    return run
 
 
 def check(flight: FreeFlight, loop: Loop, start: object) -> None:

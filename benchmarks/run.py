@@ -40,7 +40,7 @@ PARTS: dict[str, tuple[Part, ...]] = {
     "parameters": (parameters.following,),
     "env_step": (env_step.stepping,),
     "recording": (recording.stepping, recording.again),
-    "free_flight": (free_flight.flying,),
+    "free_flight": (free_flight.flying, free_flight.one_aircraft),
     "integrators": (integrators.fixed_steps, integrators.adaptive_steps),
 }
 """Everything that is measured, by module."""

@@ -43,7 +43,7 @@ def pose_w(data: EntityReader, frame: Frame, local: Tensor | None) -> reads.Read
     """Positions and orientations of a frame's elements."""
     pos, elements, bodies, _ = _places(data, frame)
     turned = _spread(local, elements, pos.shape[1])
-    return reads.pose_w(pos, elements, data.memory("xquat"), bodies, turned)
+    return reads.pose_w(pos, elements, _field(data, "xquat"), bodies, turned)
 
 
 def quat_w(data: EntityReader, frame: Frame, local: Tensor) -> reads.Read:
@@ -52,7 +52,7 @@ def quat_w(data: EntityReader, frame: Frame, local: Tensor) -> reads.Read:
     elements = _ids(picks.elements, size)
     bodies = _ids(picks.bodies, data.model.nbody)
     turned = _spread(local, elements, size)
-    return reads.quat_w(data.memory("xquat"), bodies, turned, elements)
+    return reads.quat_w(_field(data, "xquat"), bodies, turned, elements)
 
 
 def vel_w(data: EntityReader, frame: Frame) -> reads.Read:
@@ -65,21 +65,21 @@ def lin_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
     """The velocity of a root frame's point, along the root link's axes."""
     pos, _, bodies, roots = _places(data, frame)
     body, root = int(bodies[0]), int(roots[0])
-    xquat = data.memory("xquat")
+    xquat = _field(data, "xquat")
     return reads.lin_vel_b(pos, body, _motion(data), root, xquat, body)
 
 
 def ang_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
     """The angular velocity of a root frame, along the root link's axes."""
     body = int(_ids(data.picks(frame).bodies, data.model.nbody)[0])
-    motion = reads.Motion(None, data.memory("cvel"))
-    return reads.ang_vel_b(body, motion, data.memory("xquat"), body)
+    motion = reads.Motion(None, _field(data, "cvel"))
+    return reads.ang_vel_b(body, motion, _field(data, "xquat"), body)
 
 
 def direction_b(data: EntityReader, direction: Tensor) -> reads.Read:
     """A direction of the world, (1, 3), along the root link's axes."""
     base = data.index.root_body_id
-    return reads.direction_b(direction.numpy(), data.memory("xquat"), base)
+    return reads.direction_b(direction.numpy(), _field(data, "xquat"), base)
 
 
 def take(data: EntityReader, field: str, columns: str) -> reads.Read | None:
@@ -88,17 +88,22 @@ def take(data: EntityReader, field: str, columns: str) -> reads.Read | None:
     if len(runs) == 1:
         return None
     ids = [i for run in runs for i in range(run.start, run.stop)]
-    return reads.take(data.memory(field), ids)
+    return reads.take(_field(data, field), ids)
+
+
+def _field(data: EntityReader, name: str) -> Any:
+    """A raw field's live array, current from now on."""
+    return data.raw(name).numpy()
 
 
 def _motion(data: EntityReader) -> reads.Motion:
-    return reads.Motion(data.memory("subtree_com"), data.memory("cvel"))
+    return reads.Motion(_field(data, "subtree_com"), _field(data, "cvel"))
 
 
 def _places(data: EntityReader, frame: Frame) -> tuple[Any, Any, Any, Any]:
     """Positions of all elements of the kind, and ids: elements, bodies, their roots."""
     picks, nbody = data.picks(frame), data.model.nbody
-    pos = data.memory(frame.pos_field)
+    pos = _field(data, frame.pos_field)
     return (
         pos,
         _ids(picks.elements, pos.shape[1]),

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import FrameType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -181,14 +181,6 @@ class EntityReader:
             self.fresh.watch_derived(name)
             return self.engine.field(name)
         return self.physics.read_field(name)
-
-    def memory(self, name: str) -> np.ndarray[Any, Any]:
-        """A raw field's live memory, for what hands none of it on: nobody writes it."""
-        if self.computed is not None:
-            self.computed.check_reads(name, read_stage(name))
-        if not self.engine.is_bound(name):
-            self.engine.compute_late(name)
-        return self.engine.field(name).numpy()
 
     def parameter(self, name: str) -> Tensor:
         """A model parameter; shape (num_envs or 1, …)."""
