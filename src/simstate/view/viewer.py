@@ -303,8 +303,8 @@ class Viewer(Closing):
         async def dragged(event: Any) -> None:
             k = event.instance_index
             places = (*event.start_position, *event.end_position)
-            is_body = k is not None and 0 <= k < len(mesh.instances)
-            if is_body and all(map(math.isfinite, places)):
+            somewhere = all(map(math.isfinite, places))
+            if somewhere and k is not None and 0 <= k < len(mesh.instances):
                 self.session.ask(lambda: self._pull(mesh, k, event))
 
         mesh.handle.on_click(clicked)
