@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import mujoco
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull
 from simstate.view.one_world import OneWorld
 from simstate.view.session import Session
 from simstate.view.shapes import Arrow, Point
+from simstate.view.viewer import Viewer
 
 WILD = """
 <mujoco>
@@ -102,30 +105,36 @@ def test_a_pull_is_a_force_at_the_point_that_was_taken() -> None:
     assert torch.equal(sim.data.xfrc_applied[1, arm], own)
 
 
+def drag_of(client: Client, viewer: Viewer, sim: Simulation) -> Callable[..., None]:
+    """A call by which a client drags the trunk of world 2 by a height [m]."""
+    trunk = sim.model.body("robot/trunk").id
+    mesh = next(
+        m
+        for m in viewer.picture._geometry.meshes
+        if not m.is_site and trunk in m.bodies
+    )
+    k = next(i for i, one in enumerate(mesh.instances) if one.row == 2)
+    place = host(sim.data.xpos[2, trunk]) + viewer.picture.offsets[2]
+
+    def drag(phase: str, height: float) -> None:
+        client.send(
+            "SceneNodeDragMessage", name=mesh.handle.name, phase=phase,
+            instance_index=k, start_position=place.tolist(),
+            start_screen_pos=[0.5, 0.5],
+            end_position=[*place[:2].tolist(), float(place[2]) + height],
+            end_screen_pos=[0.5, 0.4], button="left", modifier="cmd/ctrl", owner="",
+        )  # fmt: skip
+
+    return drag
+
+
 def test_a_drag_of_a_client_moves_the_body() -> None:
     sim = make_sim()
     with sim.view(port=0, playing=False) as viewer:
         client = Client(viewer.url)
         run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
         trunk = sim.model.body("robot/trunk").id
-        mesh = next(
-            m
-            for m in viewer.picture._geometry.meshes
-            if not m.is_site and trunk in m.bodies
-        )
-        k = next(i for i, one in enumerate(mesh.instances) if one.row == 2)
-        place = host(sim.data.xpos[2, trunk]) + viewer.picture.offsets[2]
-        up = np.array([0.0, 0.0, 1.0])
-
-        def drag(phase: str, height: float) -> None:
-            client.send(
-                "SceneNodeDragMessage", name=mesh.handle.name, phase=phase,
-                instance_index=k, start_position=place.tolist(),
-                start_screen_pos=[0.5, 0.5],
-                end_position=(place + height * up).tolist(),
-                end_screen_pos=[0.5, 0.4], button="left", modifier="cmd/ctrl", owner="",
-            )  # fmt: skip
-
+        drag = drag_of(client, viewer, sim)
         drag("start", 0.0)
         drag("update", 1.0)
         run_until(
@@ -144,6 +153,42 @@ def test_a_drag_of_a_client_moves_the_body() -> None:
         assert after[0] - before[0] < 0.1
         drag("end", 1.0)
         run_until(viewer, lambda: viewer.drag.pull is None, "letting go")
+        client.close()
+
+
+def test_what_a_client_drags_is_let_go_when_it_goes_away() -> None:
+    sim = make_sim()
+    own = sim.data.xfrc_applied.clone()
+    with sim.view(port=0, playing=False) as viewer:
+        client, other = Client(viewer.url), Client(viewer.url)
+        run_until(viewer, lambda: viewer.num_clients == 2, "both connections")
+        drag_of(client, viewer, sim)("start", 1.0)
+        run_until(viewer, lambda: viewer.drag.pull is not None, "the pull")
+        viewer.session.step()
+        assert not torch.equal(sim.data.xfrc_applied, own)
+        drag_of(other, viewer, sim)("end", 1.0)  # which drags nothing
+        other.set("step", True)
+        time = float(sim.time[0])
+        run_until(viewer, lambda: float(sim.time[0]) > time, "the other's step")
+        assert viewer.drag.pull is not None
+        client.close()
+        run_until(viewer, lambda: viewer.drag.pull is None, "letting go")
+        assert torch.equal(sim.data.xfrc_applied, own)
+        other.close()
+
+
+def test_a_drag_to_nowhere_pulls_nothing() -> None:
+    sim = make_sim()
+    with sim.view(port=0, playing=False) as viewer:
+        client = Client(viewer.url)
+        run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+        drag = drag_of(client, viewer, sim)
+        drag("start", float("nan"))
+        drag("update", float("inf"))
+        client.set("step", True)
+        run_until(viewer, lambda: float(sim.time[0]) > 0, "the step")
+        assert viewer.drag.pull is None
+        assert bool(torch.isfinite(sim.state).all())
         client.close()
 
 

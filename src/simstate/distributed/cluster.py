@@ -20,6 +20,10 @@ Result = TypeVar("Result")
 
 RETRIES = 3
 """How often an item is tried again whose worker was lost."""
+_BUSY = (
+    " Ray gives its servers half a minute to start, which is too little on a very busy "
+    'machine: `ray start --head` by hand and the address "auto" begin without them.'
+)
 
 
 class Cluster(Closing):
@@ -65,7 +69,7 @@ class Cluster(Closing):
         except Exception as error:  # of Ray's many kinds
             raise SimStateError(
                 f"The Ray cluster {address or 'of this machine'} cannot be reached: "
-                f"{error}"
+                f"{error}" + ("" if address else _BUSY)
             ) from error
 
     def map(

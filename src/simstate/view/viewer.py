@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import html
 import io
+import math
 import time
 from collections.abc import Callable
 from typing import Any
@@ -74,7 +75,14 @@ class Viewer(Closing):
         self._next = 0.0
         self._served_before = 0.0
         self._frames = 0
+        self._puller: int | None = None
+        """The client that drags something."""
         self._open(course)
+
+        async def left(client: Any) -> None:
+            self.session.ask(lambda: self._let_go(client.client_id))
+
+        self._server.on_client_disconnect(left)
 
     # For the user.
 
@@ -294,7 +302,9 @@ class Viewer(Closing):
 
         async def dragged(event: Any) -> None:
             k = event.instance_index
-            if k is not None and 0 <= k < len(mesh.instances):
+            places = (*event.start_position, *event.end_position)
+            somewhere = all(map(math.isfinite, places))
+            if somewhere and k is not None and 0 <= k < len(mesh.instances):
                 self.session.ask(lambda: self._pull(mesh, k, event))
 
         mesh.handle.on_click(clicked)
@@ -310,8 +320,9 @@ class Viewer(Closing):
 
     def _pull(self, mesh: Mesh, k: int, event: Any) -> None:
         if event.phase == "end":
-            self.drag.set(None)
+            self._let_go(event.client_id)
             return
+        self._puller = event.client_id
         row, body = mesh.instances[k].row, mesh.instances[k].body
         self.picture.look_at(self.picture.shown[row])
         place = self.picture.moved + self.picture.offsets[row]
@@ -325,3 +336,9 @@ class Viewer(Closing):
             self.drag.set(Pull(seen.world, body, point, goal))
         else:
             self.drag.set(Pull(known.world, known.body, known.point_b, goal))
+
+    def _let_go(self, client_id: int) -> None:
+        """What a client pulls is pulled no more: its mouse let go, or it went away."""
+        if self._puller == client_id:
+            self._puller = None
+            self.drag.set(None)
