@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import mujoco
 import torch
 from torch import Tensor
 
-from simstate.checks import number
+from simstate.checks import instance_of, number
 from simstate.conventions import PTERA, Convention, RigidBodyState, convert
 from simstate.conventions.points import check_inertia, check_mass
 from simstate.conventions.presets import MUJOCO
@@ -243,3 +244,30 @@ def aircraft_entity(cfg: AircraftCfg) -> EntityCfg:
 
 
 _OWN = replace(MUJOCO, name="the model", world=EARTH.world, body=EARTH.body)
+
+
+def fleet_of(
+    mass: float | None,
+    inertia: Values | None,
+    fleet: Mapping[str, AircraftCfg] | None,
+    aircraft: dict[str, Any],
+) -> Mapping[str, AircraftCfg]:
+    """The aircraft by name, of the one or of the other way to give them."""
+    if fleet is not None:
+        instance_of("fleet", fleet, Mapping)
+    if (mass is None) != (inertia is None) or (mass is None) == (not fleet):
+        raise InvalidInputError(
+            "Give the mass and the inertia of one aircraft, or a fleet of several: "
+            "FreeFlight(fleet={'lead': AircraftCfg(mass=…, inertia=…), …})."
+        )
+    if mass is None or inertia is None:
+        if aircraft:
+            raise InvalidInputError(
+                f"With a fleet, {min(aircraft)!r} belongs into its AircraftCfg."
+            )
+        return fleet or {}
+    known = tuple(AircraftCfg.__dataclass_fields__)
+    for name in aircraft:
+        if name not in known:
+            raise unknown_name("argument of FreeFlight", name, known)
+    return {"aircraft": AircraftCfg(mass=mass, inertia=inertia, **aircraft)}

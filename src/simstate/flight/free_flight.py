@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from simstate.checks import instance_of
 from simstate.conventions import PTERA, RigidBodyState
 from simstate.conventions.values import as_tensor
 from simstate.engine import EngineCfg
 from simstate.entity import Entity
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.air import Air
-from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity
+from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity, fleet_of
 from simstate.flight.controls import Controls
 from simstate.flight.free_root import FreeRoot
 from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
@@ -100,7 +99,7 @@ class FreeFlight:
         first_world: int = 0,
         **aircraft: Any,
     ) -> None:
-        configs = _configs(mass, inertia, fleet, aircraft)
+        configs = fleet_of(mass, inertia, fleet, aircraft)
         options: dict[str, Any] = {}
         if isinstance(integrator, str):
             if integrator not in INTEGRATORS:
@@ -384,30 +383,3 @@ def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:
     if isinstance(given, Iterable):
         return given
     return (given,)
-
-
-def _configs(
-    mass: float | None,
-    inertia: Values | None,
-    fleet: Mapping[str, AircraftCfg] | None,
-    aircraft: dict[str, Any],
-) -> Mapping[str, AircraftCfg]:
-    """The aircraft by name, of the one or of the other way to give them."""
-    if fleet is not None:
-        instance_of("fleet", fleet, Mapping)
-    if (mass is None) != (inertia is None) or (mass is None) == (not fleet):
-        raise InvalidInputError(
-            "Give the mass and the inertia of one aircraft, or a fleet of several: "
-            "FreeFlight(fleet={'lead': AircraftCfg(mass=…, inertia=…), …})."
-        )
-    if mass is None or inertia is None:
-        if aircraft:
-            raise InvalidInputError(
-                f"With a fleet, {min(aircraft)!r} belongs into its AircraftCfg."
-            )
-        return fleet or {}
-    known = tuple(AircraftCfg.__dataclass_fields__)
-    for name in aircraft:
-        if name not in known:
-            raise unknown_name("argument of FreeFlight", name, known)
-    return {"aircraft": AircraftCfg(mass=mass, inertia=inertia, **aircraft)}
