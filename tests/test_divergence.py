@@ -326,3 +326,12 @@ def test_a_force_beyond_all_measure_is_not_hidden_by_an_evaluation(
     assert not torch.equal(sim.data.qacc[BAD], twin.data.qacc[BAD])
     assert float(sim.data.qacc[BAD].abs().max()) > 1e-3 * abs(force)
     assert_same_rows(sim.data.qacc, twin.data.qacc, engine)
+
+
+def test_a_wrench_on_what_cannot_move_is_named_too(started):
+    """MuJoCo takes no note of it; a snapshot of it would not be restored."""
+    sim = started()
+    sim.data.xfrc_applied[BAD, 0, 3] = float("nan")
+    with pytest.raises(DivergenceError, match=r"xfrc_applied\[3\] = nan \(body"):
+        sim.step()
+    assert sim.divergence.env_ids == [BAD]

@@ -74,16 +74,20 @@ class NativeEngine(Engine):
         self._sizes = np.zeros_like(self._moving)
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
         self._watch: Watch | None = None
+        # Of other inputs, MuJoCo's state shows what is bad.
+        inputs = [self.columns["ctrl"], mocap, *self._wrenches_without_effect()]
         if self.compiled is not None:
-            looked_at = (moving, self.columns["ctrl"], mocap)
-            self._watch = Watch(self.compiled, looked_at, MAX_VALUE)
+            self._watch = Watch(self.compiled, (moving, *inputs), MAX_VALUE)
             self._counts_before = self._watch.counts
-        self._inputs = [
-            part
-            for part in (self.batch.state[:, self.columns["ctrl"]],
-                         self.batch.state[:, mocap])
-            if part.size
-        ]  # fmt: skip
+        parts = (self.batch.state[:, columns] for columns in inputs)
+        self._inputs = [part for part in parts if part.size]
+
+    def _wrenches_without_effect(self) -> list[slice]:
+        """The columns of wrenches on bodies that cannot move: the world's, and more."""
+        first = self.columns["xfrc_applied"].start
+        still = np.flatnonzero(self.model.body_weldid == 0)
+        runs = np.split(still, np.flatnonzero(np.diff(still) > 1) + 1)
+        return [slice(first + 6 * int(r[0]), first + 6 * int(r[-1]) + 6) for r in runs]
 
     @property
     def state(self) -> Tensor:
