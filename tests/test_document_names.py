@@ -9,7 +9,15 @@ import torch
 from scipy.spatial.transform import Rotation
 
 import simstate.math
-from simstate import EntityCfg, EntityData, InvalidInputError, SceneCfg, Simulation
+from simstate import (
+    ContactCfg,
+    EntityCfg,
+    EntityData,
+    InvalidInputError,
+    RayCastCfg,
+    SceneCfg,
+    Simulation,
+)
 from simstate.conventions import R_to_quat_wxyz, rotations
 from simstate.entity.other_names import _OTHER_NAMES
 from simstate.entity.quantity import Quantity
@@ -145,7 +153,11 @@ def test_the_documents_order_of_arguments_says_ours():
 
 @pytest.fixture(scope="module")
 def sim():
-    scene = SceneCfg(entities={"robot": EntityCfg(model="quadruped")})
+    scene = SceneCfg(
+        entities={"robot": EntityCfg(model="quadruped")},
+        contacts={"FL_hip": ContactCfg(of="robot/.*_foot", kind="geom")},
+        rays={"FL_hip": RayCastCfg(body="robot/trunk")},
+    )
     return Simulation(scene, 2)
 
 

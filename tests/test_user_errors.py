@@ -155,9 +155,9 @@ def test_targets_follow_gears_that_differ_between_worlds(engine):
             "CUDA",
         ),
         (
-            lambda: Simulation(SceneCfg(entities={}, options={"integrator": "RK4"})),
-            InvalidInputError,
-            "mjtIntegrator",
+            lambda: Simulation(SceneCfg(entities={}, options={"integrator": "RK5"})),
+            UnknownNameError,
+            "RK4",
         ),
         (
             lambda: Simulation(SceneCfg(entities={}, gravity=(0.0, 0.0, torch.nan))),

@@ -89,7 +89,8 @@ def noting(method, found):
     return call
 
 
-ON_THE_HOST = {"random.py", "memory.py", "terms.py", "reward_sum.py"}
+ON_THE_HOST = {"random.py", "memory.py", "terms.py", "reward_sum.py", "ledger.py",
+               "elementwise.py"}  # fmt: skip
 """Where memory is taken as NumPy has it, if the device is the CPU."""
 
 

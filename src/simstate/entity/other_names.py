@@ -13,7 +13,7 @@ _WITHOUT_POINT = re.compile(
 )
 _POSES = ("pose", "pos", "quat")
 
-_CONTACTS = "sim.contacts[name], declared with SceneCfg(contacts={…})"
+_DECLARED = "declared with SceneCfg(contacts={…})"
 
 _OTHER_NAMES = {
     "root_state_w": "root_link_pose_w and root_com_vel_w",
@@ -30,15 +30,15 @@ _OTHER_NAMES = {
     "body_incoming_joint_wrench_b": "entity.dynamics.incoming_wrench_w, world axes",
     "mass_matrix": "entity.dynamics.mass_matrix",
     "jacobian": "entity.jacobian(name)",
-    "contact": _CONTACTS,
-    "contacts": _CONTACTS,
-    "contact_force": f"force_w of {_CONTACTS}",
-    "contact_forces": f"force_w of {_CONTACTS}",
-    "net_forces_w": f"force_w of {_CONTACTS}",
-    "net_contact_forces": f"force_w of {_CONTACTS}",
-    "air_time": f"air_time of {_CONTACTS}",
-    "current_air_time": f"air_time of {_CONTACTS}",
-    "contact_time": f"contact_time of {_CONTACTS}",
+    "contact": f"sim.contacts[name], {_DECLARED}",
+    "contacts": f"sim.contacts[name], {_DECLARED}",
+    "contact_force": f"sim.contacts[name].force_w, {_DECLARED}",
+    "contact_forces": f"sim.contacts[name].force_w, {_DECLARED}",
+    "net_forces_w": f"sim.contacts[name].force_w, {_DECLARED}",
+    "net_contact_forces": f"sim.contacts[name].force_w, {_DECLARED}",
+    "air_time": f"sim.contacts[name].air_time, {_DECLARED}",
+    "current_air_time": f"sim.contacts[name].air_time, {_DECLARED}",
+    "contact_time": f"sim.contacts[name].contact_time, {_DECLARED}",
     "height_scan": "sim.rays[name].height, declared with SceneCfg(rays={…})",
     "joint_limits": "joint_pos_limits",
     "default_joint_limits": "joint_pos_limits",
