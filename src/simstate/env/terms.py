@@ -274,8 +274,11 @@ def _resolved(
 def _check_ranges(label: str, params: dict[str, Any]) -> None:
     """Raise unless what shipped functions take as a range is one, or one for each key.
 
-    Ends that have changed places would otherwise be drawn from without a word.
+    Ends that have changed places would otherwise be drawn from without a word. Of a
+    normal distribution it is (mean, standard deviation), which is checked when drawn.
     """
+    if params.get("distribution") == "gaussian":
+        return
     for name, value in params.items():
         if not name.endswith("_range"):
             continue
