@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import stat
+from collections.abc import Generator
 from pathlib import Path
 
 from simstate.errors import FileError, InvalidInputError
@@ -14,39 +15,42 @@ _ENDING = ".simstate-part"
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """Write beside the target, then take its place: a crash leaves the old file.
+    """Write a file's bytes as `replacing` does: a crash leaves the old file."""
+    with replacing(path) as part, open(part, "wb") as file:
+        file.write(data)
 
-    A symbolic link stays one, and what it points to is replaced. A new file has the
-    mode that the umask says, an old one keeps its own. What killed processes have left
-    of earlier attempts to write this file is removed.
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Generator[Path]:
+    """A file beside the target, to be written, that then takes the target's place.
+
+    If the block raises, or the process dies in it, the old file is there as it was. A
+    symbolic link stays one, and what it points to is replaced. A new file has the mode
+    that the umask says, an old one keeps its own. What killed processes have left of
+    earlier attempts to write this file is removed.
     """
     target = Path(os.path.realpath(path))
-    try:
+    name = f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
+    part = target.with_name(name)
+    try:  # from before it is there: Ctrl-C may come at once
         _remove_abandoned(target)
-        _write(target, data)
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        if target.exists():
+            os.chmod(part, stat.S_IMODE(target.stat().st_mode))
+        yield part
+        with open(part, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(part, target)
+    except FileError:  # the block's own, of another file
+        raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise FileError(
             f"Cannot write {str(path)!r}: {reason}. What was there before is untouched."
         ) from error
-
-
-def _write(target: Path, data: bytes | memoryview) -> None:
-    part = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}")
-    part = part.with_name(part.name + _ENDING)
-    try:  # from before it is there: Ctrl-C may come at once
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with os.fdopen(descriptor, "wb") as file:
-            if target.exists():
-                os.chmod(part, stat.S_IMODE(target.stat().st_mode))
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, target)
-    except BaseException:
+    finally:
         with contextlib.suppress(OSError):
             os.unlink(part)
-        raise
 
 
 def _prefix(target: Path) -> str:

@@ -215,6 +215,34 @@ def test_a_mistake_is_shown_with_its_line(folder, mistake, capsys):
 
 
 @pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ("tensor([1.0], dtpye=None)", "unexpected keyword argument 'dtpye'"),
+        ("Odd().thing", "has no attribute 'thing'"),
+        ("gone()", "cannot import name 'x'"),
+    ],
+)
+def test_a_mistake_is_shown_where_no_name_can_be_guessed(
+    folder, wrong, message, capsys
+):
+    (folder / "odd.py").write_text(f"""
+from torch import tensor
+
+class Odd:
+    def __dir__(self):
+        raise RuntimeError("no names")
+
+def gone():
+    raise ImportError("cannot import name 'x' from 'gone'", name="gone")
+
+def env_cfg():
+    return {wrong}
+""")
+    assert main(["tasks", "odd.py"]) == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     ("reference", "message"),
     [
         ("nowhere.py", "does not exist"),

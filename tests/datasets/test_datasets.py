@@ -417,3 +417,36 @@ def test_a_pickle_runs_no_code(tmp_path, monkeypatch):
     assert read_metasim(tmp_path / "a.json", "franka")[0].actions == []
     with pytest.raises(InvalidInputError, match="ends in"):
         read_metasim(tmp_path / "evil.yaml" if file.rename("evil.yaml") else file)
+
+
+def test_attributes_of_other_programs_stay_as_they_are(tmp_path):
+    with h5py.File(tmp_path / "other.hdf5", "w") as file:
+        made = file.create_dataset("data/demo_0/obs/speed", data=np.ones((2, 3)))
+        made.attrs["units"] = "m/s"
+        made.attrs["names"] = ["x", "y", "z"]
+    (demo,) = read_hdf5(tmp_path / "other.hdf5")
+    contract = demo.contracts["obs/speed"]
+    assert contract["units"] == "m/s"
+    assert list(contract["names"]) == ["x", "y", "z"]
+
+
+def test_no_column_takes_the_place_of_another(tmp_path):
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    cfg.episode_length_s = 0.1
+    env = Env(cfg, 2, seed=3)
+    seven = torch.arange(14.0).reshape(2, 7)
+    path = tmp_path / "cart.simrec"
+    for name in ("policy", "state", "root_pose", "my_root_pose"):
+        if name == "policy":
+            with pytest.raises(InvalidInputError, match="'policy' is recorded by"):
+                env.record(path, quantities={name: lambda sim: seven})
+            continue
+        with env.record(path, quantities={name: lambda sim: seven}):
+            for _ in range(7):
+                env.step(torch.randn(2, 1))
+        write_hdf5(path, tmp_path / f"{name}.hdf5")
+        demo = read_hdf5(tmp_path / f"{name}.hdf5")[0]
+        np.testing.assert_array_equal(demo.arrays[f"obs/{name}"][0], seven[0])
+        if name == "state":
+            with pytest.raises(InvalidInputError, match=r"'observation\.state' of the"):
+                write_lerobot(path, tmp_path / "set")

@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 from simstate.math import elementwise
 
@@ -61,3 +62,26 @@ def test_gradients_are_torchs():
     x = torch.tensor([4.0, 9.0], requires_grad=True)
     elementwise.root(x).sum().backward()
     torch.testing.assert_close(x.grad, torch.tensor([0.25, 1 / 6]))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+def test_derivatives_in_forward_mode_are_torchs():
+    x = torch.tensor([4.0, 9.0])
+    with forward_ad.dual_level():
+        found = elementwise.root(forward_ad.make_dual(x, torch.ones(2)))
+        tangent = forward_ad.unpack_dual(found).tangent
+    torch.testing.assert_close(tangent, torch.tensor([0.25, 1 / 6]))
+    _, tangent = torch.func.jvp(elementwise.root, (x,), (torch.ones(2),))
+    torch.testing.assert_close(tangent, torch.tensor([0.25, 1 / 6]))
+
+
+def test_what_numpy_cannot_have_is_torchs():
+    x = torch.tensor([4.0, 9.0])
+    assert torch.vmap(elementwise.root)(x).tolist() == [2.0, 3.0]
+    negated = torch.complex(x, -x).conj().imag
+    assert negated.is_neg()
+    assert elementwise.root(negated).tolist() == [2.0, 3.0]
+    assert elementwise.power(x.bfloat16(), 0.5).dtype == torch.bfloat16
+    assert elementwise.power(torch.tensor([4, 9]), 0.5).tolist() == [2.0, 3.0]
+    # A single number does not widen the others.
+    assert elementwise.atan2(x, torch.tensor(1.0, dtype=torch.float64)).dtype == x.dtype

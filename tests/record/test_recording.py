@@ -159,6 +159,23 @@ def test_each_component_has_its_unit(tmp_path, capsys):
     assert "m, rad" in capsys.readouterr().out
 
 
+def test_every_quantity_can_be_recorded(make_sim, tmp_path):
+    sim = make_sim()
+    names = [
+        f"{e.name}.{name}" for e in sim.scene.values() for name in e.data.quantities
+    ]
+    with sim.record(tmp_path / "all.simrec", quantities=names):
+        sim.step()
+    found = Recording(tmp_path / "all.simrec")
+    for name in names:
+        width = found[name][0, 0].numel()
+        assert len(found.component_units(name)) == width, name
+        if name.endswith("mocap_pose_w"):
+            assert found.component_units(name) == [*3 * ["m"], *4 * ["1"]] * (
+                width // 7
+            )
+
+
 def test_time_goes_on_where_worlds_begin_anew(make_sim, tmp_path, monkeypatch):
     sim, drawn = make_sim(3), []
     sim.step(5)  # the recording begins later than the worlds

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import importlib
 import re
+import sys
 from collections.abc import Iterable
 from inspect import signature
 from types import FrameType, TracebackType
@@ -17,8 +17,11 @@ _IMPORTED = re.compile(r"cannot import name '(\w+)'")
 
 def meant(error: BaseException) -> str:
     """A question for an unknown name, attribute or argument; "" for other errors."""
-    name, known = _unknown(error)
-    close = close_to(name, known) if name else ""
+    try:
+        name, known = _unknown(error)
+        close = close_to(name, known) if name else ""
+    except Exception:  # of the user's objects: a guess must not hide the error itself
+        return ""
     return f".{close}" if close else ""
 
 
@@ -31,7 +34,7 @@ def _unknown(error: BaseException) -> tuple[str, Iterable[str]]:
     if isinstance(error, NameError):
         return error.name or "", _variables(frame)
     if isinstance(error, ImportError) and (found := _IMPORTED.match(text)):
-        return found[1], _attributes(importlib.import_module(error.name or "builtins"))
+        return found[1], _attributes(sys.modules.get(error.name or ""))
     if isinstance(error, TypeError) and (found := _KEYWORD.match(text)):
         called = {**frame.f_globals, **frame.f_locals}.get(found[1]) if frame else None
         return found[2], signature(called).parameters if callable(called) else ()

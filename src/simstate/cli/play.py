@@ -179,7 +179,7 @@ def _played(policy: tuple[str, ...]) -> Played:
     from simstate.env import tasks
     from simstate.train.played import load_played
 
-    if len(policy) == 1 and (policy[0] in tasks.names() or ".py" in policy[0][-3:]):
+    if len(policy) == 1 and (policy[0] in tasks.names() or policy[0].endswith(".py")):
         raise InvalidInputError(
             "What to play is missing: simstate play POLICY, with the folder of a run, "
             "a checkpoint model_….npz or a policy .onnx."

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from simstate.datasets.episodes import check_target
-from simstate.errors import FileError
+from simstate.files import replacing
 from simstate.record import Recording
 from simstate.record.columns import CAMERA
 from simstate.record.header import TIME
@@ -59,13 +59,11 @@ def write_foxglove(
         check_target(path, source.path)
         for world in chosen:
             source.place(world)
-        with open(path, "wb") as file:
+        with replacing(Path(path)) as part, open(part, "wb") as file:
             writer = mcap.Writer(file)
             writer.start(profile="", library="simstate")
             count = _Log(writer, source, chosen, columns).write()
             writer.finish()
-    except OSError as error:
-        raise FileError(f"Cannot write {str(path)!r}: {error}.") from error
     finally:
         if source is not recording:
             source.close()

@@ -27,7 +27,8 @@ from simstate.datasets.episodes import (
     paths_of,
     recordings_of,
 )
-from simstate.errors import FileError, InvalidInputError
+from simstate.errors import InvalidInputError
+from simstate.files import replacing
 from simstate.record.columns import CAMERA
 from simstate.record.libraries import library
 
@@ -93,23 +94,20 @@ def write_hdf5(
     check_target(path, *paths_of(source))
     contracts, about = _about(source)
     count = total = 0
-    try:
-        with h5py.File(path, "w") as file:
-            file.attrs["format_version"] = FORMAT_VERSION
-            data = file.create_group("data")
-            for episode in episodes_of(source, keep=keep):
-                group = data.create_group(f"demo_{count}")
-                _write_episode(group, episode, contracts)
-                if success is not None:
-                    group.attrs["success"] = episode.ends == (success,)
-                group.attrs["seed"] = about["seed"]
-                count, total = count + 1, total + len(episode)
-            data.attrs["total"] = total
-            data.attrs["env_args"] = json.dumps(
-                {"env_name": about["task"], "type": 2, "env_kwargs": about}
-            )
-    except OSError as error:
-        raise FileError(f"Cannot write {str(path)!r}: {error}.") from error
+    with replacing(Path(path)) as part, h5py.File(part, "w") as file:
+        file.attrs["format_version"] = FORMAT_VERSION
+        data = file.create_group("data")
+        for episode in episodes_of(source, keep=keep):
+            group = data.create_group(f"demo_{count}")
+            _write_episode(group, episode, contracts)
+            if success is not None:
+                group.attrs["success"] = episode.ends == (success,)
+            group.attrs["seed"] = about["seed"]
+            count, total = count + 1, total + len(episode)
+        data.attrs["total"] = total
+        data.attrs["env_args"] = json.dumps(
+            {"env_name": about["task"], "type": 2, "env_kwargs": about}
+        )
     return count
 
 
@@ -159,22 +157,19 @@ def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> N
         "time": (columns["time"], "time"),
     }
     for name, values in columns.items():
-        if name.startswith(OBSERVATION):
-            arrays[f"obs/{name.removeprefix(OBSERVATION)}"] = (values, name)
+        if name in _OWN:
             continue
-        if name.startswith(CAMERA):
-            arrays[f"obs/{name.removeprefix(CAMERA)}_image"] = (values, name)
-            continue
-        entity, _, quantity = name.rpartition(".")
-        if entity and quantity in _STATES:
-            where = f"states/articulation/{entity}/{_STATES[quantity]}"
-            arrays[where] = (values, name)
-        elif name not in _OWN:
-            arrays[f"obs/{name}"] = (values, name)
+        where = _place(name)
+        if where in arrays:
+            raise InvalidInputError(
+                f"{name!r} and {arrays[where][1]!r} would both be {where!r} of the "
+                "data set: record it under another name."
+            )
+        arrays[where] = (values, name)
     for where, (values, column) in arrays.items():
         contract = contracts.get(column, {"unit": "s" if column == "time" else ""})
         names, units = (contract.get(key, []) for key in ("names", "units"))
-        if where.endswith("/root_pose"):
+        if _is_root_pose(where):
             values = values[..., _XYZW]
             names, units = ([x[k] for k in _XYZW] if x else [] for x in (names, units))
         made = group.create_dataset(where, data=values, compression="gzip")
@@ -183,6 +178,23 @@ def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> N
         made.attrs["names"] = json.dumps(names)
         if units:
             made.attrs["units"] = json.dumps(units, ensure_ascii=False)
+
+
+def _place(column: str) -> str:
+    """Where a recorded column is within an episode."""
+    if column.startswith(OBSERVATION):
+        return f"obs/{column.removeprefix(OBSERVATION)}"
+    if column.startswith(CAMERA):
+        return f"obs/{column.removeprefix(CAMERA)}_image"
+    entity, _, quantity = column.rpartition(".")
+    if entity and quantity in _STATES:
+        return f"states/articulation/{entity}/{_STATES[quantity]}"
+    return f"obs/{column}"
+
+
+def _is_root_pose(where: str) -> bool:
+    """Whether an array has poses in the order of the file; in `obs` is what was."""
+    return where.endswith("/root_pose") and not where.startswith("obs/")
 
 
 def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstration:
@@ -196,12 +208,13 @@ def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstrat
             raise InvalidInputError(f"{name}/{where} holds no numbers: {item.dtype}.")
         values = np.asarray(item)
         told = {key: item.attrs[key] for key in item.attrs}
-        told |= {k: json.loads(told[k]) for k in ("names", "units") if k in told}
-        if is_xyzw and where.endswith("root_pose") and values.shape[-1:] == (7,):
+        lists = {key: _list_of(told.get(key)) for key in ("names", "units")}
+        if is_xyzw and _is_root_pose(where) and values.shape[-1:] == (7,):
             values = values[..., _WXYZ]
-            for key in ("names", "units"):
-                if len(told.get(key, ())) == 7:
-                    told[key] = [told[key][k] for k in _WXYZ]
+            for key, found in lists.items():
+                if found is not None and len(found) == 7:
+                    lists[key] = [found[k] for k in _WXYZ]
+        told |= {key: found for key, found in lists.items() if found is not None}
         arrays[where] = values
         contracts[where] = told
 
@@ -209,6 +222,15 @@ def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstrat
     actions = arrays.pop("actions", np.zeros((0, 0)))
     attributes = {key: group.attrs[key] for key in group.attrs}
     return Demonstration(name, actions, arrays, attributes, contracts)
+
+
+def _list_of(attribute: object) -> list[Any] | None:
+    """The list that an attribute has as JSON; None: it is another program's."""
+    try:
+        found: Any = json.loads(attribute) if isinstance(attribute, str) else None
+    except ValueError:
+        return None
+    return found if isinstance(found, list) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def _number(name: str) -> tuple[int, str]:

@@ -190,8 +190,13 @@ class _Writer(Closing):
             "next.done": columns["terminated"] | columns["truncated"],
         }
         for name in self._others():
-            flat = columns[name].reshape(len(episode), -1)
-            found[_feature(name)] = flat
+            feature = _feature(name)
+            if feature in found:
+                raise InvalidInputError(
+                    f"{name!r} would be {feature!r} of the data set, which is there "
+                    "already: record it under another name."
+                )
+            found[feature] = columns[name].reshape(len(episode), -1)
         return {
             name: x if x.dtype == np.bool_ else x.astype(np.float32)
             for name, x in found.items()

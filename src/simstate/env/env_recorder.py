@@ -45,7 +45,7 @@ class EnvRecorder(Recorder):
     ) -> None:
         self._env = env
         mine = env_columns(env)
-        known = {column.name for column in mine}
+        known = {column.name for column in mine} | env.observation_names.keys()
         asked = columns_of(env.sim, quantities, fields)
         for column in asked:
             if column.name in known:

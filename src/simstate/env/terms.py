@@ -275,7 +275,7 @@ def _check_ranges(label: str, params: dict[str, Any]) -> None:
     """Raise unless what shipped functions take as a range is one, or one for each key.
 
     Ends that have changed places would otherwise be drawn from without a word. Of a
-    normal distribution they are mean and deviation.
+    normal distribution it is (mean, standard deviation), which is checked when drawn.
     """
     if params.get("distribution") == "gaussian":
         return

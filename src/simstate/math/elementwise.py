@@ -16,6 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+
+_DTYPES = (torch.float64, torch.float32)
+"""Those that torch and NumPy compute in the same way."""
 
 
 def atan2(y: Tensor, x: Tensor) -> Tensor:
@@ -31,6 +35,8 @@ def hypot(x: Tensor, y: Tensor) -> Tensor:
 def power(base: Tensor, exponent: float | Tensor) -> Tensor:
     """The base, which is not negative, to a power; broadcasts."""
     if not isinstance(exponent, Tensor):
+        if base.dtype not in _DTYPES:
+            return torch.pow(base, exponent)
         exponent = base.new_tensor(exponent)
     return _alike(np.power, torch.pow, base, exponent)
 
@@ -43,9 +49,25 @@ def root(values: Tensor) -> Tensor:
 def _alike(
     on_host: Callable[..., Any], elsewhere: Callable[..., Tensor], *values: Tensor
 ) -> Tensor:
-    """The function of NumPy; of torch on a GPU, and where gradients are wanted."""
-    if any(value.requires_grad or value.device.type != "cpu" for value in values):
+    """The function of NumPy; torch's own where a tensor is more than its numbers.
+
+    Those are on a GPU, with gradients of either mode, within `vmap`, or of dtypes that
+    NumPy does not have or would promote in other ways.
+    """
+    dtype = values[0].dtype
+    if dtype not in _DTYPES or any(value.dtype != dtype for value in values):
+        return elsewhere(*values)
+    try:
+        arrays = [_numbers(value) for value in values]
+    except (RuntimeError, TypeError):  # NumPy cannot have them
         return elsewhere(*values)
     with np.errstate(all="ignore"):  # NaN and infinity are told by torch's rules
-        found = on_host(*(value.numpy() for value in values))
+        found = on_host(*arrays)
     return torch.from_numpy(np.asarray(found))
+
+
+def _numbers(value: Tensor) -> Any:
+    """A tensor's memory; raises if it has none on the host, or is differentiated."""
+    if forward_ad.unpack_dual(value).tangent is not None:
+        raise TypeError("a derivative goes with it")
+    return value.numpy()

@@ -56,7 +56,7 @@ class Column:
     source: str = ""
     """The quantity or field that it is, by which it is found again; "": code."""
     units: Sequence[str] = ()
-    """The unit of each component, where it is known; else all have `unit`."""
+    """The unit of each component, or of those that repeat; none: all have `unit`."""
 
     def checked(self, num_envs: int) -> Tensor:
         """The present values, if they have a row for each world."""
@@ -73,7 +73,8 @@ class Column:
     def describe(self, values: Tensor) -> dict[str, Any]:
         """The contract, for JSON."""
         width = values[0].numel() if len(values) else 0
-        units = list(self.units) if len(self.units) == width else []
+        times, rest = divmod(width, len(self.units) or width + 1)
+        units = [] if rest else list(self.units) * times
         return {
             "unit": units[0] if len(set(units)) == 1 else self.unit,
             "units": units if len(set(units)) > 1 else [],

@@ -9,7 +9,11 @@ import mujoco
 
 from simstate.entity import Entity
 
-_PARTS = {(2, 6): (3, 3), (2, 7): (3, 4), (4, 13): (3, 4, 3, 3)}
+_PARTS: dict[tuple[int, str | int], tuple[int, ...]] = {
+    (2, 6): (3, 3),
+    (2, 7): (3, 4),
+    (4, 13): (3, 4, 3, 3),
+}
 """How many components have each unit of "m, 1", by the number of units and of them."""
 
 
@@ -18,20 +22,18 @@ def component_units(
 ) -> list[str]:
     """The units of the components of one world, in C order; none if they have `unit`.
 
-    "rad or m" is one of the two for each joint, "m, 1" of a pose one after the other.
+    "rad or m" is one of the two for each joint, "m, 1" of a pose one after the other;
+    what they are for one pose repeats for the next.
     """
     if " or " in unit and shape[:1] == ("num_joints",):
         types = model.jnt_type[list(entity.index.joints.ids)]
         each = [_of_joint(unit, int(kind)) for kind in types]
-        return [mine for mine in each for _ in range(_count(entity, shape[1:]))]
+        of_one = math.prod(n for n in shape[1:] if isinstance(n, int))
+        return [mine for mine in each for _ in range(of_one)]
     units = unit.split(", ")
-    counts = _PARTS.get((len(units), _count(entity, shape[-1:])), ())
-    row = [one for one, n in zip(units, counts, strict=False) for _ in range(n)]
-    return row * _count(entity, shape[:-1])
-
-
-def _count(entity: Entity, shape: Sequence[str | int]) -> int:
-    return math.prod(n if isinstance(n, int) else getattr(entity, n) for n in shape)
+    width = shape[-1] if shape else 1
+    counts = _PARTS.get((len(units), width), ())
+    return [one for one, n in zip(units, counts, strict=False) for _ in range(n)]
 
 
 def _of_joint(unit: str, kind: int) -> str:
