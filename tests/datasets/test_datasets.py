@@ -14,7 +14,13 @@ import pytest
 import torch
 from mcap.reader import make_reader
 
-from simstate import InvalidInputError, RecordingError, ShapeError, Simulation
+from simstate import (
+    FileError,
+    InvalidInputError,
+    RecordingError,
+    ShapeError,
+    Simulation,
+)
 from simstate.cli import main
 from simstate.datasets import (
     episodes_of,
@@ -450,3 +456,32 @@ def test_no_column_takes_the_place_of_another(tmp_path):
         if name == "state":
             with pytest.raises(InvalidInputError, match=r"'observation\.state' of the"):
                 write_lerobot(path, tmp_path / "set")
+
+
+def test_an_export_that_fails_midway_leaves_what_was_there(told, tmp_path, monkeypatch):
+    path, _ = told
+    for name in ("walk.hdf5", "walk.mcap"):
+        (tmp_path / name).write_text("what was there")
+    seen = []
+
+    def second_is_broken(episode):
+        seen.append(episode)
+        if len(seen) == 2:
+            raise RuntimeError("broken")
+        return True
+
+    with pytest.raises(RuntimeError, match="broken"):
+        write_hdf5(path, tmp_path / "walk.hdf5", keep=second_is_broken)
+    monkeypatch.setattr("simstate.datasets.foxglove._Log.write", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_foxglove(path, tmp_path / "walk.mcap")
+    left = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert left == {"walk.hdf5": b"what was there", "walk.mcap": b"what was there"}
+
+
+def test_an_export_where_there_is_no_folder_says_so(told, tmp_path):
+    path, _ = told
+    with pytest.raises(FileError, match=r"Cannot write .*nowhere.*walk.hdf5"):
+        write_hdf5(path, tmp_path / "nowhere" / "walk.hdf5")
+    with pytest.raises(FileError, match=r"Cannot write .*nowhere.*walk.mcap"):
+        write_foxglove(path, tmp_path / "nowhere" / "walk.mcap")
