@@ -115,7 +115,7 @@ def draw(
         values = samples[name]
         flat = values.reshape(*values.shape[:2], -1).double()
         labels = _labels(name, flat.shape[2], worlds, (components or {}).get(name, ()))
-        for number, (_, place) in enumerate(worlds.items()):
+        for number, place in enumerate(worlds.values()):
             breaks = again[:, place].nonzero().flatten() + 1
             x = _broken(over[:, place, None], breaks)[:, 0]
             y = _broken(flat[:, place], breaks)

@@ -189,6 +189,8 @@ def test_outputs_by_the_names_of_quantities():
     for world, angle in enumerate((0.0, 0.4)):
         want = [0.7 * math.sin(angle), 0, 0]
         np.testing.assert_allclose(found.c[world, 1], want, atol=1e-8)
+    alike = {"rate[0]": bob["height"], "rate": "model.joint_vel"}
+    assert linearise(sim, outputs=alike).output_units == ("m", "rad/s or m/s")
     plain = linearise(sim)
     assert plain.output_units == plain.units == plain.in_outputs().units
     for wrong in (["model.joint_vell"], "model.joint_vel", {"x": 3.0}):

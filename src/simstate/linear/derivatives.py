@@ -93,7 +93,7 @@ class _Derivatives:
         sim, size = self.sim, self.vector.size
         try:
             observed, _ = self._observe()
-            names, units = list(observed), list(observed.values())
+            names, units = ([one[k] for one in observed] for k in (0, 1))
             if time == "continuous":
                 a, b = self._columns(self.vector.rate)
                 self._restore()
@@ -169,9 +169,9 @@ class _Derivatives:
         self.sim.step()
         return self.vector.difference(self.vector.read(), self._end)
 
-    def _observe(self) -> tuple[dict[str, str], Tensor]:
-        """The outputs' units by name, and their values; (num_envs, outputs)."""
-        names: dict[str, str] = {}
+    def _observe(self) -> tuple[list[tuple[str, str]], Tensor]:
+        """Name and unit of each output, and their values; (num_envs, outputs)."""
+        names: list[tuple[str, str]] = []
         values: list[Tensor] = []
         for name, (function, unit) in self.outputs.items():
             value = function(self.sim)
@@ -179,10 +179,10 @@ class _Derivatives:
             has_shape(f"Output {name!r}", value, ("num_envs",), many)
             value = torch.as_tensor(value).clone()
             if value.ndim == 1:
-                names[name] = unit
+                names.append((name, unit))
                 values.append(value[:, None])
             else:
-                names |= {f"{name}[{k}]": unit for k in range(value.shape[1])}
+                names += [(f"{name}[{k}]", unit) for k in range(value.shape[1])]
                 values.append(value)
         return names, torch.cat(values, dim=1) if values else torch.zeros(0)
 

@@ -136,7 +136,8 @@ class Recording(Closing):
         """The unit of each component of a column, in C order."""
         contract = self.contract(name)
         width = math.prod(contract["shape"])
-        return contract.get("units") or [contract["unit"]] * width
+        units: list[str] = contract.get("units", [])
+        return units if len(units) == width else [contract["unit"]] * width
 
     def full_name(self, name: str) -> str:
         """The name of a column, of which the entity's may be left out."""
