@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from websockets.exceptions import InvalidStatus
 
 from simstate import Simulation
 from simstate.errors import InvalidInputError
+from simstate.view.server import shown_host
 from simstate.view.viewer import Viewer
 
 
@@ -32,13 +34,13 @@ def viewer(sim: Simulation) -> Iterator[Viewer]:
 
 @pytest.fixture
 def secret(sim: Simulation) -> Iterator[Viewer]:
-    with sim.view(port=0, playing=False, host="0.0.0.0", token="") as viewer:
+    with sim.view(port=0, playing=False, host="127.0.0.2", token="") as viewer:
         yield viewer
 
 
 def get(viewer: Viewer, path: str, **headers: str) -> tuple[int, bytes]:
-    port = urlsplit(viewer.url).port
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    at = urlsplit(viewer.url)
+    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=60)
     connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     found = answer.status, answer.read()
@@ -59,6 +61,13 @@ def test_other_interfaces_need_a_token(sim: Simulation) -> None:
         sim.view(port=0, token="../x")
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_the_address_for_all_interfaces_has_the_machines_name(host: str) -> None:
+    assert shown_host(host) == socket.gethostname()
+    assert shown_host("192.168.1.7") == "192.168.1.7"
+    assert shown_host("127.0.0.1") == "localhost"
+
+
 def test_the_token_is_in_the_address(secret: Viewer) -> None:
     path = urlsplit(secret.url).path
     assert len(path) > 16
@@ -67,7 +76,7 @@ def test_the_token_is_in_the_address(secret: Viewer) -> None:
         assert get(secret, wrong)[0] == 403, wrong
     with pytest.raises(InvalidStatus):
         Client(secret.url.replace(path, "/"))
-    client = Client(secret.url.replace("0.0.0.0", "127.0.0.1"))
+    client = Client(secret.url)
     run_until(secret, lambda: secret.num_clients == 1, "the connection")
     client.close()
 

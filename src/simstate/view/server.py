@@ -10,6 +10,7 @@ import hmac
 import http
 import io
 import secrets
+import socket
 import threading
 from collections.abc import Callable, Generator, Mapping
 from typing import Any
@@ -66,9 +67,15 @@ def start_server(
     with _starting, _guarded(guard), contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
     _remove_handlers(server)
-    shown = "localhost" if host in LOOPBACK else host
     path = f"{token}/" if token else ""
-    return server, f"http://{shown}:{server.get_port()}/{path}"
+    return server, f"http://{shown_host(host)}:{server.get_port()}/{path}"
+
+
+def shown_host(host: str) -> str:
+    """What a browser calls the machine: of all its interfaces, by its name."""
+    if host in ("0.0.0.0", "::"):
+        return socket.gethostname()
+    return "localhost" if host in LOOPBACK else host
 
 
 class Guard:
