@@ -485,3 +485,24 @@ def test_an_export_where_there_is_no_folder_says_so(told, tmp_path):
         write_hdf5(path, tmp_path / "nowhere" / "walk.hdf5")
     with pytest.raises(FileError, match=r"Cannot write .*nowhere.*walk.mcap"):
         write_foxglove(path, tmp_path / "nowhere" / "walk.mcap")
+
+
+def test_what_has_no_joints_is_a_rigid_object(tmp_path):
+    cfg = tasks.make_cfg("Cube-Lift")
+    cfg.episode_length_s = 0.1
+    env = Env(cfg, 2, seed=3)
+    quantities = ("cube.root_link_pose_w", "cube.root_com_vel_w", "robot.joint_pos")
+    with env.record(tmp_path / "lift.simrec", quantities=quantities):
+        for _ in range(12):
+            env.step(torch.zeros(2, env.action_dim))
+    write_hdf5(tmp_path / "lift.simrec", tmp_path / "lift.hdf5")
+    with h5py.File(tmp_path / "lift.hdf5") as file:
+        states = file["data/demo_0/states"]
+        assert set(states) == {"articulation", "rigid_object"}
+        assert set(states["rigid_object/cube"]) == {"root_pose", "root_velocity"}
+        assert set(states["articulation"]) == {"robot"}
+    (demo, *_) = read_hdf5(tmp_path / "lift.hdf5")
+    pose = demo.arrays["states/rigid_object/cube/root_pose"]
+    with Recording(tmp_path / "lift.simrec") as recording:
+        told = recording.read("cube.root_link_pose_w")
+    np.testing.assert_array_equal(pose, np.asarray(told)[: len(pose), 0])

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import mujoco
 import numpy as np
 
 from simstate.datasets.episodes import (
@@ -40,8 +41,9 @@ _STATES = {
     "joint_pos": "joint_position",
     "joint_vel": "joint_velocity",
 }
-"""What quantities of an entity are called in `states/articulation/ENTITY`: the pose of
-the root link's origin, the velocity of its COM, both along world axes."""
+"""What quantities of an entity are called in `states/articulation/ENTITY`, and those of
+one without joints in `states/rigid_object/ENTITY`: the pose of the root link's origin,
+the velocity of its COM, both along world axes."""
 
 _XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
 """The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
@@ -79,7 +81,8 @@ def write_hdf5(
 
     `obs/GROUP` are the observations before each step, `obs/QUANTITY` what else was
     recorded, `obs/CAMERA_image` pictures (uint8, steps × H × W × 3); poses and joints
-    of entities are in `states/articulation/ENTITY`. Units, axes, points and names of
+    of entities are in `states/articulation/ENTITY`, poses of those without joints in
+    `states/rigid_object/ENTITY`. Units, axes, points and names of
     components are attributes of each array, and `units` where components have
     different ones.
 
@@ -92,14 +95,14 @@ def write_hdf5(
     """
     h5py = library("h5py", "data", "HDF5 files")
     check_target(path, *paths_of(source))
-    contracts, about = _about(source)
+    contracts, about, kinds = _about(source)
     count = total = 0
     with replacing(Path(path)) as part, h5py.File(part, "w") as file:
         file.attrs["format_version"] = FORMAT_VERSION
         data = file.create_group("data")
         for episode in episodes_of(source, keep=keep):
             group = data.create_group(f"demo_{count}")
-            _write_episode(group, episode, contracts)
+            _write_episode(group, episode, contracts, kinds)
             if success is not None:
                 group.attrs["success"] = episode.ends == (success,)
             group.attrs["seed"] = about["seed"]
@@ -130,21 +133,40 @@ def read_hdf5(path: str | Path) -> list[Demonstration]:
         ]
 
 
-def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The contracts of the columns, and what the file says of its environment."""
-    recording = next(iter(recordings_of(source)))
+def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """The contracts of the columns, what the file says of its environment, and kinds.
+
+    The kind of an entity is Isaac Lab's: "articulation", or "rigid_object".
+    """
+    opened = recordings_of(source)  # open for as long as this is kept
+    recording = next(opened)
     header = recording.header
     contracts = {name: recording.contract(name) for name in recording.names}
-    return contracts, {
+    about = {
         "task": header.get("task") or "",
         "settings": header["settings"],
         "step_dt": header["step_dt"],
         "seed": header["simulation"]["seed"],
         "versions": header["versions"],
     }
+    jointed = _jointed(recording.model)
+    kinds = {
+        entity: "articulation" if entity in jointed else "rigid_object"
+        for entity in header["simulation"]["entities"]
+    }
+    return contracts, about, kinds
 
 
-def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> None:
+def _jointed(model: mujoco.MjModel) -> set[str]:
+    """The entities that have joints beside a free one."""
+    free = mujoco.mjtJoint.mjJNT_FREE.value
+    bodies = model.jnt_bodyid[model.jnt_type != free]
+    return {str(model.body(body).name).partition("/")[0] for body in bodies}
+
+
+def _write_episode(
+    group: Any, episode: Episode, contracts: dict[str, Any], kinds: dict[str, str]
+) -> None:
     columns = episode.columns
     group.attrs["num_samples"] = len(episode)
     group.attrs["ends"] = json.dumps(episode.ends)
@@ -159,7 +181,7 @@ def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> N
     for name, values in columns.items():
         if name in _OWN:
             continue
-        where = _place(name)
+        where = _place(name, kinds)
         if where in arrays:
             raise InvalidInputError(
                 f"{name!r} and {arrays[where][1]!r} would both be {where!r} of the "
@@ -180,15 +202,15 @@ def _write_episode(group: Any, episode: Episode, contracts: dict[str, Any]) -> N
             made.attrs["units"] = json.dumps(units, ensure_ascii=False)
 
 
-def _place(column: str) -> str:
+def _place(column: str, kinds: dict[str, str]) -> str:
     """Where a recorded column is within an episode."""
     if column.startswith(OBSERVATION):
         return f"obs/{column.removeprefix(OBSERVATION)}"
     if column.startswith(CAMERA):
         return f"obs/{column.removeprefix(CAMERA)}_image"
     entity, _, quantity = column.rpartition(".")
-    if entity and quantity in _STATES:
-        return f"states/articulation/{entity}/{_STATES[quantity]}"
+    if entity in kinds and quantity in _STATES:
+        return f"states/{kinds[entity]}/{entity}/{_STATES[quantity]}"
     return f"obs/{column}"
 
 
