@@ -107,8 +107,8 @@ def test_what_is_not_in_sim_data_names_what_gives_it(make_sim, name, says) -> No
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("contact_forces", r"force_w of sim.contacts\[name\]"),
-        ("air_time", r"air_time of sim.contacts\[name\]"),
+        ("contact_forces", r"sim.contacts\[name\].force_w"),
+        ("air_time", r"sim.contacts\[name\].air_time"),
         ("height_scan", r"sim.rays\[name\].height"),
     ],
 )
