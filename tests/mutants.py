@@ -68,7 +68,7 @@ SLIPS_OF_PEOPLE = (
            f"{ENV}::test_columns_of_a_second_term_come_after_the_first"),
     Mutant("env/actions.py", "target = target - self.offset\n        zero",
            "zero", f"{ENV}::test_an_action_undoes_the_offset"),
-    Mutant("env/events.py",
+    Mutant("env/state_events.py",
            "quaternion.multiply(from_euler(pose[:, 3:]), state[:, 3:7])",
            "quaternion.multiply(state[:, 3:7], from_euler(pose[:, 3:]))",
            f"{ENV}::test_the_turn_of_a_reset_is_about_world_axes"),
@@ -94,14 +94,15 @@ SLIPS_OF_PEOPLE = (
     Mutant("explanation/joints.py", "names.model.jnt_dofadr[joint]) + 3",
            "names.model.jnt_qposadr[joint]) + 3",
            f"{SLIPS}::test_an_explanation_names_the_slice_of_its_own_joint"),
-    Mutant("env/env.py", '"env/previous_action", width, torch.float32, owner',
-           '"env/previous_action", width, torch.float32, None, owner',
+    Mutant("env/action_terms.py", 'torch.float32, owner="env"',
+           'torch.float32, None, owner="env"',
            f"{ENV}::test_the_previous_action_is_zero_after_a_reset"),
 )  # fmt: skip
 
 MODULES = {
     "files.py": "tests/test_files.py",
-    "archive.py": "tests/test_files.py",
+    "archive.py": "tests/test_files.py tests/test_untrusted.py "
+    "tests/state/test_snapshot.py",
     "ids.py": "tests/test_ids.py",
     "random.py": "tests/test_random.py",
     "math/quaternion.py": "tests/math",
