@@ -19,6 +19,7 @@ from simstate.checks import (
     as_device,
     as_path,
     check_finite,
+    check_range,
     has_shape,
     instance_of,
     number,
@@ -213,3 +214,26 @@ def test_every_error_has_the_data_of_its_kind():
         if (missing := DATA.get(node.func.id, set()) - {k.arg for k in node.keywords})
     ]
     assert lacking == []
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        (1, 0),
+        (-math.inf, 1.0),
+        (0.0, math.inf),
+        (math.nan, 1),
+        (1,),
+        (0, 1, 2),
+        "01",
+        3,
+    ],
+)
+def test_a_range_has_two_finite_ends_in_order(span):
+    with pytest.raises(InvalidInputError, match=r"event 'push' has speed .*finite"):
+        check_range("event 'push'", "speed", span)
+
+
+@pytest.mark.parametrize("span", [None, (0, 0), [-1.5, 2], (-3, -2.5)])
+def test_ranges_that_will_do(span):
+    check_range("event 'push'", "speed", span)
