@@ -26,7 +26,7 @@ from simstate import (
     SnapshotError,
 )
 from simstate.archive import _array, read_archive, write_archive
-from simstate.files import check_text, write_atomically
+from simstate.files import check_text, replacing, write_atomically
 from simstate.state import Snapshot
 from simstate.train.checkpoint import read_checkpoint, write_checkpoint
 
@@ -297,3 +297,12 @@ def altered(data: bytes, rng: np.random.Generator) -> bytes:
     if kind == 3:
         return data[:i] + rng.bytes(16) + data[i + 16 :]
     return data[:i] + data[j : j + 32] + data[i + 32 :]
+
+
+def test_an_error_of_another_file_within_the_block_stays_its_own(tmp_path):
+    with (
+        pytest.raises(FileError, match=r"^Cannot write 'elsewhere'\.$"),
+        replacing(tmp_path / "kept"),
+    ):
+        raise FileError("Cannot write 'elsewhere'.")
+    assert not list(tmp_path.iterdir())
