@@ -31,6 +31,7 @@ class Diverging:
         """The worlds that went bad in the last step; shape (num_envs,)."""
         self._physics = physics
         self._diverged = diverged
+        self._marks = diverged.numpy() if diverged.device.type == "cpu" else None
         self._some = (-1, -1, False)
         self._found: Divergence | None = None
         self._settled: tuple[Tensor, Backup] | None = None
@@ -41,8 +42,8 @@ class Diverging:
         """Whether any world has diverged and waits for a reset."""
         known = (self._physics.ledger.puts, self._diverged._version)
         if self._some[:2] != known:
-            if self._diverged.device.type == "cpu":  # a search of bytes costs least
-                some = 1 in self._diverged.numpy().tobytes()
+            if self._marks is not None:  # a search of bytes costs least
+                some = 1 in self._marks.tobytes()
             else:
                 some = bool(self._diverged.any())
             self._some = (*known, some)

@@ -70,16 +70,16 @@ class Freshness:
         if stage == _ACCELERATION and self._ledger.is_evaluating:
             return
         self.evaluated_now = False
+        behind, reasons = self._behind, self._reason
         for derived in range(stage, _END):
             tokens[derived] += 1
-            self._reason[derived] = reason
-            behind = self._behind[derived]
-            if env_ids is None or behind is True:
-                self._behind[derived] = True
-                continue
-            if behind is False:
-                behind = self._behind[derived] = self._mask(False)
-            behind[env_ids] = True
+            reasons[derived] = reason
+            if env_ids is None:
+                behind[derived] = True
+            elif (mask := behind[derived]) is not True:
+                if mask is False:
+                    mask = behind[derived] = self._mask(False)
+                mask[env_ids] = True
 
     def ensure(self, stage: Stage, what: str) -> int:
         """Bring `stage` up to date as the mode says; return its token."""
@@ -122,6 +122,21 @@ class Freshness:
                 self._clear(stage, env_ids)
         self.tokens = [token + 1 for token in self.tokens]
         self.evaluated_now = False
+
+    def integrated(self, env_ids: Tensor | None, refreshed: bool) -> None:
+        """Take note of a step of an integrator, whose last stage was another state's.
+
+        `refreshed`: it left positions and velocities current.
+        """
+        if refreshed and env_ids is None:
+            self._behind = [False, False, False, False, True]
+            self._reason[_ACCELERATION] = "a step"
+            self.tokens = [token + 1 for token in self.tokens]
+            self.evaluated_now = False
+            return
+        self.write(_POSITION, env_ids, "a step")
+        if refreshed:
+            self.forwarded(env_ids, _VELOCITY)
 
     def forwarded(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Take note of a pass up to `stage` in these worlds."""

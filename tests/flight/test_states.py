@@ -1,5 +1,7 @@
 """States of free flight: of one instant, and what closed forms say."""
 
+import copy
+
 import mujoco
 import numpy as np
 import pytest
@@ -7,7 +9,14 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from simstate.errors import InvalidInputError
-from simstate.flight import STANDARD_GRAVITY, AircraftCfg, FreeFlight, Load
+from simstate.flight import (
+    STANDARD_GRAVITY,
+    Air,
+    AircraftCfg,
+    ControlCfg,
+    FreeFlight,
+    Load,
+)
 from simstate.integrate import DP54, RK4, Heun
 
 INERTIA = np.array([[0.2, 0.01, -0.02], [0.01, 0.3, 0.0], [-0.02, 0.0, 0.4]])
@@ -297,3 +306,28 @@ def test_the_default_integrator_is_of_fourth_order_in_attitude():
 
     assert ends() == pytest.approx(4, abs=0.3)
     assert ends(integrator="RK4") == pytest.approx(2, abs=0.3)
+
+
+def test_a_state_stays_what_it_was_when_it_was_taken():
+    """Its tensors are made when they are asked for: steps and writes change nothing."""
+    controls = {"elevator": ControlCfg(time_constant=0.2), "flap": ControlCfg()}
+    flight = make(air=Air(wind=(3.0, -1.0, 0.5)), controls=controls)
+    flight.set_controls({"elevator": 0.4, "flap": 0.2})
+    flight.step(7)
+    first, later = flight.get_state(), flight.get_state()
+    known = [part.clone() for part in parts(first)]
+    places = {name: value.clone() for name, value in first.controls.items()}
+    rates = {name: value.clone() for name, value in first.control_rates.items()}
+    copied = copy.copy(flight.get_state())
+    flight.air.parameters["wind"][:] = 9.0
+    flight.set_controls({"elevator": -0.4, "flap": -0.1}, settled=True)
+    flight.step(5)
+    for state in (later, copied, later[:]):
+        for got, expected in zip(parts(state), known, strict=True):
+            assert torch.equal(got, expected)
+        for got, expected in ((state.controls, places), (state.control_rates, rates)):
+            assert got.keys() == expected.keys()
+            assert all(torch.equal(got[name], expected[name]) for name in got)
+    assert not torch.equal(flight.get_state().wind_e, known[5])
+    with pytest.raises(AttributeError, match="no 'altitud'"):
+        _ = later.altitud

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from torch import Tensor
 
 from simstate.checks import instance_of
@@ -48,6 +49,8 @@ class Air:
         if not callable(wind):
             self.parameters.declare("wind", wind, 3, unit="m/s")
         self._sim: IntegratedWorlds | None = None
+        self.steady_wind: np.ndarray[Any, Any] | None = None
+        """The wind by world, live, on the host [m/s]; (num_envs, 3). None: a field."""
 
     def attach(self, sim: IntegratedWorlds) -> None:
         """Take a simulation: every world gets its rows of the parameters."""
@@ -57,6 +60,8 @@ class Air:
             )
         self._sim = sim
         self.parameters.attach(sim)
+        if self._field is None and sim.device.type == "cpu":
+            self.steady_wind = self.parameters["wind"].data.numpy()
         for part in (self.atmosphere, self._field):
             attach = getattr(part, "attach", None)
             if attach is not None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +16,10 @@ from simstate.ids import Ids, Values, as_values
 from simstate.integrate.parameters import numbers
 from simstate.ledger import Write
 from simstate.simulation import Simulation
+
+Array = np.ndarray[Any, Any]
+
+_NOTHING = (np.zeros(0), np.zeros(0))
 
 
 class Controls:
@@ -40,6 +46,22 @@ class Controls:
             else limits.new_zeros(0, 2)
         )
         self._lag = [float(model.actuator_dynprm[k, 0]) for k in self._ctrl]
+        ledger = sim.internals.ledger
+        self._slots = (ledger["act"], ledger["ctrl"])
+
+    def present(self) -> tuple[Tensor, Tensor]:
+        """MuJoCo's act and ctrl, live; (num_envs, …) each."""
+        act, ctrl = self._slots
+        return act.tensor, ctrl.tensor
+
+    def take(self) -> tuple[Array, Array]:
+        """Copies of act and ctrl, if there are controls; (num_envs, …) each."""
+        if not self.names:
+            return _NOTHING
+        act, ctrl = (slot.array for slot in self._slots)
+        assert act is not None
+        assert ctrl is not None
+        return act.copy(), ctrl.copy()
 
     def range(self, name: str) -> tuple[float, float]:
         """The least and greatest position of a control."""
@@ -55,28 +77,31 @@ class Controls:
             raise unknown_name("control of the aircraft", name, self.names)
         return self.names.index(name)
 
-    def positions(self) -> dict[str, Tensor]:
-        """Where the controls are, each in its own unit; (num_envs,)."""
+    def positions(self, act: Tensor, ctrl: Tensor) -> dict[str, Tensor]:
+        """Where the controls are, each in its own unit; (num_envs,), copies.
+
+        `act` and `ctrl` are those of MuJoCo, (num_envs, …).
+        """
         found: dict[str, Tensor] = {}
         for k, name in enumerate(self.names):
             if self._act[k] >= 0:
-                found[name] = self.sim.data.act[:, self._act[k]].clone()
+                found[name] = act[:, self._act[k]].clone()
             else:
-                found[name] = self._command(k)
+                found[name] = self._command(k, ctrl)
         return found
 
-    def rates(self) -> dict[str, Tensor]:
+    def rates(self, act: Tensor, ctrl: Tensor) -> dict[str, Tensor]:
         """How fast the controls with a lag move [unit/s]; (num_envs,)."""
         return {
-            name: (self._command(k) - self.sim.data.act[:, self._act[k]]) / self._lag[k]
+            name: (self._command(k, ctrl) - act[:, self._act[k]]) / self._lag[k]
             for k, name in enumerate(self.names)
             if self._act[k] >= 0
         }
 
-    def _command(self, k: int) -> Tensor:
+    def _command(self, k: int, ctrl: Tensor) -> Tensor:
         """The command within its range; (num_envs,)."""
         low, high = self._range[k]
-        return self.sim.data.ctrl[:, self._ctrl[k]].clamp(low, high)
+        return ctrl[:, self._ctrl[k]].clamp(low, high)
 
     def write(
         self, commands: Mapping[str, Values | float], env_ids: Ids, settled: bool

@@ -18,7 +18,7 @@ from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity, fleet_
 from simstate.flight.controls import Controls
 from simstate.flight.free_root import FreeRoot
 from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
-from simstate.flight.state import FlightState, record
+from simstate.flight.state import FlightState, Taken, TakenState, record
 from simstate.flight.turbulence import Turbulence
 from simstate.ids import Ids, Values
 from simstate.integrate import RK4, Integrator
@@ -150,7 +150,14 @@ class FreeFlight:
 
     def _state(self, name: str, t: Tensor | None) -> FlightState:
         """The state at a time [s]; None: the present one of each world."""
-        root = self._roots[name]
+        root, controls = self._roots[name], self._controls[name]
+        turbulence = self._turbulence.get(name)
+        body, wind = root.compiled, self.air.steady_wind
+        if body is not None and wind is not None and turbulence is None:
+            motion = body.describe()
+            time = body.times() if t is None else t
+            taken = Taken(motion, time, wind.copy(), controls, *controls.take())
+            return TakenState(taken, self.air)
         position, attitude, *_ = parts = root.read()
         if t is None:
             t = root.time()
@@ -159,15 +166,13 @@ class FreeFlight:
             wind = wind.to(position.dtype)
         wind = wind.clone()  # parameters are live
         spin = torch.zeros_like(wind)
-        turbulence = self._turbulence.get(name)
         if turbulence is not None:
             gust = attitude.mT @ turbulence.velocity_b.to(wind)[..., None]
             wind = wind + gust[..., 0]
             spin = turbulence.ang_vel_b.to(wind)
-        controls = self._controls[name]
-        return FlightState(
-            *parts, t, wind, spin, controls.positions(), controls.rates(), self.air
-        )
+        present = controls.present()
+        places, rates = controls.positions(*present), controls.rates(*present)
+        return FlightState(*parts, t, wind, spin, places, rates, self.air)
 
     def set_state(
         self,

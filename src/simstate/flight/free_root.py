@@ -18,7 +18,6 @@ from simstate.engine.core import CoreBatch, free_bodies
 from simstate.entity import Entity
 from simstate.flight.aircraft import EARTH
 from simstate.ids import Values
-from simstate.ledger import Write
 from simstate.physics import Physics
 
 Array = np.ndarray[Any, Any]
@@ -39,8 +38,11 @@ class FreeBody:
         self, physics: Physics, core: CoreBatch, body: int, q: int, v: int
     ) -> None:
         self._physics = physics
-        self._columns = slice(body, body + 1)
         self._body = body
+        self._columns = slice(body, body + 1)
+        self._wrenches = physics.ledger["xfrc_applied"]
+        self._wrench = np.zeros((physics.num_envs, 1, 6))
+        self._com: tuple[int, Array] = (-1, self._wrench)
         qpos, qvel = (physics.engine.columns[name].start for name in ("qpos", "qvel"))
         self._qpos = core.state[:, qpos + q : qpos + q + 7]
         self._qvel = core.state[:, qvel + v : qvel + v + 6]
@@ -49,8 +51,11 @@ class FreeBody:
     def describe(self) -> Array:
         """Its motion, as `free_bodies.describe` has it; (num_envs, 18), a copy."""
         self._physics.fresh.ensure(Stage.STATE, "the motion of a free body")
-        com = self._physics.engine.parameter("body_ipos").numpy()[:, self._body]
-        return free_bodies.describe(self._qpos, self._qvel, com)
+        engine = self._physics.engine
+        if self._com[0] != engine.num_differing:
+            places = engine.parameter("body_ipos").numpy()
+            self._com = (engine.num_differing, places[:, self._body])
+        return free_bodies.describe(self._qpos, self._qvel, self._com[1])
 
     def times(self) -> Array:
         """The time of each world [s], of what was described last; (num_envs,)."""
@@ -66,14 +71,12 @@ class FreeBody:
         forces, moments = _vectors(force, count), _vectors(moment, count)
         if forces is None or moments is None:
             return False
-        self._physics.fresh.ensure(Stage.STATE, "the attitude of a free body")
-        wrench = free_bodies.to_world(self._qpos, forces, moments, turned)
-        if wrench is None:
+        ledger, out = self._physics.ledger, self._wrench
+        if ledger.open:
+            ledger.recover()
+        if not free_bodies.to_world(self._qpos, forces, moments, turned, out):
             return False
-        rows, columns = self._physics.everywhere, self._columns
-        self._physics.ledger.write(
-            Write("xfrc_applied", rows, columns, _tensor(wrench))
-        )
+        ledger.write_array(self._wrenches, self._columns, out)
         return True
 
 

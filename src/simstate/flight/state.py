@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +16,10 @@ from simstate.conventions.rotations import R_to_quat_wxyz, angles_from_passive
 from simstate.errors import InvalidInputError
 from simstate.flight.air import Air
 from simstate.flight.atmosphere import AirState
+from simstate.flight.controls import Controls
 from simstate.math.vector import apply, norm
+
+Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,8 @@ class FlightState:
     def __getitem__(self, index: int | slice | Tensor) -> FlightState:
         """Some worlds, or, of a recorded one, some instants."""
         parts: dict[str, Any] = {
-            f.name: _pick(getattr(self, f.name), index) for f in fields(self)[:-1]
+            f.name: _pick(getattr(self, f.name), index)
+            for f in fields(FlightState)[:-1]
         }
         air = None if self.air is None else self._sample[index]
         return FlightState(**parts, air=air)
@@ -154,6 +159,56 @@ class FlightState:
             raise InvalidInputError("This state is of no air: FreeFlight's states are.")
         place = self.position_E_Eo
         return AirSample(self.air.altitude(place), self.air.at(place))
+
+
+class Taken(NamedTuple):
+    """What a state is made of, in NumPy's memory; copies."""
+
+    motion: Array
+    """As `free_bodies.describe` has it; (num_envs, 18)."""
+    time: Array | Tensor
+    wind_e: Array
+    controls: Controls
+    act: Array
+    ctrl: Array
+
+
+class TakenState(FlightState):
+    """A FlightState whose tensors are made as they are asked for.
+
+    With few worlds making them all costs more than a step.
+    """
+
+    def __init__(self, taken: Taken, air: Air) -> None:
+        self.__dict__.update(_taken=taken, air=air)
+
+    def __getattr__(self, name: str) -> Any:
+        make, taken = _MAKERS.get(name), self.__dict__.get("_taken")
+        if make is None or taken is None:
+            raise AttributeError(f"A FlightState has no {name!r}.", name=name, obj=self)
+        made = self.__dict__[name] = make(taken)
+        return made
+
+
+def _tensor(array: Array | Tensor) -> Tensor:
+    return torch.as_tensor(array)
+
+
+_MAKERS: dict[str, Callable[[Taken], object]] = {
+    "position_E_Eo": lambda taken: _tensor(taken.motion[:, :3]),
+    "R_pas_E_to_BP1": lambda taken: _tensor(taken.motion[:, 9:].reshape(-1, 3, 3)),
+    "velocity_E__E": lambda taken: _tensor(taken.motion[:, 3:6]),
+    "omegas_BP1__E": lambda taken: _tensor(taken.motion[:, 6:9]),
+    "time": lambda taken: _tensor(taken.time),
+    "wind_e": lambda taken: _tensor(taken.wind_e),
+    "gust_ang_vel_b": lambda taken: torch.zeros_like(_tensor(taken.wind_e)),
+    "controls": lambda taken: taken.controls.positions(
+        _tensor(taken.act), _tensor(taken.ctrl)
+    ),
+    "control_rates": lambda taken: taken.controls.rates(
+        _tensor(taken.act), _tensor(taken.ctrl)
+    ),
+}
 
 
 @dataclass(frozen=True)

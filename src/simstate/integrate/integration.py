@@ -264,9 +264,7 @@ class Integration:
             assert self.stepper is not None
             stuck = self.stepper.step(n, env_ids)
             refreshed = self.stepper.has_refreshed
-        physics.fresh.write(Stage.POSITION, env_ids, "a step")
-        if refreshed:
-            physics.fresh.forwarded(env_ids, Stage.VELOCITY)
+        physics.fresh.integrated(env_ids, refreshed)
         if physics.fresh.mode != "auto":  # in auto mode the first read does it
             physics.forward(env_ids)
         bad = _union(physics.engine.find_bad(), stuck, unusable, self._bad_own())
@@ -286,6 +284,8 @@ class Integration:
 
     def _bad_own(self) -> Tensor | None:
         """Worlds where a control, a process or a mass is not fit to go on; or None."""
+        if not (self.processes or self.mass_flow or self.sim.model.nu):
+            return None
         values = [process.value for process in self.processes]
         values.append(self.sim.internals.engine.field("ctrl"))
         if self.mass_flow is not None:

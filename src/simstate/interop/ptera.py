@@ -197,9 +197,8 @@ class MuJoCoModel:
     def _motion(self) -> tuple[Array, Array, Array, Array]:
         """Position, attitude, velocity and rates, by the core where it is in use."""
         if self._body is not None:
-            (row,) = self._body.describe()
-            position, velocity, rates = (row[k : k + 3].copy() for k in (0, 3, 6))
-            return position, row[9:].reshape(3, 3).copy(), velocity, rates
+            row = self._body.describe()[0]  # nobody else has its memory
+            return row[:3], row[9:].reshape(3, 3), row[3:6], row[6:9]
         q, v = self._q, self._v
         pos, vel = self._sim.data.qpos[0], self._sim.data.qvel[0]
         parts = (pos[q : q + 3], pos[q + 3 : q + 7], vel[v : v + 3], vel[v + 3 : v + 6])

@@ -36,6 +36,11 @@ class Book(Protocol):
 class Transaction:
     """A context that saves what is in its backup, and puts it back on an exception."""
 
+    __slots__ = (
+        "_book", "_frame", "_saved", "_thread", "added", "backup", "evaluating",
+        "scope", "what",
+    )  # fmt: skip
+
     def __init__(
         self, book: Book, backup: Backup | None, what: str, scope: Scope
     ) -> None:

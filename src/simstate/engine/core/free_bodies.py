@@ -25,14 +25,14 @@ def describe(qpos: Array, qvel: Array, com: Array) -> Array:
     return out
 
 
-def to_world(qpos: Array, force: Array, moment: Array, turned: bool) -> Array | None:
-    """Loads on a free body, along the world's axes; float64, (num_worlds, 1, 6).
+def to_world(
+    qpos: Array, force: Array, moment: Array, turned: bool, out: Array
+) -> bool:
+    """Loads on a free body, along the world's axes, into `out`; (num_worlds, 1, 6).
 
     `qpos` (num_worlds, 7) is that of its joint, `force` and `moment` are (num_worlds or
-    1, 3); with `turned` they are along the body's axes, else along the world's. None: a
-    number is not finite.
+    1, 3); with `turned` they are along the body's axes, else along the world's. False:
+    a number is not finite.
     """
-    out = np.empty((len(qpos), 1, 6))
     module = library.module()
-    fine = module.body_loads(len(qpos), turned, qpos, force, moment, out)
-    return out if fine else None
+    return bool(module.body_loads(len(qpos), turned, qpos, force, moment, out))
