@@ -139,6 +139,13 @@ def one_aircraft(table: Table, results: dict[str, float]) -> None:
         flight.step()
         flight.get_state()
 
+    def look() -> None:
+        flight.apply_loads(force, moment)
+        flight.step()
+        state = flight.get_state()
+        _ = state.position_E_Eo, state.R_pas_E_to_BP1
+        _ = state.velocity_E__E, state.omegas_BP1__E
+
     def as_ptera() -> None:
         ours.apply_loads(force, moment)
         ours.step()
@@ -155,11 +162,16 @@ def one_aircraft(table: Table, results: dict[str, float]) -> None:
             np.rad2deg(data.qvel[3:6]),
         )
 
-    calls = {"FreeFlight": fly, "interop.ptera": as_ptera, "MuJoCo": plain}
+    calls = {
+        "FreeFlight": fly,
+        "FreeFlight, four tensors of it read": look,
+        "interop.ptera": as_ptera,
+        "MuJoCo": plain,
+    }
     many = {name: _repeated(call, CYCLES) for name, call in calls.items()}
     timing = interleaved(many, 25, clock=time.process_time)
     other = timing["MuJoCo"].median / CYCLES * 1e6
-    for name in ("FreeFlight", "interop.ptera"):
+    for name in list(calls)[:-1]:
         taken = timing[name].median / CYCLES * 1e6
         results[f"{name}, one aircraft: loads, step, state [µs]"] = taken
         table.add_row(

@@ -190,8 +190,8 @@ class TakenState(FlightState):
         return made
 
 
-def _tensor(array: Array | Tensor) -> Tensor:
-    return torch.as_tensor(array)
+def _tensor(array: Array) -> Tensor:
+    return torch.from_numpy(array)  # pyright: ignore[reportUnknownMemberType]
 
 
 _MAKERS: dict[str, Callable[[Taken], object]] = {
@@ -199,7 +199,7 @@ _MAKERS: dict[str, Callable[[Taken], object]] = {
     "R_pas_E_to_BP1": lambda taken: _tensor(taken.motion[:, 9:].reshape(-1, 3, 3)),
     "velocity_E__E": lambda taken: _tensor(taken.motion[:, 3:6]),
     "omegas_BP1__E": lambda taken: _tensor(taken.motion[:, 6:9]),
-    "time": lambda taken: _tensor(taken.time),
+    "time": lambda taken: torch.as_tensor(taken.time),
     "wind_e": lambda taken: _tensor(taken.wind_e),
     "gust_ang_vel_b": lambda taken: torch.zeros_like(_tensor(taken.wind_e)),
     "controls": lambda taken: taken.controls.positions(
