@@ -307,6 +307,11 @@ def test_names_that_cannot_be(make_sim, tmp_path):
     sim = make_sim()
     with pytest.raises(SimStateError, match="Did you mean 'joint_pos'"):
         sim.record(tmp_path / "a", quantities=["arm.joint_poss"])
+    with pytest.raises(SimStateError, match=r"Did you mean 'arm\.joint_pos'"):
+        sim.record(tmp_path / "a", quantities=["arm/joint_pos"])
+    alone = Simulation(SceneCfg(entities={"a": EntityCfg(model="cartpole")}))
+    with pytest.raises(SimStateError, match="Did you mean 'joint_pos'"):
+        alone.record(tmp_path / "a", quantities=["joint_pso"])
     with pytest.raises(InvalidInputError, match="recorded twice"):
         sim.record(tmp_path / "a", quantities=["qpos"], fields=["qpos"])
     with pytest.raises(InvalidInputError, match="every must be > 0"):

@@ -26,7 +26,7 @@ from simstate.datasets.lerobot import write_lerobot
 from simstate.dispersions.study import Over
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg
-from simstate.env.settings import described, settings_of
+from simstate.env.settings import described_settings
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.files import write_atomically
 from simstate.integrate.history import Recorded
@@ -142,10 +142,7 @@ def collect(
             "success": success,
             "quantities": list(kept),
             **({} if image_size is None else {"image_size": image_size}),
-            "settings": {
-                path: described(setting.value)
-                for path, setting in settings_of(cfg, "env").items()
-            },
+            "settings": described_settings(cfg, "env"),
         },
     )
     record = _Part(cfg, make_act, envs, seed, kept, task, engine)

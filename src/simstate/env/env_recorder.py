@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.contract import PURE
-from simstate.env.settings import described, settings_of
+from simstate.env.settings import described_settings
 from simstate.errors import InvalidInputError
 from simstate.ids import Ids
 from simstate.integrate.history import Recorded
@@ -55,10 +55,7 @@ class EnvRecorder(Recorder):
                 )
         about: dict[str, Any] = {
             "task": task,
-            "settings": {
-                path: described(setting.value)
-                for path, setting in settings_of(env.cfg, "env").items()
-            },
+            "settings": described_settings(env.cfg, "env"),
             "auto_reset": env.auto_reset,
             "step_dt": env.step_dt,
             "every": None,

@@ -184,7 +184,9 @@ def _camera(sim: IntegratedWorlds, name: str, given: str) -> Column:
 def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
     if field not in FIELDS:
         raise unknown_name(
-            "quantity to record, such as 'robot.root_link_pos_w',", field, FIELDS
+            "quantity to record, such as 'robot.root_link_pos_w',",
+            field,
+            [*FIELDS, *_quantity_names(sim)],
         )
     contract = FIELDS[field]
     if field in DESCRIBED_FIELDS:
@@ -201,6 +203,14 @@ def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
         contract.doc,
         field,
     )
+
+
+def _quantity_names(sim: IntegratedWorlds) -> list[str]:
+    """How quantities may be called here: of the only entity also without its name."""
+    names = [f"{e.name}.{q}" for e in sim.scene.values() for q in e.data.quantities]
+    if len(sim.scene) == 1:
+        names += [name.partition(".")[2] for name in names]
+    return names
 
 
 def _whole(told: str, each: Sequence[str]) -> str:
