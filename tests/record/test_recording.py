@@ -320,6 +320,9 @@ def test_names_that_cannot_be(make_sim, tmp_path):
         sim.record(quantities=["qpos"], worlds=[1])
     with pytest.raises(RecordingError, match="There is no file"):
         Recording(tmp_path / "none.simrec")
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(RecordingError, match="empty: a recording that was cut off"):
+        Recording(tmp_path / "empty")
     (tmp_path / "text").write_text("hello, this is none")
     with pytest.raises(RecordingError, match="no recording of simstate"):
         Recording(tmp_path / "text")

@@ -24,7 +24,8 @@ from simstate.datasets.episodes import (
 )
 from simstate.datasets.lerobot_films import FILE_MB, VIDEO, Films
 from simstate.datasets.statistics import Statistics
-from simstate.errors import FileError, InvalidInputError
+from simstate.errors import InvalidInputError
+from simstate.files import filling
 from simstate.record.columns import CAMERA, EACH
 from simstate.record.libraries import library
 
@@ -59,11 +60,10 @@ def write_lerobot(
         keep: which episodes to write; None: all that are complete.
         robot_type: None: the names of the scene's entities.
     """
-    root = Path(folder)
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise InvalidInputError(f"{str(folder)!r} is there already and not empty.")
-    writer = _Writer(root, source, task, state, robot_type)
-    try:
+    with (
+        filling(Path(folder)) as root,
+        _Writer(root, source, task, state, robot_type) as writer,
+    ):
         for episode in episodes_of(source, keep=keep):
             writer.add(episode)
         if not writer.rows:
@@ -72,10 +72,6 @@ def write_lerobot(
                 "wanted."
             )
         writer.finish()
-    except OSError as error:
-        raise FileError(f"Cannot write {str(folder)!r}: {error}.") from error
-    finally:
-        writer.close()
     return len(writer.rows)
 
 
