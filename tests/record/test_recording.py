@@ -402,6 +402,8 @@ def test_an_array_unpacks_to_no_more_than_it_should():
         unpacked(large, "float64", [1 << 40])
     with pytest.raises(RecordingError, match="is none"):
         unpacked(large, "object", [10])
+    for few in (np.array([7]), np.array([True, False]), np.zeros(0)):
+        assert unpacked(packed(few), few.dtype.name, few.shape).flags.writeable
     back = unpacked(packed(np.arange(6.0).reshape(2, 3)), "float64", [2, 3])
     np.testing.assert_array_equal(back, [[0, 1, 2], [3, 4, 5]])
 

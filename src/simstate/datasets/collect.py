@@ -76,8 +76,18 @@ class Collection:
             write_hdf5(self.parts, path, success=self.success, keep=self.keep)
         else:
             path = self.folder / "lerobot"
-            write_lerobot(self.parts, path, keep=self.keep)
+            self._export_lerobot(path)
         return path
+
+    def _export_lerobot(self, path: Path) -> None:
+        """Write the data set; one of fewer episodes that is there gives way to it."""
+        if not (path / "meta" / "info.json").is_file():
+            write_lerobot(self.parts, path, keep=self.keep)
+            return
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".") as fresh:
+            write_lerobot(self.parts, Path(fresh) / "new", keep=self.keep)
+            path.rename(Path(fresh) / "old")
+            (Path(fresh) / "new").rename(path)
 
     def keep(self, episode: Episode) -> bool:
         """Whether an episode is one that was collected, and ended as wanted."""
