@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
 import simstate.env
 from simstate.attribute_docs import attribute_docs
+from simstate.contract import joined
 from simstate.env import (
     curricula,
     events,
@@ -18,6 +19,7 @@ from simstate.env import (
     tasks,
     terminations,
 )
+from simstate.env.contracts import checked
 
 KINDS: dict[str, ModuleType] = {
     "Observations": observations,
@@ -27,6 +29,7 @@ KINDS: dict[str, ModuleType] = {
     "Curricula": curricula,
 }
 LEADING = ("env", "env_ids")
+HEADERS = ("term", "parameters", "what it is")
 
 
 def terms(module: ModuleType) -> dict[str, Callable[..., Any]]:
@@ -68,7 +71,12 @@ def terms_page() -> str:
     for kind, module in KINDS.items():
         rows = [_term_row(name, term) for name, term in terms(module).items()]
         name = module.__name__.rpartition(".")[2]
-        parts.append(f"## {kind}\n\n`simstate.env.{name}`\n\n{_table(rows)}")
+        table = _table(rows)
+        if module is observations:
+            each = zip(rows, terms(module).values(), strict=True)
+            told = [(*row, _contract(term)) for row, term in each]
+            table = _table(told, (*HEADERS, "unit; axes; point"))
+        parts.append(f"## {kind}\n\n`simstate.env.{name}`\n\n{table}")
     for kind, suffix in (("Actions", "ActionCfg"), ("Commands", "CommandCfg")):
         for name, owner in configurations(suffix).items():
             heading = f"## {kind}\n\n" if owner is _first(suffix) else ""
@@ -92,6 +100,17 @@ def _term_row(name: str, term: Callable[..., Any]) -> tuple[str, str, str]:
     parameters = inspect.signature(term).parameters
     said = [_parameter(p) for p in parameters.values() if p.name not in LEADING]
     return f"`{name}`", ", ".join(said) or "–", _about(term)
+
+
+def _contract(term: Callable[..., Any]) -> str:
+    """What a term declares of its numbers."""
+    told = term.contract.told
+    if callable(told):
+        return _about(told).rstrip(".").lower()
+    each = checked(term.__name__, told, len(told) if isinstance(told, list) else 1)
+    return "; ".join(
+        joined(texts) for texts in zip(*(one[:3] for one in each), strict=True)
+    )
 
 
 def _parameter(parameter: inspect.Parameter) -> str:
@@ -123,9 +142,7 @@ def _fields(owner: type) -> str:
     return _table(rows, ("field", "default", "what it is"))
 
 
-def _table(
-    rows: list[tuple[str, str, str]],
-    headers: tuple[str, str, str] = ("term", "parameters", "what it is"),
-) -> str:
-    lines = [f"| {' | '.join(row)} |" for row in (headers, ("---",) * 3, *rows)]
+def _table(rows: Sequence[tuple[str, ...]], headers: tuple[str, ...] = HEADERS) -> str:
+    rule = ("---",) * len(headers)
+    lines = [f"| {' | '.join(row)} |" for row in (headers, rule, *rows)]
     return "\n".join(lines) + "\n"

@@ -26,7 +26,7 @@ from simstate import (
     SnapshotError,
 )
 from simstate.archive import _array, read_archive, write_archive
-from simstate.files import check_text, replacing, write_atomically
+from simstate.files import check_text, filling, replacing, write_atomically
 from simstate.state import Snapshot
 from simstate.train.checkpoint import read_checkpoint, write_checkpoint
 
@@ -105,6 +105,51 @@ def test_a_full_or_read_only_disk_is_one_clear_error(
             write_atomically(path, b"new")
     assert path.read_bytes() == b"old"
     assert [p.name for p in tmp_path.iterdir()] == ["it.npz"]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_is_filled_whole_or_not_at_all(tmp_path, there):
+    target = tmp_path / "deep" / "set"
+    if there:
+        target.mkdir(parents=True)
+
+    def fill(text: str, error: OSError | None = None) -> None:
+        with filling(target) as part:
+            (part / "data").mkdir()
+            (part / "data" / "file").write_text(text)
+            if error is not None:
+                raise error
+
+    full = OSError(errno.ENOSPC, "a paragraph\nof a library's own")
+    with pytest.raises(FileError, match=r"set': No space left on device\. Nothing is"):
+        fill("half", full)
+    assert target.exists() == there
+    assert [p for p in tmp_path.rglob("*") if p.is_file() or "part" in p.name] == []
+    fill("whole")
+    assert (target / "data" / "file").read_text() == "whole"
+    assert [p.name for p in target.iterdir()] == ["data"]
+    with pytest.raises(InvalidInputError, match="not empty"):
+        fill("again")
+    with pytest.raises(InvalidInputError, match="no folder"):
+        filling(target / "data" / "file").__enter__()
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_what_a_killed_process_left_of_a_folder_is_removed(tmp_path, there):
+    target = tmp_path / "set"
+    if there:
+        target.mkdir()
+    script = (
+        "import os, sys, pathlib; from simstate.files import filling\n"
+        "with filling(pathlib.Path(sys.argv[1])) as part:\n"
+        "    (part / 'a').write_text('half'); os._exit(1)"
+    )
+    subprocess.run([sys.executable, "-c", script, str(target)], check=False)
+    assert any(p.name == "a" for p in tmp_path.rglob("*"))
+    with filling(target) as part:
+        (part / "b").write_text("whole")
+    files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    assert files == [target / "b"]
 
 
 def test_a_folder_that_is_not_there(tmp_path):

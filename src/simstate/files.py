@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Generator
 from pathlib import Path
@@ -30,10 +31,9 @@ def replacing(path: Path) -> Generator[Path]:
     earlier attempts to write this file is removed.
     """
     target = Path(os.path.realpath(path))
-    name = f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
-    part = target.with_name(name)
+    part = target.with_name(_part_name(target))
     try:  # from before it is there: Ctrl-C may come at once
-        _remove_abandoned(target)
+        _remove_abandoned(target, target.parent)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         if target.exists():
             os.chmod(part, stat.S_IMODE(target.stat().st_mode))
@@ -44,13 +44,60 @@ def replacing(path: Path) -> Generator[Path]:
     except FileError:  # the block's own, of another file
         raise
     except OSError as error:
-        reason = error.strerror or str(error)
         raise FileError(
-            f"Cannot write {str(path)!r}: {reason}. What was there before is untouched."
+            f"Cannot write {str(path)!r}: {reason_of(error)}. What was there before is "
+            "untouched."
         ) from error
     finally:
         with contextlib.suppress(OSError):
             os.unlink(part)
+
+
+@contextlib.contextmanager
+def filling(path: Path) -> Generator[Path]:
+    """A folder to be filled, whose content then is that of the target.
+
+    The target must be empty or not there. If the block raises it stays so, and what a
+    killed process has left of an earlier attempt is removed.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_dir():
+        raise InvalidInputError(f"{str(path)!r} is there already, and no folder.")
+    place = target if target.exists() else target.parent
+    part = place / _part_name(target)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(target, place)
+        if place is target and any(place.iterdir()):
+            raise InvalidInputError(f"{str(path)!r} is there already and not empty.")
+        part.mkdir()
+        yield part
+        if place is not target:
+            os.replace(part, target)
+        else:  # which may be where a disk is mounted, or where a shell is
+            for item in part.iterdir():
+                os.replace(item, target / item.name)
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(
+            f"Cannot write {str(path)!r}: {reason_of(error)}. Nothing is left of it."
+        ) from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def reason_of(error: OSError) -> str:
+    """Why a file could not be written, as the system says it.
+
+    Libraries that write files put paragraphs of their own around it.
+    """
+    return os.strerror(error.errno) if error.errno else str(error)
+
+
+def _part_name(target: Path) -> str:
+    """What a part of this file or folder is called, that this process writes."""
+    return f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
 
 
 def _prefix(target: Path) -> str:
@@ -58,14 +105,18 @@ def _prefix(target: Path) -> str:
     return f".{target.name[:80]}."
 
 
-def _remove_abandoned(target: Path) -> None:
-    """Remove the parts that processes have begun which are no more."""
+def _remove_abandoned(target: Path, place: Path) -> None:
+    """Remove the parts in a folder that processes have begun which are no more."""
     prefix = _prefix(target)
-    for file in target.parent.iterdir():
+    for file in place.iterdir():
         if not (file.name.startswith(prefix) and file.name.endswith(_ENDING)):
             continue
         owner = file.name.removeprefix(prefix).partition("-")[0]
-        if owner.isdecimal() and not _is_alive(int(owner)):
+        if not owner.isdecimal() or _is_alive(int(owner)):
+            continue
+        if file.is_dir():
+            shutil.rmtree(file, ignore_errors=True)
+        else:
             file.unlink(missing_ok=True)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -121,3 +123,22 @@ def test_the_command(tmp_path, capsys):
     args[3] = str(tmp_path / "none.onnx")
     assert main(args) == 1
     assert "There is no policy" in capsys.readouterr().err
+
+
+def test_a_collection_that_goes_on_is_exported_anew(tmp_path):
+    def export(episodes: int) -> int:
+        found = collect(cfg_of(0.1), controller, tmp_path, episodes=episodes, envs=2)
+        info = json.loads((found.export("lerobot") / "meta/info.json").read_text())
+        return info["total_episodes"]
+
+    assert (export(2), export(4), export(4)) == (2, 4, 4)
+    names = {p.name for p in tmp_path.iterdir()}
+    assert names == {
+        "collect.json",
+        "lerobot",
+        "part-00000.simrec",
+        "part-00001.simrec",
+    }
+    (tmp_path / "lerobot/meta/info.json").unlink()  # then it is none of ours
+    with pytest.raises(InvalidInputError, match="not empty"):
+        export(4)

@@ -189,6 +189,7 @@ def test_parquet_has_what_lerobot_wants(told, tmp_path):
         write_lerobot(path, tmp_path / "set")
     with pytest.raises(InvalidInputError, match="no episode to write"):
         write_lerobot(path, tmp_path / "none", keep=lambda _: False)
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_log_for_foxglove(told, tmp_path):

@@ -11,6 +11,7 @@ from tests.env.stateful import run, stateful_env
 
 from simstate import InvalidInputError, SnapshotError
 from simstate.env import Env, ObservationTermCfg, RewardTermCfg, tasks
+from simstate.env.terms import columns, fixed_columns
 
 OTHER_PROCESS = """
 import sys
@@ -207,7 +208,13 @@ def test_an_observation_of_a_class_term_names_its_columns():
         def column_names(self, env):
             return ["cart", "pole"]
 
+    @columns(fixed_columns("wagon", "mast"))
+    class Marked(Both):
+        pass
+
     cfg = tasks.make_cfg("Cartpole-Balance")
     cfg.observations["policy"].terms["mine"] = ObservationTermCfg(Both)
-    env = Env(cfg, num_envs=2)
-    assert env.observation_names["policy"][-2:] == ["mine/cart", "mine/pole"]
+    cfg.observations["policy"].terms["marked"] = ObservationTermCfg(Marked)
+    names = Env(cfg, num_envs=2).observation_names["policy"]
+    assert names[-4:-2] == ["mine/cart", "mine/pole"]
+    assert names[-2:] == ["marked/wagon", "marked/mast"]

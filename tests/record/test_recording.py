@@ -307,6 +307,11 @@ def test_names_that_cannot_be(make_sim, tmp_path):
     sim = make_sim()
     with pytest.raises(SimStateError, match="Did you mean 'joint_pos'"):
         sim.record(tmp_path / "a", quantities=["arm.joint_poss"])
+    with pytest.raises(SimStateError, match=r"Did you mean 'arm\.joint_pos'"):
+        sim.record(tmp_path / "a", quantities=["arm/joint_pos"])
+    alone = Simulation(SceneCfg(entities={"a": EntityCfg(model="cartpole")}))
+    with pytest.raises(SimStateError, match="Did you mean 'joint_pos'"):
+        alone.record(tmp_path / "a", quantities=["joint_pso"])
     with pytest.raises(InvalidInputError, match="recorded twice"):
         sim.record(tmp_path / "a", quantities=["qpos"], fields=["qpos"])
     with pytest.raises(InvalidInputError, match="every must be > 0"):
@@ -315,6 +320,9 @@ def test_names_that_cannot_be(make_sim, tmp_path):
         sim.record(quantities=["qpos"], worlds=[1])
     with pytest.raises(RecordingError, match="There is no file"):
         Recording(tmp_path / "none.simrec")
+    (tmp_path / "empty").write_text("")
+    with pytest.raises(RecordingError, match="empty: a recording that was cut off"):
+        Recording(tmp_path / "empty")
     (tmp_path / "text").write_text("hello, this is none")
     with pytest.raises(RecordingError, match="no recording of simstate"):
         Recording(tmp_path / "text")
@@ -394,6 +402,8 @@ def test_an_array_unpacks_to_no_more_than_it_should():
         unpacked(large, "float64", [1 << 40])
     with pytest.raises(RecordingError, match="is none"):
         unpacked(large, "object", [10])
+    for few in (np.array([7]), np.array([True, False]), np.zeros(0)):
+        assert unpacked(packed(few), few.dtype.name, few.shape).flags.writeable
     back = unpacked(packed(np.arange(6.0).reshape(2, 3)), "float64", [2, 3])
     np.testing.assert_array_equal(back, [[0, 1, 2], [3, 4, 5]])
 

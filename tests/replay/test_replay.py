@@ -426,6 +426,9 @@ def test_a_changed_setting_of_a_task_is_found(tmp_path):
         "observation/policy",
         "joints/shoulder",
     )
+    assert found.settings == ["env.actions.arm.scale is 0.51, it was 0.5"]
+    assert "The task differs: env.actions.arm.scale is 0.51, it was 0.5." in str(found)
+    assert replay(path, Env(env_cfg(), 3)).settings == []
     stiffer = replay(path, Env(env_cfg(kp=3.5), 3))
     assert "shoulder" in stiffer.model[0]
 

@@ -26,7 +26,7 @@ from simstate.datasets.lerobot import write_lerobot
 from simstate.dispersions.study import Over
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg
-from simstate.env.settings import described, settings_of
+from simstate.env.settings import described_settings
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.files import write_atomically
 from simstate.integrate.history import Recorded
@@ -76,8 +76,18 @@ class Collection:
             write_hdf5(self.parts, path, success=self.success, keep=self.keep)
         else:
             path = self.folder / "lerobot"
-            write_lerobot(self.parts, path, keep=self.keep)
+            self._export_lerobot(path)
         return path
+
+    def _export_lerobot(self, path: Path) -> None:
+        """Write the data set; one of fewer episodes that is there gives way to it."""
+        if not (path / "meta" / "info.json").is_file():
+            write_lerobot(self.parts, path, keep=self.keep)
+            return
+        with tempfile.TemporaryDirectory(dir=self.folder, prefix=".") as fresh:
+            write_lerobot(self.parts, Path(fresh) / "new", keep=self.keep)
+            path.rename(Path(fresh) / "old")
+            (Path(fresh) / "new").rename(path)
 
     def keep(self, episode: Episode) -> bool:
         """Whether an episode is one that was collected, and ended as wanted."""
@@ -142,10 +152,7 @@ def collect(
             "success": success,
             "quantities": list(kept),
             **({} if image_size is None else {"image_size": image_size}),
-            "settings": {
-                path: described(setting.value)
-                for path, setting in settings_of(cfg, "env").items()
-            },
+            "settings": described_settings(cfg, "env"),
         },
     )
     record = _Part(cfg, make_act, envs, seed, kept, task, engine)

@@ -14,7 +14,7 @@ import numpy as np
 from simstate.datasets.episodes import check_target
 from simstate.files import replacing
 from simstate.record import Recording
-from simstate.record.columns import CAMERA
+from simstate.record.columns import CAMERA, EACH
 from simstate.record.header import TIME
 from simstate.record.libraries import library
 
@@ -152,18 +152,20 @@ class _Log:
         keys = contract["names"] or [f"value_{k}" for k in range(width)]
         self._keys[name] = keys if width != 1 or contract["names"] else ["value"]
         kind = "boolean" if contract["dtype"] == "bool" else "number"
-        units = self._recording.component_units(name)
+        told = self._recording.component_contracts(name)
         each = {
-            key: {"type": kind, "description": f"[{unit}]" if unit else ""}
-            for key, unit in zip(self._keys[name], units, strict=True)
+            key: {
+                "type": kind,
+                "description": f"[{one.unit}]",
+                **{word: getattr(one, word) for word in EACH},
+            }
+            for key, one in zip(self._keys[name], told, strict=True)
         }
         schema = {
             "type": "object",
             "title": name,
             "description": contract["doc"],
-            "unit": contract["unit"],
-            "axes": contract["axes"],
-            "point": contract["point"],
+            **{word: contract[word] for word in EACH},
             "properties": {"timestamp": _STAMP, **each},
         }
         data = json.dumps(schema, ensure_ascii=False).encode()

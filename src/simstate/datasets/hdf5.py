@@ -18,6 +18,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from simstate.contract import UNDECLARED
 from simstate.datasets.episodes import (
     OBSERVATION,
     Episode,
@@ -30,7 +31,7 @@ from simstate.datasets.episodes import (
 )
 from simstate.errors import InvalidInputError
 from simstate.files import replacing
-from simstate.record.columns import CAMERA
+from simstate.record.columns import CAMERA, EACH
 from simstate.record.libraries import library
 
 FORMAT_VERSION = 1
@@ -48,6 +49,8 @@ the velocity of its COM, both along world axes."""
 _XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
 """The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
 back."""
+_LISTS = ("names", *EACH.values())
+"""What is said of each component, as lists in JSON."""
 _OWN = ("time", "action", "reward", "terminated", "truncated", "ended", "event")
 """Columns that every recording of an Env has, which are elsewhere."""
 
@@ -141,7 +144,8 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
     opened = recordings_of(source)  # open for as long as this is kept
     recording = next(opened)
     header = recording.header
-    contracts = {name: recording.contract(name) for name in recording.names}
+    columns = ("time", *recording.names)
+    contracts = {name: recording.contract(name) for name in columns}
     about = {
         "task": header.get("task") or "",
         "settings": header["settings"],
@@ -175,7 +179,7 @@ def _write_episode(
     arrays: dict[str, tuple[np.ndarray, str]] = {
         "actions": (columns["action"], "action"),
         "rewards": (columns["reward"], "reward"),
-        "dones": (done.astype(np.int64), ""),
+        "dones": (done.astype(np.int64), "terminated"),
         "time": (columns["time"], "time"),
     }
     for name, values in columns.items():
@@ -189,17 +193,17 @@ def _write_episode(
             )
         arrays[where] = (values, name)
     for where, (values, column) in arrays.items():
-        contract = contracts.get(column, {"unit": "s" if column == "time" else ""})
-        names, units = (contract.get(key, []) for key in ("names", "units"))
+        contract = contracts[column]
+        lists = {key: contract.get(key, []) for key in _LISTS}
         if _is_root_pose(where):
             values = values[..., _XYZW]
-            names, units = ([x[k] for k in _XYZW] if x else [] for x in (names, units))
+            lists = {key: [x[k] for k in _XYZW if x] for key, x in lists.items()}
         made = group.create_dataset(where, data=values, compression="gzip")
-        for key in ("unit", "axes", "point"):
-            made.attrs[key] = contract.get(key, "")
-        made.attrs["names"] = json.dumps(names)
-        if units:
-            made.attrs["units"] = json.dumps(units, ensure_ascii=False)
+        for key in EACH:
+            made.attrs[key] = contract.get(key, UNDECLARED)
+        for key, told in lists.items():
+            if told or key == "names":
+                made.attrs[key] = json.dumps(told, ensure_ascii=False)
 
 
 def _place(column: str, kinds: dict[str, str]) -> str:
@@ -230,7 +234,7 @@ def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstrat
             raise InvalidInputError(f"{name}/{where} holds no numbers: {item.dtype}.")
         values = np.asarray(item)
         told = {key: item.attrs[key] for key in item.attrs}
-        lists = {key: _list_of(told.get(key)) for key in ("names", "units")}
+        lists = {key: _list_of(told.get(key)) for key in _LISTS}
         if is_xyzw and _is_root_pose(where) and values.shape[-1:] == (7,):
             values = values[..., _WXYZ]
             for key, found in lists.items():

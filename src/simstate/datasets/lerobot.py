@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from simstate.closing import Closing
+from simstate.contract import UNDECLARED
 from simstate.datasets.episodes import (
     OBSERVATION,
     Episode,
@@ -23,8 +24,9 @@ from simstate.datasets.episodes import (
 )
 from simstate.datasets.lerobot_films import FILE_MB, VIDEO, Films
 from simstate.datasets.statistics import Statistics
-from simstate.errors import FileError, InvalidInputError
-from simstate.record.columns import CAMERA
+from simstate.errors import InvalidInputError
+from simstate.files import filling
+from simstate.record.columns import CAMERA, EACH
 from simstate.record.libraries import library
 
 VERSION = "v3.0"
@@ -48,7 +50,7 @@ def write_lerobot(
     `observation.QUANTITY` what else was recorded, `next.reward` and `next.done` what
     came of the step, `observation.images.CAMERA` pictures, as H.264 films. Names of
     components are in the features of `meta/info.json`, with unit, axes and point beside
-    them, and `units` where components have different ones.
+    them, and `units`, `each_axes` and `points` where components have different ones.
 
     Args:
         source: recordings of an environment.
@@ -58,11 +60,10 @@ def write_lerobot(
         keep: which episodes to write; None: all that are complete.
         robot_type: None: the names of the scene's entities.
     """
-    root = Path(folder)
-    if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise InvalidInputError(f"{str(folder)!r} is there already and not empty.")
-    writer = _Writer(root, source, task, state, robot_type)
-    try:
+    with (
+        filling(Path(folder)) as root,
+        _Writer(root, source, task, state, robot_type) as writer,
+    ):
         for episode in episodes_of(source, keep=keep):
             writer.add(episode)
         if not writer.rows:
@@ -71,10 +72,6 @@ def write_lerobot(
                 "wanted."
             )
         writer.finish()
-    except OSError as error:
-        raise FileError(f"Cannot write {str(folder)!r}: {error}.") from error
-    finally:
-        writer.close()
     return len(writer.rows)
 
 
@@ -251,7 +248,7 @@ class _Writer(Closing):
             "observation.state": self._state,
             "action": "action",
             "next.reward": "reward",
-            "next.done": "",
+            "next.done": "terminated",
             **{_feature(name): name for name in self._others()},
         }
         found: dict[str, Any] = {}
@@ -263,12 +260,9 @@ class _Writer(Closing):
                 "dtype": "bool" if feature == "next.done" else "float32",
                 "shape": shape,
                 "names": names if names and len(names) == shape[0] else None,
-                "unit": contract.get("unit", ""),
-                "axes": contract.get("axes", ""),
-                "point": contract.get("point", ""),
+                **{key: contract.get(key, UNDECLARED) for key in EACH},
+                **{key: contract[key] for key in EACH.values() if contract.get(key)},
             }
-            if contract.get("units"):
-                found[feature]["units"] = contract["units"]
         found["timestamp"] = {"dtype": "float32", "shape": [1], "names": None}
         for name, films in self._films.items():
             shape = self._contracts[name]["shape"]

@@ -1,5 +1,6 @@
 """Environments: one step sequence over terms that are plain functions."""
 
+from simstate.contract import Contract
 from simstate.env import (
     actions,
     commands,
@@ -32,6 +33,7 @@ from simstate.env.commands import (
     PointCommandCfg,
     VelocityCommandCfg,
 )
+from simstate.env.contracts import contract
 from simstate.env.control_action import ControlActionCfg
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
@@ -48,6 +50,7 @@ __all__ = [
     "ActuatorNetworkActionCfg",
     "AttitudeCommandCfg",
     "BodyWrenchActionCfg",
+    "Contract",
     "ControlActionCfg",
     "CurriculumTermCfg",
     "Env",
@@ -76,6 +79,7 @@ __all__ = [
     "VelocityCommandCfg",
     "actions",
     "commands",
+    "contract",
     "curricula",
     "events",
     "moves_com",

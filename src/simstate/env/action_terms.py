@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from simstate.env.actions import Action, ActionCfg
+from simstate.env.contracts import checked
 from simstate.env.terms import made
 from simstate.errors import InvalidInputError, ShapeError
 
@@ -29,6 +30,14 @@ class ActionTerms(dict[str, Action]):
             f"{term}/{name}" for term, action in self.items() for name in action.names
         ]
         """What each column of an action drives, as "term/joint"."""
+        self.contracts = [
+            contract
+            for term, action in self.items()
+            for contract in checked(
+                f"action term {term!r}", action.contracts, action.dim
+            )
+        ]
+        """Unit, axes and point of each column, as it is given."""
         self.last = self._memory("action")
         """The last action as it was given, zero after a reset; float32."""
         self.previous = self._memory("previous_action")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import torch
 from torch import Tensor
 
-from simstate.entity import Entity
+from simstate.contract import Contract
+from simstate.entity import Entity, EntityData
+from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.errors import InvalidInputError, SimStateError, listed
 from simstate.math import quaternion
@@ -21,6 +23,12 @@ from simstate.scene.load import matching
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
+_TARGETS: dict[TargetKind, str] = {
+    "position": "pos",
+    "velocity": "vel",
+    "effort": "effort",
+}
+"""How the quantities of targets are called."""
 PerJoint: TypeAlias = "float | Mapping[str, float]"
 """One number for all joints, or numbers by regular expression on joint names."""
 
@@ -46,6 +54,8 @@ class Action(ABC):
 
     names: tuple[str, ...]
     """What each column drives."""
+    contracts: Sequence[Contract] = ()
+    """Unit, axes and point of each column, as it is given; none: not declared."""
     acts_every_substep: bool = False
     """Whether `apply` is called before every physics step, with the same action, rather
     than once. A step of the environment is then `decimation` calls of the engine."""
@@ -138,6 +148,9 @@ class JointAction(Action):
         like = self.entity.data.default_joint_pos
         self.scale = numbers_per_joint(label, cfg.scale, self.names, 1.0, like)
         self.offset = numbers_per_joint(label, cfg.offset, self.names, 0.0, like)
+        target = EntityData.quantities[f"joint_{_TARGETS[self._asked]}_target"]
+        each = quantity_contracts(self.entity, target, self.names)
+        self.contracts = scaled_contracts(each, self.scale[0])
         if cfg.clip is not None and not cfg.clip[0] <= cfg.clip[1]:
             raise InvalidInputError(
                 f"The {label} has clip {cfg.clip}: it must be (least, greatest)."
@@ -165,6 +178,11 @@ class JointAction(Action):
             bias = self.entity.data.encoder_bias[:, self.joints.joint_ids]
             target = target - bias
         self._write(target)
+
+    @property
+    def _asked(self) -> TargetKind:
+        """What an action asks for."""
+        return self.cfg.kind
 
     def _zero(self) -> Tensor | None:
         """The targets from which an action is measured; None: from zero."""
@@ -225,6 +243,12 @@ class BodyWrenchAction(Action):
         self.names = tuple(_WRENCH[k] for k in self.columns)
         like = self.entity.data.default_joint_pos
         self.scale = like.new_tensor([scales[k] for k in self.columns])
+        axes = f"body {self.entity.body_names[self.body]}"
+        force = Contract("N", axes, "centre of mass")
+        torque = Contract("N·m", axes, "any")
+        wrench = [*3 * [force], *3 * [torque]]
+        each = [wrench[k] for k in self.columns]
+        self.contracts = scaled_contracts(each, self.scale)
         self._write = self.entity.wrench_writer([self.body])
 
     def apply(self, action: Tensor) -> None:
@@ -237,6 +261,11 @@ class BodyWrenchAction(Action):
         force = quaternion.rotate(quat, wrench[:, :3])
         torque = quaternion.rotate(quat, wrench[:, 3:])
         self._write(force[:, None], torque[:, None])
+
+
+def scaled_contracts(each: Sequence[Contract], scale: Tensor) -> list[Contract]:
+    """The contracts of numbers which, times a scale each, are what they ask for."""
+    return [one.scaled(float(k)) for one, k in zip(each, scale, strict=True)]
 
 
 def driven_joints(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from simstate.checks import check_range
+from simstate.contract import NO, Contract
 from simstate.env.entity_cfg import exactly_one
 from simstate.errors import InvalidInputError
 from simstate.ids import Index
@@ -49,6 +51,10 @@ class Command(ABC):
 
     names: tuple[str, ...]
     """What each column of `command` is."""
+    contracts: Sequence[Contract] = ()
+    """Unit, axes and point of each column; none: not declared."""
+    offset_contracts: Sequence[Contract] = ()
+    """The same of `offset`, where they may repeat."""
 
     def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
         for field in cfg.ranges:
@@ -164,6 +170,8 @@ class VelocityCommand(Command):
     """Forward, sideways [m/s] and yaw velocity [rad/s], root link's axes."""
 
     names = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
+    offset_contracts = (Contract("m/s", "root link", "link origin"),)
+    contracts = (*2 * offset_contracts, Contract("rad/s", "root link", "any"))
 
     def __init__(self, name: str, cfg: VelocityCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
@@ -256,6 +264,7 @@ class PointCommand(Command):
     """A point for a site, world axes [m]."""
 
     names = ("x", "y", "z")
+    contracts = offset_contracts = (Contract("m", "world", "site"),)
 
     def __init__(self, name: str, cfg: PointCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
@@ -292,6 +301,8 @@ class AttitudeCommand(Command):
     """An attitude of the root link, quaternion wxyz, body to world."""
 
     names = ("w", "x", "y", "z")
+    contracts = (Contract("1", "world", NO),)
+    offset_contracts = (Contract("rad", "root link", NO),)
 
     def __init__(self, name: str, cfg: AttitudeCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
@@ -336,6 +347,7 @@ class HeadingCommand(Command):
     """A heading for the root link, as `heading_w` [rad]."""
 
     names = ("heading",)
+    contracts = offset_contracts = (Contract("rad", "world", NO),)
 
     def __init__(self, name: str, cfg: HeadingCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)

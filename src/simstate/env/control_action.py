@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.actions import Action, ActionCfg
+from simstate.contract import Contract
+from simstate.env.actions import Action, ActionCfg, scaled_contracts
 from simstate.env.entity_cfg import Patterns
 from simstate.errors import InvalidInputError, listed
+from simstate.explanation import explain
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -60,15 +62,24 @@ class ControlAction(Action):
         columns = [self.entity.index.controls.ids[k] for k in ids]
         self.low, self.high = _ranges(env, columns)
         """The least and the greatest controls; infinite where there is no range."""
+        told = {e.index[0]: e for e in explain(env.sim) if e.field == "ctrl"}
+        chosen = (told[column] for column in columns)
+        each = [Contract(e.unit, e.axes, e.point) for e in chosen]
+        self.contracts = scaled_contracts(each, self._half * cfg.scale)
         self._write = self.entity.control_writer(ids)
+
+    @property
+    def _half(self) -> Tensor:
+        """Half the range of each control, 1 where there is none; shape (dim,)."""
+        limited = torch.isfinite(self.low)
+        return torch.where(limited, (self.high - self.low) / 2.0, 1.0)
 
     def controls(self, action: Tensor) -> Tensor:
         """What an action asks of the actuators; shape (num_envs, dim)."""
         action = action * self.cfg.scale
         limited = torch.isfinite(self.low)
         middle = torch.where(limited, (self.low + self.high) / 2.0, 0.0)
-        half = torch.where(limited, (self.high - self.low) / 2.0, 1.0)
-        return (middle + half * action).clamp(self.low, self.high)
+        return (middle + self._half * action).clamp(self.low, self.high)
 
     def apply(self, action: Tensor) -> None:
         """Write the controls that an action asks for."""

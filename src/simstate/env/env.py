@@ -97,6 +97,8 @@ class Env(EnvWorlds):
         """The number of columns of each observation group."""
         self.observation_names: dict[str, list[str]] = self._observing.names()
         """A readable name for each column of each observation group."""
+        self.observation_contracts = self._observing.contracts()
+        """Unit, axes and point of each column of each observation group."""
         self._parts = Parts(self)
         self._is_made = True
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from simstate.env.settings import described, settings_of
+from simstate.contract import PURE
+from simstate.env.settings import described_settings
 from simstate.errors import InvalidInputError
 from simstate.ids import Ids
 from simstate.integrate.history import Recorded
@@ -54,10 +55,7 @@ class EnvRecorder(Recorder):
                 )
         about: dict[str, Any] = {
             "task": task,
-            "settings": {
-                path: described(setting.value)
-                for path, setting in settings_of(env.cfg, "env").items()
-            },
+            "settings": described_settings(env.cfg, "env"),
             "auto_reset": env.auto_reset,
             "step_dt": env.step_dt,
             "every": None,
@@ -117,22 +115,23 @@ def env_columns(env: Env) -> list[Column]:
             f"{OBSERVATION}{group}",
             lambda group=group: env.observations[group],
             names=names,
-            doc="What was seen before the step.",
+            doc="What was seen before the step, with noise, clip, scale and delay.",
+            each=env.observation_contracts[group],
         )
         for group, names in env.observation_names.items()
     ]
     columns += [
         Column(ACTION, lambda: env.action, names=env.action_names,
-               doc="The action, as it was given."),
-        Column(REWARD, lambda: torch.zeros(env.num_envs, device=env.device),
-               doc="Of the step."),
-        Column(TERMINATED, lambda: env.terminated,
+               doc="The action, as it was given.", each=env.actions.contracts),
+        Column(REWARD, lambda: torch.zeros(env.num_envs, device=env.device), PURE,
+               doc="Of the step: all terms, times their weights and its duration."),
+        Column(TERMINATED, lambda: env.terminated, PURE,
                doc="Whether the step ended the episode: failure or success."),
-        Column(TRUNCATED, lambda: env.truncated,
+        Column(TRUNCATED, lambda: env.truncated, PURE,
                doc="Whether time was up after the step."),
-        Column(ENDED, lambda: env.ends.reasons, names=env.ends.names,
+        Column(ENDED, lambda: env.ends.reasons, PURE, env.ends.names,
                doc="Which terms ended the episode."),
-        Column(EVENT, lambda: env.events.happened, names=env.events.interval_names,
+        Column(EVENT, lambda: env.events.happened, PURE, env.events.interval_names,
                doc="Which interval events happened after the step."),
     ]  # fmt: skip
     return columns

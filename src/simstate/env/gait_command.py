@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.contract import PURE
 from simstate.env.commands import Command, CommandCfg, Range
 from simstate.errors import InvalidInputError
 
@@ -47,12 +48,15 @@ class GaitCommand(Command):
     A foot is to stand while its phase, in [0, 1), is below the duty, then to swing.
     """
 
+    offset_contracts = (PURE,)
+
     def __init__(self, name: str, cfg: GaitCommandCfg, env: Env) -> None:
         self._feet = env.sim.contacts[cfg.sensor_name]
         _check(name, cfg, self._feet.num_elements)
         feet = [element.rpartition("/")[2] for element in self._feet.element_names]
         waves = (f"{wave}_{foot}" for wave in ("sin", "cos") for foot in feet)
         self.names = ("frequency", "duty", *waves)
+        self.contracts = (PURE._replace(unit="Hz"), *(len(self.names) - 1) * [PURE])
         super().__init__(name, cfg, env)
         self.cfg = cfg
         self.clock = self._memory("clock")

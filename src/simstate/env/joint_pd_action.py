@@ -76,6 +76,10 @@ class JointPdAction(JointAction):
             if not bool((getattr(self, what) > 0.0).all()):
                 raise InvalidInputError(f"The {label} needs {what} > 0.")
 
+    @property
+    def _asked(self) -> TargetKind:
+        return "position"
+
     def efforts(self, action: Tensor) -> Tensor:
         """What the motors give for an action, now [N·m or N]; (num_envs, dim)."""
         data, ids = self.entity.data, self.joints.joint_ids

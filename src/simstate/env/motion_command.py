@@ -11,7 +11,10 @@ import torch
 from torch import Tensor
 
 from simstate.checks import one_of
+from simstate.contract import NO, Contract
+from simstate.entity import EntityData
 from simstate.env.commands import Command, CommandCfg, Range
+from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg
 from simstate.env.motion_reference import MotionFrames, MotionReference
 from simstate.env.random_poses import drawn_directions, from_euler
@@ -78,6 +81,11 @@ class MotionCommandCfg(CommandCfg):
 class MotionCommand(Command):
     """Positions [rad or m], then velocities of the motion's joints."""
 
+    offset_contracts = (
+        *3 * [Contract("m", "root link", "link origin")],
+        *3 * [Contract("rad", "root link", NO)],
+    )
+
     def __init__(self, name: str, cfg: MotionCommandCfg, env: Env) -> None:
         _check(name, cfg)
         entity = env.scene[cfg.asset_name]
@@ -88,6 +96,10 @@ class MotionCommand(Command):
         self.cfg = cfg
         self.reference = MotionReference(motion, entity)
         """The motion at any time."""
+        self.contracts = [
+            *quantity_contracts(entity, EntityData.joint_pos, joints),
+            *quantity_contracts(entity, EntityData.joint_vel, joints),
+        ]
         chosen = SceneEntityCfg(entity.name, body_names=cfg.body_names)
         self._bodies = chosen.resolve_in(entity).body_ids
         self._joints = torch.tensor(self.reference.joints, device=env.device)

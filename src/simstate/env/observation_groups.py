@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.contract import Contract
 from simstate.env.cfg import (
     ObservationGroupCfg,
     ObservationTermCfg,
     is_number,
     is_whole,
 )
+from simstate.env.contracts import contracts_of
 from simstate.env.noise import NoiseMemory, ObservationNoise, UniformNoise
 from simstate.env.observation_columns import Columns
 from simstate.env.terms import Term, clear_diverged, not_finite_error
@@ -90,6 +92,10 @@ class ObservationGroup:
     def column_names(self, env: Env) -> list[str]:
         """A readable name for each column."""
         return [name for term in self.terms for name in term.column_names(env)]
+
+    def contracts(self, env: Env) -> list[Contract]:
+        """Unit, axes and point of each column."""
+        return [contract for term in self.terms for contract in term.contracts(env)]
 
     def _not_finite(
         self, values: Tensor, parts: list[Tensor], worlds: Tensor, env: Env
@@ -203,6 +209,16 @@ class ObservationTerm(Term):
             return names
         ages = range(self.history - 1, -1, -1)
         return [f"{name}@-{age}" if age else name for age in ages for name in names]
+
+    def contracts(self, env: Env) -> list[Contract]:
+        """Unit, axes and point of each column, as it is scaled."""
+        count = self._width or self.tensor(env, 2).shape[1]
+        with written_at(self.place):
+            found = contracts_of(self.label, self.function, env, self.params, count)
+        scale = 1.0 if self.scale is None else self.scale
+        each = zip(found, torch.as_tensor(scale).expand(count), strict=True)
+        scaled = [one.scaled(1.0 / float(k)) if k else one for one, k in each]
+        return scaled * self.history
 
     def _recalled(self, env: Env, rows: Index, value: Tensor, restart: bool) -> Tensor:
         """Take note of a value, and return the last `history` ones as seen late."""

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from simstate.contract import PURE, Contract
+from simstate.dynamics import Dynamics
+from simstate.entity import EntityData
+from simstate.env.contracts import contract
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
 from simstate.env.terrain_places import height_above_ground
 from simstate.errors import InvalidInputError, listed
+from simstate.sensors import ContactSensor, RaySensor
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -21,6 +27,7 @@ _XYZ = fixed_columns("x", "y", "z")
 
 @resolves_entities
 @columns(columns_of("joint"))
+@contract(EntityData.joint_pos)
 def joint_pos_rel(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, biased: bool = False
 ) -> Tensor:
@@ -35,6 +42,7 @@ def joint_pos_rel(
 
 @resolves_entities
 @columns(columns_of("joint"))
+@contract(EntityData.joint_vel)
 def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Joint velocities less their defaults [rad/s or m/s]; (num_envs, joints)."""
     data = env.scene[asset_cfg.name].data
@@ -43,6 +51,7 @@ def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @resolves_entities
 @columns(columns_of("joint", (".cos", ".sin")))
+@contract(PURE)
 def joint_pos_cos_sin(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Cosine and sine of joint angles, which turn over without a jump; (num_envs, 2J).
 
@@ -54,6 +63,7 @@ def joint_pos_cos_sin(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @resolves_entities
 @columns(_XYZ)
+@contract(EntityData.root_link_lin_vel_b)
 def base_lin_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Velocity of the root link's origin, root link's axes [m/s]; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.root_link_lin_vel_b
@@ -61,6 +71,7 @@ def base_lin_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @resolves_entities
 @columns(_XYZ)
+@contract(EntityData.root_link_ang_vel_b)
 def base_ang_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Angular velocity of the root link, its own axes [rad/s]; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.root_link_ang_vel_b
@@ -68,12 +79,14 @@ def base_ang_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @resolves_entities
 @columns(_XYZ)
+@contract(EntityData.projected_gravity_b)
 def projected_gravity(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Direction of gravity, root link's axes, unit length; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.projected_gravity_b
 
 
 @resolves_entities
+@contract("m", axes="world", point="link origin")
 def base_height(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Height of the root link's origin above the ground [m]; (num_envs, 1).
 
@@ -83,6 +96,7 @@ def base_height(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 
 @resolves_entities
+@contract("m", axes="world", point="link origin")
 def terrain_scan(
     env: Env,
     size: tuple[float, float] = (1.6, 1.0),
@@ -112,6 +126,7 @@ def terrain_scan(
 
 @resolves_entities
 @columns(columns_of("site", XYZ))
+@contract(EntityData.site_pos_w)
 def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Positions of sites, world axes [m]; (num_envs, 3 sites)."""
     position = env.scene[asset_cfg.name].data.site_pos_w
@@ -120,6 +135,7 @@ def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @resolves_entities
 @columns(_XYZ)
+@contract(EntityData.site_pos_w)
 def site_offset(
     env: Env, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
 ) -> Tensor:
@@ -151,8 +167,16 @@ def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> li
     return names
 
 
+def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
+    """The sensors' own."""
+    entity = env.scene[asset_cfg.name]
+    told = [entity.sensor_contract(name) for name in asset_cfg.names_of("sensor")]
+    return [Contract(s.unit, s.axes, s.point) for s in told for _ in range(*s.columns)]
+
+
 @resolves_entities
 @columns(_sensor_columns)
+@contract(_sensor_contracts)
 def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
     """Readings of the model's sensors, MuJoCo's units and axes; (num_envs, k).
 
@@ -164,6 +188,7 @@ def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
 
 @resolves_entities
 @columns(_sensor_columns)
+@contract(PURE)
 def contacts(env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0) -> Tensor:
     """1 where a touch sensor feels more than `threshold` [N], else 0; (num_envs, k)."""
     return (sensors(env, asset_cfg) > threshold).to(torch.float32)
@@ -181,18 +206,21 @@ def _contact_components(env: Env, sensor_name: str) -> list[str]:
 
 
 @columns(_contact_columns)
+@contract(ContactSensor.found)
 def contact_found(env: Env, sensor_name: str) -> Tensor:
     """1 where an element of a contact sensor touches, else 0; (num_envs, elements)."""
     return env.sim.contacts[sensor_name].found.to(torch.float32)
 
 
 @columns(_contact_columns)
+@contract(ContactSensor.air_time)
 def contact_air_time(env: Env, sensor_name: str) -> Tensor:
     """How long each element of a contact sensor has been off [s]; (num_envs, E)."""
     return env.sim.contacts[sensor_name].air_time
 
 
 @columns(_contact_components)
+@contract(ContactSensor.force_w)
 def contact_force(env: Env, sensor_name: str) -> Tensor:
     """Net force on each element of a contact sensor, world axes [N]; (num_envs, 3E)."""
     return env.sim.contacts[sensor_name].force_w.flatten(1)
@@ -204,6 +232,7 @@ def _ray_columns(env: Env, sensor_name: str, **params: object) -> list[str]:
 
 
 @columns(_ray_columns)
+@contract(RaySensor.height)
 def height_scan(
     env: Env, sensor_name: str, offset: float = 0.0, limit: float = 1.0
 ) -> Tensor:
@@ -216,6 +245,7 @@ def height_scan(
 
 
 @columns(_ray_columns)
+@contract(RaySensor.distance)
 def ray_distance(env: Env, sensor_name: str) -> Tensor:
     """How far it is along each ray [m]; (num_envs, rays)."""
     return env.sim.rays[sensor_name].distance
@@ -223,6 +253,7 @@ def ray_distance(env: Env, sensor_name: str) -> Tensor:
 
 @resolves_entities
 @columns(fixed_columns("x", "y", "z", "about x", "about y", "about z"))
+@contract(3 * [Dynamics.linear_momentum_w] + 3 * [Dynamics.angular_momentum_w])
 def momentum(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Linear, then angular momentum about the COM, world axes; (num_envs, 6).
 
@@ -236,7 +267,13 @@ def _action_columns(env: Env) -> list[str]:
     return env.action_names
 
 
+def _action_contracts(env: Env) -> list[Contract]:
+    """The action's own."""
+    return env.actions.contracts
+
+
 @columns(_action_columns)
+@contract(_action_contracts)
 def last_action(env: Env) -> Tensor:
     """The last action as it was given; zero after a reset; (num_envs, action_dim)."""
     return env.action
@@ -246,18 +283,31 @@ def _command_columns(env: Env, command_name: str) -> list[str]:
     return list(env.commands[command_name].names)
 
 
+def _command_contracts(env: Env, command_name: str) -> Sequence[Contract]:
+    """The command's own."""
+    return env.commands[command_name].contracts
+
+
+def _offset_contracts(env: Env, command_name: str) -> Sequence[Contract]:
+    """The command's own."""
+    return env.commands[command_name].offset_contracts
+
+
 @columns(_command_columns)
+@contract(_command_contracts)
 def generated_commands(env: Env, command_name: str) -> Tensor:
     """What a command asks for now, in its own units; (num_envs, k)."""
     return env.commands[command_name].command
 
 
+@contract(_offset_contracts)
 def command_offset(env: Env, command_name: str) -> Tensor:
     """What is missing to a command, in its own units; (num_envs, k)."""
     return env.commands[command_name].offset
 
 
 @columns(fixed_columns("cos", "sin"))
+@contract(PURE)
 def phase(env: Env, period_s: float) -> Tensor:
     """Cosine and sine of a clock that runs with the episode; (num_envs, 2)."""
     angle = env.phase(period_s) * (2.0 * torch.pi)

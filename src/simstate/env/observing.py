@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.contract import Contract
 from simstate.env.cfg import ObservationGroupCfg
 from simstate.env.observation_groups import (
     Computed,
@@ -47,6 +48,10 @@ class Observing:
     def names(self) -> dict[str, list[str]]:
         """A readable name for each column of each group."""
         return {group.name: group.column_names(self._env) for group in self.groups}
+
+    def contracts(self) -> dict[str, list[Contract]]:
+        """Unit, axes and point of each column of each group."""
+        return {group.name: group.contracts(self._env) for group in self.groups}
 
     def observe(self, rows: Index, restart: bool) -> Observations:
         """What some worlds see now, by group, which is kept as the latest.

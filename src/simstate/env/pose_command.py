@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import torch
 from torch import Tensor
 
+from simstate.contract import NO, Contract
 from simstate.env.commands import Command, CommandCfg, Range
 from simstate.env.entity_cfg import exactly_one
 from simstate.errors import InvalidInputError
@@ -52,6 +53,7 @@ class PoseCommand(Command):
     """A position [m] and a quaternion wxyz for a site, site to `frame`."""
 
     names = ("x", "y", "z", "qw", "qx", "qy", "qz")
+    offset_contracts = (Contract("m", "world", "site"),)
 
     def __init__(self, name: str, cfg: PoseCommandCfg, env: Env) -> None:
         if cfg.frame not in ("world", "root"):
@@ -63,6 +65,9 @@ class PoseCommand(Command):
         self.cfg = cfg
         found = self.entity.find_sites([cfg.site_name])
         self.site = exactly_one(f"command term {name!r}", "site", found)
+        axes = "world" if cfg.frame == "world" else "root link"
+        place, attitude = Contract("m", axes, "site"), Contract("1", axes, NO)
+        self.contracts = (*3 * [place], *4 * [attitude])
         self.command[:, 3] = 1.0  # no turn, until one is drawn
 
     @property

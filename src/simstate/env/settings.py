@@ -44,6 +44,12 @@ def settings_of(cfg: object, root: str) -> dict[str, Setting]:
     return {setting.path: setting for setting in found}
 
 
+def described_settings(cfg: object, root: str) -> dict[str, Any]:
+    """The settings of a configuration by path, as a file can have them."""
+    found = settings_of(cfg, root).items()
+    return {path: described(setting.value) for path, setting in found}
+
+
 def described(value: object) -> Any:
     """A value as a file can have it: numbers, strings, lists and dictionaries."""
     if isinstance(value, Path):

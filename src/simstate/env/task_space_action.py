@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.actions import Action, ActionCfg, driven_joints
+from simstate.contract import Contract
+from simstate.env.actions import Action, ActionCfg, driven_joints, scaled_contracts
 from simstate.env.entity_cfg import Patterns, exactly_one
 from simstate.errors import InvalidInputError
 from simstate.math.vector import apply, solve
@@ -68,6 +69,10 @@ class TaskSpaceAction(Action):
         self.names = tuple(_COLUMNS[k] for k in self._rows)
         like = self.entity.data.default_joint_pos
         self._scale = like.new_tensor([scales[k] for k in self._rows])
+        place = f"site {self._site}"
+        way, turn = (Contract(unit, "root link", place) for unit in ("m", "rad"))
+        each = [(*3 * [way], *3 * [turn])[k] for k in self._rows]
+        self.contracts = scaled_contracts(each, self._scale)
         self._damping = cfg.damping**2 * torch.eye(len(self._rows)).to(like)
         self._write = self.entity.target_writer("position", self._joints)
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.contract import joined
 from simstate.env.commands import (
     AttitudeCommand,
     Command,
@@ -16,6 +17,7 @@ from simstate.env.commands import (
     PointCommand,
     VelocityCommand,
 )
+from simstate.env.contracts import checked
 from simstate.state import Snapshot
 from simstate.view.body_overlays import Draw
 from simstate.view.course import Course, Input
@@ -100,12 +102,16 @@ class TaskCourse(Course):
             )
         } if terms else {}  # fmt: skip
         for name, command in env.commands.items():
+            told = checked(name, command.contracts, len(command.names))
             found[f"command {name}"] = Source(
-                "", "what is asked for", command.names, lambda c=command: c.command
-            )
+                joined(one.unit_text for one in told), "what is asked for",
+                command.names, lambda c=command: c.command,
+            )  # fmt: skip
         for group, names in env.observation_names.items():
+            each = zip(names, env.observation_contracts[group], strict=True)
+            labels = [f"{name} [{told.unit_text}]" for name, told in each]
             found[f"observations {group}"] = Source(
-                "1", "as the policy sees them", tuple(names),
+                "units beside the names", "as the policy sees them", tuple(labels),
                 lambda group=group: env.observations[group],
             )  # fmt: skip
         return found | super().sources()

@@ -11,6 +11,7 @@ from typing import Any
 import mujoco
 from torch import Tensor
 
+from simstate.contract import NO, PURE, UNDECLARED, UNSAID, Contract, joined, spread
 from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine import FIELDS
 from simstate.entity import Entity
@@ -22,6 +23,8 @@ from simstate.sensors import SceneCameras
 
 CAMERA = "camera/"
 """What a camera's pictures are called, before its name."""
+IMAGE = "image"
+"""The axes of a picture."""
 _AXES: dict[int, Sequence[str]] = {
     3: ("x", "y", "z"),
     4: ("w", "x", "y", "z"),
@@ -40,6 +43,10 @@ _NAMED_SIZES = {
 }
 
 
+EACH = {"unit": "units", "axes": "each_axes", "point": "points"}
+"""What the list is called that says each component's, where they are not the same."""
+
+
 @dataclass(frozen=True)
 class Column:
     """One thing that is recorded: how it is read, and its contract."""
@@ -47,16 +54,15 @@ class Column:
     name: str
     read: Callable[[], Tensor]
     """The present values; shape (num_envs, …)."""
-    unit: str = ""
-    axes: str = ""
-    point: str = ""
+    contract: Contract = UNSAID
+    """Of all of its numbers."""
     names: Sequence[str] = ()
     """A name for each component of one world, in C order; none if they have none."""
     doc: str = ""
     source: str = ""
     """The quantity or field that it is, by which it is found again; "": code."""
-    units: Sequence[str] = ()
-    """The unit of each component, or of those that repeat; none: all have `unit`."""
+    each: Sequence[Contract] = ()
+    """Of each component, or of those that repeat; none: all have `contract`."""
 
     def checked(self, num_envs: int) -> Tensor:
         """The present values, if they have a row for each world."""
@@ -73,13 +79,16 @@ class Column:
     def describe(self, values: Tensor) -> dict[str, Any]:
         """The contract, for JSON."""
         width = values[0].numel() if len(values) else 0
-        times, rest = divmod(width, len(self.units) or width + 1)
-        units = [] if rest else list(self.units) * times
+        each = spread(self.each, width) if self.each else None
+        told = each or [self.contract]
+        texts = {
+            "unit": (self.contract.unit_text, [one.unit_text for one in told]),
+            "axes": (self.contract.axes, [one.axes for one in told]),
+            "point": (self.contract.point, [one.point for one in told]),
+        }
         return {
-            "unit": units[0] if len(set(units)) == 1 else self.unit,
-            "units": units if len(set(units)) > 1 else [],
-            "axes": self.axes,
-            "point": self.point,
+            **{key: _whole(*texts[key]) for key in texts},
+            **{EACH[key]: _unlike(texts[key][1]) for key in texts},
             "names": list(self.names) if len(self.names) == width else [],
             "doc": self.doc,
             "source": self.source,
@@ -111,13 +120,13 @@ def _column(
 ) -> Column:
     if isinstance(given, str):
         return _named(sim, name, given)
-    read, unit = (given, "") if callable(given) else given
+    read, unit = (given, UNDECLARED) if callable(given) else given
     if not callable(read):
         raise InvalidInputError(
             f"What is recorded as {name!r} must be the name of a quantity or a "
             f"function of the simulation, got {read!r}."
         )
-    return Column(name, lambda: read(sim), unit)
+    return Column(name, lambda: read(sim), Contract(unit or UNDECLARED))
 
 
 def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
@@ -144,17 +153,17 @@ def _quantity(
     contracts = entity.data.quantities
     if quantity not in contracts:
         raise unknown_name(f"quantity of {entity.name!r}", quantity, contracts)
-    contract = contracts[quantity]
+    told = contracts[quantity]
+    contract = Contract(told.unit, told.axes_text, told.point_text)
+    units = component_units(sim.model, entity, told.unit, told.shape)
     return Column(
         name,
         lambda: entity.data.read(quantity),
-        contract.unit,
-        contract.axes_text,
-        contract.point_text,
-        _labels([_of_entity(entity, size) for size in contract.shape]),
-        contract.doc,
+        contract,
+        _labels([_of_entity(entity, size) for size in told.shape]),
+        told.doc,
         f"{entity.name}.{quantity}",
-        component_units(sim.model, entity, contract.unit, contract.shape),
+        [contract._replace(unit=unit) for unit in units],
     )
 
 
@@ -166,7 +175,7 @@ def _camera(sim: IntegratedWorlds, name: str, given: str) -> Column:
     return Column(
         name,
         lambda: cameras[camera].rgb,
-        axes="image",
+        PURE._replace(axes=IMAGE),
         doc="Colours 0 … 255 of the pixels, rows from above.",
         source=given,
     )
@@ -175,7 +184,9 @@ def _camera(sim: IntegratedWorlds, name: str, given: str) -> Column:
 def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
     if field not in FIELDS:
         raise unknown_name(
-            "quantity to record, such as 'robot.root_link_pos_w',", field, FIELDS
+            "quantity to record, such as 'robot.root_link_pos_w',",
+            field,
+            [*FIELDS, *_quantity_names(sim)],
         )
     contract = FIELDS[field]
     if field in DESCRIBED_FIELDS:
@@ -187,13 +198,31 @@ def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
     return Column(
         name,
         lambda: getattr(sim.data, field),
-        contract.unit,
-        contract.axes,
-        "",
+        Contract(contract.unit, contract.axes or NO),
         names,
         contract.doc,
         field,
     )
+
+
+def _quantity_names(sim: IntegratedWorlds) -> list[str]:
+    """How quantities may be called here: of the only entity also without its name."""
+    names = [f"{e.name}.{q}" for e in sim.scene.values() for q in e.data.quantities]
+    if len(sim.scene) == 1:
+        names += [name.partition(".")[2] for name in names]
+    return names
+
+
+def _whole(told: str, each: Sequence[str]) -> str:
+    """What is said of all components; what all of them are is the most exact."""
+    if len(set(each)) == 1:
+        return each[0]
+    return told if told != UNDECLARED else joined(each)
+
+
+def _unlike(each: Sequence[str]) -> list[str]:
+    """What is said of each component, where not the same is said of all."""
+    return list(each) if len(set(each)) > 1 else []
 
 
 def _labels(sizes: Sequence[Sequence[str]]) -> list[str]:

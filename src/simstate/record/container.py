@@ -188,6 +188,10 @@ class ContainerReader:
         self.path = path
         if not path.is_file():
             raise RecordingError(f"There is no file {str(path)!r}.")
+        if not path.stat().st_size:
+            raise RecordingError(
+                f"{str(path)!r} is empty: a recording that was cut off before it began."
+            )
         self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115 (closed by close)
         self.blocks: list[tuple[Place, bytes]] = []
         """The chunk of each whole block, and what is said of it."""

@@ -46,13 +46,13 @@ def shuffled(array: np.ndarray) -> bytes:
 
 
 def unshuffled(data: bytes, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """The array that `shuffled` took apart."""
+    """The array that `shuffled` took apart, which may be written to."""
     size = size_of(dtype, shape)
     if len(data) != size:
         raise RecordingError(f"an array of {size} bytes has {len(data)}")
     item = np.dtype(dtype).itemsize
     columns = np.frombuffer(data, np.uint8).reshape(item, -1)
-    whole = np.ascontiguousarray(columns.T).reshape(-1).view(np.dtype(dtype))
+    whole = np.array(columns.T, order="C").reshape(-1).view(np.dtype(dtype))
     return whole.reshape(tuple(shape))
 
 

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from simstate.closing import Closing
+from simstate.contract import NO
 from simstate.errors import FileError, InvalidInputError
 from simstate.ids import Ids, int_list
 from simstate.integrate.worlds import IntegratedWorlds
@@ -274,11 +275,11 @@ class Recorder(Closing):
 
 
 TIME_CONTRACT: dict[str, Any] = {
-    "unit": "s", "axes": "", "point": "", "names": [], "shape": [], "source": "",
+    "unit": "s", "axes": NO, "point": NO, "names": [], "shape": [], "source": "",
     "doc": "Simulation time of each world.", "dtype": "float64",
 }  # fmt: skip
 STEP_CONTRACT: dict[str, Any] = {
-    "unit": "", "axes": "", "point": "", "names": [], "shape": [], "source": "",
+    "unit": "1", "axes": NO, "point": NO, "names": [], "shape": [], "source": "",
     "doc": "How many steps were taken before the sample.", "dtype": "int64",
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from simstate.closing import Closing
+from simstate.contract import UNDECLARED, Contract
 from simstate.errors import (
     InvalidInputError,
     RecordingError,
@@ -23,6 +24,7 @@ from simstate.errors import (
     unknown_name,
 )
 from simstate.record.changes import Step, steps_from_bytes
+from simstate.record.columns import EACH, IMAGE
 from simstate.record.container import ContainerReader, Place
 from simstate.record.header import (
     END,
@@ -132,12 +134,20 @@ class Recording(Closing):
         """Unit, axes, point, names of the components, dtype and shape of a column."""
         return self._contracts[self.full_name(name)]
 
-    def component_units(self, name: str) -> list[str]:
-        """The unit of each component of a column, in C order."""
+    def component_contracts(self, name: str) -> list[Contract]:
+        """Unit, axes and point of each component of a column, in C order."""
         contract = self.contract(name)
         width = math.prod(contract["shape"])
-        units: list[str] = contract.get("units", [])
-        return units if len(units) == width else [contract["unit"]] * width
+        told: list[list[str]] = []
+        for one, many in EACH.items():
+            each = contract.get(many, [])
+            same = [contract.get(one, UNDECLARED)] * width
+            told.append(each if len(each) == width else same)
+        return [Contract(*texts) for texts in zip(*told, strict=True)]
+
+    def component_units(self, name: str) -> list[str]:
+        """The unit of each component of a column, in C order."""
+        return [contract.unit for contract in self.component_contracts(name)]
 
     def full_name(self, name: str) -> str:
         """The name of a column, of which the entity's may be left out."""
@@ -257,7 +267,7 @@ class Recording(Closing):
             left = [n for n in columns if n not in drawn]
             what = ", ".join(left) or "The recording"
             raise InvalidInputError(f"{what} has no numbers to draw as curves.")
-        components = {name: self._labels(name) for name in drawn}
+        components = {name: self.labels(name) for name in drawn}
         places = {world: self.place(world) for world in some}
         draw(self, path, places, drawn, components, self.elapsed)
 
@@ -321,8 +331,8 @@ class Recording(Closing):
         size_of(contract["dtype"], [samples, *shape])
         return contract["dtype"], [samples, *shape]
 
-    def _labels(self, name: str) -> list[str]:
-        """The names of components, with their units where these differ."""
+    def labels(self, name: str) -> list[str]:
+        """The names of a column's components, with their units where these differ."""
         names, units = self.contract(name)["names"], self.component_units(name)
         if len(set(units)) < 2 or not names:
             return names
@@ -331,7 +341,7 @@ class Recording(Closing):
     def _is_curve(self, name: str) -> bool:
         """Whether a column has numbers that can be drawn, and is no picture."""
         contract = self.contract(name)
-        return math.prod(contract["shape"]) > 0 and contract["axes"] != "image"
+        return math.prod(contract["shape"]) > 0 and contract["axes"] != IMAGE
 
     def place(self, world: int) -> int:
         """Where a world is in the columns."""

@@ -1,7 +1,9 @@
-"""What differs between two compiled models, named down to the element."""
+"""What differs between two models or tasks, named down to the element."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
@@ -18,8 +20,22 @@ _OWNERS = {
     "actuator_": mujoco.mjtObj.mjOBJ_ACTUATOR,
     "eq_": mujoco.mjtObj.mjOBJ_EQUALITY,
 }
+_NONE = "not there"
 _MOST = 5
 """Elements that are named of each field."""
+
+
+def setting_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Which settings of a task are other now, each in a few words."""
+    old, new = (
+        {path: json.dumps(value, ensure_ascii=False) for path, value in told.items()}
+        for told in (then, now)
+    )
+    return [
+        f"{path} is {new.get(path, _NONE)}, it was {old.get(path, _NONE)}"
+        for path in dict.fromkeys([*old, *new])
+        if old.get(path) != new.get(path)
+    ]
 
 
 def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:

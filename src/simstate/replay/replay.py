@@ -9,10 +9,11 @@ import numpy as np
 from simstate.engine import EngineCfg
 from simstate.env import Env
 from simstate.env.env_recorder import AFTER
+from simstate.env.settings import described_settings
 from simstate.errors import InvalidInputError
 from simstate.record import Recording
 from simstate.record.recording import BlockPlace
-from simstate.replay.model_changes import model_changes
+from simstate.replay.model_changes import model_changes, setting_changes
 from simstate.replay.player import Player
 from simstate.replay.report import Difference, Replay
 from simstate.replay.sources import engine_for, worlds_for
@@ -154,6 +155,10 @@ class _Comparison:
         self._found.columns = list(player.columns)
         self._found.left_out = player.left_out
         self._found.model = model_changes(self._recording.model, player.sim.model)
+        if player.env is not None:
+            then = self._recording.header["settings"]
+            now = described_settings(player.env.cfg, "env")
+            self._found.settings = setting_changes(then, now)
         names = ["time", *player.columns]
         is_env = player.env is not None
         self._before = [n for n in names if not is_env or n not in AFTER]

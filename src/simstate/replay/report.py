@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
+from simstate.contract import UNDECLARED
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -26,7 +28,7 @@ class Difference:
 
     def __str__(self) -> str:
         element = f" of {self.element}" if self.element else ""
-        unit = f" {self.unit}" if self.unit else ""
+        unit = "" if self.unit in ("", "1", UNDECLARED) else f" {self.unit}"
         return (
             f"world {self.world}, t = {self.time:g} s (after {self.step} steps), "
             f"{self.column}{element}: {self.recorded!r} was recorded, "
@@ -53,6 +55,8 @@ class Replay:
     """Columns that only the code of then can compute."""
     model: list[str] = field(default_factory=list[str])
     """What is other in the model than it was."""
+    settings: list[str] = field(default_factory=list[str])
+    """What is other in the task's settings, whether it matters or not."""
     first: Difference | None = None
     """The first difference beyond the tolerance; None: there is none."""
     largest: dict[str, float] = field(default_factory=dict[str, float])
@@ -99,6 +103,7 @@ class Replay:
             f"{len(self.columns)} columns and {self.snapshots} snapshots "
         )
         lines = [f"The model differs: {what}." for what in self.model]
+        lines += [f"The task differs: {what}." for what in self.settings]
         if self.first is None:
             lines.insert(0, f"{told}are the same, {how}.")
         else:

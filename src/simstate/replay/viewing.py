@@ -9,6 +9,7 @@ import numpy as np
 from torch import Tensor
 
 from simstate.closing import Closing
+from simstate.contract import NO
 from simstate.engine import EngineCfg
 from simstate.env import Env
 from simstate.env.viewing import TaskCourse
@@ -178,14 +179,14 @@ class RecordedCourse(Course, Closing):
     def _column(self, name: str) -> Source:
         contract = self._recording.contract(name)
         width = int(np.prod(contract["shape"], dtype=int))
-        names = contract["names"] or [f"{name}[{k}]" for k in range(width)]
+        names = self._recording.labels(name) or [f"{name}[{k}]" for k in range(width)]
         point, axes = contract.get("point", ""), contract.get("axes", "")
         about = ["as it was recorded"]
-        about += [f"at the {point}"] if point not in ("", "–") else []
-        about += [f"{axes} axes"] if axes not in ("", "–") else []
+        about += [f"at the {point}"] if point not in ("", NO) else []
+        about += [f"{axes} axes"] if axes not in ("", NO) else []
 
         return Source(
-            contract["unit"] or "1", ", ".join(about), tuple(names), _only_over_time,
+            contract["unit"], ", ".join(about), tuple(names), _only_over_time,
             lambda world: self._history(name, world),
         )  # fmt: skip
 

@@ -1,0 +1,58 @@
+"""Contract: which unit, axes and point a number has, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+UNDECLARED = "not declared"
+"""What is said where nobody has said anything."""
+NO = "–"
+"""What is said of axes and a point where there are none."""
+
+
+class Contract(NamedTuple):
+    """What a number is: of a column that is recorded, observed or acted with."""
+
+    unit: str = UNDECLARED
+    """"1" for a pure number."""
+    axes: str = UNDECLARED
+    """The axes that it is a component along; "–" if it is none."""
+    point: str = UNDECLARED
+    """The point that it belongs to; "–" if it is about none."""
+    scale: float = 1.0
+    """The number times this is in `unit`."""
+
+    def scaled(self, scale: float) -> Contract:
+        """Of a number that is `scale` times smaller."""
+        return self._replace(scale=self.scale * scale)
+
+    @property
+    def unit_text(self) -> str:
+        """The unit that the number counts, such as "0.25 rad"."""
+        if self.unit == UNDECLARED or f"{self.scale:g}" == "1":
+            return self.unit
+        if self.unit == "1":
+            return f"{self.scale:g}"
+        several = ", " in self.unit or " or " in self.unit
+        return f"{self.scale:g} {f'({self.unit})' if several else self.unit}"
+
+
+PURE = Contract("1", NO, NO)
+"""Of pure numbers."""
+UNSAID = Contract()
+"""Of numbers of which nobody has said anything."""
+
+
+def spread(each: Sequence[Contract], count: int) -> list[Contract] | None:
+    """A contract for each of `count` numbers, of some that repeat; None: they do not.
+
+    None at all leaves them undeclared.
+    """
+    times, rest = divmod(count, len(each) or 1)
+    return None if rest else list(each or [UNSAID]) * times
+
+
+def joined(texts: Iterable[str]) -> str:
+    """What is said of several numbers together: each text once, in order."""
+    return ", ".join(dict.fromkeys(texts))
