@@ -60,7 +60,9 @@ def write_lerobot(
     """
     root = Path(folder)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise InvalidInputError(f"{str(folder)!r} is there already and not empty.")
+        raise InvalidInputError(
+            f"{str(folder)!r} exists already and is not empty: name another folder."
+        )
     writer = _Writer(root, source, task, state, robot_type)
     try:
         for episode in episodes_of(source, keep=keep):

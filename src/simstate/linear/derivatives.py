@@ -68,7 +68,10 @@ def linearise(
             'engine="native".'
         )
     if sim.integration is not None and sim.integration.mass_flow is not None:
-        raise InvalidInputError("linearise does not take masses that flow as states.")
+        raise InvalidInputError(
+            "linearise has no states for masses that flow (sim.mass_rate, Thruster): "
+            "linearise a simulation without them."
+        )
     views = _input_views(sim, inputs)
     observed = {} if outputs is None else reads_of(sim, outputs, "outputs")
     units = {} if outputs is None else units_of(sim, outputs)
