@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -59,25 +60,39 @@ def importers() -> dict[str, set[str]]:
 def draw_tree() -> Figure:
     """Parts from the bottom of the imports to the top, each with who imports it."""
     table, used = rows(), importers()
-    figure, axes = plt.subplots(figsize=(11, 0.36 * len(table) + 0.6))
+    cells = [
+        (
+            textwrap.wrap(" ".join(names), 36),
+            textwrap.wrap(holds.replace("`", ""), 90),
+            max(len(used.get(_part(name), ())) for name in names),
+        )
+        for names, holds in table
+    ]
+    height = sum(_lines(*texts) for *texts, _ in cells)
+    figure, axes = plt.subplots(figsize=(11, 0.18 * height + 0.6))
     axes.axis("off")
     most = max(map(len, used.values()))
-    for k, (names, holds) in enumerate(table):
-        y = -k
-        count = max(len(used.get(_part(name), ())) for name in names)
-        axes.barh(y, count / most * 2.2, left=-2.4, height=0.7, color=COLOURS[0],
+    top = 0.0
+    for names, holds, count in cells:
+        y = top - _lines(names, holds) / 2
+        top -= _lines(names, holds)
+        axes.barh(y, count / most * 1.4, left=-1.6, height=1.2, color=COLOURS[0],
                   alpha=0.35)  # fmt: skip
-        axes.text(-2.35, y, f"{count}", va="center", fontsize=8)
-        shown = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
-        axes.text(0, y, shown, va="center", family="monospace", fontsize=9)
-        short = re.sub(r"`", "", re.split(r"[:;]", holds)[0])
-        axes.text(3.6, y, short[:88], va="center", fontsize=9)
-    axes.text(-2.4, 1, "imported by", fontsize=8, style="italic")
+        axes.text(-1.55, y, f"{count}", va="center", fontsize=8)
+        axes.text(0, y, "\n".join(names), va="center", family="monospace",
+                  fontsize=8)  # fmt: skip
+        axes.text(3.9, y, "\n".join(holds), va="center", fontsize=8)
+    axes.text(-1.6, 1, "imported by", fontsize=8, style="italic")
     axes.text(0, 1, "in src/simstate, each may import those above it", fontsize=8,
               style="italic")  # fmt: skip
-    axes.set_xlim(-2.5, 11)
-    axes.set_ylim(-len(table), 1.6)
+    axes.set_xlim(-1.7, 11)
+    axes.set_ylim(-height, 1.6)
     return figure
+
+
+def _lines(names: list[str], holds: list[str]) -> float:
+    """How many lines a part takes in the picture, with the space below it."""
+    return max(len(names), len(holds)) + 0.7
 
 
 def _part(name: str) -> str:

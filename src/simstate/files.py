@@ -62,14 +62,16 @@ def filling(path: Path) -> Generator[Path]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_dir():
-        raise InvalidInputError(f"{str(path)!r} is there already, and no folder.")
+        raise InvalidInputError(f"{str(path)!r} exists already and is no folder.")
     place = target if target.exists() else target.parent
     part = place / _part_name(target)
     try:
         place.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(target, place)
         if place is target and any(place.iterdir()):
-            raise InvalidInputError(f"{str(path)!r} is there already and not empty.")
+            raise InvalidInputError(
+                f"{str(path)!r} exists already and is not empty: name another folder."
+            )
         part.mkdir()
         yield part
         if place is not target:

@@ -16,7 +16,11 @@ HEAVY = (
 RUN_HERE = (
     "run", "inspect", "explain", "contacts", "quantities", "check", "diff",
     "integrate", "align", "tasks", "bench", "report", "record", "info", "replay",
+    "plot", "export", "new-task", "render",
 )  # fmt: skip
+
+
+READ_A_RECORDING = ("plot", "export")
 
 
 def example(command):
@@ -40,6 +44,8 @@ def test_help_shows_the_example_on_one_line(command, capsys, monkeypatch):
 @pytest.mark.parametrize("command", RUN_HERE)
 def test_the_example_works_as_pasted(command, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if command in READ_A_RECORDING:
+        assert main(["record", "cartpole", "--out", "run.simrec"]) == 0
     for part in example(command).split("&&"):
         program, *args = shlex.split(part)
         assert program == "simstate"

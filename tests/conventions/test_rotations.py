@@ -104,6 +104,14 @@ def test_quaternion_at_and_near_half_turns(offset):
         assert bool((quat[:, 0] >= 0).all())
 
 
+def test_a_quaternion_and_its_matrix_are_one_rotation():
+    rotation = Rotation.random(50, random_state=7)
+    quat = torch.as_tensor(rotation.as_quat(scalar_first=True))
+    want = torch.as_tensor(rotation.as_matrix())
+    torch.testing.assert_close(r.active_from_quat(quat), want, rtol=0, atol=1e-15)
+    torch.testing.assert_close(r.active_from_quat(-quat), want, rtol=0, atol=1e-15)
+
+
 def test_sign_of_a_half_turn_is_settled():
     """q and −q are one rotation: at w = 0 the first component that is not is > 0."""
     quat = torch.tensor([[0, -0.6, 0.8, 0], [0, 0, 0, -1], [-0.0, 0, -1, 0]])

@@ -84,7 +84,7 @@ def test_snapshots_are_those_of_one_env():
     for name, values in env.observations.items():
         assert torch.equal(remote.observations[name], values)
     assert_same_steps(remote, env, 4, 5)
-    with pytest.raises(InvalidInputError, match="snapshot has 2 worlds, here are 7"):
+    with pytest.raises(InvalidInputError, match="has 2 worlds, this environment has 7"):
         remote.restore(Env(cfg(), 2).snapshot())
 
 

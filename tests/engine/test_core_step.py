@@ -68,7 +68,7 @@ def test_whole_stage_has_the_bits_of_the_batch(name):
     fields = (*CHEAP, *LATE, "ncon", "energy")
     ours, theirs = pair(model, fields, seed=4)
     run_both(ours, theirs, fields)
-    assert ours.refreshes_everything
+    assert ours.core.needs_everything()
 
 
 @pytest.mark.parametrize("name", ["sensors", "gymnasium-ant"])
@@ -82,15 +82,15 @@ def test_each_field_alone_is_brought_up_to_date(name, field):
 
 def test_cheap_fields_do_not_need_the_whole_stage():
     ours, _ = pair(load("sensors"), CHEAP)
-    assert not ours.refreshes_everything
+    assert not ours.core.needs_everything()
     ours.bind("qfrc_bias")
-    assert ours.refreshes_everything
+    assert ours.core.needs_everything()
 
 
 @pytest.mark.parametrize("name", ["late sensors", "small", "quadruped"])
 def test_sensors_of_constraints_need_the_whole_stage(name):
     ours, _ = pair(load(name), EVALUATED_FIELDS)
-    assert ours.refreshes_everything == (name == "late sensors")
+    assert ours.core.needs_everything() == (name == "late sensors")
 
 
 @pytest.mark.parametrize("persistent", [False, True])

@@ -230,7 +230,7 @@ def test_what_cannot_be_trimmed_says_so():
         (
             lambda: trim_flight(flight, {"alpha": 0.1}, ("alpha",)),
             InvalidInputError,
-            "given and free",
+            "both given and free",
         ),
         (
             lambda: trim_flight(flight, {"airspeed": 4.0}, ("alpha", "flight_path",

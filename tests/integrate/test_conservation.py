@@ -106,7 +106,7 @@ def test_the_command_prints_json_and_draws(tmp_path, capsys):
         (["--scheme", "rk5"], "rk4"),
         (["--scheme", "rk4", "--tolerance", "1e-6"], "fixed steps"),
         (["--scheme", "dp54", "--tolerance", "0"], "must be a number > 0"),
-        (["--scheme", "mujoco", "--tolerance", "1e-6"], "no tolerance"),
+        (["--scheme", "mujoco", "--tolerance", "1e-6"], "leave out --tolerance"),
         (["--seconds", "nan"], "must be finite"),
         (["--plot", "/nowhere/at/all.png", "--seconds", "0.1"], "no folder"),
     ],

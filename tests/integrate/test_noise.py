@@ -442,7 +442,7 @@ def test_bad_noise_objects_and_increments():
             prescribe(bad)
     with pytest.raises(ShapeError):
         prescribe(good, good[..., :1])
-    with pytest.raises(InvalidInputError, match="one shape"):
+    with pytest.raises(InvalidInputError, match="the same shape"):
         prescribe(good, good[:2])
     with pytest.raises(InvalidInputError, match="finite"):
         prescribe(good / 0)

@@ -451,7 +451,7 @@ def test_a_task_is_found_by_its_name(tmp_path):
 
 def test_worlds_that_do_not_fit(run):
     path, _ = run
-    with pytest.raises(RecordingError, match="has 4 worlds, here are 3"):
+    with pytest.raises(RecordingError, match="has 4 worlds, the simulation has 3"):
         replay(path, Simulation(scene(), 3))
     with pytest.raises(RecordingError, match="of a Simulation, the worlds are an Env"):
         replay(path, Env(env_cfg(), 4))

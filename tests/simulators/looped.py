@@ -44,18 +44,12 @@ class LoopedSimulator(AdaptedSimulator):
         self.worlds = [mujoco.MjData(self.own_model) for _ in range(self.num_envs)]
 
     def read(self, ids):
-        model, shape = self.own_model, (len(ids), self.own_model.nbody)
-        found = Motion(
-            qpos=np.array([self.worlds[i].qpos for i in ids]).reshape(-1, model.nq),
-            qvel=np.array([self.worlds[i].qvel for i in ids]).reshape(-1, model.nv),
-            body_pos=np.zeros((*shape, 3)),
-            body_quat=np.zeros((*shape, 4)),
-            body_vel=np.zeros((*shape, 3)),
-            body_ang_vel=np.zeros((*shape, 3)),
-        )
+        model = self.own_model
+        found = Motion.blank(model, len(ids))
         vel = np.zeros(6)
         for row, i in enumerate(ids):
             data = self.worlds[i]
+            found.qpos[row], found.qvel[row] = data.qpos, data.qvel
             mujoco.mj_kinematics(model, data)
             mujoco.mj_comPos(model, data)
             mujoco.mj_comVel(model, data)

@@ -176,7 +176,7 @@ def test_the_file_is_closed(
         assert not opened[0]._file._file.closed
     course.close()
     assert are_closed() == [True]
-    with pytest.raises(RecordingError, match="4 worlds, here are 3"):
+    with pytest.raises(RecordingError, match="4 worlds, the simulation has 3"):
         RecordedCourse.open(path, Simulation(scene(), 3))
     assert are_closed() == [True]
     empty = tmp_path / "empty.simrec"

@@ -35,11 +35,11 @@ class Align:
     states: int = 3
     """How many random states are compared."""
     seconds: float = 1.0
-    """How long the runs are that are compared; 0: none."""
+    """Length of the runs that are compared [s]; 0: no runs."""
     seed: int = 0
     """Seed of the states."""
     plot: Path | None = None
-    """Draw how the runs part into this image file."""
+    """Draw how far the runs drift apart into this image file."""
     json: Json = False
     debug: Debug = False
 

@@ -44,7 +44,7 @@ class Collect:
         tyro.conf.arg(
             name="from",
             help="Recordings of the task instead of a policy: their states and actions "
-            "come again, with the cameras and quantities that are asked for.",
+            "are taken again, with the cameras and quantities that you ask for.",
         ),
     ] = ()
     episodes: int | None = None

@@ -27,7 +27,7 @@ class Contacts:
 
     model: Model
     time: float = 0.0
-    """Let it move for so long first [s], controls as at its start."""
+    """Simulate for this long first [s], with the controls of its start."""
     engine: Engine = "native"
     json: Json = False
     debug: Debug = False

@@ -38,7 +38,7 @@ class Dispersions:
     seed: int = 0
     """Seed of all draws and of the worlds' noise."""
     confidence: float = 0.95
-    """With which the bounds hold."""
+    """Probability with which the bounds hold."""
     out: Path | None = None
     """A folder for worlds.csv, envelopes.png and worst.npz, a snapshot to replay."""
     ray: Ray = None

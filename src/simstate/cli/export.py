@@ -43,7 +43,10 @@ class Export:
         if self.to == "foxglove":
             first, *others = self.files
             if others:
-                raise InvalidInputError("A log for Foxglove is of one recording.")
+                raise InvalidInputError(
+                    f"A log for Foxglove holds one recording, got {len(self.files)}: "
+                    "export one at a time."
+                )
             count = datasets.write_foxglove(first, self.out, worlds=self.worlds or None)
             what = "messages"
         elif self.to == "hdf5":

@@ -33,13 +33,14 @@ class Integrate:
     attitude: Literal["lie", "high_order", "manifold"] = "lie"
     """How orientations are advanced."""
     seconds: float = 2.0
-    """How long to run."""
+    """Simulated time [s]."""
     timestep: float | None = None
     """The time step in seconds; the model's own if it is left out."""
     tolerance: float | None = None
     """Absolute and relative tolerance of an adaptive scheme."""
     speed: float = 1.0
-    """Standard deviation of the random initial velocities; 0: the model's own."""
+    """Standard deviation of the random initial velocities [rad/s or m/s]; 0: the
+    model's own."""
     gravity: bool = False
     """Keep the model's gravity; without it momentum is conserved."""
     seed: int = 0
@@ -110,7 +111,10 @@ class Integrate:
 
         if self.scheme == "mujoco":
             if self.tolerance is not None:
-                raise InvalidInputError("MuJoCo's own stepper takes no tolerance.")
+                raise InvalidInputError(
+                    "MuJoCo's own stepper has fixed steps: leave out --tolerance, or "
+                    "choose an adaptive --scheme, such as dp54."
+                )
             return None
         options = (
             {}

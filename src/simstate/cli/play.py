@@ -39,7 +39,7 @@ class Play(TaskCommand):
         tyro.conf.arg(
             metavar="[TASK] POLICY",
             help="The folder of a run, a checkpoint model_….npz, or an exported .onnx "
-            "file. It knows its task; naming it, too, is for a file that has moved.",
+            "file. It knows its task; name the task, too, if its file has moved.",
         ),
     ] = ()
     output: Path | None = None

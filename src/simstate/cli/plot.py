@@ -22,7 +22,7 @@ class Plot:
     file: Annotated[Path, tyro.conf.Positional]
     """A recording."""
     columns: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
-    """Their names; the entity's may be left out. None: all columns."""
+    """Columns to draw, with or without their entity; by default all of them."""
     out: Path | None = None
     """The figure: .png, .svg or .pdf; by default beside the recording, as .png."""
     worlds: tuple[int, ...] = ()

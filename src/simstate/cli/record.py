@@ -81,7 +81,9 @@ class Record:
     def _record_model(self) -> int:
 
         if self.policy is not None:
-            raise InvalidInputError(f"--policy acts in a task, {self.what!r} is none.")
+            raise InvalidInputError(
+                f"--policy acts in a task, and {self.what!r} is a model: name the task."
+            )
         sim = moving_worlds(
             scene_of(self.what),
             self.envs,

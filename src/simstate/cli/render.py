@@ -117,7 +117,8 @@ class Render:
 
         if not frames:
             raise InvalidInputError(
-                f"--seconds {self.seconds:g} is less than one picture of a film."
+                f"--seconds {self.seconds:g} is too short for a film: at --fps "
+                f"{self.fps:g} a picture takes {1 / self.fps:g} s."
             )
         with needs("play"):
             write_video(self.output, frames, self.fps)

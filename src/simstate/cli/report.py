@@ -21,7 +21,7 @@ _VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
 class Report:
     """Print versions, machine and engine, and what a model holds, for a bug report.
 
-    Nothing is sent anywhere, and no path, name of a person or of a machine is in it.
+    Nothing is sent anywhere; no path and no name of a person or machine is in it.
 
     Example: simstate report --model quadruped
     """

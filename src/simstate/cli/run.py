@@ -38,7 +38,7 @@ SUBSTEPS = 4
 
 @dataclass
 class Run:
-    """Simulate a model in many worlds, then show one world's state and the laws.
+    """Simulate a model in many worlds, show one world's state and check the laws.
 
     Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png
     """

@@ -15,7 +15,7 @@ from simstate.cli.options import Debug, Json
 
 @dataclass
 class Tasks:
-    """List tasks, with what each is about: those of your own, too, if you name them.
+    """List the tasks and what each is about; your own, too, if you name them.
 
     Example: simstate tasks --json
     """

@@ -90,8 +90,8 @@ class Train(TaskCommand):
     export: bool = True
     """Whether to write the policy as policy.onnx at the end."""
     view: bool = False
-    """Show some of the worlds in a browser meanwhile; it takes some percent of the
-    time, and none while nobody looks on."""
+    """Show some of the worlds in a browser while they learn; it takes a few percent of
+    the time, and none while nobody watches."""
     port: int = 8080
     """The first port that --view tries."""
     ray: Ray = None
@@ -119,7 +119,9 @@ class Train(TaskCommand):
             from simstate.train.run import TrainingRun
         out = console()
         if self.ray is not None and (self.seeds or self.grid or self.view):
-            raise InvalidInputError("--ray trains one run: no --seeds, --grid, --view.")
+            raise InvalidInputError(
+                "--ray trains one run: leave out --seeds, --grid and --view."
+            )
         if self.seeds or self.grid:
             from simstate.cli.sweep import sweep
 

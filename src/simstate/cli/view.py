@@ -30,8 +30,7 @@ class View:
 
     what: What
     snapshot: Path | None = None
-    """Begin with the worlds of this file, which a snapshot of the model was saved
-    to."""
+    """Begin with the worlds of this snapshot of the model."""
     policy: Path | None = None
     """Let this policy act in the task: the folder of a run, a checkpoint or an .onnx
     file."""
@@ -47,7 +46,7 @@ class View:
     noise: float = 0.0
     """Spread of random joint velocities at the start of a model [rad/s or m/s]."""
     paused: bool = False
-    """Do not play at first."""
+    """Start paused."""
     seconds: float | None = None
     """End after so long [s]; by default Ctrl-C ends it."""
     open: bool = False
@@ -58,7 +57,8 @@ class View:
     port: int = 8080
     """The first port to try; 0: any that is free."""
     token: str | None = None
-    """What the address must contain; with --host by default one is made."""
+    """The token that the address must contain; with --host one is made if you give
+    none."""
     seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"

@@ -53,7 +53,9 @@ class Viewed:
         if self.is_recording():
             return stack.enter_context(self._recorded_course())
         if self.made_by is not None:
-            raise InvalidInputError("--made-by is for recordings.")
+            raise InvalidInputError(
+                f"--made-by is for recordings, and {self.what!r} is none: leave it out."
+            )
         return self.model_course() if self.is_model() else self._task_course()
 
     def beside(self, course: Course, other: str, stack: ExitStack) -> Course:
@@ -160,7 +162,10 @@ class Viewed:
         from simstate.env.viewing import TaskCourse
 
         if self.snapshot is not None or self.noise:
-            raise InvalidInputError("--snapshot and --noise are for models.")
+            raise InvalidInputError(
+                f"--snapshot and --noise are for models, and {self.what!r} is a task "
+                "or a policy: leave them out."
+            )
         policy = Path(self.what) if self._is_policy() else self.policy
         if policy is None:
             from simstate.env import tasks

@@ -29,8 +29,8 @@ def convert(
     """
     if not isinstance(state, RigidBodyState):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInputError(
-            f"A RigidBodyState is converted, got {type(state).__name__}: make one of a "
-            "flat vector with RigidBodyState.from_vector(convention, vector)."
+            f"convert takes a RigidBodyState, got {type(state).__name__}: a vector "
+            "becomes one by RigidBodyState.from_vector(convention, vector)."
         )
     wanted, stated = (source, None) if target is None else (target, source)
     wanted = check_convention(wanted)

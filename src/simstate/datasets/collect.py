@@ -281,7 +281,10 @@ def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
     file = root / ABOUT
     if not file.exists():
         if any(root.glob("part-*.simrec")):
-            raise InvalidInputError(f"{str(root)!r} has parts, but no {ABOUT}.")
+            raise InvalidInputError(
+                f"{str(root)!r} has parts of a collection but no {ABOUT}, which says "
+                "what they are of: name another folder."
+            )
         text = json.dumps(told, indent=2, ensure_ascii=False)
         write_atomically(file, text.encode())
         return

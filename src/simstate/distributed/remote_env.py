@@ -131,8 +131,8 @@ class RemoteEnv(Closing):
         instance_of("snapshot", snapshot, Snapshot)
         if snapshot.num_envs != self.num_envs:
             raise InvalidInputError(
-                f"The snapshot has {snapshot.num_envs} worlds, here are "
-                f"{self.num_envs}."
+                f"The snapshot has {snapshot.num_envs} worlds, this environment "
+                f"has {self.num_envs}."
             )
         parts = [part.to_bytes() for part in split_snapshot(snapshot, self._rows)]
         refused = self.workers.call("try_load", parts)

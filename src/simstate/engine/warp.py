@@ -73,7 +73,9 @@ class WarpEngine(Engine):
         self, model: mujoco.MjModel, num_envs: int, device: torch.device, cfg: WarpCfg
     ) -> None:
         if device.type == "cuda" and not torch.cuda.is_available():
-            raise InvalidInputError("device='cuda' needs a CUDA device; none is here.")
+            raise InvalidInputError(
+                "device='cuda' needs a CUDA device, and torch finds none: use 'cpu'."
+            )
         super().__init__(model, num_envs, device)
         self._cfg = cfg
         initialise(device)

@@ -55,8 +55,8 @@ class ActuatorNetworkAction(JointPdAction):
         super().__init__(name, cfg, env)
         if not cfg.history or min(cfg.history) < 0:
             raise InvalidInputError(
-                f"The action term {name!r} needs history of steps ≥ 0, got "
-                f"{cfg.history}."
+                f"The action term {name!r} has history {cfg.history}: it must be one "
+                "or more numbers of steps ≥ 0, such as (0, 1, 2)."
             )
         self._network_cfg = cfg
         self._network = load_network(Path(cfg.network), str(env.device))

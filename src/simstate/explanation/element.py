@@ -116,7 +116,8 @@ def _parse(name: str) -> tuple[str, list[slice]]:
              for t in group.split(",")]  # fmt: skip
     levels = 2 if field == "xfrc_applied" else 1
     if len(texts) > levels:
-        raise InvalidInputError(f"{field} has {levels} index, got {name!r}.")
+        count = "two indices" if levels == 2 else "one index"
+        raise InvalidInputError(f"{field} has {count}, got {name!r}.")
     return field, [_slice(text.strip(), name) for text in texts]
 
 

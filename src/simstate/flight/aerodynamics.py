@@ -84,7 +84,10 @@ class Aerodynamics:
             self.parameters.declare(name, value, unit=unit, more_than=0)
         self.parameters.declare("induced_drag", induced_drag, at_least=0)
         if axes == "body" and bool(self.parameters["induced_drag"].any()):
-            raise InvalidInputError("induced_drag is for wind and stability axes.")
+            raise InvalidInputError(
+                "induced_drag needs a lift, and coefficients in body axes have none: "
+                "use wind or stability axes, or leave it out."
+            )
         known = (*self.forces, *MOMENTS)
         self._terms: dict[str, list[Table | Callable[[Variables], Tensor]]] = {}
         self._derivatives: dict[str, list[str]] = {}

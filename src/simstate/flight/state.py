@@ -156,7 +156,10 @@ class FlightState:
         if isinstance(self.air, AirSample):
             return self.air
         if self.air is None:
-            raise InvalidInputError("This state is of no air: FreeFlight's states are.")
+            raise InvalidInputError(
+                "This state has no air: take one from FreeFlight.get_state(), or make "
+                "it with air=."
+            )
         place = self.position_E_Eo
         return AirSample(self.air.altitude(place), self.air.at(place))
 

@@ -72,7 +72,9 @@ def trim_flight(
             raise unknown_name("condition or control", one, known)
     both = set(given) & set(free)
     if both:
-        raise InvalidInputError(f"{min(both)!r} is given and free: it is one of them.")
+        raise InvalidInputError(
+            f"{min(both)!r} is both given and free: leave it out of one of them."
+        )
     sim = flight.sim
     fixed = {n: by_world(sim, n, numbers(x, n)) for n, x in given.items()}
     zero = torch.zeros(sim.num_envs, dtype=torch.float64)

@@ -168,8 +168,10 @@ def reads_of(
     """How each of the quantities is read, and its unit."""
     fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
     if not fits or isinstance(quantities, str):
+        given = str(quantities)[:60]
         raise InvalidInputError(
-            f"{what} is a list of names, or a dictionary: [{str(quantities)[:60]!r}].",
+            f"{what} must be a list of names or a dictionary, such as [{given!r}]; got "
+            f"{given!r}.",
             name=what,
         )
     named = quantities if isinstance(quantities, Mapping) else None

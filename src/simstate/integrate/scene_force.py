@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from simstate.errors import InvalidInputError
+from simstate.errors import InvalidInputError, listed
 from simstate.integrate.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -51,5 +51,7 @@ def link_id(sim: IntegratedWorlds, entity: str, body: str) -> int:
     """The id within the entity of the one body of that name."""
     found, names = sim.scene[entity].find_bodies(body)
     if len(found) != 1:
-        raise InvalidInputError(f"{body!r} names {len(found)} bodies: {names}.")
+        raise InvalidInputError(
+            f"{body!r} matches {len(found)} bodies, {listed(names)}: name one."
+        )
     return int(found[0])

@@ -98,8 +98,9 @@ class StochasticStepper(Stepper):
             check_finite(tensor, "Noise", after="")
             if not tensor.shape[0] or tensor.shape != increments.shape:
                 raise InvalidInputError(
-                    "Noise must be of a step at least, increments and integrals of one "
-                    "shape.",
+                    "Noise must be of at least one step, with integrals of the same "
+                    f"shape as the increments, {tuple(increments.shape)}; got "
+                    f"{tuple(tensor.shape)}.",
                     name="Noise",
                     shape=tensor.shape,
                 )

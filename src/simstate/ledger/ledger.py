@@ -283,7 +283,7 @@ class Ledger(Registry):
         elif scope == "env":
             raise InvalidInputError(
                 f"{what} was called within {self.open[-1].what}, by a term or a force "
-                "model, which cannot be: it would undo what is half done."
+                "model. That is not allowed: it would undo what is half done."
             )
         backup = None if self.open and scope == "sim" else self.backup(scope)
         return Transaction(self, backup, what, scope)

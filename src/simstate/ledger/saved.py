@@ -54,8 +54,8 @@ def check_saved(
                 slot.check(value)
             except InvalidInputError as error:
                 raise SnapshotError(
-                    f"{name!r} was saved with what it cannot be: {error} Nothing was "
-                    "written.",
+                    f"{name!r} was saved with a value that it cannot have: {error} "
+                    "Nothing was written.",
                     name=name,
                 ) from error
 

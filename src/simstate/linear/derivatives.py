@@ -17,6 +17,7 @@ from simstate.errors import InvalidInputError, unknown_name
 from simstate.integrate.history import Read, Recorded, reads_of
 from simstate.linear.coordinates import StateVector
 from simstate.linear.model import LinearModel
+from simstate.linear.units import units_of
 from simstate.simulation import Simulation
 
 Inputs: TypeAlias = "Sequence[str] | Mapping[str, Tensor]"
@@ -67,10 +68,14 @@ def linearise(
             'engine="native".'
         )
     if sim.integration is not None and sim.integration.mass_flow is not None:
-        raise InvalidInputError("linearise does not take masses that flow as states.")
+        raise InvalidInputError(
+            "linearise has no states for masses that flow (sim.mass_rate, Thruster): "
+            "linearise a simulation without them."
+        )
     views = _input_views(sim, inputs)
     observed = {} if outputs is None else reads_of(sim, outputs, "outputs")
-    return _Derivatives(sim, views, observed, step).model(time)
+    units = {} if outputs is None else units_of(sim, outputs)
+    return _Derivatives(sim, views, observed, units, step).model(time)
 
 
 class _Derivatives:
@@ -81,9 +86,11 @@ class _Derivatives:
         sim: Simulation,
         inputs: dict[str, Tensor],
         outputs: dict[str, tuple[Read, str]],
+        units: dict[str, list[str]],
         step: float,
     ) -> None:
         self.sim, self.inputs, self.outputs, self.step = sim, inputs, outputs, step
+        self._units = units
         self.vector = StateVector(sim)
         self.start = sim.snapshot()
         self._end: tuple[Tensor, ...] = ()
@@ -182,7 +189,9 @@ class _Derivatives:
                 names.append((name, unit))
                 values.append(value[:, None])
             else:
-                names += [(f"{name}[{k}]", unit) for k in range(value.shape[1])]
+                count = value.shape[1]
+                each = self._units.get(name) or [unit] * count
+                names += [(f"{name}[{k}]", each[k]) for k in range(count)]
                 values.append(value)
         return names, torch.cat(values, dim=1) if values else torch.zeros(0)
 

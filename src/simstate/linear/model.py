@@ -73,9 +73,15 @@ class LinearModel:
                 shape=self.c.shape,
             )
         if self.d.numel() and float(self.d.abs().max()) > 1e-9:
-            raise InvalidInputError("Some outputs depend on inputs directly.")
+            raise InvalidInputError(
+                "Some outputs depend on inputs directly (D is not zero), so they "
+                "cannot be states: observe positions and velocities."
+            )
         if bool((rank(self.c) < self.c.shape[1]).any()):
-            raise InvalidInputError("The outputs do not determine the states.")
+            raise InvalidInputError(
+                "The outputs do not determine the states (C is singular): observe "
+                "numbers that do not follow from each other."
+            )
         back = inverse(self.c)
         eye = torch.eye(self.c.shape[1], dtype=self.c.dtype).expand_as(self.c)
         known = self.output_units or ("",) * len(self.outputs)

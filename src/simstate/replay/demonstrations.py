@@ -155,7 +155,7 @@ def _check_same(then: Recording, now: Recording) -> None:
             if not _is_same(again, values):
                 raise RecordingError(
                     f"{str(then.path)!r} does not come out as it was recorded "
-                    f"({name}): `simstate replay {then.path}` says what is other now."
+                    f"({name}): `simstate replay {then.path}` says what differs."
                 )
         first = end
 

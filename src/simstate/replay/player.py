@@ -60,7 +60,8 @@ class Player:
             )
         if self.sim.num_envs != want:
             raise RecordingError(
-                f"The recording has {want} worlds, here are {self.sim.num_envs}."
+                f"The recording has {want} worlds, the simulation has "
+                f"{self.sim.num_envs}."
             )
         if not self.recording.snapshot_steps:
             raise RecordingError(

@@ -28,7 +28,9 @@ def engine_for(
     if chosen == "native" or isinstance(chosen, NativeCfg):
         base = chosen if isinstance(chosen, NativeCfg) else NativeCfg()
         return dataclasses.replace(base, num_threads=threads)
-    raise InvalidInputError("The number of threads is for the native engine.")
+    raise InvalidInputError(
+        f"threads is for the native engine, got {threads} on {chosen!r}: leave it out."
+    )
 
 
 def worlds_for(

@@ -52,6 +52,21 @@ class Motion:
     body_ang_vel: Array
     """Their angular velocities, world axes [rad/s]; (n, nbody, 3)."""
 
+    @classmethod
+    def blank(cls, model: mujoco.MjModel, count: int) -> Motion:
+        """Room for the motion of `count` worlds: zeros, and bodies at no turn."""
+        bodies = (count, int(model.nbody))
+        quat = np.zeros((*bodies, 4))
+        quat[..., 0] = 1.0
+        return cls(
+            qpos=np.zeros((count, model.nq)),
+            qvel=np.zeros((count, model.nv)),
+            body_pos=np.zeros((*bodies, 3)),
+            body_quat=quat,
+            body_vel=np.zeros((*bodies, 3)),
+            body_ang_vel=np.zeros((*bodies, 3)),
+        )
+
 
 @dataclass(frozen=True)
 class AdaptedEntity:

@@ -113,15 +113,8 @@ class DrakeCoordinates:
 
     def read(self, contexts: Sequence[Any]) -> Motion:
         """Where some worlds are, bodies by Drake's own kinematics."""
-        model, drake, count = self.drake.model, self.drake, len(contexts)
-        motion = Motion(
-            qpos=np.zeros((count, model.nq)),
-            qvel=np.zeros((count, model.nv)),
-            body_pos=np.zeros((count, model.nbody, 3)),
-            body_quat=np.zeros((count, model.nbody, 4)),
-            body_vel=np.zeros((count, model.nbody, 3)),
-            body_ang_vel=np.zeros((count, model.nbody, 3)),
-        )
+        drake = self.drake
+        motion = Motion.blank(drake.model, len(contexts))
         for row, context in enumerate(contexts):
             motion.qpos[row] = self.qpos(context)
             motion.qvel[row] = self.qvel(context, motion.qpos[row])

@@ -233,16 +233,7 @@ class NewtonModel:
 
     def read(self, states: Sequence[Any]) -> Motion:
         """Where some worlds are, bodies by Newton's own kinematics."""
-        mj, count = self.model, len(states)
-        motion = Motion(
-            qpos=np.zeros((count, mj.nq)),
-            qvel=np.zeros((count, mj.nv)),
-            body_pos=np.zeros((count, mj.nbody, 3)),
-            body_quat=np.zeros((count, mj.nbody, 4)),
-            body_vel=np.zeros((count, mj.nbody, 3)),
-            body_ang_vel=np.zeros((count, mj.nbody, 3)),
-        )
-        motion.body_quat[:, 0, 0] = 1.0
+        motion = Motion.blank(self.model, len(states))
         for row, state in enumerate(states):
             self._refresh(state)
             motion.qpos[row] = self.qpos(state)
@@ -251,7 +242,7 @@ class NewtonModel:
             motion.body_pos[row, 1:] = pose[1:, :3]
             motion.body_quat[row, 1:] = pose[1:, 3:]
             motion.body_ang_vel[row, 1:] = twist[1:, 3:]
-            for b in range(1, mj.nbody):
+            for b in range(1, self.model.nbody):
                 com = rotation(pose[b, 3:]) @ self.com[b]
                 moved = np.cross(twist[b, 3:], com)
                 motion.body_vel[row, b] = twist[b, :3] - moved

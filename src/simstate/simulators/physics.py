@@ -54,7 +54,7 @@ def borrowed_physics(
         )
     if made.num_envs != env.num_envs:
         raise InvalidInputError(
-            f"The simulator has {made.num_envs} worlds, here are {env.num_envs}."
+            f"The simulator has {made.num_envs} worlds, the Env has {env.num_envs}."
         )
     physics = sim.internals
     if sim.engine_name != "native" or not physics.steps_plainly:

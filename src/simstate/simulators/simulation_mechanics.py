@@ -51,15 +51,8 @@ class SimulationMechanics(Mechanics):
         """By the quantities of the links."""
         sim = self._at(state, NO_TERMS)
         data = next(iter(sim.scene.values())).data
-        count = self._model.nbody
-        motion = Motion(
-            qpos=state.qpos[None],
-            qvel=state.qvel[None],
-            body_pos=np.zeros((1, count, 3)),
-            body_quat=np.tile([1.0, 0.0, 0.0, 0.0], (1, count, 1)),
-            body_vel=np.zeros((1, count, 3)),
-            body_ang_vel=np.zeros((1, count, 3)),
-        )
+        motion = Motion.blank(self._model, 1)
+        motion.qpos[0], motion.qvel[0] = state.qpos, state.qvel
         motion.body_pos[:, 1:] = _array(data.body_link_pos_w)
         motion.body_quat[:, 1:] = _array(data.body_link_quat_w)
         motion.body_vel[:, 1:] = _array(data.body_link_lin_vel_w)

@@ -191,7 +191,10 @@ def j2_rates(elements: OrbitalElements, planet: Planet = EARTH) -> SecularRates:
     instance_of("elements", elements, OrbitalElements)
     instance_of("planet", planet, Planet)
     if bool((elements.eccentricity >= 1).any()):
-        raise InvalidInputError("Only closed orbits have secular rates.")
+        raise InvalidInputError(
+            "Only closed orbits (eccentricity < 1) have secular rates, got "
+            f"{float(elements.eccentricity.max()):g}."
+        )
     e, cos = elements.eccentricity, elements.inclination.cos()
     motion = (elements.mu / elements.semi_major_axis**3).sqrt()
     size = 0.75 * motion * planet.j2 * (planet.radius / elements.semi_latus_rectum) ** 2

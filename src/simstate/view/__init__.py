@@ -67,6 +67,6 @@ def _needs_view() -> Generator[None]:
         yield
     except ModuleNotFoundError as error:
         raise InvalidInputError(
-            f"To see worlds needs {error.name!r}, which is not installed: "
+            f"The viewer needs {error.name!r}, which is not installed: "
             "pip install 'simstate[view]' brings it."
         ) from error

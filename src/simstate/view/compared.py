@@ -240,8 +240,8 @@ def check_alike(first: Course, second: Course, label: str) -> None:
     counts = first.worlds.num_envs, second.worlds.num_envs
     if counts[0] != counts[1]:
         raise InvalidInputError(
-            f"Here are {counts[0]} worlds, in {label} {counts[1]}: as many belong on "
-            "both sides."
+            f"There are {counts[0]} worlds here and {counts[1]} in {label}: both sides "
+            "need the same number."
         )
     if (first.timeline is None) != (second.timeline is None):
         raise InvalidInputError(

@@ -108,7 +108,9 @@ class Session:
         """Go back to before what was played last, and stay there."""
         self.playing = False
         if self.is_scripted:
-            raise InvalidInputError("A script takes the steps: it cannot go back.")
+            raise InvalidInputError(
+                "A script takes the steps: the viewer cannot go back."
+            )
         self.problem = ""
         if self.course.timeline is not None:
             self.course.go_to(self.course.at - 1)

@@ -119,11 +119,6 @@ class CoreBatch:
             self._expanded[name] = self._array(found[0], (self.nsim, *shape), kind.str)
         return self._expanded[name]
 
-    @property
-    def refreshes_everything(self) -> bool:
-        """Whether a bound field or a sensor needs the whole velocity stage."""
-        return self.core.needs_everything()
-
     def step(
         self,
         ids: Array | None = None,
