@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import stat
+import uuid
 from collections.abc import Generator
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def replacing(path: Path) -> Generator[Path]:
     earlier attempts to write this file is removed.
     """
     target = Path(os.path.realpath(path))
-    name = f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
+    name = f"{_prefix(target)}{os.getpid()}-{uuid.uuid4().hex}{_ENDING}"
     part = target.with_name(name)
     try:  # from before it is there: Ctrl-C may come at once
         _remove_abandoned(target)
@@ -54,8 +54,8 @@ def replacing(path: Path) -> Generator[Path]:
 
 
 def _prefix(target: Path) -> str:
-    """How the names of parts of this file begin; names are limited in length."""
-    return f".{target.name[:80]}."
+    """How the names of parts of this file begin; names have 255 bytes at most."""
+    return f".{os.fsencode(target.name)[:80].decode(errors='ignore')}."
 
 
 def _remove_abandoned(target: Path) -> None:
