@@ -288,6 +288,18 @@ def test_a_name_may_be_as_long_as_the_system_allows(tmp_path, letter):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    """A device, a pipe or a folder would be gone."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "folder").mkdir()
+    for path in (pipe, tmp_path / "folder"):
+        with pytest.raises(FileError, match="it is no regular file"):
+            write_atomically(path, b"new")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "folder", pipe]
+
+
 def test_a_text_has_no_zero_bytes(tmp_path):
     path = tmp_path / "a.py"
     path.write_bytes(b"x = 1")

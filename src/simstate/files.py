@@ -33,6 +33,8 @@ def replacing(path: Path) -> Generator[Path]:
     name = f"{_prefix(target)}{os.getpid()}-{uuid.uuid4().hex}{_ENDING}"
     part = target.with_name(name)
     try:  # from before it is there: Ctrl-C may come at once
+        if target.exists() and not target.is_file():
+            raise FileError(f"Cannot write {str(path)!r}: it is no regular file.")
         _remove_abandoned(target)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         if target.exists():
@@ -41,7 +43,7 @@ def replacing(path: Path) -> Generator[Path]:
         with open(part, "rb") as file:
             os.fsync(file.fileno())
         os.replace(part, target)
-    except FileError:  # the block's own, of another file
+    except FileError:  # also the block's own, of another file
         raise
     except OSError as error:
         reason = error.strerror or str(error)
