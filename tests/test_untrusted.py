@@ -136,7 +136,7 @@ BAD_SETTINGS = [
     ("hidden_sizes", ("x",)), ("hidden_sizes", (True,)), ("hidden_sizes", (0,)),
     ("hidden_sizes", (8.5,)), ("hidden_sizes", ()), ("hidden_sizes", None),
     ("hidden_sizes", 8), ("hidden_sizes", (10**9,)), ("activation", 1.5),
-    ("activation", "no such"), ("init_noise_std", None), ("init_noise_std", 0.0),
+    ("init_noise_std", None), ("init_noise_std", 0.0),
     ("init_noise_std", torch.zeros(3)), ("normalize_observations", "yes"),
     ("learning_rate", -1e-3), ("learning_rate", math.nan), ("desired_kl", 0.0),
     ("entropy_coef", math.inf), ("gamma", 1.01), ("gamma", -0.1), ("lam", "0.9"),
@@ -147,16 +147,21 @@ BAD_SETTINGS = [
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_SETTINGS, ids=str)
-def test_a_checkpoint_whose_run_could_not_be_is_refused(
-    tmp_path, whole_checkpoint, name, value
-):
+def test_a_checkpoint_whose_run_could_not_be_is_refused(name, value):
     """3 worlds of 4 steps are 12 samples: too few for 13 mini-batches."""
+    train = {"num_envs": 3, "steps_per_env": 4}
+    assert RunCfg.of(run_of(train=train)).train.num_envs == 3
+    with pytest.raises(SimStateError):
+        RunCfg.of(run_of(train={**train, name: value}))
+
+
+def test_an_activation_is_one_that_there_is(tmp_path, whole_checkpoint):
     content = copy.deepcopy(whole_checkpoint)
-    content["run"]["train"][name] = value
+    content["run"]["train"]["activation"] = "no such"
     write_checkpoint(tmp_path / "model_1.npz", content)
-    with pytest.raises(SimStateError):
+    with pytest.raises(InvalidInputError, match="elu"):
         TrainingRun.resume(tmp_path)
-    with pytest.raises(SimStateError):
+    with pytest.raises(InvalidInputError, match="elu"):
         load_played(tmp_path).act_in(Env(tasks.make_cfg("Cartpole-Balance"), 1))
 
 
