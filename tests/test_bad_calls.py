@@ -19,6 +19,7 @@ from simstate import (
     SceneCfg,
     SimStateError,
     Simulation,
+    UnknownNameError,
 )
 from simstate.env import Env, tasks
 
@@ -33,6 +34,28 @@ def sim() -> Simulation:
     made.data.qvel[:, 1] = torch.linspace(-1, 1, 3, dtype=made.dtype)
     made.step()
     return made
+
+
+@pytest.mark.parametrize(
+    ("things", "declared"),
+    [("contacts", r"contacts=\{'feet': ContactCfg"), ("rays", r"rays=\{'feet': RayC")],
+)
+def test_where_there_is_none_it_is_said_how_to_declare_one(sim, things, declared):
+    with pytest.raises(UnknownNameError, match=rf"nor any other.*{declared}") as caught:
+        getattr(sim, things)["feet"]
+    assert caught.value.name == "feet"
+    assert len(getattr(sim, things)) == 0
+
+
+def test_where_there_are_some_they_are_told():
+    scene = replace(SCENE, contacts={"sole": ContactCfg(of="it/cube")})
+    contacts = Simulation(scene, 1).contacts
+    for name in ("feet", 0, None, ["sole"]):
+        with pytest.raises(UnknownNameError, match="Known: sole") as caught:
+            contacts[name]
+        assert caught.value.known == ("sole",)
+    assert list(contacts) == ["sole"]
+    assert contacts["sole"] is contacts.get("sole")
 
 
 def zero(sim: Simulation) -> torch.Tensor:

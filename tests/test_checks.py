@@ -87,6 +87,7 @@ def test_what_is_no_whole_number_is_refused(value):
 def test_whole_numbers():
     assert whole_number("n", np.int8(1), 1) == 1
     assert whole_number("n", 9, 1, 9) == 9
+    assert whole_number("n", 1, 1, 9) == 1
     assert whole_number("n", 10**400, 0) == 10**400
 
 
@@ -132,6 +133,22 @@ def test_shapes(shapes, fits, others, text):
         with pytest.raises(ShapeError, match=f"it must {text}") as caught:
             has_shape("it", torch.zeros(shape), *shapes)
         assert (caught.value.name, caught.value.shape) == ("it", shape)
+
+
+def test_long_values_are_shown_in_part():
+    """The first 60 characters of them, whichever check refuses them."""
+    long = "x" * 99
+    for check in (
+        lambda: whole_number("n", long, 0),
+        lambda: instance_of("n", long, int),
+        lambda: all_of("n", long, str),
+        lambda: as_array(long, "n"),
+        lambda: as_device(long),
+    ):
+        with pytest.raises(InvalidInputError, match=r"[^x]x{60}[^x]"):
+            check()
+    with pytest.raises(ShapeError, match=r"[^x]x{59}[^x]"):  # after a quotation mark
+        has_shape("n", long, (2,))
 
 
 def test_what_has_no_shape_is_shown():
@@ -227,6 +244,8 @@ def test_every_error_has_the_data_of_its_kind():
         (0, 1, 2),
         "01",
         3,
+        ("a", "b"),
+        (None, 1),
     ],
 )
 def test_a_range_has_two_finite_ends_in_order(span):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import mujoco
 import numpy as np
 import pytest
@@ -335,3 +337,47 @@ def test_a_wrench_on_what_cannot_move_is_named_too(started):
     with pytest.raises(DivergenceError, match=r"xfrc_applied\[3\] = nan \(body"):
         sim.step()
     assert sim.divergence.env_ids == [BAD]
+
+
+@pytest.mark.parametrize("value", FEWER_VALUES)
+@pytest.mark.parametrize("field", PLACES)
+def test_an_evaluation_of_a_bad_world_names_it(started, engine, field, value):
+    """MuJoCo takes a bad control for 0, and Warp a NaN attitude for another one."""
+    sim, twin = started(), started()
+    poison(sim, field, value)
+    twin.forward()
+    if engine == "native" and "applied" in field:
+        sim.forward()  # the accelerations show it
+        assert not bool((sim.data.qacc[BAD].abs() <= 1e10).all())
+        assert_same_rows(sim.data.qacc, twin.data.qacc, engine)
+        return
+    named = rf"In 1 of 4 worlds \({BAD}\): .*{PLACES[field][1]}"
+    for _ in range(2):
+        with pytest.warns(RuntimeWarning, match=named):
+            sim.forward()
+        assert_same_rows(sim.data.qacc, twin.data.qacc, engine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.forward(OTHERS)
+    with pytest.warns(RuntimeWarning, match=named):
+        sim.forward([BAD, 0])
+
+
+def test_a_read_that_evaluates_a_bad_world_names_it(started, engine):
+    sim = started()
+    sim.data.ctrl[BAD, 2] = float("nan")
+    with pytest.warns(RuntimeWarning, match=rf"\({BAD}\): ctrl\[2\] = nan"):
+        _ = sim.scene["model"].data.body_link_acc_w
+
+
+def test_marked_worlds_are_not_told_of_again(started, engine):
+    sim = started("mask")
+    sim.data.ctrl[BAD, 2] = float("nan")
+    sim.step()
+    assert sim.diverged.tolist() == [i == BAD for i in range(4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sim.forward()
+    sim.data.ctrl[0, 2] = float("nan")
+    with pytest.warns(RuntimeWarning, match=r"In 1 of 4 worlds \(0\)"):
+        sim.forward()

@@ -26,7 +26,13 @@ from simstate import (
     SnapshotError,
 )
 from simstate.archive import _array, read_archive, write_archive
-from simstate.files import check_text, filling, replacing, write_atomically
+from simstate.files import (
+    _prefix,
+    check_text,
+    filling,
+    replacing,
+    write_atomically,
+)
 from simstate.state import Snapshot
 from simstate.train.checkpoint import read_checkpoint, write_checkpoint
 
@@ -318,6 +324,31 @@ def test_ctrl_c_as_a_file_is_begun_leaves_no_litter(tmp_path, monkeypatch):
     monkeypatch.undo()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("letter", ["a", "ß", "机", "🤖"])
+def test_a_name_may_be_as_long_as_the_system_allows(tmp_path, letter):
+    """255 bytes, of which a letter takes one to four."""
+    path = tmp_path / (letter * (255 // len(letter.encode())))
+    for data in (b"old", b"new"):
+        write_atomically(path, data)
+        assert path.read_bytes() == data
+    litter = tmp_path / f"{_prefix(path)}{2**22 + 1}-0.simstate-part"
+    litter.write_bytes(b"killed")
+    write_atomically(path, b"newer")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path):
+    """A device, a pipe or a folder would be gone."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "folder").mkdir()
+    for path in (pipe, tmp_path / "folder"):
+        with pytest.raises(FileError, match="it is no regular file"):
+            write_atomically(path, b"new")
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "folder", pipe]
 
 
 def test_a_text_has_no_zero_bytes(tmp_path):

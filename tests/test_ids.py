@@ -20,7 +20,7 @@ from simstate import (
     SimStateError,
     Simulation,
 )
-from simstate.ids import as_index, everything, select
+from simstate.ids import as_index, everything, ndim, select
 
 NUM_ENVS = 6
 
@@ -379,6 +379,7 @@ def test_values_that_are_not_finite_are_refused_with_their_place(
         ([[1.0, 2.0], [3.0]], "list"),
         ({}, "dict"),
         (torch.ones(1, 2, device="meta"), "meta"),
+        (torch.ones(1, 2).to_sparse(), "to_dense"),
     ],
     ids=lambda v: repr(v)[:40],
 )
@@ -446,6 +447,24 @@ def test_ids_are_ints_or_a_mask_and_not_both(ids: Any) -> None:
     with pytest.raises(InvalidInputError, match="not both") as caught:
         select(ids, 3, "env", torch.device("cpu"))
     assert caught.value.name == "env ids"
+
+
+@pytest.mark.parametrize("ids", [slice(None), slice(0, 4), slice(-4, None), None])
+def test_slices_that_take_all_are_known_as_such(ids: Any) -> None:
+    selection = select(ids, 4, "env", torch.device("cpu"))
+    assert selection.is_all
+    assert selection.index == slice(0, 4) or selection.index == slice(0, 4, 1)
+
+
+@pytest.mark.parametrize(
+    "make", [np.zeros, torch.zeros, lambda s: np.zeros(s).tolist()]
+)
+def test_dimensions_of_values_of_any_kind(make: Any) -> None:
+    for shape in ((2,), (2, 3), (1, 2, 3)):
+        assert ndim(make(shape), "values") == len(shape)
+    assert ndim(torch.zeros(2, 3).to_sparse(), "values") == 2
+    with pytest.raises(InvalidInputError, match="values must be real numbers"):
+        ndim("text", "values")  # type: ignore[arg-type]
 
 
 def test_ids_without_values_are_refused() -> None:

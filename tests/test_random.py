@@ -41,7 +41,7 @@ def test_a_stream_is_splitmix64():
         4593380528125082431,
         16408922859458223821,
     ]
-    for seed in (0, 5, 2**63 + 11):
+    for seed in (0, 5, 2**63 - 1, 2**63, 2**63 + 11, 2**64 - 1, 2**64 + 5, 2**200):
         rng = streams(3, seed, first_world=40)
         rng.bits(torch.tensor([2, 0]), 2)
         got = rng.bits(ALL, 3).numpy().view(np.uint64)
@@ -54,6 +54,28 @@ def test_a_world_draws_the_same_in_any_batch():
     whole = streams(6, 9).uniform(ALL, 4)
     parts = [streams(2, 9, first).uniform(ALL, 4) for first in (0, 2, 4)]
     assert torch.equal(whole, torch.cat(parts))
+
+
+def test_the_first_world_is_number_0_unless_told():
+    unnumbered = WorldRandom(Ledger(3, torch.device("cpu")), 9)
+    assert torch.equal(unnumbered.uniform(ALL, 4), streams(3, 9).uniform(ALL, 4))
+
+
+def test_worlds_draw_alike_within_and_their_own_after():
+    """What they share is what no world draws, and it goes on with their counts."""
+    rng, twin = streams(4, 5), streams(4, 5)
+    with rng.alike():
+        shared = rng.uniform(ALL, 3)
+        more = rng.uniform(torch.tensor([2, 0]), 2)
+    assert bool((shared == shared[0]).all())
+    assert torch.equal(more[0], more[1])
+    own, more_own = twin.uniform(ALL, 3), twin.uniform(torch.tensor([2, 0]), 2)
+    drawn = torch.cat([shared[0], more[0], own.flatten(), more_own.flatten()])
+    assert drawn.unique().numel() == drawn.numel()
+    assert torch.equal(rng.uniform(ALL, 2), twin.uniform(ALL, 2))
+    with pytest.raises(ZeroDivisionError), rng.alike():
+        raise ZeroDivisionError
+    assert torch.equal(rng.uniform(ALL, 2), twin.uniform(ALL, 2))
 
 
 def test_a_draw_depends_on_the_worlds_own_draws_alone():
@@ -102,8 +124,14 @@ def test_distributions_are_what_they_say():
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
 def test_bad_seeds_are_refused(seed):
+    rng = streams(2, 0)
+    first = rng.bits(ALL, 2)
     with pytest.raises(InvalidInputError, match="whole number ≥ 0"):
         streams(2, seed)
+    with pytest.raises(InvalidInputError, match="whole number ≥ 0"):
+        rng.seed(seed)
+    rng.seed(0)
+    assert torch.equal(rng.bits(ALL, 2), first)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +157,29 @@ def test_rows_that_change_in_place_are_looked_at_again():
     rows[1] = 2
     with pytest.raises(InvalidInputError, match="repeated: 2"):
         rng.bits(rows, 1)
+
+
+def test_a_devices_rows_are_looked_at_again_when_torch_has_changed_them(monkeypatch):
+    """On a device nothing but torch writes into them, so it is asked how often."""
+    rng, twin = streams(4, 3), streams(4, 3)
+    for one in (rng, twin):
+        monkeypatch.setattr(one, "_on_host", False)
+        monkeypatch.setattr(one, "_in_core", False)
+    rows = torch.tensor([2, 0])
+    first = rng.uniform(rows, 1)
+    assert torch.equal(first, twin.uniform(torch.tensor([2, 0]), 1))
+    rows[1] = 2
+    with pytest.raises(InvalidInputError, match="repeated: 2"):
+        rng.uniform(rows, 1)
+    rows[1] = 4
+    with pytest.raises(InvalidInputError, match="env ids"):
+        rng.uniform(rows, 1)
+    rows[1] = 3
+    assert torch.equal(rng.uniform(rows, 2), twin.uniform(torch.tensor([2, 3]), 2))
+    looked = []
+    monkeypatch.setattr("simstate.random.select", looked.append)
+    rng.uniform(rows, 1)
+    assert not looked
 
 
 def test_rows_that_numpy_changes_are_looked_at_again():
@@ -181,3 +232,27 @@ def test_the_core_draws_the_same_bits(monkeypatch, rows):
         assert torch.equal(got, want)
     assert torch.equal(ours.normal(rows, 3), plain.normal(rows, 3))
     assert torch.equal(ours.bits(slice(None), 2), plain.bits(slice(None), 2))
+
+
+@pytest.mark.skipif(not core.is_available(), reason="the compiled core is not there")
+@pytest.mark.parametrize("high", [2.0, 2, torch.tensor([2.0, 3.0])], ids=str)
+@pytest.mark.parametrize("low", [-1.0, 0, torch.tensor([-1.0, 0.0])], ids=str)
+def test_the_core_draws_where_it_is_there_and_not_without(monkeypatch, low, high):
+    """One call for numbers of any kind; none where it is switched off."""
+    calls = []
+
+    def counted(*args):
+        calls.append(args)
+        return made(*args)
+
+    made = core.draws.uniform
+    monkeypatch.setattr(core.draws, "uniform", counted)
+    ours = streams(5, 7)
+    monkeypatch.setenv(core.library.SWITCH, "0")
+    plain = streams(5, 7)
+    drawn = ours.uniform(ALL, 2, low, high)
+    assert len(calls) == 1
+    assert torch.equal(drawn, plain.uniform(ALL, 2, low, high))
+    assert len(calls) == 1
+    unit = streams(5, 7).uniform(ALL, 2)
+    assert torch.allclose(drawn, low + unit * (torch.as_tensor(high) - low))

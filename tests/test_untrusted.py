@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 
 import mujoco
 import numpy as np
@@ -12,9 +13,16 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 
-from simstate import EntityCfg, SceneCfg, SimStateError, Simulation, SnapshotError
+from simstate import (
+    EntityCfg,
+    InvalidInputError,
+    SceneCfg,
+    SimStateError,
+    Simulation,
+    SnapshotError,
+)
 from simstate.archive import write_archive
-from simstate.env import TrainCfg
+from simstate.env import Env, TrainCfg, tasks
 from simstate.simulators.policy import _session
 from simstate.train.checkpoint import (
     FORMAT,
@@ -22,6 +30,7 @@ from simstate.train.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from simstate.train.played import load_played
 from simstate.train.run import TrainingRun
 from simstate.train.run_cfg import RunCfg
 
@@ -121,6 +130,56 @@ def test_a_checkpoint_without_a_part_is_refused(tmp_path, whole_checkpoint, path
     write_checkpoint(tmp_path / "model_1.npz", content)
     with pytest.raises(SimStateError):
         TrainingRun.resume(tmp_path)
+
+
+BAD_SETTINGS = [
+    ("hidden_sizes", ("x",)), ("hidden_sizes", (True,)), ("hidden_sizes", (0,)),
+    ("hidden_sizes", (8.5,)), ("hidden_sizes", ()), ("hidden_sizes", None),
+    ("hidden_sizes", 8), ("hidden_sizes", (10**9,)), ("activation", 1.5),
+    ("init_noise_std", None), ("init_noise_std", 0.0),
+    ("init_noise_std", torch.zeros(3)), ("normalize_observations", "yes"),
+    ("learning_rate", -1e-3), ("learning_rate", math.nan), ("desired_kl", 0.0),
+    ("entropy_coef", math.inf), ("gamma", 1.01), ("gamma", -0.1), ("lam", "0.9"),
+    ("lam", 2), ("clip_param", 0), ("num_learning_epochs", 0),
+    ("num_mini_batches", 2.5), ("num_mini_batches", 13), ("value_loss_coef", -1),
+    ("max_grad_norm", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_SETTINGS, ids=str)
+def test_a_checkpoint_whose_run_could_not_be_is_refused(name, value):
+    """3 worlds of 4 steps are 12 samples: too few for 13 mini-batches."""
+    train = {"num_envs": 3, "steps_per_env": 4}
+    assert RunCfg.of(run_of(train=train)).train.num_envs == 3
+    with pytest.raises(SimStateError):
+        RunCfg.of(run_of(train={**train, name: value}))
+
+
+def test_an_activation_is_one_that_there_is(tmp_path, whole_checkpoint):
+    content = copy.deepcopy(whole_checkpoint)
+    content["run"]["train"]["activation"] = "no such"
+    write_checkpoint(tmp_path / "model_1.npz", content)
+    with pytest.raises(InvalidInputError, match="elu"):
+        TrainingRun.resume(tmp_path)
+    with pytest.raises(InvalidInputError, match="elu"):
+        load_played(tmp_path).act_in(Env(tasks.make_cfg("Cartpole-Balance"), 1))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"hidden_sizes": (1,)}, {"gamma": 0}, {"gamma": 1.0}, {"lam": 1}, {"lam": 0.0},
+     {"desired_kl": None}, {"num_mini_batches": 12}, {"entropy_coef": -0.1},
+     {"value_loss_coef": 0}],
+    ids=str,
+)  # fmt: skip
+def test_settings_at_their_limits_will_do(changes):
+    TrainCfg(**{"num_envs": 3, "steps_per_env": 4, **changes}).check()
+
+
+@pytest.mark.parametrize("seed", ["x", [], -1, 2**64, 1.5, None, True], ids=str)
+def test_a_run_has_a_seed_that_torch_takes(seed):
+    with pytest.raises(InvalidInputError, match="seed must be a whole number ≥ 0"):
+        RunCfg(task="Cartpole-Balance", train=TrainCfg(), seed=seed)
 
 
 def test_a_checkpoint_cannot_ask_for_all_memory(tmp_path):

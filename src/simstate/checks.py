@@ -128,14 +128,12 @@ def check_finite(values: Tensor, what: str, after: str = NOT_WRITTEN) -> Tensor:
 
 def whole_number(what: str, value: object, least: int, most: int | None = None) -> int:
     """A whole number of at least so much; a bool is none."""
-    if type(value) is int and least <= value and (most is None or value <= most):
-        return value
     try:
         found = operator.index(cast("Any", value))
     except TypeError:
-        found = least - 1
-    too_much = most is not None and found > most
-    if found < least or too_much or isinstance(value, bool):
+        found = None
+    too_much = found is not None and most is not None and found > most
+    if found is None or found < least or too_much or isinstance(value, bool):
         upto = f" and ≤ {most}" if too_much else ""
         raise InvalidInputError(
             f"{what} must be a whole number ≥ {least}{upto}, got {str(value)[:60]}.",

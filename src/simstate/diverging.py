@@ -7,8 +7,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from simstate.divergence import Divergence, bad_elements, divergence_error
-from simstate.errors import DivergenceError
+from simstate.divergence import (
+    Divergence,
+    bad_elements,
+    divergence_error,
+    first_bad_element,
+)
+from simstate.errors import DivergenceError, listed, warn
 from simstate.ids import int_list
 from simstate.ledger import Backup
 from simstate.physics import Physics
@@ -30,6 +35,7 @@ class Diverging:
         self.newly = torch.zeros_like(diverged)
         """The worlds that went bad in the last step; shape (num_envs,)."""
         self._physics = physics
+        physics.report_bad = self.report
         self._diverged = diverged
         self._marks = diverged.numpy() if diverged.device.type == "cpu" else None
         self._some = (-1, -1, False)
@@ -74,6 +80,31 @@ class Diverging:
             return divergence_error(physics.engine, found, before["time"], n)
         self._diverged |= bad
         return None
+
+    def report(self, env_ids: Tensor | None) -> None:
+        """Warn of worlds that were evaluated with bad numbers, None: of all.
+
+        MuJoCo takes a bad control for 0, and Warp a bad quaternion for an attitude: the
+        accelerations need not show it. Worlds that diverged have been told already.
+        """
+        engine = self._physics.engine
+        bad = engine.find_bad()
+        if bad is None:
+            return
+        told = set(int_list(self._diverged.nonzero().flatten()))
+        chosen = None if env_ids is None else set(int_list(env_ids))
+        worlds = [
+            i
+            for i in int_list(bad.nonzero().flatten())
+            if i not in told and (chosen is None or i in chosen) and not engine.loss(i)
+        ]
+        if worlds:
+            fields = engine.split(engine.state)
+            warn(
+                f"In {len(worlds)} of {engine.num_envs} worlds ({listed(worlds, 10)}): "
+                f"{first_bad_element(engine, fields, fields, worlds[0])}. What was "
+                "evaluated there means nothing."
+            )
 
     def settle(self, moving: Tensor | None, saved: Backup) -> None:
         """Put worlds back that are bad, or have been, without looking which."""

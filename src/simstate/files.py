@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import stat
+import uuid
 from collections.abc import Generator
 from pathlib import Path
 
@@ -33,6 +33,8 @@ def replacing(path: Path) -> Generator[Path]:
     target = Path(os.path.realpath(path))
     part = target.with_name(_part_name(target))
     try:  # from before it is there: Ctrl-C may come at once
+        if target.exists() and not target.is_file():
+            raise FileError(f"Cannot write {str(path)!r}: it is no regular file.")
         _remove_abandoned(target, target.parent)
         os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         if target.exists():
@@ -41,7 +43,7 @@ def replacing(path: Path) -> Generator[Path]:
         with open(part, "rb") as file:
             os.fsync(file.fileno())
         os.replace(part, target)
-    except FileError:  # the block's own, of another file
+    except FileError:  # also the block's own, of another file
         raise
     except OSError as error:
         raise FileError(
@@ -99,12 +101,12 @@ def reason_of(error: OSError) -> str:
 
 def _part_name(target: Path) -> str:
     """What a part of this file or folder is called, that this process writes."""
-    return f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(4)}{_ENDING}"
+    return f"{_prefix(target)}{os.getpid()}-{uuid.uuid4().hex}{_ENDING}"
 
 
 def _prefix(target: Path) -> str:
-    """How the names of parts of this file begin; names are limited in length."""
-    return f".{target.name[:80]}."
+    """How the names of parts of this file begin; names have 255 bytes at most."""
+    return f".{os.fsencode(target.name)[:80].decode(errors='ignore')}."
 
 
 def _remove_abandoned(target: Path, place: Path) -> None:

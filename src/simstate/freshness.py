@@ -11,6 +11,7 @@ Not counted, because torch does not: writes through `.data`, `.numpy()`, DLPack 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Literal
 
@@ -44,8 +45,9 @@ class Freshness:
 
     def __init__(self, engine: Engine, ledger: Ledger, mode: Mode) -> None:
         self.mode: Mode = mode
-        self.tokens = [0] * _END
-        """Per stage, a number that changes whenever values of that stage may have."""
+        self._numbers = itertools.count()
+        self.tokens = [next(self._numbers)] * _END
+        """Per stage, a number that is new whenever values of that stage may be."""
         self.evaluated_now = False
         """Whether the last dynamics evaluation was at the present state."""
         self.update: Update = engine.forward
@@ -63,8 +65,8 @@ class Freshness:
 
     def write(self, stage: Stage, env_ids: Tensor | None, reason: str) -> None:
         """Mark what comes from `stage` on as behind in these worlds (None: all)."""
-        tokens = self.tokens
-        tokens[_STATE] += 1
+        tokens, new = self.tokens, next(self._numbers)
+        tokens[_STATE] = new
         if stage == _STATE:  # nothing that the physics reads
             return
         if stage == _ACCELERATION and self._ledger.is_evaluating:
@@ -72,7 +74,7 @@ class Freshness:
         self.evaluated_now = False
         behind, reasons = self._behind, self._reason
         for derived in range(stage, _END):
-            tokens[derived] += 1
+            tokens[derived] = new
             reasons[derived] = reason
             if env_ids is None:
                 behind[derived] = True
@@ -87,7 +89,7 @@ class Freshness:
             self._ledger.recover()
         self._ledger.observe()
         self._refuse_writes_to_derived()
-        if stage != _STATE and self._behind[stage] is not False:
+        if self._behind[stage] is not False:
             if self._ledger.is_evaluating or self.mode == "auto":
                 self.refresh(stage)
             elif self.mode == "strict":
@@ -120,7 +122,7 @@ class Freshness:
         else:
             for stage in _DERIVED:
                 self._clear(stage, env_ids)
-        self.tokens = [token + 1 for token in self.tokens]
+        self.tokens = [next(self._numbers)] * _END
         self.evaluated_now = False
 
     def integrated(self, env_ids: Tensor | None, refreshed: bool) -> None:
@@ -131,7 +133,7 @@ class Freshness:
         if refreshed and env_ids is None:
             self._behind = [False, False, False, False, True]
             self._reason[_ACCELERATION] = "a step"
-            self.tokens = [token + 1 for token in self.tokens]
+            self.tokens = [next(self._numbers)] * _END
             self.evaluated_now = False
             return
         self.write(_POSITION, env_ids, "a step")
@@ -140,10 +142,10 @@ class Freshness:
 
     def forwarded(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Take note of a pass up to `stage` in these worlds."""
-        for derived in _DERIVED:
-            if derived <= stage:
-                self._clear(derived, env_ids)
-                self.tokens[derived] += 1
+        new = next(self._numbers)
+        for derived in _DERIVED[:stage]:
+            self._clear(derived, env_ids)
+            self.tokens[derived] = new
         if stage == _ACCELERATION:
             self.evaluated_now = env_ids is None
 
@@ -152,7 +154,7 @@ class Freshness:
         if name in self._known:
             return
         tensor = self._engine.field(name)
-        if tensor.numel() and name not in self._derived.keys:
+        if tensor.numel():
             self._derived.add(name, tensor)
         self._known.add(name)
 
@@ -169,8 +171,6 @@ class Freshness:
             )
 
     def _stale_message(self, stage: Stage, what: str) -> str:
-        if self._behind[stage] is False:
-            stage = _CONSTANT
         behind = self._behind[stage]
         num_envs = self._ledger.num_envs
         worlds = int(behind.sum()) if isinstance(behind, Tensor) else num_envs

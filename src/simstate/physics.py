@@ -91,6 +91,8 @@ class Physics:
         """Moves worlds on; an integrator puts its own in place."""
         self.settle: Callable[[], None] | None = None
         """Puts bad worlds back within a step, in place of `find_bad` after it."""
+        self.report_bad: Callable[[Tensor | None], None] = lambda env_ids: None
+        """Tells of worlds that were evaluated with bad numbers, outside a step."""
         self.after_step: list[AfterStep] = []
         """Called at the end of every step, before it is done."""
         self.recorders: list[StepRecorder] = []
@@ -238,6 +240,7 @@ class Physics:
         self.engine.begin_evaluation()
         self.evaluate(env_ids)
         self.engine.report_warnings(env_ids)
+        self.report_bad(env_ids)
 
     def state_before(self, saved: Backup) -> dict[str, Tensor]:
         """The state that a step began with, by field; shape (num_envs, …) each."""

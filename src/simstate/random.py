@@ -96,14 +96,12 @@ class WorldRandom:
     def bits(self, rows: Index, columns: int) -> Tensor:
         """64 random bits each, as signed integers; shape (n, columns)."""
         rows, columns = self._checked(rows), whole_number("columns", columns, 0)
-        if not self._on_host:
-            steps = torch.arange(1, columns + 1, device=self._count.device)
-            return _draw(self._seed, self._drawn_as, self._count, rows, columns, steps)
-        # NumPy's calls cost less than torch's, and there are many for few numbers.
-        index = rows.numpy() if isinstance(rows, Tensor) else rows
-        slots = (self._seed.numpy(), self._drawn_as.numpy(), self._count.numpy())
-        drawn = _draw(*slots, index, columns, np.arange(1, columns + 1))
-        return torch.from_numpy(drawn)
+        world = self._drawn_as[rows]
+        start = _mix(_mix(self._seed[rows]) + (world + 1) * _GAMMA)
+        first = start + self._count[rows] * _GAMMA
+        self._count[rows] += columns
+        steps = torch.arange(1, columns + 1, device=self._device)
+        return _mix(first[:, None] + steps * _GAMMA)
 
     def uniform(
         self,
@@ -165,23 +163,13 @@ class WorldRandom:
         return rows._version == then
 
 
-def _draw(
-    seed: Any, world: Any, count: Any, rows: Any, columns: int, steps: Any
-) -> Any:
-    """The next numbers of some streams, which advance; arrays or tensors alike."""
-    start = _mix(_mix(seed[rows]) + (world[rows] + 1) * _GAMMA)
-    first = start + count[rows] * _GAMMA
-    count[rows] += columns
-    return _mix(first[:, None] + steps * _GAMMA)
-
-
-def _mix(bits: Any) -> Any:
+def _mix(bits: Tensor) -> Tensor:
     """SplitMix64's finaliser: every bit of the result depends on every bit given."""
     bits = (bits ^ _shifted(bits, 30)) * _FIRST
     bits = (bits ^ _shifted(bits, 27)) * _SECOND
     return bits ^ _shifted(bits, 31)
 
 
-def _shifted(bits: Any, by: int) -> Any:
+def _shifted(bits: Tensor, by: int) -> Tensor:
     """The bits moved to the right, with zeros coming in."""
     return (bits >> by) & ((1 << (64 - by)) - 1)

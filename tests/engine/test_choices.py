@@ -150,3 +150,14 @@ def test_choices_by_world_are_those_of_models_compiled_so():
     torch.testing.assert_close(
         sim.data.qpos[1], torch.from_numpy(data.qpos), rtol=1e-12, atol=1e-14
     )
+
+
+def test_what_worlds_have_in_common_and_what_they_may_choose_is_told():
+    body = "<body><freejoint/><geom size='.1'/></body>"
+    assets = "".join(f"<material name='m{k}'/>" for k in range(3))
+    xml = f"<mujoco><asset>{assets}</asset><worldbody>{body}</worldbody></mujoco>"
+    sim = Simulation(mujoco.MjModel.from_xml_string(xml), 2)
+    with pytest.raises(InvalidInputError, match="common to all worlds"):
+        sim.expand("mesh_vert")
+    with pytest.raises(InvalidInputError, match="must be -1 to 2, got 3"):
+        sim.write_parameter("geom_matid", [[3.0]], env_ids=[1])

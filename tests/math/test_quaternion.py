@@ -1,5 +1,6 @@
 """Quaternions: the group's axioms, and scipy's rotations as the oracle."""
 
+import mujoco
 import numpy as np
 import pytest
 import torch
@@ -87,6 +88,30 @@ def test_a_quaternion_of_length_zero_is_no_turn():
     """As in MuJoCo; any other becomes of unit length."""
     quat = torch.tensor([[0.0] * 4, [0.0, 3.0, 0.0, -4.0]], dtype=torch.float64)
     assert q.normalize(quat).tolist() == [[1, 0, 0, 0], [0, 0.6, 0, -0.8]]
+
+
+def test_short_quaternions_are_mujocos():
+    """It takes those below 1e-15 for no turn, and only those."""
+    for length in (1e-16, np.nextafter(1e-15, 0), 1e-15, 2e-15, 1e-9):
+        wanted = np.array([0.0, length, 0.0, 0.0])
+        found = q.normalize(torch.as_tensor(wanted))
+        mujoco.mju_normalize4(wanted)
+        assert np.allclose(found, wanted)
+
+
+def test_a_quaternion_of_length_zero_has_no_sign():
+    assert not bool(q.canonical(torch.zeros(2, 4)).signbit().any())
+
+
+def test_derivatives_at_no_turn_are_those_of_a_small_one():
+    """A turn's vector is twice the imaginary part; 0 / 0 must not be in the way."""
+
+    def vector(imag):
+        return q.to_rotation_vector(torch.cat([torch.ones(1).to(imag), imag]))
+
+    for imag in (torch.zeros(3), 1e-9 * torch.ones(3)):
+        found = torch.autograd.functional.jacobian(vector, imag.double())
+        torch.testing.assert_close(found, 2.0 * torch.eye(3).double())
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e-14, 1e-9, 1e-6, 1e-3])

@@ -25,6 +25,10 @@ def test_move_velocity_there_and_back():
     offset = torch.randn(9, 3, generator=generator, dtype=torch.float64)
     back = move_velocity(move_velocity(velocity, offset), -offset)
     assert torch.allclose(back, velocity)
+    grid = move_velocity(velocity.view(3, 3, 6), offset.view(3, 3, 3))
+    assert torch.equal(grid.view(9, 6), move_velocity(velocity, offset))
+    for k in range(9):
+        assert torch.equal(move_velocity(velocity[k], offset[k]), grid.view(9, 6)[k])
 
 
 def test_centripetal_acceleration():

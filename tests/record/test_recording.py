@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -28,6 +30,7 @@ from simstate import (
 )
 from simstate.cli import main
 from simstate.record import Recording, recorder
+from simstate.record.container import ContainerWriter
 from simstate.record.packing import packed, unpacked
 from simstate.replay import replay
 
@@ -273,11 +276,13 @@ def step_until_written(sim, recording) -> None:
         recording._write_block()
 
 
-def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim):
+def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim, tmp_path):
     if not Path("/dev/full").exists():
         pytest.skip("this system has no /dev/full")
     sim = make_sim()
-    recording = sim.record("/dev/full", fields=["qpos"])
+    recording = sim.record(tmp_path / "a.simrec", fields=["qpos"])
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), recording._writer._file.fileno())
     with pytest.raises(FileError, match="No space left"):
         step_until_written(sim, recording)
     assert not recording.is_open
@@ -286,6 +291,32 @@ def test_a_full_disk_ends_the_recording_and_nothing_else(make_sim):
     assert bool((sim.time > time).all())
     with pytest.raises(FileError, match="Cannot write"):
         sim.record("/nowhere/at/all.simrec", fields=["qpos"])
+
+
+def test_a_recording_that_cannot_begin_leaves_the_one_that_was_there(
+    make_sim, tmp_path, monkeypatch
+):
+    """The disk is full before its header is written."""
+    path = tmp_path / "a.simrec"
+    with make_sim().record(path, fields=["qpos"]):
+        pass
+    before = path.read_bytes()
+
+    def full(self, name, data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(ContainerWriter, "_attach", full)
+    for place in (path, tmp_path / "new.simrec"):
+        with pytest.raises(FileError, match=r"No space left.*before is untouched"):
+            make_sim().record(place, fields=["qpos"])
+    monkeypatch.undo()
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    with make_sim().record(path, fields=["qvel"]):
+        pass
+    assert "qvel" in Recording(path).names
+    with pytest.raises(FileError, match="no regular file"):
+        make_sim().record("/dev/null", fields=["qpos"])
 
 
 def test_a_file_is_written_by_one_recording(make_sim, tmp_path):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from simstate.checks import all_of, instance_of, number, whole_number
+from simstate.errors import InvalidInputError
+
 
 @dataclass(kw_only=True)
 class TrainCfg:
@@ -43,3 +46,33 @@ class TrainCfg:
     """Weight of the critic's error in the loss."""
     max_grad_norm: float = 1.0
     """Longer gradients are shortened to this norm."""
+
+    def check(self) -> None:
+        """Raise unless every setting is a number that PPO can work with."""
+        for name in (
+            "num_envs", "iterations", "steps_per_env", "num_learning_epochs",
+            "num_mini_batches",
+        ):  # fmt: skip
+            whole_number(name, getattr(self, name), 1)
+        if self.num_envs * self.steps_per_env < self.num_mini_batches:
+            raise InvalidInputError(
+                f"{self.num_envs} worlds × {self.steps_per_env} steps are too few "
+                f"for {self.num_mini_batches} mini-batches: use more worlds."
+            )
+        sizes = all_of("hidden_sizes", self.hidden_sizes, int)
+        if not sizes:
+            raise InvalidInputError(
+                "hidden_sizes must name one layer or more.", name="hidden_sizes"
+            )
+        for size in sizes:
+            whole_number("A hidden layer's size", size, 1, 2**16)
+        instance_of("activation", self.activation, str)
+        instance_of("normalize_observations", self.normalize_observations, bool)
+        for name in ("init_noise_std", "learning_rate", "clip_param", "max_grad_norm"):
+            number(name, getattr(self, name), more_than=0)
+        if self.desired_kl is not None:
+            number("desired_kl", self.desired_kl, more_than=0)
+        number("entropy_coef", self.entropy_coef)
+        number("value_loss_coef", self.value_loss_coef, at_least=0)
+        number("gamma", self.gamma, at_least=0, at_most=1)
+        number("lam", self.lam, at_least=0, at_most=1)

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from rsl_rl.env import VecEnv
+from rsl_rl.utils import resolve_nn_activation
 from tensordict import TensorDict
 from torch import Tensor
 
@@ -78,6 +79,11 @@ def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
 
     The actor sees the group "policy", the critic "critic" or, without one, "policy".
     """
+    cfg.check()
+    try:
+        resolve_nn_activation(cfg.activation)
+    except ValueError as error:  # which names those that there are
+        raise InvalidInputError(f"{error}.", name="activation") from error
     network = {
         "class_name": "MLPModel",
         "hidden_dims": list(cfg.hidden_sizes),

@@ -87,12 +87,11 @@ def from_quaternion(quat: Tensor, sequence: str) -> Tensor:
     near, far = hypot(y, z), hypot(w, x)
     middle = 2.0 * atan2(near, far)
     first, last = total + spread, total - spread
-    length = hypot(near, far)
-    eps = 16 * torch.finfo(quat.dtype).eps
-    first = torch.where(near <= eps * length, 2.0 * total, first)
-    first = torch.where(far <= eps * length, 2.0 * spread, first)
-    pole = torch.minimum(near, far) <= eps * length
-    last = torch.where(pole, torch.zeros_like(last), last)
+    rounding = 16 * torch.finfo(quat.dtype).eps
+    first_pole, second_pole = near <= rounding * far, far <= rounding * near
+    first = torch.where(first_pole, 2.0 * total, first)
+    first = torch.where(second_pole, 2.0 * spread, first)
+    last = torch.where(first_pole | second_pole, torch.zeros_like(last), last)
     if not parsed.is_proper:
         last = -sign * last
         middle = middle - 0.5 * torch.pi

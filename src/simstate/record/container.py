@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 
 from simstate.errors import FileError, RecordingError
+from simstate.files import replacing
 from simstate.record.libraries import library
 from simstate.record.packing import packed, zstandard
 
@@ -66,17 +67,15 @@ class ContainerWriter:
         zstandard()
         self.path = path
         self._error: BaseException | None = None
-        self._topics = topics
         self._channels: dict[str, int] = {}
-        try:
-            self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115 (closed by the thread)
-        except OSError as error:
-            raise _cannot(path, error) from error
-        self._writer: Any = self._mcap.Writer(
-            self._file,
-            chunk_size=1 << 62,  # blocks are chunks, whatever their size
-            compression=self._mcap.CompressionType.NONE,  # arrays are, by themselves
-        )
+        with replacing(path) as part:  # what was there stays until this has begun
+            self._file: IO[bytes] = open(part, "wb")  # noqa: SIM115 (closed by the thread)
+            try:
+                self._begin(topics, attachments)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    self._file.close()
+                raise
         self._items: queue.Queue[Block | tuple[str, bytes] | None] = queue.Queue(
             _WAITING
         )
@@ -84,8 +83,21 @@ class ContainerWriter:
             target=self._run, name="simstate recorder", daemon=True
         )
         self._thread.start()
+
+    def _begin(self, topics: Sequence[str], attachments: Mapping[str, bytes]) -> None:
+        """Write all that comes before the samples."""
+        self._writer: Any = self._mcap.Writer(
+            self._file,
+            chunk_size=1 << 62,  # blocks are chunks, whatever their size
+            compression=self._mcap.CompressionType.NONE,  # arrays are, by themselves
+        )
+        self._writer.start(profile=PROFILE)
+        for topic in topics:
+            channel = self._writer.register_channel(topic, "simstate", 0)
+            self._channels[topic] = channel
         for name, data in attachments.items():
-            self.attach(name, data)
+            self._attach(name, data)
+        self._file.flush()
 
     def write(self, block: Block) -> None:
         """Let a block be written."""
@@ -125,10 +137,6 @@ class ContainerWriter:
     def _run(self) -> None:
         try:
             with self._file:
-                self._writer.start(profile=PROFILE)
-                for topic in self._topics:
-                    channel = self._writer.register_channel(topic, "simstate", 0)
-                    self._channels[topic] = channel
                 while (item := self._items.get()) is not None:
                     if isinstance(item, Block):
                         self._write_block(item)

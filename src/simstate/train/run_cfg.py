@@ -12,7 +12,7 @@ from simstate.checks import all_of, instance_of, number, one_of, whole_number
 from simstate.env import EnvCfg, TrainCfg, tasks
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
-from simstate.errors import InvalidInputError, SnapshotError, UnknownNameError
+from simstate.errors import SnapshotError, UnknownNameError
 from simstate.train.checkpoint import Content
 from simstate.train.logs import LogKind
 
@@ -60,14 +60,8 @@ class RunCfg:
     output: OutputCfg = field(default_factory=OutputCfg)
 
     def __post_init__(self) -> None:
-        train = self.train
-        for name in ("num_envs", "iterations", "steps_per_env"):
-            whole_number(name, getattr(train, name), 1)
-        if train.num_envs * train.steps_per_env < train.num_mini_batches:
-            raise InvalidInputError(
-                f"{train.num_envs} worlds × {train.steps_per_env} steps are too few "
-                f"for {train.num_mini_batches} mini-batches: use more worlds."
-            )
+        self.train.check()
+        whole_number("seed", self.seed, 0, 2**64 - 1)  # what torch takes
         instance_of("settings", self.settings, Mapping)
         all_of("settings", list(self.settings), str)
         all_of("without", self.without, str)
