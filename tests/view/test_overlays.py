@@ -14,7 +14,17 @@ from simstate import Simulation
 from simstate.view.body_overlays import box_of_inertia
 from simstate.view.one_world import OneWorld
 from simstate.view.overlays import OVERLAYS
-from simstate.view.shapes import Arrow, Axes, Box, Path, Point, Shape
+from simstate.view.shapes import (
+    MOST_LABELS,
+    Arrow,
+    Axes,
+    Box,
+    Label,
+    Path,
+    Point,
+    Shape,
+    labels_of,
+)
 
 WORLD = 2
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
@@ -121,6 +131,40 @@ def test_contacts_have_the_forces_of_this_world(
         force_w = data.contact[k].frame.reshape(3, 3).T @ force[:3]
         drawn = found[tuple(np.round(data.contact[k].pos, 9))]
         np.testing.assert_allclose(drawn, force_w * 0.5 / weight, rtol=1e-5)
+
+
+def test_contact_forces_have_their_values_at_their_tips(
+    sim: Simulation, truth: tuple[Any, Any]
+) -> None:
+    model, data = truth
+    labels = shapes(sim, "contacts", Label)
+    arrows = [a for a in shapes(sim, "contacts", Arrow) if "force" in a.text]
+    assert len(labels) == len(arrows) > 1
+    sizes: list[float] = []
+    for k in range(data.ncon):
+        force = np.zeros(6)
+        mujoco.mj_contactForce(model, data, k, force)
+        sizes.append(float(np.linalg.norm(force[:3])))
+    assert sorted(one.text for one in labels) == sorted(f"{x:.3g} N" for x in sizes)
+    for label, arrow in zip(labels, arrows, strict=True):
+        np.testing.assert_allclose(label.pos, arrow.start + arrow.vector, atol=1e-12)
+
+
+def test_of_many_values_the_greatest_are_written() -> None:
+    sizes = np.random.default_rng(2).permutation(3 * MOST_LABELS).astype(float)
+    many = [Label(np.ones(3), size, f"{size:g} N") for size in sizes]
+    drawn = labels_of([*many, Label(np.full(3, np.nan), 1e9, "bad")])
+    assert len(drawn) == MOST_LABELS
+    assert {one.weight for one in drawn} == set(sorted(sizes)[-MOST_LABELS:])
+
+
+def test_wrenches_have_their_values(sim: Simulation, truth: tuple[Any, Any]) -> None:
+    model, data = truth
+    found = {one.text for one in shapes(sim, "external wrenches", Label)}
+    for body in ids(model):
+        force, torque = data.xfrc_applied[body, :3], data.xfrc_applied[body, 3:]
+        assert f"{np.linalg.norm(force):.3g} N" in found
+        assert f"{np.linalg.norm(torque):.3g} N·m" in found
 
 
 def test_wrenches_are_at_the_centres_of_mass(

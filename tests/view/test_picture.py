@@ -66,6 +66,35 @@ def test_bodies_are_drawn_at_their_places_in_the_grid(
         np.testing.assert_allclose(post[:3], offset, atol=1e-6)
 
 
+def test_values_of_forces_are_written_in_the_grid_unless_hidden(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    viewer.picture.look_at(2)
+    viewer.picture.show_overlay("external wrenches", True)
+
+    def written() -> list[tuple[str, tuple[float, ...]]]:
+        viewer._frames = 0
+        viewer.show()
+        labels = viewer.picture._paintings["external wrenches"]._labels
+        return [(one.text, tuple(one.position)) for one in labels if one.visible]
+
+    sizes = sim.scene["robot"].data.body_external_wrench[2, :, :3].norm(dim=1)
+    texts = [text for text, _ in written()]
+    assert len(texts) == 6  # a force and a torque of each body
+    assert texts[::2] == [f"{size:.3g} N" for size in sizes.tolist()]
+    pos = host(sim.scene["robot"].data.body_com_pos_w[2, 0])
+    drawn = viewer.picture.seen().length_of_force(
+        host(sim.scene["robot"].data.body_external_wrench[2, 0, :3])
+    )
+    place = pos + drawn + viewer.picture.offsets[2]
+    np.testing.assert_allclose(written()[0][1], place, atol=1e-6)
+    viewer.panel._actions.write_values(False)
+    assert written() == []
+    viewer.panel._actions.write_values(True)
+    viewer.picture.show_overlay("external wrenches", False)
+    assert written() == []
+
+
 def test_worlds_in_one_place_share_what_is_fixed(
     sim: Simulation, viewer: Viewer
 ) -> None:

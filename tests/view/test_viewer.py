@@ -15,6 +15,7 @@ from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.cli import main
 from simstate.env import Env, tasks
 from simstate.errors import InvalidInputError
+from simstate.view.course import Course
 from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull
 from simstate.view.one_world import OneWorld
 from simstate.view.session import Session
@@ -190,6 +191,24 @@ def test_a_drag_to_nowhere_pulls_nothing() -> None:
         assert viewer.drag.pull is None
         assert bool(torch.isfinite(sim.state).all())
         client.close()
+
+
+def test_sliders_of_an_actuator_with_several_inputs() -> None:
+    """Each input has its own range and unit."""
+    text = WILD.replace(
+        '<motor name="m" joint="wild" gear="2"/>',
+        '<pid name="p" joint="calm" kp="30" kv="2" input="pos vel ff"/>'
+        '<position name="q" joint="wild" kp="3" ctrlrange="-0.4 0.7"/>',
+    )
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model=text)}), 2)
+    sliders = Course(sim, {}).inputs()
+    assert [one.unit for one in sliders] == ["rad", "rad/s", "N·m", "rad"]
+    assert [(one.low, one.high) for one in sliders[:3]] == [(-1.0, 1.0)] * 3
+    assert (sliders[3].low, sliders[3].high) == (-0.4, 0.7)
+    assert "velocity that the servo goes to" in sliders[1].about
+    sliders[3].write(1, 0.25)
+    assert sim.data.ctrl[:, 3].tolist() == [0.0, 0.25]
+    assert sliders[3].read(1) == 0.25
 
 
 def test_a_task_shows_its_commands_rewards_and_observations() -> None:

@@ -87,7 +87,9 @@ class TaskCourse(Course):
         def write(world: int, value: float) -> None:
             self._actions[world, column] = value
 
-        return Input(self._env.action_names[column], -1.0, 1.0, read, write)
+        name = self._env.action_names[column]
+        about = "the action of a policy, before its scale and offset"
+        return Input(name, "1", about, -1.0, 1.0, read, write)
 
     def sources(self) -> dict[str, Source]:
         """Rewards, observations and commands, and what every simulation has."""

@@ -68,6 +68,8 @@ class Picture:
         """The world that overlays, plots and inputs are of."""
         self.scale = 1.0
         """How long arrows are."""
+        self.values = True
+        """Whether the values of forces are written at them."""
         self.marks = DivergenceMarks()
         self._draws: dict[str, Draw] = {name: o.draw for name, o in OVERLAYS.items()}
         self._draws |= {name: draw for name, (_, draw) in course.overlays().items()}
@@ -163,6 +165,10 @@ class Picture:
         course = self.course
         return OneWorld(course.worlds, course.rays, self.world, self.size, self.scale)
 
+    def is_seen_by(self, client: viser.ClientHandle) -> bool:
+        """Whether a client is still there."""
+        return client.client_id in self._server.get_clients()
+
     # Drawing.
 
     def update(self) -> None:
@@ -196,7 +202,7 @@ class Picture:
             self._paintings[name] = Painting(
                 self._server, f"{ROOT}/overlays/{name}", self.size, self._on_click
             )
-        self._paintings[name].draw(self._draws[name](seen), self.offset)
+        self._paintings[name].draw(self._draws[name](seen), self.offset, self.values)
 
     def _trail_shapes(self, seen: OneWorld) -> list[Shape]:
         """Where the body that is followed, else the first that moves, has been."""

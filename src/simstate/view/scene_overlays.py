@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from simstate.view.body_overlays import load
 from simstate.view.one_world import OneWorld, model_of_world, on_host, vector_text
 from simstate.view.shapes import (
     BLUE,
@@ -38,10 +39,9 @@ def contacts(seen: OneWorld) -> list[Shape]:
         shapes.append(Point(points[k], 0.015 * seen.size, ORANGE, where))
         normal = f"{pair}: normal {vector_text(frames[k, 0])}, world axes"
         shapes.append(Arrow(points[k], 0.06 * seen.size * frames[k, 0], GREY, normal))
+        text = f"{pair}: force {vector_text(forces[k])} N on {second}, world axes"
         drawn = seen.length_of_force(forces[k])
-        if np.linalg.norm(drawn) > 1e-9:
-            text = f"{pair}: force {vector_text(forces[k])} N on {second}, world axes"
-            shapes.append(Arrow(points[k], drawn, RED, text))
+        shapes += load(points[k], forces[k], drawn, RED, "N", text)
     return shapes
 
 
