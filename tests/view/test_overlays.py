@@ -8,9 +8,9 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from tests.view.scenes import REACH, host, make_sim
+from tests.view.scenes import REACH, ROBOT, host, make_sim
 
-from simstate import Simulation
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.view.body_overlays import box_of_inertia
 from simstate.view.one_world import OneWorld
 from simstate.view.overlays import OVERLAYS
@@ -198,6 +198,39 @@ def test_joints_turn_red_at_their_limits(
     sim.restore(before)
     assert inside["robot/shoulder"] != outside["robot/shoulder"]
     assert inside["robot/wrist"] == outside["robot/wrist"]
+
+
+def test_targets_are_where_the_joint_would_bring_the_link(
+    sim: Simulation, truth: tuple[Any, Any]
+) -> None:
+    model, data = truth
+    (way,) = shapes(sim, "targets", Path)  # the wrist has a motor, and no target
+    (end,) = shapes(sim, "targets", Point)
+    assert "robot/shoulder" in way.text
+    arm = model.body("robot/arm").id
+    np.testing.assert_allclose(way.points[0], data.xipos[arm], atol=1e-12)
+    there = mujoco.MjData(model)
+    there.qpos[:] = data.qpos
+    joint = model.joint("robot/shoulder")
+    there.qpos[joint.qposadr[0]] = data.ctrl[model.actuator("robot/shoulder").id]
+    assert abs(there.qpos - data.qpos).max() > 0.1
+    mujoco.mj_kinematics(model, there)
+    np.testing.assert_allclose(way.points[-1], there.xipos[arm], atol=1e-9)
+    np.testing.assert_allclose(end.pos, way.points[-1])
+
+
+def test_the_target_of_a_slide_is_along_it() -> None:
+    text = ROBOT.replace(
+        '<motor name="wrist" joint="wrist" gear="3"',
+        '<position name="wrist" joint="wrist" kp="9"',
+    )
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model=text)}), 3)
+    sim.scene["robot"].write_joint_position_to_sim([[0.3, 0.02]], env_ids=[WORLD])
+    sim.scene["robot"].set_joint_position_target([[0.3, 0.07]], env_ids=[WORLD])
+    (way,) = [p for p in shapes(sim, "targets", Path) if "wrist" in p.text]
+    sim.scene["robot"].write_joint_position_to_sim([[0.3, 0.07]], env_ids=[WORLD])
+    hand = host(sim.scene["robot"].data.body_com_pos_w[WORLD, 2])
+    np.testing.assert_allclose(way.points[-1], hand, atol=1e-9)
 
 
 def test_rays_end_where_they_hit(sim: Simulation, truth: tuple[Any, Any]) -> None:

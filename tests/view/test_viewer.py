@@ -19,7 +19,7 @@ from simstate.view.course import Course
 from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull
 from simstate.view.one_world import OneWorld
 from simstate.view.session import Session
-from simstate.view.shapes import Arrow, Point
+from simstate.view.shapes import Arrow, Label, Point
 from simstate.view.viewer import Viewer
 
 WILD = """
@@ -55,8 +55,11 @@ def test_a_world_that_diverged_is_shown_at_its_last_good_step() -> None:
         assert list(viewer.picture.marks.elements) == [1]
         viewer.picture.look_at(1)
         seen = viewer.picture.seen()
-        (ball,) = viewer.picture.marks.shapes(seen)
+        ball, label = viewer.picture.marks.shapes(seen)
         assert isinstance(ball, Point)
+        assert isinstance(label, Label)  # it is seen through what the ball is within
+        assert "arm/wild" in label.text
+        np.testing.assert_array_equal(label.pos, ball.pos)
         data = mujoco.MjData(sim.model)
         data.qpos[:] = host(good[1, 1:3])
         mujoco.mj_kinematics(sim.model, data)

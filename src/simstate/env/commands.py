@@ -49,6 +49,8 @@ class Command(ABC):
 
     names: tuple[str, ...]
     """What each column of `command` is."""
+    unit: str = ""
+    """Of the columns, for those who plot them."""
 
     def __init__(self, name: str, cfg: CommandCfg, env: Env) -> None:
         for field in cfg.ranges:
@@ -164,6 +166,7 @@ class VelocityCommand(Command):
     """Forward, sideways [m/s] and yaw velocity [rad/s], root link's axes."""
 
     names = ("lin_vel_x", "lin_vel_y", "ang_vel_z")
+    unit = "m/s, m/s, rad/s"
 
     def __init__(self, name: str, cfg: VelocityCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
@@ -256,6 +259,7 @@ class PointCommand(Command):
     """A point for a site, world axes [m]."""
 
     names = ("x", "y", "z")
+    unit = "m"
 
     def __init__(self, name: str, cfg: PointCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
@@ -292,6 +296,7 @@ class AttitudeCommand(Command):
     """An attitude of the root link, quaternion wxyz, body to world."""
 
     names = ("w", "x", "y", "z")
+    unit = "quaternion"
 
     def __init__(self, name: str, cfg: AttitudeCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)
@@ -336,6 +341,7 @@ class HeadingCommand(Command):
     """A heading for the root link, as `heading_w` [rad]."""
 
     names = ("heading",)
+    unit = "rad"
 
     def __init__(self, name: str, cfg: HeadingCommandCfg, env: Env) -> None:
         super().__init__(name, cfg, env)

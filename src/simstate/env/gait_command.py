@@ -47,6 +47,8 @@ class GaitCommand(Command):
     A foot is to stand while its phase, in [0, 1), is below the duty, then to swing.
     """
 
+    unit = "Hz, then 1"
+
     def __init__(self, name: str, cfg: GaitCommandCfg, env: Env) -> None:
         self._feet = env.sim.contacts[cfg.sensor_name]
         _check(name, cfg, self._feet.num_elements)

@@ -78,6 +78,8 @@ class MotionCommandCfg(CommandCfg):
 class MotionCommand(Command):
     """Positions [rad or m], then velocities of the motion's joints."""
 
+    unit = "rad or m, then rad/s or m/s"
+
     def __init__(self, name: str, cfg: MotionCommandCfg, env: Env) -> None:
         _check(name, cfg)
         entity = env.scene[cfg.asset_name]

@@ -52,6 +52,7 @@ class PoseCommand(Command):
     """A position [m] and a quaternion wxyz for a site, site to `frame`."""
 
     names = ("x", "y", "z", "qw", "qx", "qy", "qz")
+    unit = "m, quaternion"
 
     def __init__(self, name: str, cfg: PoseCommandCfg, env: Env) -> None:
         if cfg.frame not in ("world", "root"):

@@ -41,6 +41,19 @@ DIRECTIONS = {
 OnMesh = Callable[[Mesh], None]
 
 
+def light(scene: viser.SceneApi) -> None:
+    """Light a scene so that colours stay what they are.
+
+    viser's own lights and environment map make them nearly white.
+    """
+    scene.configure_default_lights(False)
+    scene.configure_environment_map(None)
+    scene.add_light_ambient("/light/around", intensity=1.2)
+    scene.add_light_directional(
+        "/light/above", intensity=1.8, position=(3.5, -5.0, 7.9), cast_shadow=True
+    )
+
+
 class Picture:
     """The worlds shown, and what is drawn into one of them.
 
@@ -202,7 +215,8 @@ class Picture:
             self._paintings[name] = Painting(
                 self._server, f"{ROOT}/overlays/{name}", self.size, self._on_click
             )
-        self._paintings[name].draw(self._draws[name](seen), self.offset, self.values)
+        written = self.values or name == DIVERGED
+        self._paintings[name].draw(self._draws[name](seen), self.offset, written)
 
     def _trail_shapes(self, seen: OneWorld) -> list[Shape]:
         """Where the body that is followed, else the first that moves, has been."""

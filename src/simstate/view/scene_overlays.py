@@ -87,6 +87,46 @@ def joints(seen: OneWorld) -> list[Shape]:
     return shapes
 
 
+def targets(seen: OneWorld) -> list[Shape]:
+    """The way of each link's centre of mass to where its joint's target has it."""
+    model = seen.model
+    centres, anchors = seen.field("xipos"), seen.field("xanchor")
+    axes = seen.field("xaxis")
+    shapes: list[Shape] = []
+    for entity in seen.entities.values():
+        servos = entity.index.target_inputs("position").joints
+        if not servos:
+            continue
+        asked = seen.quantity(entity.name, "joint_pos_target")
+        values = seen.quantity(entity.name, "joint_pos")
+        for k in servos:
+            joint = entity.index.joints.ids[k]
+            turns = int(model.jnt_type[joint]) == _HINGE
+            centre = centres[int(model.jnt_bodyid[joint])]
+            left = float(asked[k] - values[k])
+            way = (
+                _arc(centre - anchors[joint], axes[joint], left) + anchors[joint]
+                if turns
+                else np.stack([centre, centre + left * axes[joint]])
+            )
+            unit = "rad" if turns else "m"
+            text = (
+                f"{entity.name}/{entity.joint_names[k]}: joint_pos_target = "
+                f"{asked[k]:.4g} {unit}, joint_pos = {values[k]:.4g} {unit}; drawn at "
+                "the link's COM"
+            )
+            shapes.append(Path(way, GREEN, text))
+            shapes.append(Point(way[-1], 0.015 * seen.size, GREEN, text))
+    return shapes
+
+
+def _arc(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
+    """Places of a vector while it turns about an axis through its begin; (n, 3)."""
+    angles = np.linspace(0.0, angle, 2 + int(abs(angle) / 0.2))[:, None]
+    along = (arm @ axis) * axis
+    return along + np.cos(angles) * (arm - along) + np.sin(angles) * np.cross(axis, arm)
+
+
 def tendons(seen: OneWorld) -> list[Shape]:
     """The ways of spatial tendons, over what they wrap."""
     if not seen.model.ntendon:

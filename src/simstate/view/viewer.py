@@ -25,7 +25,7 @@ from simstate.view.geometry import Mesh
 from simstate.view.one_world import current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.panel import Panel
-from simstate.view.picture import TRAIL, Picture
+from simstate.view.picture import TRAIL, Picture, light
 from simstate.view.server import start_server
 from simstate.view.session import Session
 
@@ -180,8 +180,7 @@ class Viewer(Closing):
         server.scene.reset()
         server.gui.reset()
         server.scene.set_up_direction("+z")
-        # At its full brightness the map makes everything nearly white.
-        server.scene.configure_environment_map("studio", environment_intensity=0.3)
+        light(server.scene)
         self.drag = Drag(course.worlds)
         """What is pulled with the mouse."""
         with current(course.worlds.internals):
