@@ -16,7 +16,7 @@ from simstate.cli import main
 from simstate.env import Env, tasks
 from simstate.errors import InvalidInputError
 from simstate.view.course import Course
-from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull
+from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull, on_body
 from simstate.view.one_world import OneWorld
 from simstate.view.session import Session
 from simstate.view.shapes import Arrow, Label, Point
@@ -194,6 +194,17 @@ def test_a_drag_to_nowhere_pulls_nothing() -> None:
         assert viewer.drag.pull is None
         assert bool(torch.isfinite(sim.state).all())
         client.close()
+
+
+def test_a_point_that_a_late_page_takes_is_on_the_body() -> None:
+    sim = make_sim()
+    hand = sim.model.body("robot/hand").id
+    seen = OneWorld(sim, {}, 1, 0.5)
+    inside = np.array([0.02, 0.01, -0.02])
+    np.testing.assert_array_equal(on_body(seen, hand, inside), inside)
+    taken = on_body(seen, hand, np.array([0.3, -0.4, 1.2]))
+    # A ball of 3 cm, whose centre is 1 cm from the body's origin.
+    np.testing.assert_allclose(taken, 0.04 * np.array([3.0, -4.0, 12.0]) / 13.0)
 
 
 def test_sliders_of_an_actuator_with_several_inputs() -> None:

@@ -19,7 +19,7 @@ from simstate.explanation import explain
 from simstate.view.acting import Acting, writable_quantities
 from simstate.view.asked import body_label, shape_label
 from simstate.view.course import Course
-from simstate.view.drag import Drag, Pull
+from simstate.view.drag import Drag, Pull, on_body
 from simstate.view.explain_view import body_text
 from simstate.view.geometry import Mesh
 from simstate.view.one_world import current
@@ -332,7 +332,8 @@ class Viewer(Closing):
             rot_wb = seen.field("xmat")[body].reshape(3, 3)
             origin = seen.field("xpos")[body]
             point = rot_wb.T @ (np.array(event.start_position) - place - origin)
-            self.drag.set(Pull(seen.world, body, point, goal))
+            taken = on_body(seen, body, point)
+            self.drag.set(Pull(seen.world, body, taken, goal))
         else:
             self.drag.set(Pull(known.world, known.body, known.point_b, goal))
 
