@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import mujoco
 import numpy as np
 import pytest
 import torch
+from mjviser.conversions import merge_geoms
 from tests.view.scenes import ROBOT, host, make_sim
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.explanation import explain
 from simstate.view.asked import element_label
+from simstate.view.glb import to_glb
 from simstate.view.grid import bounds, offsets, shown_worlds
 from simstate.view.one_world import OneWorld
 from simstate.view.paint import _from_z
@@ -93,6 +97,33 @@ def test_values_of_forces_are_written_in_the_grid_unless_hidden(
     viewer.panel._actions.write_values(True)
     viewer.picture.show_overlay("external wrenches", False)
     assert written() == []
+
+
+def test_meshes_are_dull_and_have_the_colours_of_their_geoms() -> None:
+    """As they stand in the file that a page gets: linear light, no metal."""
+    text = (
+        "<mujoco><worldbody><body><freejoint/>"
+        '<geom size="0.1" rgba="0.8 0.5 0.2 1"/>'
+        '<geom size="0.1" pos="1 0 0" rgba="0.02 0.5 0.9 0.4"/>'
+        "</body></worldbody></mujoco>"
+    )
+    model = mujoco.MjModel.from_xml_string(text)
+    # From the definition of sRGB, by hand.
+    wanted = {0: [154, 55, 8, 255], 1: [0, 55, 201, 102]}
+    for geom, colour in wanted.items():
+        data = to_glb(merge_geoms(model, [geom]))
+        size = int.from_bytes(data[12:16], "little")
+        tree = json.loads(data[20 : 20 + size])
+        (primitive,) = tree["meshes"][0]["primitives"]
+        material = tree["materials"][primitive["material"]]
+        assert material["pbrMetallicRoughness"]["metallicFactor"] == 0.0
+        assert (material.get("alphaMode") == "BLEND") == (geom == 1)
+
+        accessor = tree["accessors"][primitive["attributes"]["COLOR_0"]]
+        view = tree["bufferViews"][accessor["bufferView"]]
+        begin = 20 + size + 8 + view.get("byteOffset", 0)
+        rgba = np.frombuffer(data[begin : begin + 4], np.uint8)
+        np.testing.assert_allclose(rgba.astype(int), colour, atol=2)
 
 
 def test_worlds_in_one_place_share_what_is_fixed(

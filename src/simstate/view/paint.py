@@ -13,6 +13,7 @@ import numpy as np
 import trimesh
 import viser
 
+from simstate.view.glb import linear_bytes
 from simstate.view.shapes import (
     Arrow,
     Axes,
@@ -141,7 +142,7 @@ class Painting:
             "batched_wxyzs": turned.astype(np.float32),
             "batched_positions": places.astype(np.float32),
             "batched_scales": scales.astype(np.float32),
-            "batched_colors": colours,
+            "batched_colors": linear_bytes(colours),
         }
         handle = self._handles.get(key)
         if handle is None:

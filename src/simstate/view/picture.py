@@ -48,9 +48,9 @@ def light(scene: viser.SceneApi) -> None:
     """
     scene.configure_default_lights(False)
     scene.configure_environment_map(None)
-    scene.add_light_ambient("/light/around", intensity=1.5)
+    scene.add_light_ambient("/light/around", intensity=1.8)
     scene.add_light_directional(
-        "/light/above", intensity=2.0, position=(3.5, -5.0, 7.9), cast_shadow=False
+        "/light/above", intensity=1.8, position=(3.5, -5.0, 7.9), cast_shadow=False
     )
 
 
