@@ -291,6 +291,7 @@ class Simulation(IntegratedWorlds):
         width: int = 640,
         height: int = 480,
         camera: str | tuple[Sequence[float], Sequence[float]] = "corner",
+        values: bool = True,
     ) -> np.ndarray:
         """A picture of the present state, uint8; (height, width, 3).
 
@@ -305,7 +306,11 @@ class Simulation(IntegratedWorlds):
             height: [px].
             camera: from where: "corner", "front", "side" or "above"; or where it stands
                 and what it looks at, world axes [m].
+            values: whether the values of forces are written at their arrows.
         """
         ids = [worlds] if isinstance(worlds, int) else list(worlds)
         course = Course(self, self.rays)
-        return start_offscreen(course, ids, overlays, (width, height), camera).picture()
+        drawing = start_offscreen(
+            course, ids, overlays, (width, height), camera, values=values
+        )
+        return drawing.picture()

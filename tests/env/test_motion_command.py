@@ -15,7 +15,9 @@ from simstate.env import (
     rewards,
     terminations,
 )
+from simstate.env.viewing import command_shapes
 from simstate.errors import InvalidInputError, UnknownNameError
+from simstate.view.one_world import OneWorld
 
 from .conftest import ROBOT
 
@@ -237,3 +239,17 @@ def test_terms_of_motions_need_one(make_env, files):
     env = tracking(make_env, files / "m.npz")
     with pytest.raises(UnknownNameError, match="what is tracked"):
         rewards.motion_tracked(env, "motion", "joint_po", 1.0)
+
+
+def test_the_viewer_has_the_links_where_the_motion_has_them(make_env, files):
+    env = tracking(make_env, files / "m.npz")
+    (command,) = env.commands.values()
+    command.time[3] = 7 / FPS
+    seen = OneWorld(env.sim, {}, 3, 0.5)
+    drawn = command_shapes(seen, "motion", command)
+    _, data = plain(7)
+    names = env.scene["robot"].body_names
+    assert len(drawn) == len(names) > 2
+    for one, name in zip(drawn, names, strict=True):
+        np.testing.assert_allclose(one.pos, data.body(name).xpos, atol=1e-6)
+        assert name in one.text

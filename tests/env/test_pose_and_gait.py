@@ -11,7 +11,9 @@ from scipy.spatial.transform import Rotation
 
 from simstate import ContactCfg, EntityCfg, SceneCfg
 from simstate.env import GaitCommandCfg, PoseCommandCfg
+from simstate.env.viewing import command_shapes
 from simstate.errors import InvalidInputError
+from simstate.view.one_world import OneWorld
 
 from .conftest import ROBOT
 
@@ -52,6 +54,25 @@ def test_poses_and_what_is_missing_to_them(make_env, engine, frame):
     np.testing.assert_allclose(
         term.turn_error().double(), np.linalg.norm(left, axis=1), atol=5e-6
     )
+
+
+def test_the_viewer_has_a_pose_where_the_site_is_to_be(make_env):
+    cfg = PoseCommandCfg(
+        site_name="foot", frame="root", resampling_time_s=FOREVER, **BOX, **ANGLES
+    )
+    env = make_env(4, commands={"pose": cfg})
+    term, robot = env.commands["pose"], env.scene["robot"]
+    root = robot.data.root_link_pose_w.clone()
+    root[2] = torch.tensor([0.4, -0.7, 1.1, 0.5, -0.5, 0.5, 0.5])
+    robot.write_root_link_pose_to_sim(root)
+    (axes,) = command_shapes(OneWorld(env.sim, {}, 2, 0.5), "pose", term)
+    asked = term.command[2].double().numpy()
+    turned = Rotation.from_quat([0.5, -0.5, 0.5, 0.5], scalar_first=True)
+    place = np.array([0.4, -0.7, 1.1]) + turned.apply(asked[:3])
+    np.testing.assert_allclose(axes.pos, place, atol=1e-6)
+    whole = turned * Rotation.from_quat(asked[3:], scalar_first=True)
+    found = Rotation.from_quat(axes.quat, scalar_first=True)
+    assert (found.inv() * whole).magnitude() < 1e-6
 
 
 def test_a_pose_in_an_unknown_frame_is_refused(make_env):

@@ -30,6 +30,30 @@ def compiled(name: str, *, ground: bool = False) -> mujoco.MjModel:
     return spec.compile()
 
 
+@pytest.mark.parametrize("name", models.NAMES)
+def test_no_two_surfaces_of_other_colours_are_the_same(name: str) -> None:
+    """Where two are, a picture of them flickers."""
+    model = compiled(name)
+    data = started(model)
+    capsules = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_CAPSULE)
+    balls = [
+        (geom, data.geom_xpos[geom] + sign * model.geom_size[geom, 1] * along)
+        for geom in capsules
+        for along in [data.geom_xmat[geom].reshape(3, 3)[:, 2]]
+        for sign in (-1.0, 1.0)
+    ]
+    for i, (one, place) in enumerate(balls):
+        for other, there in balls[:i]:
+            same = np.allclose(place, there, atol=1e-4) and np.isclose(
+                model.geom_size[one, 0], model.geom_size[other, 0], atol=1e-4
+            )
+            if same:
+                np.testing.assert_array_equal(
+                    model.geom_rgba[one], model.geom_rgba[other],
+                    f"{model.geom(one).name} and {model.geom(other).name}",
+                )  # fmt: skip
+
+
 def started(model: mujoco.MjModel, key: str | None = None) -> mujoco.MjData:
     """Data at the keyframe `key`, else at the first one, else at qpos0."""
     data = mujoco.MjData(model)

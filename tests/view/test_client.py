@@ -73,13 +73,51 @@ def test_sliders_write_the_world_shown(
     client.set("world", 2)
     client.send(
         "GuiUpdateMessage",
-        uuid=client.control("robot/wrist"),  # the actuators come first
+        uuid=client.control("robot/wrist [N]"),
         updates={"value": 1.25},
     )
     run_until(viewer, lambda: float(sim.data.ctrl[2, 1]) == 1.25, "the slider")
     after = host(sim.data.ctrl)
     after[2, 1] = before[2, 1]
     np.testing.assert_array_equal(after, before)
+
+
+def test_sliders_have_the_units_of_what_they_write(
+    viewer: Viewer, client: Client
+) -> None:
+    client.control("play")
+    labels = [m["props"].get("label") for m in client.messages if m.get("props")]
+    assert "robot/shoulder [rad]" in labels  # a servo, and the hinge
+    assert labels.count("robot/shoulder [rad]") == 2
+    assert "robot/wrist [N]" in labels  # a motor on a slide
+    assert "robot/wrist [m]" in labels
+
+
+def test_a_client_that_leaves_before_its_picture_is_told_of(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    gone = Client(viewer.url)
+    gone.set("save picture", True)
+    run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+    run_on(viewer, 20)  # the request is on its way
+    gone.close()
+    run_until(viewer, lambda: viewer.session.problem, "the message")
+    assert "No picture was saved" in viewer.session.problem
+
+
+@pytest.mark.parametrize("what", ["picture", "snapshot"])
+def test_a_client_that_has_left_gets_no_file(
+    sim: Simulation, viewer: Viewer, what: str
+) -> None:
+    gone = Client(viewer.url)
+    run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+    (handle,) = viewer._server.get_clients().values()
+    gone.close()
+    run_until(viewer, lambda: viewer.num_clients == 0, "its leaving")
+    viewer.session.play()
+    getattr(viewer.panel._actions, f"save_{what}")(handle)
+    assert f"No {what} was saved" in viewer.session.problem
+    assert viewer.session.playing
 
 
 def test_a_quantity_is_written_through_its_writer(

@@ -214,6 +214,8 @@ def test_the_difference_is_that_of_the_bodies(pair: ComparedCourse) -> None:
             places[1][hand] + viewer.picture.offsets[1],
             atol=1e-5,
         )
+    pair.join()
+    assert pair.remark(1) == "heavier has all bodies where the first has them"
 
 
 def test_a_client_asks_what_differs(pair: ComparedCourse) -> None:

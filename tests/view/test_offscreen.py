@@ -70,6 +70,42 @@ def test_the_nearest_triangle_is_seen_at_its_depth() -> None:
     np.testing.assert_array_equal(is_green, (tilted < 2.0).reshape(80, 120))
 
 
+def test_values_of_forces_are_written_at_their_arrows(sim: Simulation) -> None:
+    camera = ([1.2, -1.4, 0.9], [0.3, -0.2, 0.3])
+
+    def drawn(values: bool) -> np.ndarray:
+        picture = sim.render(
+            1, overlays=["external wrenches"], camera=camera, width=320, height=240,
+            values=values,
+        )  # fmt: skip
+        return picture.astype(int)
+
+    rows, columns = np.nonzero(np.abs(drawn(True) - drawn(False)).sum(2))
+    robot = sim.scene["robot"]
+    wrench, size = host(robot.data.body_external_wrench[1]), _size(sim)
+    weight = float(sim.model.body_mass.sum()) * 9.81
+    tips = host(robot.data.body_com_pos_w[1]) + wrench[:, :3] * size / weight
+    torques = host(robot.data.body_com_pos_w[1]) + wrench[:, 3:] / weight
+    eye = Eye(np.array(camera[0]), np.array(camera[1]), 320, 240)
+    places = eye.project(np.concatenate([tips, torques]))
+    # Every label begins at a tip, and what differs is at labels alone.
+    for column, row in places[:, :2]:
+        assert (np.hypot(rows - row, columns - column) < 8.0).any()
+    near = np.abs(rows[:, None] - places[:, 1]) < 14.0
+    along = (columns[:, None] > places[:, 0] - 4) & (
+        columns[:, None] < places[:, 0] + 60
+    )
+    assert (near & along).any(1).all()
+
+
+def _size(sim: Simulation) -> float:
+    """How large the first of the worlds drawn is, as the picture takes it [m]."""
+    from simstate.view.grid import bounds
+
+    low, high = bounds(sim.model, host(sim.data.geom_xpos[1]), np.zeros((0, 3)))
+    return float(np.linalg.norm(high - low)) / 1.8
+
+
 def test_what_shows_its_inside_is_not_drawn() -> None:
     eye = an_eye()
     middle = eye.position + 1.5 * eye.rot_wc[:, 2]

@@ -8,13 +8,23 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
-from tests.view.scenes import REACH, host, make_sim
+from tests.view.scenes import REACH, ROBOT, host, make_sim
 
-from simstate import Simulation
+from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.view.body_overlays import box_of_inertia
 from simstate.view.one_world import OneWorld
 from simstate.view.overlays import OVERLAYS
-from simstate.view.shapes import Arrow, Axes, Box, Path, Point, Shape
+from simstate.view.shapes import (
+    MOST_LABELS,
+    Arrow,
+    Axes,
+    Box,
+    Label,
+    Path,
+    Point,
+    Shape,
+    labels_of,
+)
 
 WORLD = 2
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
@@ -123,6 +133,40 @@ def test_contacts_have_the_forces_of_this_world(
         np.testing.assert_allclose(drawn, force_w * 0.5 / weight, rtol=1e-5)
 
 
+def test_contact_forces_have_their_values_at_their_tips(
+    sim: Simulation, truth: tuple[Any, Any]
+) -> None:
+    model, data = truth
+    labels = shapes(sim, "contacts", Label)
+    arrows = [a for a in shapes(sim, "contacts", Arrow) if "force" in a.text]
+    assert len(labels) == len(arrows) > 1
+    sizes: list[float] = []
+    for k in range(data.ncon):
+        force = np.zeros(6)
+        mujoco.mj_contactForce(model, data, k, force)
+        sizes.append(float(np.linalg.norm(force[:3])))
+    assert sorted(one.text for one in labels) == sorted(f"{x:.3g} N" for x in sizes)
+    for label, arrow in zip(labels, arrows, strict=True):
+        np.testing.assert_allclose(label.pos, arrow.start + arrow.vector, atol=1e-12)
+
+
+def test_of_many_values_the_greatest_are_written() -> None:
+    sizes = np.random.default_rng(2).permutation(3 * MOST_LABELS).astype(float)
+    many = [Label(np.ones(3), size, f"{size:g} N") for size in sizes]
+    drawn = labels_of([*many, Label(np.full(3, np.nan), 1e9, "bad")])
+    assert len(drawn) == MOST_LABELS
+    assert {one.weight for one in drawn} == set(sorted(sizes)[-MOST_LABELS:])
+
+
+def test_wrenches_have_their_values(sim: Simulation, truth: tuple[Any, Any]) -> None:
+    model, data = truth
+    found = {one.text for one in shapes(sim, "external wrenches", Label)}
+    for body in ids(model):
+        force, torque = data.xfrc_applied[body, :3], data.xfrc_applied[body, 3:]
+        assert f"{np.linalg.norm(force):.3g} N" in found
+        assert f"{np.linalg.norm(torque):.3g} N·m" in found
+
+
 def test_wrenches_are_at_the_centres_of_mass(
     sim: Simulation, truth: tuple[Any, Any]
 ) -> None:
@@ -154,6 +198,39 @@ def test_joints_turn_red_at_their_limits(
     sim.restore(before)
     assert inside["robot/shoulder"] != outside["robot/shoulder"]
     assert inside["robot/wrist"] == outside["robot/wrist"]
+
+
+def test_targets_are_where_the_joint_would_bring_the_link(
+    sim: Simulation, truth: tuple[Any, Any]
+) -> None:
+    model, data = truth
+    (way,) = shapes(sim, "targets", Path)  # the wrist has a motor, and no target
+    (end,) = shapes(sim, "targets", Point)
+    assert "robot/shoulder" in way.text
+    arm = model.body("robot/arm").id
+    np.testing.assert_allclose(way.points[0], data.xipos[arm], atol=1e-12)
+    there = mujoco.MjData(model)
+    there.qpos[:] = data.qpos
+    joint = model.joint("robot/shoulder")
+    there.qpos[joint.qposadr[0]] = data.ctrl[model.actuator("robot/shoulder").id]
+    assert abs(there.qpos - data.qpos).max() > 0.1
+    mujoco.mj_kinematics(model, there)
+    np.testing.assert_allclose(way.points[-1], there.xipos[arm], atol=1e-9)
+    np.testing.assert_allclose(end.pos, way.points[-1])
+
+
+def test_the_target_of_a_slide_is_along_it() -> None:
+    text = ROBOT.replace(
+        '<motor name="wrist" joint="wrist" gear="3"',
+        '<position name="wrist" joint="wrist" kp="9"',
+    )
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model=text)}), 3)
+    sim.scene["robot"].write_joint_position_to_sim([[0.3, 0.02]], env_ids=[WORLD])
+    sim.scene["robot"].set_joint_position_target([[0.3, 0.07]], env_ids=[WORLD])
+    (way,) = [p for p in shapes(sim, "targets", Path) if "wrist" in p.text]
+    sim.scene["robot"].write_joint_position_to_sim([[0.3, 0.07]], env_ids=[WORLD])
+    hand = host(sim.scene["robot"].data.body_com_pos_w[WORLD, 2])
+    np.testing.assert_allclose(way.points[-1], hand, atol=1e-9)
 
 
 def test_rays_end_where_they_hit(sim: Simulation, truth: tuple[Any, Any]) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import mujoco
 import numpy as np
 import pytest
 import torch
+from mjviser.conversions import merge_geoms
 from tests.view.scenes import ROBOT, host, make_sim
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.explanation import explain
 from simstate.view.asked import element_label
+from simstate.view.glb import to_glb
 from simstate.view.grid import bounds, offsets, shown_worlds
 from simstate.view.one_world import OneWorld
 from simstate.view.paint import _from_z
@@ -64,6 +68,62 @@ def test_bodies_are_drawn_at_their_places_in_the_grid(
             assert abs(pose[3:] @ data.xquat[body]) == pytest.approx(1.0, abs=1e-6)
         (post,) = places[world, 0]  # what is fixed stands in every world
         np.testing.assert_allclose(post[:3], offset, atol=1e-6)
+
+
+def test_values_of_forces_are_written_in_the_grid_unless_hidden(
+    sim: Simulation, viewer: Viewer
+) -> None:
+    viewer.picture.look_at(2)
+    viewer.picture.show_overlay("external wrenches", True)
+
+    def written() -> list[tuple[str, tuple[float, ...]]]:
+        viewer._frames = 0
+        viewer.show()
+        labels = viewer.picture._paintings["external wrenches"]._labels
+        return [(one.text, tuple(one.position)) for one in labels if one.visible]
+
+    sizes = sim.scene["robot"].data.body_external_wrench[2, :, :3].norm(dim=1)
+    texts = [text for text, _ in written()]
+    assert len(texts) == 6  # a force and a torque of each body
+    assert texts[::2] == [f"{size:.3g} N" for size in sizes.tolist()]
+    pos = host(sim.scene["robot"].data.body_com_pos_w[2, 0])
+    drawn = viewer.picture.seen().length_of_force(
+        host(sim.scene["robot"].data.body_external_wrench[2, 0, :3])
+    )
+    place = pos + drawn + viewer.picture.offsets[2]
+    np.testing.assert_allclose(written()[0][1], place, atol=1e-6)
+    viewer.panel._actions.write_values(False)
+    assert written() == []
+    viewer.panel._actions.write_values(True)
+    viewer.picture.show_overlay("external wrenches", False)
+    assert written() == []
+
+
+def test_meshes_are_dull_and_have_the_colours_of_their_geoms() -> None:
+    """As they stand in the file that a page gets: linear light, no metal."""
+    text = (
+        "<mujoco><worldbody><body><freejoint/>"
+        '<geom size="0.1" rgba="0.8 0.5 0.2 1"/>'
+        '<geom size="0.1" pos="1 0 0" rgba="0.02 0.5 0.9 0.4"/>'
+        "</body></worldbody></mujoco>"
+    )
+    model = mujoco.MjModel.from_xml_string(text)
+    # From the definition of sRGB, by hand.
+    wanted = {0: [154, 55, 8, 255], 1: [0, 55, 201, 102]}
+    for geom, colour in wanted.items():
+        data = to_glb(merge_geoms(model, [geom]))
+        size = int.from_bytes(data[12:16], "little")
+        tree = json.loads(data[20 : 20 + size])
+        (primitive,) = tree["meshes"][0]["primitives"]
+        material = tree["materials"][primitive["material"]]
+        assert material["pbrMetallicRoughness"]["metallicFactor"] == 0.0
+        assert (material.get("alphaMode") == "BLEND") == (geom == 1)
+
+        accessor = tree["accessors"][primitive["attributes"]["COLOR_0"]]
+        view = tree["bufferViews"][accessor["bufferView"]]
+        begin = 20 + size + 8 + view.get("byteOffset", 0)
+        rgba = np.frombuffer(data[begin : begin + 4], np.uint8)
+        np.testing.assert_allclose(rgba.astype(int), colour, atol=2)
 
 
 def test_worlds_in_one_place_share_what_is_fixed(

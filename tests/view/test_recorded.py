@@ -235,7 +235,7 @@ def test_a_divergence_is_marked_and_shown(tmp_path: Path) -> None:
         viewer.panel._actions.go_to(3)
         assert list(viewer.picture.marks.elements) == [1]
         viewer.picture.look_at(1)
-        (ball,) = viewer.picture.marks.shapes(viewer.picture.seen())
+        ball, _ = viewer.picture.marks.shapes(viewer.picture.seen())
         data = mujoco.MjData(sim.model)
         data.qpos[:] = host(course.worlds.internals.read_field("qpos")[1])
         mujoco.mj_kinematics(sim.model, data)

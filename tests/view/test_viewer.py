@@ -15,10 +15,11 @@ from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.cli import main
 from simstate.env import Env, tasks
 from simstate.errors import InvalidInputError
-from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull
+from simstate.view.course import Course
+from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull, on_body
 from simstate.view.one_world import OneWorld
 from simstate.view.session import Session
-from simstate.view.shapes import Arrow, Point
+from simstate.view.shapes import Arrow, Label, Point
 from simstate.view.viewer import Viewer
 
 WILD = """
@@ -54,8 +55,11 @@ def test_a_world_that_diverged_is_shown_at_its_last_good_step() -> None:
         assert list(viewer.picture.marks.elements) == [1]
         viewer.picture.look_at(1)
         seen = viewer.picture.seen()
-        (ball,) = viewer.picture.marks.shapes(seen)
+        ball, label = viewer.picture.marks.shapes(seen)
         assert isinstance(ball, Point)
+        assert isinstance(label, Label)  # it is seen through what the ball is within
+        assert "arm/wild" in label.text
+        np.testing.assert_array_equal(label.pos, ball.pos)
         data = mujoco.MjData(sim.model)
         data.qpos[:] = host(good[1, 1:3])
         mujoco.mj_kinematics(sim.model, data)
@@ -190,6 +194,35 @@ def test_a_drag_to_nowhere_pulls_nothing() -> None:
         assert viewer.drag.pull is None
         assert bool(torch.isfinite(sim.state).all())
         client.close()
+
+
+def test_a_point_that_a_late_page_takes_is_on_the_body() -> None:
+    sim = make_sim()
+    hand = sim.model.body("robot/hand").id
+    seen = OneWorld(sim, {}, 1, 0.5)
+    inside = np.array([0.02, 0.01, -0.02])
+    np.testing.assert_array_equal(on_body(seen, hand, inside), inside)
+    taken = on_body(seen, hand, np.array([0.3, -0.4, 1.2]))
+    # A ball of 3 cm, whose centre is 1 cm from the body's origin.
+    np.testing.assert_allclose(taken, 0.04 * np.array([3.0, -4.0, 12.0]) / 13.0)
+
+
+def test_sliders_of_an_actuator_with_several_inputs() -> None:
+    """Each input has its own range and unit."""
+    text = WILD.replace(
+        '<motor name="m" joint="wild" gear="2"/>',
+        '<pid name="p" joint="calm" kp="30" kv="2" input="pos vel ff"/>'
+        '<position name="q" joint="wild" kp="3" ctrlrange="-0.4 0.7"/>',
+    )
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model=text)}), 2)
+    sliders = Course(sim, {}).inputs()
+    assert [one.unit for one in sliders] == ["rad", "rad/s", "N·m", "rad"]
+    assert [(one.low, one.high) for one in sliders[:3]] == [(-1.0, 1.0)] * 3
+    assert (sliders[3].low, sliders[3].high) == (-0.4, 0.7)
+    assert "velocity that the servo goes to" in sliders[1].about
+    sliders[3].write(1, 0.25)
+    assert sim.data.ctrl[:, 3].tolist() == [0.0, 0.25]
+    assert sliders[3].read(1) == 0.25
 
 
 def test_a_task_shows_its_commands_rewards_and_observations() -> None:

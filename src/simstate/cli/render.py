@@ -41,6 +41,8 @@ class Render:
     overlays: tuple[str, ...] = ()
     """What else is drawn, as the viewer lists it: contacts, "link frames", "COM
     velocities", joints, …"""
+    values: bool = True
+    """Whether the values of forces are written at their arrows."""
     camera: Literal["corner", "front", "side", "above"] = "corner"
     """From where it is seen."""
     size: tuple[int, int] = (640, 480)
@@ -88,7 +90,9 @@ class Render:
         from simstate.view import start_offscreen
 
         worlds = range(min(course.worlds.num_envs, MOST_WORLDS))
-        drawing = start_offscreen(course, worlds, self.overlays, self.size, self.camera)
+        drawing = start_offscreen(
+            course, worlds, self.overlays, self.size, self.camera, values=self.values
+        )
         frames: list[np.ndarray] = []
         with progress(console(), "drawing") as advance:
             steps = max(1, round(self.seconds / course.step_dt))

@@ -245,18 +245,18 @@ class EntityData(QuantitySet):
     joint_pos_target = j.target(
         "pos_target", "rad or m", "set_joint_position_target", "position"
     )
-    """Position that the controls ask of each joint, NaN where it has no position
-    actuator [rad or m]; (num_envs, num_joints)."""
+    """Position that the controls ask of each joint; where none takes one, what was set,
+    0 at first [rad or m]; (num_envs, num_joints)."""
     joint_vel_target = j.target(
         "vel_target", "rad/s or m/s", "set_joint_velocity_target", "velocity"
     )
-    """Velocity that the controls ask of each joint, NaN where it has no velocity input
-    [rad/s or m/s]; (num_envs, num_joints)."""
+    """Velocity that the controls ask of each joint; where none takes one, what was set,
+    0 at first [rad/s or m/s]; (num_envs, num_joints)."""
     joint_effort_target = j.target(
         "effort_target", "N·m or N", "set_joint_effort_target", "effort"
     )
-    """Effort that the controls ask of each joint, NaN where it has no motor
-    [N·m or N]; (num_envs, num_joints)."""
+    """Effort that the controls ask of each joint; where none takes one, what was set,
+    0 at first [N·m or N]; (num_envs, num_joints)."""
 
     # Ball joints.
     ball_joint_quat = Quantity(

@@ -18,6 +18,8 @@ from simstate.env.commands import (
     VelocityCommand,
 )
 from simstate.env.contracts import checked
+from simstate.env.motion_command import MotionCommand
+from simstate.env.pose_command import PoseCommand
 from simstate.state import Snapshot
 from simstate.view.body_overlays import Draw
 from simstate.view.course import Course, Input
@@ -89,7 +91,9 @@ class TaskCourse(Course):
         def write(world: int, value: float) -> None:
             self._actions[world, column] = value
 
-        return Input(self._env.action_names[column], -1.0, 1.0, read, write)
+        name = self._env.action_names[column]
+        about = "the action of a policy, before its scale and offset"
+        return Input(name, "1", about, -1.0, 1.0, read, write)
 
     def sources(self) -> dict[str, Source]:
         """Rewards, observations and commands, and what every simulation has."""
@@ -120,7 +124,10 @@ class TaskCourse(Course):
         """What is asked of the robot."""
         if not self._env.commands:
             return {}
-        about = "what is asked for: velocities [m/s], points [m], attitudes, headings"
+        about = (
+            "what is asked for: velocities [m/s], points [m], poses, attitudes, "
+            "headings, and where a motion has the links"
+        )
         return {"commands": (about, self._commands)}
 
     def _commands(self, seen: OneWorld) -> list[Shape]:
@@ -138,6 +145,21 @@ def command_shapes(seen: OneWorld, name: str, command: Command) -> list[Shape]:
     text = f"command {name} = {vector_text(values)}"
     if isinstance(command, PointCommand):
         return [Point(values, 0.04 * seen.size, GREEN, f"{text} m, world axes")]
+    if isinstance(command, PoseCommand):
+        pos, quat = (on_host(x[seen.world]) for x in (command.pos_w, command.quat_w))
+        where = f"{vector_text(pos)} m, {vector_text(quat)}, site to world"
+        return [Axes(pos, quat, 0.3 * seen.size, f"command {name}: {where}")]
+    if isinstance(command, MotionCommand):
+        places = on_host(command.frames.body_pos_w[seen.world])
+        radius, bodies = 0.02 * seen.size, command.entity.body_names
+        texts = [
+            f"command {name}: {entity}/{body} at {vector_text(pos)} m, link origin"
+            for body, pos in zip(bodies, places, strict=True)
+        ]
+        return [
+            Point(pos, radius, GREEN, text)
+            for pos, text in zip(places, texts, strict=True)
+        ]
     if not command.entity.num_bodies:
         return []
     root = seen.quantity(entity, "root_link_pos_w")

@@ -53,11 +53,12 @@ def start_offscreen(
     size: tuple[int, int],
     camera: str | tuple[Sequence[float], Sequence[float]],
     follow: bool = True,
+    values: bool = True,
 ) -> Offscreen:
     """What draws pictures of a course without a browser; see `Offscreen`."""
     with _needs_view():
         from simstate.view.offscreen import Offscreen
-    return Offscreen(course, worlds, overlays, size, camera, follow)
+    return Offscreen(course, worlds, overlays, size, camera, follow, values)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ _TWO_ARGUMENTS = "write_external_wrench_to_sim"
 MOST_VALUES = 200
 """Quantities with more numbers than this are not written by hand."""
 _PICTURE_WAIT = 120.0
+_GONE = "No {} was saved: the page that asked for it has gone, or does not answer."
 
 
 class Acting:
@@ -146,6 +147,10 @@ class Acting:
         """Draw arrows longer or shorter."""
         self._picture.scale = scale
 
+    def write_values(self, written: bool) -> None:
+        """Write the values of forces at them, or not."""
+        self._picture.values = written
+
     def show_group(self, group: int, is_site: bool, shown: bool) -> None:
         """Show or hide a group of geoms or sites."""
         self._picture.show_group(group, is_site, shown)
@@ -214,7 +219,11 @@ class Acting:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "worlds.npz"
             self._session.course.snapshot().save(path)
-            client.send_file_download("worlds.npz", path.read_bytes())
+            content = path.read_bytes()
+        if self._picture.is_seen_by(client):
+            client.send_file_download("worlds.npz", content)
+        else:
+            self._session.report(_GONE.format("snapshot"))
 
     def save_picture(self, client: Any) -> None:
         """Let a client download what it shows; the simulation does not wait for it."""
@@ -223,13 +232,21 @@ class Acting:
             from PIL import Image
 
             camera = client.camera
-            pixels: np.ndarray = client.get_render(
-                camera.image_height, camera.image_width, timeout=_PICTURE_WAIT
-            )
+            try:
+                pixels: np.ndarray = client.get_render(
+                    camera.image_height, camera.image_width, timeout=_PICTURE_WAIT
+                )
+            except (RuntimeError, TimeoutError, UserWarning):
+                problem = _GONE.format("picture")
+                self._session.ask(lambda: self._session.report(problem))
+                return
             file = io.BytesIO()
             Image.fromarray(pixels).save(file, format="PNG")
             client.send_file_download("picture.png", file.getvalue())
 
+        if not self._picture.is_seen_by(client):
+            self._session.report(_GONE.format("picture"))
+            return
         threading.Thread(target=work, daemon=True).start()
 
 

@@ -19,6 +19,7 @@ from simstate.view.shapes import (
     Axes,
     Box,
     Colour,
+    Label,
     Shape,
 )
 
@@ -68,15 +69,37 @@ def wrenches(seen: OneWorld) -> list[Shape]:
     shapes: list[Shape] = []
     for label, pos, wrench in _rows(seen, "body_com_pos_w", "body_external_wrench"):
         force, torque = wrench[:3], wrench[3:]
-        drawn = seen.length_of_force(force)
-        if np.linalg.norm(drawn) > LEAST:
-            text = f"{label}: external force {vector_text(force)} N"
-            shapes.append(Arrow(pos, drawn, RED, f"{text} at the COM, world axes"))
+        text = f"{label}: external force {vector_text(force)} N at the COM, world axes"
+        shapes += load(pos, force, seen.length_of_force(force), RED, "N", text)
+        text = f"{label}: external torque {vector_text(torque)} N·m, world axes"
         drawn = seen.length_of_force(torque) / seen.size
-        if np.linalg.norm(drawn) > LEAST:
-            text = f"{label}: external torque {vector_text(torque)} N·m"
-            shapes.append(Arrow(pos, drawn, PURPLE, f"{text}, world axes"))
+        shapes += load(pos, torque, drawn, PURPLE, "N·m", text)
     return shapes
+
+
+def load(
+    at: np.ndarray,
+    value: np.ndarray,
+    drawn: np.ndarray,
+    ink: Colour,
+    unit: str,
+    text: str,
+) -> list[Shape]:
+    """A force or torque as an arrow with its value at the tip; nothing if it is zero.
+
+    Args:
+        at: where it begins, world axes [m]; (3,).
+        value: itself, in the unit; (3,).
+        drawn: as it is drawn [m]; (3,).
+        ink: its colour.
+        unit: of the value.
+        text: what it is.
+    """
+    length = float(np.linalg.norm(drawn))
+    if length <= LEAST:
+        return []
+    written = f"{np.linalg.norm(value):.3g} {unit}"
+    return [Arrow(at, drawn, ink, text), Label(at + drawn, length, written)]
 
 
 def inertia_boxes(seen: OneWorld) -> list[Shape]:

@@ -141,6 +141,8 @@ class ComparedCourse(Course):
         """Which body is farthest from where the other one has it."""
         gaps = np.linalg.norm(self._gap("xpos", world), axis=1)
         body = int(gaps.argmax())
+        if gaps[body] == 0.0:
+            return f"{self.label} has all bodies where the first has them"
         name = self.worlds.model.body(body).name or f"body {body}"
         return f"{self.label} is off by up to {gaps[body]:.3g} m, at {name}"
 

@@ -9,6 +9,7 @@ import mujoco
 
 from simstate.entity import Entity
 from simstate.errors import InvalidInputError
+from simstate.explanation import Explanation, explain
 from simstate.ledger import Slot
 from simstate.sensors import RaySensor
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
@@ -23,6 +24,9 @@ class Input:
     """A number of one world that a slider reads and writes."""
 
     name: str
+    unit: str
+    about: str
+    """What it means, in words."""
     low: float
     high: float
     read: Callable[[int], float]
@@ -128,10 +132,11 @@ class Course:
 
     def inputs(self) -> list[Input]:
         """What can be asked of the actuators."""
+        explanation = explain(self.worlds)
         return [
             one
             for entity in self.worlds.scene.values()
-            for one in _controls(self.worlds, entity)
+            for one in _controls(self.worlds.model, entity, explanation)
         ]
 
     def positions(self) -> list[Input]:
@@ -161,14 +166,14 @@ def _ids(env_ids: Sequence[int] | None) -> list[int] | None:
     return None if env_ids is None else list(env_ids)
 
 
-def _controls(worlds: Worlds, entity: Entity) -> list[Input]:
-    model: mujoco.MjModel = worlds.model
+def _controls(
+    model: mujoco.MjModel, entity: Entity, explanation: Explanation
+) -> list[Input]:
     inputs: list[Input] = []
     for k, column in enumerate(entity.index.controls.ids):
-        owner = int((model.actuator_ctrladr <= column).sum()) - 1
         low, high = -1.0, 1.0
-        if model.actuator_ctrllimited[owner]:
-            low, high = (float(x) for x in model.actuator_ctrlrange[owner])
+        if model.actuator_ctrllimited[column]:
+            low, high = (float(x) for x in model.actuator_ctrlrange[column])
 
         def write(world: int, value: float, k: int = k) -> None:
             entity.write_ctrl_to_sim([[value]], [k], [world])
@@ -177,7 +182,9 @@ def _controls(worlds: Worlds, entity: Entity) -> list[Input]:
             return float(entity.data.ctrl[world, k])
 
         name = f"{entity.name}/{entity.control_names[k]}"
-        inputs.append(Input(name, low, high, read, write))
+        known = explanation[f"ctrl[{column}]"]
+        about = f"{known.element}: {known.meaning}"
+        inputs.append(Input(name, known.unit, about, low, high, read, write))
     return inputs
 
 
@@ -186,7 +193,9 @@ def _joints(worlds: Worlds, entity: Entity) -> list[Input]:
     hinge = mujoco.mjtJoint.mjJNT_HINGE.value
     inputs: list[Input] = []
     for k, joint in enumerate(entity.index.joints.ids):
-        reach = 3.15 if model.jnt_type[joint] == hinge else 1.0
+        turns = model.jnt_type[joint] == hinge
+        unit, about = ("rad", "angle") if turns else ("m", "displacement")
+        reach = 3.15 if turns else 1.0
         low, high = -reach, reach
         if model.jnt_limited[joint]:
             low, high = (float(x) for x in model.jnt_range[joint])
@@ -198,5 +207,6 @@ def _joints(worlds: Worlds, entity: Entity) -> list[Input]:
             return float(entity.data.joint_pos[world, k])
 
         name = f"{entity.name}/{entity.joint_names[k]}"
-        inputs.append(Input(name, low, high, read, write))
+        about = f"{about} of joint {entity.joint_names[k]}"
+        inputs.append(Input(name, unit, about, low, high, read, write))
     return inputs

@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 
 from simstate.view.one_world import OneWorld
-from simstate.view.shapes import RED, Point, Shape
+from simstate.view.shapes import RED, Label, Point, Shape
 from simstate.worlds import Worlds
 
 _OF_DOFS = ("qvel", "qacc", "qacc_warmstart", "qfrc_applied")
@@ -33,7 +33,7 @@ class DivergenceMarks:
             self.elements.pop(world, None)
 
     def shapes(self, seen: OneWorld) -> list[Shape]:
-        """A red ball where the number that went bad is at home."""
+        """A red ball where the number that went bad is at home, and whose it is."""
         element = self.elements.get(seen.world)
         if element is None:
             return []
@@ -41,7 +41,9 @@ class DivergenceMarks:
         if place is None:
             return []
         text = f"world {seen.world} diverged: {element}. Shown is its last good step."
-        return [Point(place, 0.08 * seen.size, RED, text)]
+        named = re.search(r"\((.*)\)", element)
+        label = f"✖ {element.split()[0]}{f', {named[1]}' if named else ''}"
+        return [Point(place, 0.08 * seen.size, RED, text), Label(place, 1.0, label)]
 
 
 def place_of_element(seen: OneWorld, element: str) -> np.ndarray | None:

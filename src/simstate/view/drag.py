@@ -89,6 +89,19 @@ class Drag:
         self._before = None
 
 
+def on_body(seen: OneWorld, body: int, point_b: np.ndarray) -> np.ndarray:
+    """A point that was taken, drawn in to the body's geoms, its own axes [m]; (3,).
+
+    A page that is behind shows the body where it was: the point may be off it by now.
+    """
+    geoms = np.flatnonzero(seen.model.geom_bodyid == body)
+    if not len(geoms):
+        return point_b
+    away = np.linalg.norm(seen.parameter("geom_pos")[geoms], axis=1)
+    reach = float((away + seen.parameter("geom_rbound")[geoms]).max())
+    return point_b * min(1.0, reach / max(float(np.linalg.norm(point_b)), 1e-12))
+
+
 def _velocity_at(seen: OneWorld, body: int, point: np.ndarray) -> np.ndarray:
     """Velocity of a point that moves with a body, world axes [m/s]; (3,)."""
     cvel = seen.field("cvel")[body]

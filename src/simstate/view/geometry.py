@@ -22,6 +22,7 @@ from mjviser.conversions import (
 )
 
 from simstate.physics import Physics
+from simstate.view.glb import to_glb
 from simstate.view.one_world import model_of_world, on_host
 
 GROUPS = 6
@@ -134,9 +135,9 @@ class Geometry:
     ) -> None:
         count = len(instances)
         share = 1000.0 / max(len(mesh.vertices), 1)
-        handle = self._server.scene.add_batched_meshes_trimesh(
+        handle = self._server.scene.add_batched_glb(
             f"/shown/worlds/{'site' if is_site else 'geom'} {len(self.meshes)}",
-            mesh,
+            to_glb(mesh),
             batched_wxyzs=np.tile([1.0, 0.0, 0.0, 0.0], (count, 1)),
             batched_positions=np.zeros((count, 3)),
             lod=((2.0, share),) if share < 0.5 else "off",

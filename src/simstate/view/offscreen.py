@@ -13,6 +13,7 @@ from typing import Any
 import mujoco
 import numpy as np
 from mjviser.conversions import is_fixed_body, merge_geoms
+from PIL import Image, ImageDraw, ImageFont
 
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.view.course import Course
@@ -23,8 +24,10 @@ from simstate.view.overlays import OVERLAYS
 from simstate.view.picture import DIRECTIONS
 from simstate.view.raster import Canvas, Eye, Texels
 from simstate.view.shape_meshes import shape_triangles
+from simstate.view.shapes import Label, labels_of
 from simstate.view.soft import flex_corners, soft_of
 
+_INK, _PAPER = (30, 30, 30), (250, 250, 250)
 _PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
 
 
@@ -54,6 +57,7 @@ class Offscreen:
         camera: "corner", "front", "side" or "above", or where the camera stands and
             what it looks at, world axes [m].
         follow: whether the camera goes along with what moves.
+        values: whether the values of forces are written at them.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class Offscreen:
         size: tuple[int, int],
         camera: str | tuple[Sequence[float], Sequence[float]],
         follow: bool,
+        values: bool,
     ) -> None:
         own = {name: draw for name, (_, draw) in course.overlays().items()}
         draws = {name: overlay.draw for name, overlay in OVERLAYS.items()} | own
@@ -85,6 +90,7 @@ class Offscreen:
         self._course, self._worlds = course, list(worlds)
         self._draws = [draws[name] for name in overlays]
         self._pixels, self._camera, self._follow = size, camera, follow
+        self._values = values
         with current(physics):
             first = self._seen(self._worlds[0], 1.0)
             low, high = bounds(
@@ -130,15 +136,18 @@ class Offscreen:
                 sides = [drawn] if soft.is_closed else [drawn, drawn[:, ::-1]]
                 corners += sides
                 colours += [np.tile(soft.colour, (len(drawn), 1))] * len(sides)
+        labels: list[Label] = []
         for draw in self._draws:
-            for drawn, inks in shape_triangles(draw(seen[0]), self._size):
+            shapes = draw(seen[0])
+            for drawn, inks in shape_triangles(shapes, self._size):
                 corners.append(drawn + self._offsets[0])
                 colours.append(inks)
+            labels += labels_of(shapes) if self._values else []
         if corners:  # all at once: each call looks at the whole picture
             whole = np.concatenate(corners)
             texels = _texels(len(whole), placed)
             canvas.triangles(whole, np.concatenate(colours), texels)
-        return canvas.picture()
+        return _written(canvas, labels, self._offsets[0])
 
     def _seen(self, world: int, size: float) -> OneWorld:
         return OneWorld(self._course.worlds, self._course.rays, world, size)
@@ -205,6 +214,24 @@ def _texels(count: int, placed: Sequence[tuple[int, _Part]]) -> Texels | None:
         which[span], uv[span] = len(images), part.uv
         images.append(part.image)
     return Texels(images, which, uv)
+
+
+def _written(canvas: Canvas, labels: Sequence[Label], offset: np.ndarray) -> np.ndarray:
+    """The picture with labels over it, as large as can be read."""
+    picture = canvas.picture()
+    if not labels:
+        return picture
+    image = Image.fromarray(picture)
+    pen = ImageDraw.Draw(image)
+    font = ImageFont.load_default(max(9.0, canvas.eye.height / 36.0))
+    places = canvas.eye.project(np.stack([one.pos for one in labels]) + offset)
+    for one, (column, row, depth) in zip(labels, places, strict=True):
+        if depth > 0.0:
+            pen.text(
+                (float(column), float(row)), one.text, _INK, font, anchor="ls",
+                stroke_width=2, stroke_fill=_PAPER,
+            )  # fmt: skip
+    return np.asarray(image)
 
 
 def _ground(seen: OneWorld) -> float | None:

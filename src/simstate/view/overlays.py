@@ -68,6 +68,12 @@ OVERLAYS = {
             scene.joints,
         ),
         Overlay(
+            "targets",
+            "joint_pos_target [rad or m]: the way of each link's COM to where its "
+            "joint alone would bring it",
+            scene.targets,
+        ),
+        Overlay(
             "tendons", "the ways of spatial tendons, over what they wrap", scene.tendons
         ),
         Overlay(

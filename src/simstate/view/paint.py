@@ -13,13 +13,16 @@ import numpy as np
 import trimesh
 import viser
 
+from simstate.view.glb import linear_bytes
 from simstate.view.shapes import (
     Arrow,
     Axes,
     Box,
+    Label,
     Path,
     Point,
     Shape,
+    labels_of,
     of_kind,
     place_of,
 )
@@ -48,19 +51,29 @@ class Painting:
         self._handles: dict[str, Any] = {}
         self._shown: dict[str, Sequence[Shape]] = {}
         self._offset = np.zeros(3)
+        self._labels: list[Any] = []
 
-    def draw(self, shapes: Sequence[Shape], offset: np.ndarray) -> None:
-        """Draw these shapes and no others; `offset` is the world's place [m]; (3,)."""
+    def draw(
+        self, shapes: Sequence[Shape], offset: np.ndarray, values: bool = True
+    ) -> None:
+        """Draw these shapes and no others.
+
+        Args:
+            shapes: in the axes of their world.
+            offset: the world's place [m]; (3,).
+            values: whether labels are among them.
+        """
         self._offset = offset
         self._arrows(of_kind(shapes, Arrow), offset)
         self._points(of_kind(shapes, Point), offset)
         self._axes(of_kind(shapes, Axes), offset)
         self._boxes(of_kind(shapes, Box), offset)
         self._paths(of_kind(shapes, Path), offset)
+        self._write(labels_of(shapes) if values else [], offset)
 
     def clear(self) -> None:
         """Draw nothing."""
-        for handle in self._handles.values():
+        for handle in (*self._handles.values(), *self._labels):
             handle.visible = False
 
     def _arrows(self, arrows: list[Arrow], offset: np.ndarray) -> None:
@@ -98,6 +111,22 @@ class Painting:
             colours = np.array([one.colour for one in boxes], dtype=np.uint8)
             self._batch("boxes", _mesh("box"), places, turned, halves, colours, 0.5)
 
+    def _write(self, labels: list[Label], offset: np.ndarray) -> None:
+        """Labels, made when they are first needed; those that are not are hidden."""
+        for k in range(len(self._labels), len(labels)):
+            self._labels.append(
+                self._scene.add_label(
+                    f"{self._place}/label {k}", labels[k].text, anchor="bottom-left",
+                    font_screen_scale=0.8,
+                )
+            )  # fmt: skip
+        for k, handle in enumerate(self._labels):
+            handle.visible = k < len(labels)
+            if handle.visible:
+                handle.position = labels[k].pos + offset
+                if handle.text != labels[k].text:
+                    handle.text = labels[k].text
+
     def _batch(
         self,
         key: str,
@@ -113,7 +142,7 @@ class Painting:
             "batched_wxyzs": turned.astype(np.float32),
             "batched_positions": places.astype(np.float32),
             "batched_scales": scales.astype(np.float32),
-            "batched_colors": colours,
+            "batched_colors": linear_bytes(colours),
         }
         handle = self._handles.get(key)
         if handle is None:

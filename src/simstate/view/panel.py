@@ -17,6 +17,7 @@ import viser
 from simstate.view.course import Input
 from simstate.view.geometry import GROUPS, VISIBLE
 from simstate.view.plots import Plot
+from simstate.view.shapes import MOST_LABELS
 from simstate.view.sources import Source
 from simstate.view.timeline import Timeline
 from simstate.view.timeline_controls import TimelineControls
@@ -44,6 +45,7 @@ class Actions(Protocol):
     def look_from(self, direction: str) -> None: ...  # noqa: D102
     def show_overlay(self, name: str, shown: bool) -> None: ...  # noqa: D102
     def set_scale(self, scale: float) -> None: ...  # noqa: D102
+    def write_values(self, written: bool) -> None: ...  # noqa: D102
     def show_group(self, group: int, is_site: bool, shown: bool) -> None: ...  # noqa: D102
     def lay_over(self, over: bool) -> None: ...  # noqa: D102
     def join(self) -> None: ...  # noqa: D102
@@ -168,6 +170,12 @@ class Panel:
                 self._on_value(
                     box, lambda shown, name=name: actions.show_overlay(name, shown)
                 )
+            self.values_written = gui.add_checkbox(
+                "values of forces", True,
+                hint="The greatest contact forces [N] and external wrenches [N, N·m], "
+                f"up to {MOST_LABELS}, written at their arrows.",
+            )  # fmt: skip
+            self._on_value(self.values_written, actions.write_values)
             scale = gui.add_slider("length of arrows", 0.1, 5.0, 0.1, 1.0)
             self._on_value(scale, actions.set_scale)
             self._add_groups("groups of geoms", False)
@@ -221,7 +229,10 @@ class Panel:
         span = one.high - one.low
         step = 10.0 ** math.floor(math.log10(span)) / 1000.0 if span > 0.0 else 1e-3
         low, high = one.low, max(one.high, one.low + step)
-        slider = self._gui.add_slider(one.name, low, high, step, min(max(0, low), high))
+        slider = self._gui.add_slider(
+            f"{one.name} [{one.unit}]", low, high, step, min(max(0, low), high),
+            hint=one.about,
+        )  # fmt: skip
         self._on_value(slider, lambda value: self._actions.write(one, float(value)))
         self._sliders.append((slider, one))
 

@@ -41,6 +41,19 @@ DIRECTIONS = {
 OnMesh = Callable[[Mesh], None]
 
 
+def light(scene: viser.SceneApi) -> None:
+    """Light a scene so that colours stay what they are.
+
+    viser's own lights and environment map make them nearly white.
+    """
+    scene.configure_default_lights(False)
+    scene.configure_environment_map(None)
+    scene.add_light_ambient("/light/around", intensity=1.8)
+    scene.add_light_directional(
+        "/light/above", intensity=1.8, position=(3.5, -5.0, 7.9), cast_shadow=False
+    )
+
+
 class Picture:
     """The worlds shown, and what is drawn into one of them.
 
@@ -68,6 +81,8 @@ class Picture:
         """The world that overlays, plots and inputs are of."""
         self.scale = 1.0
         """How long arrows are."""
+        self.values = True
+        """Whether the values of forces are written at them."""
         self.marks = DivergenceMarks()
         self._draws: dict[str, Draw] = {name: o.draw for name, o in OVERLAYS.items()}
         self._draws |= {name: draw for name, (_, draw) in course.overlays().items()}
@@ -163,6 +178,10 @@ class Picture:
         course = self.course
         return OneWorld(course.worlds, course.rays, self.world, self.size, self.scale)
 
+    def is_seen_by(self, client: viser.ClientHandle) -> bool:
+        """Whether a client is still there."""
+        return client.client_id in self._server.get_clients()
+
     # Drawing.
 
     def update(self) -> None:
@@ -196,7 +215,8 @@ class Picture:
             self._paintings[name] = Painting(
                 self._server, f"{ROOT}/overlays/{name}", self.size, self._on_click
             )
-        self._paintings[name].draw(self._draws[name](seen), self.offset)
+        written = self.values or name == DIVERGED
+        self._paintings[name].draw(self._draws[name](seen), self.offset, written)
 
     def _trail_shapes(self, seen: OneWorld) -> list[Shape]:
         """Where the body that is followed, else the first that moves, has been."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
+from simstate.view.body_overlays import load
 from simstate.view.one_world import OneWorld, model_of_world, on_host, vector_text
 from simstate.view.shapes import (
     BLUE,
@@ -38,10 +39,9 @@ def contacts(seen: OneWorld) -> list[Shape]:
         shapes.append(Point(points[k], 0.015 * seen.size, ORANGE, where))
         normal = f"{pair}: normal {vector_text(frames[k, 0])}, world axes"
         shapes.append(Arrow(points[k], 0.06 * seen.size * frames[k, 0], GREY, normal))
+        text = f"{pair}: force {vector_text(forces[k])} N on {second}, world axes"
         drawn = seen.length_of_force(forces[k])
-        if np.linalg.norm(drawn) > 1e-9:
-            text = f"{pair}: force {vector_text(forces[k])} N on {second}, world axes"
-            shapes.append(Arrow(points[k], drawn, RED, text))
+        shapes += load(points[k], forces[k], drawn, RED, "N", text)
     return shapes
 
 
@@ -85,6 +85,46 @@ def joints(seen: OneWorld) -> list[Shape]:
             text += f" of {low:.4g} … {high:.4g}"
         shapes.append(Arrow(anchors[j], 0.2 * seen.size * axes[j], ink, text))
     return shapes
+
+
+def targets(seen: OneWorld) -> list[Shape]:
+    """The way of each link's centre of mass to where its joint's target has it."""
+    model = seen.model
+    centres, anchors = seen.field("xipos"), seen.field("xanchor")
+    axes = seen.field("xaxis")
+    shapes: list[Shape] = []
+    for entity in seen.entities.values():
+        servos = entity.index.target_inputs("position").joints
+        if not servos:
+            continue
+        asked = seen.quantity(entity.name, "joint_pos_target")
+        values = seen.quantity(entity.name, "joint_pos")
+        for k in servos:
+            joint = entity.index.joints.ids[k]
+            turns = int(model.jnt_type[joint]) == _HINGE
+            centre = centres[int(model.jnt_bodyid[joint])]
+            left = float(asked[k] - values[k])
+            way = (
+                _arc(centre - anchors[joint], axes[joint], left) + anchors[joint]
+                if turns
+                else np.stack([centre, centre + left * axes[joint]])
+            )
+            unit = "rad" if turns else "m"
+            text = (
+                f"{entity.name}/{entity.joint_names[k]}: joint_pos_target = "
+                f"{asked[k]:.4g} {unit}, joint_pos = {values[k]:.4g} {unit}; drawn at "
+                "the link's COM"
+            )
+            shapes.append(Path(way, GREEN, text))
+            shapes.append(Point(way[-1], 0.015 * seen.size, GREEN, text))
+    return shapes
+
+
+def _arc(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
+    """Places of a vector while it turns about an axis through its begin; (n, 3)."""
+    angles = np.linspace(0.0, angle, 2 + int(abs(angle) / 0.2))[:, None]
+    along = (arm @ axis) * axis
+    return along + np.cos(angles) * (arm - along) + np.sin(angles) * np.cross(axis, arm)
 
 
 def tendons(seen: OneWorld) -> list[Shape]:

@@ -86,6 +86,10 @@ class Session:
             return False
         return True
 
+    def report(self, problem: str) -> None:
+        """Say what went wrong, and go on."""
+        self.problem = problem
+
     def play(self, playing: bool = True) -> None:
         """Go on, or pause; what plays already keeps the time that it is due."""
         if playing and not self.playing:

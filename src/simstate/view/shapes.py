@@ -87,10 +87,24 @@ class Path:
     text: str
 
 
-Shape = Arrow | Point | Axes | Box | Path
+@dataclass(frozen=True)
+class Label:
+    """A value that is written at a place, over all that is drawn."""
+
+    pos: np.ndarray
+    """Its lower left, world axes [m]; (3,)."""
+    weight: float
+    """Of many labels the weightiest are drawn."""
+    text: str
 
 
-Kind = TypeVar("Kind", Arrow, Point, Axes, Box, Path)
+Shape = Arrow | Point | Axes | Box | Path | Label
+
+
+Kind = TypeVar("Kind", Arrow, Point, Axes, Box, Path, Label)
+
+MOST_LABELS = 16
+"""Of one overlay; more could not be read."""
 
 
 def of_kind(shapes: Sequence[Shape], kind: type[Kind]) -> list[Kind]:
@@ -103,6 +117,15 @@ def place_of(shape: Shape) -> np.ndarray:
     if isinstance(shape, Arrow):
         return shape.start + shape.vector
     return shape.points[-1] if isinstance(shape, Path) else shape.pos
+
+
+def labels_of(shapes: Sequence[Shape]) -> list[Label]:
+    """The labels that are drawn of those among shapes: the weightiest, in order."""
+    labels = of_kind(shapes, Label)
+    if len(labels) <= MOST_LABELS:
+        return labels
+    order = sorted(range(len(labels)), key=lambda k: -labels[k].weight)
+    return [labels[k] for k in sorted(order[:MOST_LABELS])]
 
 
 def _is_finite(shape: Shape) -> bool:

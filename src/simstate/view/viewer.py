@@ -19,13 +19,13 @@ from simstate.explanation import explain
 from simstate.view.acting import Acting, writable_quantities
 from simstate.view.asked import body_label, shape_label
 from simstate.view.course import Course
-from simstate.view.drag import Drag, Pull
+from simstate.view.drag import Drag, Pull, on_body
 from simstate.view.explain_view import body_text
 from simstate.view.geometry import Mesh
 from simstate.view.one_world import current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.panel import Panel
-from simstate.view.picture import TRAIL, Picture
+from simstate.view.picture import TRAIL, Picture, light
 from simstate.view.server import start_server
 from simstate.view.session import Session
 
@@ -180,8 +180,7 @@ class Viewer(Closing):
         server.scene.reset()
         server.gui.reset()
         server.scene.set_up_direction("+z")
-        # At its full brightness the map makes everything nearly white.
-        server.scene.configure_environment_map("studio", environment_intensity=0.3)
+        light(server.scene)
         self.drag = Drag(course.worlds)
         """What is pulled with the mouse."""
         with current(course.worlds.internals):
@@ -333,7 +332,8 @@ class Viewer(Closing):
             rot_wb = seen.field("xmat")[body].reshape(3, 3)
             origin = seen.field("xpos")[body]
             point = rot_wb.T @ (np.array(event.start_position) - place - origin)
-            self.drag.set(Pull(seen.world, body, point, goal))
+            taken = on_body(seen, body, point)
+            self.drag.set(Pull(seen.world, body, taken, goal))
         else:
             self.drag.set(Pull(known.world, known.body, known.point_b, goal))
 
