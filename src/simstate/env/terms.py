@@ -146,7 +146,8 @@ def columns(named: ColumnNames) -> Callable[[Function], Function]:
     """Say how the columns of an observation are called: `named(env, **params)`."""
 
     def mark(function: Function) -> Function:
-        bare = staticmethod(named) if isinstance(function, type) else named
+        is_class = isinstance(cast("object", function), type)
+        bare = staticmethod(named) if is_class else named
         function.column_names = bare  # pyright: ignore[reportFunctionMemberAccess]
         return function
 
