@@ -148,6 +148,8 @@ class _Reader:
             **self._drives(),
             "gravity compensation": nothing,
             "dry friction": nothing,
+            "higher powers of damping": nothing,
+            "higher powers of stiffness": nothing,
             "other actuator": nothing,
             "tendon": nothing,
             "fluid": nothing,

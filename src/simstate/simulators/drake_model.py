@@ -41,6 +41,7 @@ from simstate.simulators.contacts import may_touch
 from simstate.simulators.drives import Drive, drives
 from simstate.simulators.mjcf import link_name, plain_mjcf
 from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.plain_model import plain_model
 from simstate.simulators.terms import ALL_TERMS, Terms
 
 _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
@@ -59,7 +60,9 @@ class DrakeModel:
     def __init__(
         self, model: mujoco.MjModel, time_step: float, terms: Terms = ALL_TERMS
     ) -> None:
-        self.model, self.names, self.terms = model, Names(model), terms
+        self.names, self.terms = Names(model), terms
+        self.model = model = plain_model(model)
+        """The model with what its flags switch off at zero: Drake has no flags."""
         self.messages: list[str] = []
         """What Drake's parser said that it ignores."""
         with self.listening():

@@ -10,7 +10,7 @@ import numpy as np
 
 from simstate.simulators.base import Array
 from simstate.simulators.capabilities import driven_joints
-from simstate.simulators.mjcf_parts import actuator_kind
+from simstate.simulators.mjcf_actuators import actuator_kind
 
 InputKind: TypeAlias = Literal["position", "velocity", "effort"]
 

@@ -24,6 +24,7 @@ from mujoco import mjx
 from simstate.errors import ModelError
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
 from simstate.simulators.declared import info
+from simstate.simulators.plain_model import fold_actuators
 from simstate.simulators.terms import ALL_TERMS, Terms, switch_off
 
 
@@ -80,6 +81,7 @@ def put_model(model: mujoco.MjModel, terms: Terms = ALL_TERMS) -> Any:
     if not model.nv:
         raise ModelError("MJX does not take a model in which nothing can move.")
     model = copy.copy(model)
+    fold_actuators(model)  # MJX has neither armature nor damping in actuators
     switch_off(model, terms)
     # No state has sensors, and MJX stops at touch sensors where nothing may touch.
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR.value
