@@ -129,15 +129,24 @@ def test_models_of_others_compile_anew_to_the_same_motion(name):
     assert np.allclose(step_of(again), wanted, rtol=0, atol=1e-10 * size)
 
 
+PAIR = """
+<mujoco>
+  <option><flag {flag}/></option>
+  <worldbody>
+    <geom name="floor" type="plane" size="1 1 1" contype="0" conaffinity="0"/>
+    <body name="a" pos="0 0 0.099"><freejoint/>
+      <geom name="a" size="0.1" contype="0" conaffinity="0"/></body>
+  </worldbody>
+  <contact>
+    <pair geom1="floor" geom2="a" condim="4" margin="0.02" solref="0.03 0.9"
+          friction="0.7 0.6 0.01 0.002 0.001"/>
+  </contact>
+</mujoco>
+"""
+
+
 def test_contact_pairs_are_compiled_anew():
-    text = """
-    <mujoco><worldbody>
-      <geom name="floor" type="plane" size="1 1 1" contype="0" conaffinity="0"/>
-      <body name="a" pos="0 0 0.09"><freejoint/>
-        <geom name="a" size="0.1" contype="0" conaffinity="0"/></body>
-    </worldbody><contact><pair geom1="floor" geom2="a" condim="4" margin="0.02"
-      friction="0.7 0.6 0.01 0.002 0.001" solref="0.03 0.9"/></contact></mujoco>"""
-    model = mujoco.MjModel.from_xml_string(text)
+    model = mujoco.MjModel.from_xml_string(PAIR.format(flag=""))
     assert features(model)["contact pairs"] == ("floor and a",)
     again = recompiled(model)
     assert np.array_equal(step_of(again), step_of(model))
@@ -243,3 +252,26 @@ def test_newton_refuses_a_tendon_from_which_it_would_leave_joints_out(key):
     with pytest.raises(ModelError, match="'sum'"):
         make(key, driven)
     assert "'sum'" in align(driven, key, seconds=0.0).skipped[key]
+
+
+@pytest.mark.parametrize("key", only("drake"))
+@pytest.mark.parametrize("flag", ["", 'contact="disable"'])
+def test_a_contact_pair_touches_in_drake(flag, key):
+    model = mujoco.MjModel.from_xml_string(PAIR.format(flag=flag))
+    simulator = make(key, model)
+    simulator.step(300)
+    height = simulator.read([0]).qpos[0, 2]
+    assert height < -1.0 if flag else height == pytest.approx(0.1, abs=1e-3)
+
+
+@pytest.mark.parametrize("key", OTHERS)
+def test_any_name_will_do(key):
+    text = """
+    <mujoco><worldbody><body name="a b::c/é&quot;" pos="0 0 1">
+      <joint name="j j::/" axis="0 1 0"/><geom name="g g::x" size="0.1" pos="0.3 0 0"/>
+    </body></worldbody>
+    <actuator><motor name="m m" joint="j j::/"/></actuator></mujoco>"""
+    found = align(mujoco.MjModel.from_xml_string(text), key, states=1, seconds=0.0)
+    assert not found.skipped
+    assert not found[key].unexplained
+    assert {d.kind for d in found[key].parameters} <= {"integrator"}

@@ -97,7 +97,7 @@ _DRAKE = Capabilities(
         "tendons": "they are not there",
         "couplings other than linear": "they are not there",
         "connects and welds": "they are not there",
-        "contact pairs": "their geoms touch as any others",
+        "contact pairs": "they have the friction and softness of their geoms",
         "height fields": "they are not there",
         "flexible bodies": "they are bodies without elasticity",
     },
@@ -113,7 +113,7 @@ _NEWTON_COMMON: dict[Feature, str] = {
     "linear couplings": "they are not there",
     "couplings other than linear": "they are not there",
     "connects and welds": "they are not there",
-    "contact pairs": "their geoms touch as any others",
+    "contact pairs": "their geoms touch as those without a pair do",
     "height fields": "they are not there",
     "flexible bodies": "they are bodies without elasticity",
 }
