@@ -275,3 +275,33 @@ def test_any_name_will_do(key):
     assert not found.skipped
     assert not found[key].unexplained
     assert {d.kind for d in found[key].parameters} <= {"integrator"}
+
+
+UNMOVED = """
+<mujoco>
+  <option><flag {flag}/></option>
+  <worldbody>
+    <body name="a" pos="0 0 1"><freejoint/>
+      <geom name="a" type="ellipsoid" size="0.1 0.2 0.1"/></body>
+    <body name="b"><joint name="j" axis="0 1 0"/>
+      <geom name="b" type="{shape}" size="0.1 0.1 0.1"/></body>
+  </worldbody>
+  <sensor>
+    <contact body1="a" body2="b" data="force"/>
+    <jointpos joint="j"/>
+  </sensor>
+</mujoco>
+"""
+
+
+@pytest.mark.parametrize("key", only("mjx"))
+def test_mjx_is_not_stopped_by_what_moves_nothing(key):
+    """Contact sensors, energies, and shapes that it cannot let touch, nor need."""
+    from simstate.simulators.mjx import put_model
+
+    for flag, shape in (('energy="enable"', "sphere"), ('contact="disable"', "box")):
+        text = UNMOVED.format(flag=flag, shape=shape)
+        put_model(mujoco.MjModel.from_xml_string(text))
+    touching = mujoco.MjModel.from_xml_string(UNMOVED.format(flag="", shape="box"))
+    with pytest.raises(ModelError, match=r"MJX does not take this model.*BOX"):
+        put_model(touching)

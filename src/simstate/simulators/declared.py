@@ -102,7 +102,11 @@ _DRAKE = Capabilities(
         "flexible bodies": "they are bodies without elasticity",
     },
 )
-_MJX = Capabilities(dtype="float64", batching="vectorised")
+_MJX = Capabilities(
+    dtype="float64",
+    batching="vectorised",
+    lacks={"flexible bodies": "a model that has some is refused"},
+)
 _NEWTON_COMMON: dict[Feature, str] = {
     "mocap bodies": "they are fixed to the world",
     "actuators on sites, bodies and cranks": "they do not act",
