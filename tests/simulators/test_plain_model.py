@@ -9,8 +9,9 @@ from tests.foreign_models import FOREIGN
 from tests.simulators.scenes import OTHERS, only
 
 from simstate.errors import ModelError
-from simstate.simulators import align, make
+from simstate.simulators import align, info, make
 from simstate.simulators.capabilities import features
+from simstate.simulators.drives import drives
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
 from simstate.simulators.parameters import parameters_of, recompiled
 from simstate.simulators.plain_model import plain_model
@@ -172,6 +173,25 @@ def test_actuators_are_declared_by_what_others_cannot_do_with_them():
     assert found["actuators with a state of their own"] == ("actuator_3",)
     assert found["actuators on sites, bodies and cranks"] == ("actuator_4",)
     assert found["higher powers of springs and dampers"] == ("j", "t")
+
+
+SHARED = """
+<mujoco><worldbody><body><joint name="j" axis="0 1 0" {limit}/><geom size="0.1"/></body>
+</worldbody><actuator>
+  <position name="p" joint="j" kp="3" forcelimited="true" forcerange="-2 2"/>
+  <motor name="m" joint="j" gear="2"/>
+</actuator></mujoco>"""
+
+
+def test_force_limits_of_actuators_that_share_a_joint_are_declared():
+    feature = "force limits of actuators that share a joint"
+    alone = mujoco.MjModel.from_xml_string(SHARED.format(limit=""))
+    assert features(alone)[feature] == ("p",)
+    assert info("drake").capabilities.missing(alone)[feature].elements == ("p",)
+    assert drives(alone)[0].limit == np.inf
+    limit = 'actuatorfrclimited="true" actuatorfrcrange="-3 3"'
+    both = mujoco.MjModel.from_xml_string(SHARED.format(limit=limit))
+    assert drives(both)[0].limit == 3.0  # of the two together
 
 
 PENDULUM = """

@@ -37,6 +37,7 @@ Feature: TypeAlias = Literal[
     "actuators with a state of their own",
     "force limits",
     "unequal force limits",
+    "force limits of actuators that share a joint",
     "tendons",
     "linear couplings",
     "couplings other than linear",
@@ -161,8 +162,8 @@ def _actuators(
 
 
 def _with_higher_powers(model: mujoco.MjModel, names: Names) -> list[str]:
-    found = _dof_joints(model, names, model.dof_dampingpoly.any(axis=1))
-    found += _joints(model, names, model.jnt_stiffnesspoly.any(axis=1))
+    found = _dof_joints(model, names, np.any(model.dof_dampingpoly, axis=1))
+    found += _joints(model, names, np.any(model.jnt_stiffnesspoly, axis=1))
     some = model.tendon_dampingpoly.any(axis=1) | model.tendon_stiffnesspoly.any(axis=1)
     found += [names.tendon[t] for t in np.flatnonzero(some)]
     return list(dict.fromkeys(found))
@@ -202,6 +203,19 @@ def _unequal_limits(model: mujoco.MjModel, actuator: int) -> bool:
     output = model.actuator_outadr[actuator]
     low, high = model.actuator_forcerange[output]
     return bool(model.actuator_forcelimited[output]) and low != -high
+
+
+def _shares_joint(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether another actuator drives the same joint."""
+    joint = int(model.actuator_trnid[actuator, 0])
+    others = [
+        a
+        for a in range(model.nactuator)
+        if model.actuator_trntype[a] in _JOINT_TRANSMISSIONS
+        and int(model.actuator_trnid[a, 0]) == joint
+        and actuator_kind(model, a) is not None
+    ]
+    return actuator in others and len(others) > 1 and joint in driven_joints(model)
 
 
 _COUPLINGS = (_EQ.mjEQ_JOINT.value, _EQ.mjEQ_TENDON.value)
@@ -272,6 +286,9 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
     ),
     "force limits": _actuators(_has_limit),
     "unequal force limits": _actuators(_unequal_limits),
+    "force limits of actuators that share a joint": _actuators(
+        lambda m, a: _has_limit(m, a) and _shares_joint(m, a)
+    ),
     "tendons": lambda model, names: list(names.tendon),
     "linear couplings": _equalities(is_linear_coupling),
     "couplings other than linear": _equalities(

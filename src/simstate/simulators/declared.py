@@ -94,6 +94,7 @@ _DRAKE = Capabilities(
         "actuators with a state of their own": "they do not act",
         "higher powers of springs and dampers": "they are not there",
         "unequal force limits": "the greater one holds both ways",
+        "force limits of actuators that share a joint": "they are not there",
         "tendons": "they are not there",
         "couplings other than linear": "they are not there",
         "connects and welds": "they are not there",
