@@ -93,7 +93,7 @@ def test_a_policy_that_does_not_fit_is_told(env, tmp_path):
 
 def test_an_engine_of_ours_is_not_borrowed(env):
     with (
-        pytest.raises(InvalidInputError, match="make the worlds with engine"),
+        pytest.raises(InvalidInputError, match=r"engine=.warp. \(--engine warp"),
         borrowed_physics(env, "warp"),
     ):
         pass

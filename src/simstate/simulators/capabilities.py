@@ -9,7 +9,9 @@ from typing import Literal, TypeAlias
 import mujoco
 import numpy as np
 
-from simstate.simulators.mjcf_parts import Names, actuator_kind
+from simstate.simulators.mjcf_actuators import actuator_kind
+from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.plain_model import plain_model
 
 Feature: TypeAlias = Literal[
     "free joints",
@@ -20,6 +22,7 @@ Feature: TypeAlias = Literal[
     "springs of 1-DoF joints",
     "springs of ball joints",
     "damping of free joints",
+    "higher powers of springs and dampers",
     "dry friction in joints",
     "armature of joints without an actuator",
     "gravity compensation",
@@ -29,15 +32,21 @@ Feature: TypeAlias = Literal[
     "motors",
     "actuators on ball joints",
     "actuators on tendons",
+    "actuators on sites, bodies and cranks",
+    "actuators other than servos and motors",
     "actuators with a state of their own",
     "force limits",
     "unequal force limits",
+    "force limits of actuators that share a joint",
     "tendons",
     "linear couplings",
     "couplings other than linear",
     "connects and welds",
     "contacts",
+    "contact pairs",
     "meshes",
+    "height fields",
+    "flexible bodies",
 ]
 """Something that a model may have and a simulator may lack."""
 
@@ -74,8 +83,11 @@ class Missing:
 
 
 def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:
-    """The elements of a model that have each feature, of those that some have."""
-    names = Names(model)
+    """The elements of a model that have each feature, of those that some have.
+
+    What the model's flags switch off, it does not have.
+    """
+    names, model = Names(model), plain_model(model)
     found: dict[Feature, tuple[str, ...]] = {}
     for feature, find in _FINDERS.items():
         elements = find(model, names)
@@ -122,6 +134,7 @@ def driven_joints(model: mujoco.MjModel) -> set[int]:
         for a in range(model.nactuator)
         if model.actuator_trntype[a] in _JOINT_TRANSMISSIONS
         and actuator_kind(model, a) is not None
+        and model.actuator_gear[int(model.actuator_outadr[a]), 0]
         and model.jnt_type[model.actuator_trnid[a, 0]] not in (_FREE, _BALL)
     }
 
@@ -140,8 +153,39 @@ def _free_damping(model: mujoco.MjModel, names: Names) -> list[str]:
 def _actuators(
     keep: Callable[[mujoco.MjModel, int], bool],
 ) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    """Those that act: not those with a gear of zero."""
     return lambda model, names: [
-        names.actuator[a] for a in range(model.nactuator) if keep(model, a)
+        names.actuator[a]
+        for a in range(model.nactuator)
+        if keep(model, a) and np.any(model.actuator_gear[int(model.actuator_outadr[a])])
+    ]
+
+
+def _with_higher_powers(model: mujoco.MjModel, names: Names) -> list[str]:
+    found = _dof_joints(model, names, np.any(model.dof_dampingpoly, axis=1))
+    found += _joints(model, names, np.any(model.jnt_stiffnesspoly, axis=1))
+    some = model.tendon_dampingpoly.any(axis=1) | model.tendon_stiffnesspoly.any(axis=1)
+    found += [names.tendon[t] for t in np.flatnonzero(some)]
+    return list(dict.fromkeys(found))
+
+
+def _geoms(kind: mujoco.mjtGeom) -> Callable[[mujoco.MjModel, Names], list[str]]:
+    return lambda model, names: [
+        names.geom[g] for g in np.flatnonzero(model.geom_type == kind.value)
+    ]
+
+
+def _paired(model: mujoco.MjModel, names: Names) -> list[str]:
+    return [
+        f"{names.geom[one]} and {names.geom[two]}"
+        for one, two in zip(model.pair_geom1, model.pair_geom2, strict=True)
+    ]
+
+
+def _flexible(model: mujoco.MjModel, names: Names) -> list[str]:
+    kind = mujoco.mjtObj.mjOBJ_FLEX.value
+    return [
+        mujoco.mj_id2name(model, kind, f) or f"flex_{f}" for f in range(model.nflex)
     ]
 
 
@@ -159,6 +203,19 @@ def _unequal_limits(model: mujoco.MjModel, actuator: int) -> bool:
     output = model.actuator_outadr[actuator]
     low, high = model.actuator_forcerange[output]
     return bool(model.actuator_forcelimited[output]) and low != -high
+
+
+def _shares_joint(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether another actuator drives the same joint."""
+    joint = int(model.actuator_trnid[actuator, 0])
+    others = [
+        a
+        for a in range(model.nactuator)
+        if model.actuator_trntype[a] in _JOINT_TRANSMISSIONS
+        and int(model.actuator_trnid[a, 0]) == joint
+        and actuator_kind(model, a) is not None
+    ]
+    return actuator in others and len(others) > 1 and joint in driven_joints(model)
 
 
 _COUPLINGS = (_EQ.mjEQ_JOINT.value, _EQ.mjEQ_TENDON.value)
@@ -201,6 +258,7 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
     "springs of 1-DoF joints": _springs(ball=False),
     "springs of ball joints": _springs(ball=True),
     "damping of free joints": _free_damping,
+    "higher powers of springs and dampers": _with_higher_powers,
     "dry friction in joints": lambda m, n: _dof_joints(m, n, m.dof_frictionloss),
     "armature of joints without an actuator": _idle_armature,
     "gravity compensation": lambda model, names: [
@@ -214,11 +272,23 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
     "actuators on tendons": _actuators(
         lambda m, a: m.actuator_trntype[a] == _TRN.mjTRN_TENDON.value
     ),
+    "actuators on sites, bodies and cranks": _actuators(
+        lambda m, a: (
+            m.actuator_trntype[a]
+            not in (*_JOINT_TRANSMISSIONS, _TRN.mjTRN_TENDON.value)
+        )
+    ),
+    "actuators other than servos and motors": _actuators(
+        lambda m, a: actuator_kind(m, a) is None and not m.actuator_actnum[a]
+    ),
     "actuators with a state of their own": _actuators(
-        lambda m, a: actuator_kind(m, a) is None
+        lambda m, a: actuator_kind(m, a) is None and m.actuator_actnum[a] > 0
     ),
     "force limits": _actuators(_has_limit),
     "unequal force limits": _actuators(_unequal_limits),
+    "force limits of actuators that share a joint": _actuators(
+        lambda m, a: _has_limit(m, a) and _shares_joint(m, a)
+    ),
     "tendons": lambda model, names: list(names.tendon),
     "linear couplings": _equalities(is_linear_coupling),
     "couplings other than linear": _equalities(
@@ -228,8 +298,8 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
         lambda m, e: m.eq_type[e] in (_EQ.mjEQ_CONNECT.value, _EQ.mjEQ_WELD.value)
     ),
     "contacts": _colliding,
-    "meshes": lambda model, names: [
-        names.geom[g]
-        for g in np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_MESH.value)
-    ],
+    "contact pairs": _paired,
+    "meshes": _geoms(mujoco.mjtGeom.mjGEOM_MESH),
+    "height fields": _geoms(mujoco.mjtGeom.mjGEOM_HFIELD),
+    "flexible bodies": _flexible,
 }

@@ -6,7 +6,14 @@ import mujoco
 
 
 def may_touch(model: mujoco.MjModel, one: int, two: int) -> bool:
-    """Whether MuJoCo's filters let two geoms collide."""
+    """Whether MuJoCo's filters let two geoms collide, or a contact pair does."""
+    bits = mujoco.mjtDisableBit
+    off = bits.mjDSBL_CONTACT.value | bits.mjDSBL_CONSTRAINT.value
+    if model.opt.disableflags & off:
+        return False
+    pairs = zip(model.pair_geom1, model.pair_geom2, strict=True)
+    if any({int(a), int(b)} == {one, two} for a, b in pairs):
+        return True
     bodies = model.geom_bodyid[[one, two]]
     welded = model.body_weldid[bodies]
     if welded[0] == welded[1]:

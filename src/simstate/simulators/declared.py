@@ -89,21 +89,38 @@ _DRAKE = Capabilities(
         "fluid forces": "they are not there",
         "actuators on ball joints": "they do not act",
         "actuators on tendons": "they do not act",
+        "actuators on sites, bodies and cranks": "they do not act",
+        "actuators other than servos and motors": "they do not act",
         "actuators with a state of their own": "they do not act",
+        "higher powers of springs and dampers": "they are not there",
         "unequal force limits": "the greater one holds both ways",
+        "force limits of actuators that share a joint": "they are not there",
         "tendons": "they are not there",
         "couplings other than linear": "they are not there",
         "connects and welds": "they are not there",
+        "contact pairs": "they have the friction and softness of their geoms",
+        "height fields": "they are not there",
+        "flexible bodies": "they are bodies without elasticity",
     },
 )
-_MJX = Capabilities(dtype="float64", batching="vectorised")
+_MJX = Capabilities(
+    dtype="float64",
+    batching="vectorised",
+    lacks={"flexible bodies": "a model that has some is refused"},
+)
 _NEWTON_COMMON: dict[Feature, str] = {
     "mocap bodies": "they are fixed to the world",
+    "actuators on sites, bodies and cranks": "they do not act",
+    "actuators other than servos and motors": "they do not act",
     "actuators with a state of their own": "they do not act",
+    "higher powers of springs and dampers": "they are not there",
     "limits of ball joints": "they are not there",
     "linear couplings": "they are not there",
     "couplings other than linear": "they are not there",
     "connects and welds": "they are not there",
+    "contact pairs": "their geoms touch as those without a pair do",
+    "height fields": "they are not there",
+    "flexible bodies": "they are bodies without elasticity",
 }
 _NEWTON = Capabilities(dtype="float32", batching="loop", lacks=_NEWTON_COMMON)
 _FEATHERSTONE = Capabilities(

@@ -23,7 +23,7 @@ from simstate.simulators.base import Array
 from simstate.simulators.capabilities import is_linear_coupling
 from simstate.simulators.drake import DrakeSimulator
 from simstate.simulators.drake_coordinates import DrakeCoordinates
-from simstate.simulators.drake_model import DrakeModel
+from simstate.simulators.drake_model import DrakeModel, geom_name
 from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_masses
 from simstate.simulators.parameters import Parameters
 from simstate.simulators.parameters.bodies import canonical, inertia_numbers
@@ -148,6 +148,8 @@ class _Reader:
             **self._drives(),
             "gravity compensation": nothing,
             "dry friction": nothing,
+            "higher powers of damping": nothing,
+            "higher powers of stiffness": nothing,
             "other actuator": nothing,
             "tendon": nothing,
             "fluid": nothing,
@@ -272,7 +274,7 @@ class _Reader:
         frictions: dict[str, Array] = {}
         inspector = self.full.scene_graph.model_inspector()
         for geometry in inspector.GetAllGeometryIds(Role.kProximity):
-            name = inspector.GetName(geometry).split("::")[-1]
+            name = geom_name(inspector, geometry)
             size = _size(inspector.GetShape(geometry))
             if size is not None:
                 sizes[name] = size

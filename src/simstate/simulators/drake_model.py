@@ -41,6 +41,7 @@ from simstate.simulators.contacts import may_touch
 from simstate.simulators.drives import Drive, drives
 from simstate.simulators.mjcf import link_name, plain_mjcf
 from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.plain_model import plain_model
 from simstate.simulators.terms import ALL_TERMS, Terms
 
 _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
@@ -59,7 +60,9 @@ class DrakeModel:
     def __init__(
         self, model: mujoco.MjModel, time_step: float, terms: Terms = ALL_TERMS
     ) -> None:
-        self.model, self.names, self.terms = model, Names(model), terms
+        self.names, self.terms = Names(model), terms
+        self.model = model = plain_model(model)
+        """The model with what its flags switch off at zero: Drake has no flags."""
         self.messages: list[str] = []
         """What Drake's parser said that it ignores."""
         with self.listening():
@@ -120,6 +123,8 @@ class DrakeModel:
         if "contacts" not in self.terms or self.scene_graph is None:
             model.geom_contype[:] = 0
             model.geom_conaffinity[:] = 0
+        else:  # what touches by a contact pair alone is geometry, too
+            model.geom_contype[[*model.pair_geom1, *model.pair_geom2]] = 1
         return model
 
     @contextmanager
@@ -220,8 +225,7 @@ class DrakeModel:
             )
             frame = self.plant.GetBodyFrameIdOrThrow(drake_body.index())
             for geometry in inspector.GetGeometries(frame, Role.kProximity):
-                name = inspector.GetName(geometry).split("::")[-1]
-                ids[by_name[name]] = geometry
+                ids[by_name[geom_name(inspector, geometry)]] = geometry
         filters = self.scene_graph.collision_filter_manager()
         for one in ids:
             for two in ids:
@@ -231,3 +235,9 @@ class DrakeModel:
                             GeometrySet(ids[one]), GeometrySet(ids[two])
                         )
                     )
+
+
+def geom_name(inspector: Any, geometry: Any) -> str:
+    """MuJoCo's name of a geometry, which Drake has behind that of the model."""
+    name = inspector.GetName(geometry)
+    return name.partition("::")[2] or name

@@ -10,7 +10,7 @@ import numpy as np
 
 from simstate.simulators.base import Array
 from simstate.simulators.capabilities import driven_joints
-from simstate.simulators.mjcf_parts import actuator_kind
+from simstate.simulators.mjcf_actuators import actuator_kind
 
 InputKind: TypeAlias = Literal["position", "velocity", "effort"]
 
@@ -40,7 +40,8 @@ class Drive:
     damping: float = 0.0
     """[N·s/m or N·m·s/rad] at the joint."""
     limit: float = np.inf
-    """Greatest force or torque at the joint, either way; of one actuator alone."""
+    """Greatest force or torque at the joint, either way: the joint's own, and that of
+    an actuator which is alone there."""
     inputs: list[DriveInput] = field(default_factory=list[DriveInput])
 
 
@@ -72,18 +73,18 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
             drive.damping -= bias[2] * gear**2
         else:
             drive.inputs.append(DriveInput(column, "effort", gear))
-        drive.limit = _limit(model, joint, output, gear) if alone else np.inf
+        drive.limit = _joint_limit(model, joint)
+        if alone and model.actuator_forcelimited[output]:
+            most = float(np.abs(model.actuator_forcerange[output]).max() * abs(gear))
+            drive.limit = min(drive.limit, most)
     return list(found.values())
 
 
-def _limit(model: mujoco.MjModel, joint: int, output: int, gear: float) -> float:
-    """The greatest force at a joint that one actuator may give, either way."""
-    limit = np.inf
-    if model.actuator_forcelimited[output]:
-        limit = float(np.abs(model.actuator_forcerange[output]).max() * abs(gear))
-    if model.jnt_actfrclimited[joint]:
-        limit = min(limit, float(np.abs(model.jnt_actfrcrange[joint]).max()))
-    return limit
+def _joint_limit(model: mujoco.MjModel, joint: int) -> float:
+    """The greatest force that all actuators of a joint together may give it."""
+    if not model.jnt_actfrclimited[joint]:
+        return np.inf
+    return float(np.abs(model.jnt_actfrcrange[joint]).max())
 
 
 class DriveInputs(NamedTuple):

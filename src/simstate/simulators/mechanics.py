@@ -210,6 +210,7 @@ class AdaptedMechanics(Mechanics):
     def step(self, state: MechanicalState, terms: Terms) -> Array | None:
         """By one step of the simulator."""
         simulator = self.simulator(terms)
+        simulator.reference.data.act.zero_()  # a state here has no activations
         simulator.write(state.qpos[None], state.qvel[None], [0])
         if simulator.advance(1, state.ctrl[None], [0]):
             return None

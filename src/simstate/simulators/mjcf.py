@@ -15,13 +15,15 @@ from xml.etree import ElementTree
 import mujoco
 import numpy as np
 
+from simstate.simulators.mjcf_actuators import add_actuators
 from simstate.simulators.mjcf_parts import (
     Names,
-    add_actuators,
     add_equalities,
+    add_pairs,
     add_tendons,
     numbers,
     set_differing,
+    set_powers,
 )
 
 Element = ElementTree.Element
@@ -64,6 +66,7 @@ def plain_mjcf(
     mesh_dir: Path | None = None,
     skip: Collection[str] = (),
     split: Collection[int] = (),
+    everything: bool = False,
 ) -> PlainMjcf:
     """A compiled model as MJCF without defaults, all digits; see the module.
 
@@ -75,8 +78,11 @@ def plain_mjcf(
         split: bodies to write as a chain, one for each joint, of which the last is the
             body itself and the others, `<name>#<number>`, have no mass. For parsers
             that put several joints together wrongly; MuJoCo refuses massless bodies.
+        everything: whether to write also what other parsers stop at or take for
+            something else: actuators that are neither servos nor motors, higher powers
+            of springs and dampers, contact pairs.
     """
-    return _Writer(model, mesh_dir, skip, split).write()
+    return _Writer(model, mesh_dir, skip, split, everything).write()
 
 
 def link_name(body: str, number: int) -> str:
@@ -93,6 +99,7 @@ class _Writer:
         mesh_dir: Path | None,
         skip: Collection[str],
         split: Collection[int],
+        everything: bool,
     ) -> None:
         self.left_out: list[str] = []
         self.names = Names(model)
@@ -100,6 +107,7 @@ class _Writer:
         self._mesh_dir = mesh_dir
         self._skip = skip
         self._split = split
+        self._everything = everything
         self._root = ElementTree.Element("mujoco", model="scene")
         self._bodies: list[Element] = []
 
@@ -121,13 +129,12 @@ class _Writer:
             self._add_site(site)
         if "contact" not in self._skip:
             self._add_contacts()
-        for section, add in (
-            ("tendon", add_tendons),
-            ("equality", add_equalities),
-            ("actuator", add_actuators),
-        ):
-            if section not in self._skip:
-                self.left_out += add(root, model, names)
+        if "tendon" not in self._skip:
+            self.left_out += add_tendons(root, model, names, self._everything)
+        if "equality" not in self._skip:
+            self.left_out += add_equalities(root, model, names)
+        if "actuator" not in self._skip:
+            self.left_out += add_actuators(root, model, names, self._everything)
         self._note_what_is_left_out()
         ElementTree.indent(root)
         text = ElementTree.tostring(root, encoding="unicode")
@@ -153,12 +160,12 @@ class _Writer:
         flags = {
             name.removeprefix("mjDSBL_").lower(): "disable"
             for name, bit in mujoco.mjtDisableBit.__members__.items()
-            if opt.disableflags & bit.value and bit.value
+            if name.startswith("mjDSBL_") and opt.disableflags & bit.value
         }
         flags |= {
             name.removeprefix("mjENBL_").lower(): "enable"
             for name, bit in mujoco.mjtEnableBit.__members__.items()
-            if opt.enableflags & bit.value and bit.value
+            if name.startswith("mjENBL_") and opt.enableflags & bit.value
         }
         if flags:
             ElementTree.SubElement(option, "flag", flags)
@@ -206,15 +213,22 @@ class _Writer:
             body, "joint", name=self.names.joint[joint], type=kind
         )
         for name, array in (
-            ("damping", model.dof_damping),
             ("armature", model.dof_armature),
             ("frictionloss", model.dof_frictionloss),
         ):
             set_differing(element, name, array[dof], 0.0)
-        if model.jnt_stiffness[joint]:
-            element.set("stiffness", numbers(model.jnt_stiffness[joint]))
-        if np.any(model.dof_dampingpoly[dof]) or np.any(model.jnt_stiffnesspoly[joint]):
-            self.left_out.append(f"higher powers of joint {element.get('name')!r}")
+        for name, value, higher in (
+            ("damping", float(model.dof_damping[dof]), model.dof_dampingpoly[dof]),
+            (
+                "stiffness",
+                float(model.jnt_stiffness[joint]),
+                model.jnt_stiffnesspoly[joint],
+            ),
+        ):
+            if not set_powers(element, name, value, higher, self._everything):
+                self.left_out.append(
+                    f"higher powers of the {name} of joint {element.get('name')!r}"
+                )
         if kind == "free":
             return
         element.set("pos", numbers(model.jnt_pos[joint]))
@@ -321,7 +335,9 @@ class _Writer:
                     body1=self.names.body[one],
                     body2=self.names.body[two],
                 )
-        if model.npair:
+        if model.npair and self._everything:
+            add_pairs(self._root, model, self.names)
+        elif model.npair:
             self.left_out.append(f"{model.npair} explicit contact pairs")
 
     def _note_what_is_left_out(self) -> None:

@@ -1,4 +1,4 @@
-"""The parts of plain MJCF beside the tree of bodies: tendons, equalities, actuators."""
+"""The parts of plain MJCF beside the tree of bodies: tendons, equalities, pairs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ from simstate.scene.load import unused_name
 
 Element = ElementTree.Element
 
-_TRANSMISSIONS = {
-    mujoco.mjtTrn.mjTRN_JOINT.value: "joint",
-    mujoco.mjtTrn.mjTRN_JOINTINPARENT.value: "jointinparent",
-    mujoco.mjtTrn.mjTRN_TENDON.value: "tendon",
-    mujoco.mjtTrn.mjTRN_SITE.value: "site",
-}
 _SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
@@ -63,7 +57,45 @@ def set_differing(
     element.set(name, str(int(np.asarray(value))) if whole else numbers(value))
 
 
-def add_tendons(root: Element, model: mujoco.MjModel, names: Names) -> list[str]:
+def set_powers(
+    element: Element, name: str, value: float, higher: np.ndarray, everything: bool
+) -> bool:
+    """Set a stiffness or damping; whether its higher powers were set, or it has none.
+
+    Only MuJoCo reads them, so that they are left out unless everything is asked for.
+    """
+    some = bool(np.any(higher))
+    if some and everything:
+        element.set(name, numbers([value, *higher]))
+        return True
+    set_differing(element, name, value, 0.0)
+    return not some
+
+
+def add_pairs(root: Element, model: mujoco.MjModel, names: Names) -> None:
+    """Add the pairs of geoms that have contact parameters of their own."""
+    section = root.find("contact")
+    if section is None:
+        section = ElementTree.SubElement(root, "contact")
+    for pair in range(model.npair):
+        ElementTree.SubElement(
+            section,
+            "pair",
+            geom1=names.geom[int(model.pair_geom1[pair])],
+            geom2=names.geom[int(model.pair_geom2[pair])],
+            condim=str(int(model.pair_dim[pair])),
+            friction=numbers(model.pair_friction[pair]),
+            solref=numbers(model.pair_solref[pair]),
+            solreffriction=numbers(model.pair_solreffriction[pair]),
+            solimp=numbers(model.pair_solimp[pair]),
+            margin=numbers(model.pair_margin[pair]),
+            gap=numbers(model.pair_gap[pair]),
+        )
+
+
+def add_tendons(
+    root: Element, model: mujoco.MjModel, names: Names, everything: bool = False
+) -> list[str]:
     """Add the tendons; what cannot be written is returned in words."""
     if not model.ntendon:
         return []
@@ -81,15 +113,18 @@ def add_tendons(root: Element, model: mujoco.MjModel, names: Names) -> list[str]
         _set_tendon(element, model, tendon)
         for wrap in wraps:
             _add_wrap(element, model, names, wrap)
-        if np.any(model.tendon_dampingpoly[tendon]) or np.any(
-            model.tendon_stiffnesspoly[tendon]
-        ):
-            left_out.append(f"higher powers of tendon {names.tendon[tendon]!r}")
+        for name in ("stiffness", "damping"):
+            value = getattr(model, f"tendon_{name}")[tendon]
+            higher = getattr(model, f"tendon_{name}poly")[tendon]
+            if not set_powers(element, name, value, higher, everything):
+                left_out.append(
+                    f"higher powers of the {name} of tendon {names.tendon[tendon]!r}"
+                )
     return left_out
 
 
 def _set_tendon(element: Element, model: mujoco.MjModel, tendon: int) -> None:
-    for name in ("stiffness", "damping", "frictionloss", "armature", "margin"):
+    for name in ("frictionloss", "armature", "margin"):
         set_differing(element, name, getattr(model, f"tendon_{name}")[tendon], 0.0)
     element.set("springlength", numbers(model.tendon_lengthspring[tendon]))
     if model.tendon_limited[tendon]:
@@ -190,63 +225,3 @@ def _coupling(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, s
         ends[f"{word}2"] = table[model.eq_obj2id[equality]]
     ends["polycoef"] = numbers(model.eq_data[equality, :5])
     return ends
-
-
-def add_actuators(root: Element, model: mujoco.MjModel, names: Names) -> list[str]:
-    """Add the actuators; what cannot be written is returned in words."""
-    if not model.nactuator:
-        return []
-    section = ElementTree.SubElement(root, "actuator")
-    left_out: list[str] = []
-    for actuator in range(model.nactuator):
-        name = names.actuator[actuator]
-        kind = actuator_kind(model, actuator)
-        transmission = _TRANSMISSIONS.get(int(model.actuator_trntype[actuator]))
-        if kind is None or transmission is None or transmission == "site":
-            left_out.append(f"actuator {name!r}, neither servo nor motor")
-            continue
-        table = names.tendon if transmission == "tendon" else names.joint
-        output = int(model.actuator_outadr[actuator])
-        column = int(model.actuator_ctrladr[actuator])
-        element = ElementTree.SubElement(
-            section,
-            kind,
-            {
-                "name": name,
-                transmission: table[int(model.actuator_trnid[actuator, 0])],
-                "gear": numbers(model.actuator_gear[output]),
-            },
-        )
-        bias = model.actuator_biasprm[actuator]
-        if kind == "position":
-            element.set("kp", numbers(-bias[1]))
-            element.set("kv", numbers(-bias[2]))
-        elif kind == "velocity":
-            element.set("kv", numbers(-bias[2]))
-        if model.actuator_ctrllimited[column]:
-            element.set("ctrllimited", "true")
-            element.set("ctrlrange", numbers(model.actuator_ctrlrange[column]))
-        if model.actuator_forcelimited[output]:
-            element.set("forcelimited", "true")
-            element.set("forcerange", numbers(model.actuator_forcerange[output]))
-    return left_out
-
-
-def actuator_kind(model: mujoco.MjModel, actuator: int) -> str | None:
-    """One of "motor", "position" and "velocity"; None for any other actuator."""
-    single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
-    static = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
-    fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
-    if not (single and static and fixed):
-        return None
-    gain = float(model.actuator_gainprm[actuator, 0])
-    bias = model.actuator_biasprm[actuator]
-    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value:
-        return "motor" if gain == 1.0 else None
-    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
-        return None
-    if bias[0] == 0.0 and bias[1] == -gain:
-        return "position"
-    if bias[0] == bias[1] == 0.0 and bias[2] == -gain:
-        return "velocity"
-    return None

@@ -11,7 +11,6 @@ Importing this module loads JAX; `simstate.simulators.make("mjx", …)` does so.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import jax
@@ -24,6 +23,7 @@ from mujoco import mjx
 from simstate.errors import ModelError
 from simstate.simulators.base import AdaptedSimulator, Array, Motion
 from simstate.simulators.declared import info
+from simstate.simulators.plain_model import plain_model
 from simstate.simulators.terms import ALL_TERMS, Terms, switch_off
 
 
@@ -79,16 +79,27 @@ def put_model(model: mujoco.MjModel, terms: Terms = ALL_TERMS) -> Any:
     """The model in MJX; what MJX does not take raises ModelError."""
     if not model.nv:
         raise ModelError("MJX does not take a model in which nothing can move.")
-    model = copy.copy(model)
+    # MJX has neither armature nor damping in actuators, and stops at pairs of shapes
+    # that it does not know also where contacts are switched off.
+    model = plain_model(model)
     switch_off(model, terms)
-    # No state has sensors, and MJX stops at touch sensors where nothing may touch.
-    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR.value
+    _leave_out_what_does_not_move_anything(model)
     if model.opt.solver == mujoco.mjtSolver.mjSOL_PGS.value:  # MJX has none
         model.opt.solver = mujoco.mjtSolver.mjSOL_NEWTON.value
     try:
         return mjx.put_model(model)
     except (NotImplementedError, ValueError) as error:
         raise ModelError(f"MJX does not take this model: {error}") from error
+
+
+def _leave_out_what_does_not_move_anything(model: mujoco.MjModel) -> None:
+    """Sensors and energies, at some of which MJX stops; no state has them."""
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_SENSOR.value
+    model.sensor_type[:] = mujoco.mjtSensor.mjSENS_CLOCK.value
+    model.sensor_objtype[:] = mujoco.mjtObj.mjOBJ_UNKNOWN.value
+    told = mujoco.mjtEnableBit.mjENBL_ENERGY, mujoco.mjtEnableBit.mjENBL_FWDINV
+    for bit in told:
+        model.opt.enableflags &= ~bit.value
 
 
 def kinematics(model: Any, data: Any) -> Any:

@@ -24,6 +24,7 @@ from simstate.simulators.parameters.scene import (
     EXPLICIT_GYROSCOPIC,
     free_bodies_alone,
 )
+from simstate.simulators.plain_model import plain_model
 from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
 # Of one world: they compile faster than the simulator's batch.
@@ -103,10 +104,8 @@ class MjxMechanics(AdaptedMechanics):
 
     def parameters(self) -> Parameters:
         """What MJX's model holds: its arrays, put back into a MuJoCo model."""
-        import copy
-
         simulator = self._mjx(ALL_TERMS)
-        model, held = copy.copy(simulator.model), simulator.mjx_model
+        model, held = plain_model(simulator.model), simulator.mjx_model
         for name in _FIELDS:
             array = getattr(model, name)
             if array.size:

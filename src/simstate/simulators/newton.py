@@ -89,8 +89,9 @@ class NewtonSimulator(AdaptedSimulator):
         return {}
 
     def _set_control(self, ctrl: Array) -> None:
-        if self.model.nu:
-            self._control.mujoco.ctrl.assign(ctrl.astype(np.float32))
+        if self.newton.columns:
+            told = ctrl[self.newton.columns].astype(np.float32)
+            self._control.mujoco.ctrl.assign(told)
 
     def _forget(self) -> None:
         """Keep what the solver remembers of another world out of this one."""
@@ -116,7 +117,7 @@ class NewtonFeatherstoneSimulator(NewtonSimulator):
         return newton.solvers.SolverFeatherstone(model)
 
     def _set_control(self, ctrl: Array) -> None:
-        told = drive_inputs(self.model, self.newton.drives, ctrl)
+        told = drive_inputs(self.newton.model, self.newton.drives, ctrl)
         dofs = [int(self.newton.dof_of[drive.joint]) for drive in self.newton.drives]
         count = self.newton.newton_model.joint_dof_count
         position, rate, effort = (np.zeros(count, np.float32) for _ in range(3))

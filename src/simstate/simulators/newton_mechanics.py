@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import mujoco
@@ -21,11 +22,13 @@ from simstate.simulators.mechanics import (
     MujocoMechanics,
     of_masses,
 )
+from simstate.simulators.mjcf_actuators import simple_actuators
 from simstate.simulators.mjcf_parts import Names
 from simstate.simulators.newton import NewtonFeatherstoneSimulator, NewtonSimulator
 from simstate.simulators.newton_model import newton, rotation
 from simstate.simulators.newton_parameters import UNLIMITED, read_parameters
 from simstate.simulators.parameters import Parameters, parameters_of
+from simstate.simulators.plain_model import plain_model
 from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
 
@@ -48,6 +51,12 @@ class NewtonMechanics(AdaptedMechanics):
             raise ModelError("Newton's solver has the joints in another order.")
         self._own = MujocoMechanics(own)
 
+    def _told(self, state: MechanicalState) -> MechanicalState:
+        """A state with the controls of the actuators that Newton has."""
+        simulator = self.simulator(ALL_TERMS)
+        assert isinstance(simulator, NewtonSimulator)
+        return replace(state, ctrl=state.ctrl[simulator.newton.columns])
+
     def notes(self) -> tuple[str, ...]:
         """What Newton's parser printed."""
         simulator = self.simulator(ALL_TERMS)
@@ -56,27 +65,27 @@ class NewtonMechanics(AdaptedMechanics):
 
     def com(self, state: MechanicalState) -> Array:
         """xipos of the solver's model."""
-        return self._own.com(state)
+        return self._own.com(self._told(state))
 
     def jacobian(self, state: MechanicalState) -> Array:
         """By mj_jacBody on the solver's model."""
-        return self._own.jacobian(state)
+        return self._own.jacobian(self._told(state))
 
     def mass_matrix(self, state: MechanicalState) -> Array:
         """By mj_fullM on the solver's model: Newton's own has no armature."""
-        return self._own.mass_matrix(state)
+        return self._own.mass_matrix(self._told(state))
 
     def bias(self, state: MechanicalState) -> Array:
         """qfrc_bias of the solver's model."""
-        return self._own.bias(state)
+        return self._own.bias(self._told(state))
 
     def passive(self, state: MechanicalState) -> Array:
         """qfrc_passive of the solver's model."""
-        return self._own.passive(state)
+        return self._own.passive(self._told(state))
 
     def acceleration(self, state: MechanicalState) -> Array:
         """qacc_smooth of the solver's model, without actuators."""
-        return self._own.acceleration(state)
+        return self._own.acceleration(self._told(state))
 
     def step(self, state: MechanicalState, terms: Terms) -> Array | None:
         """By one step of the solver; the velocities are its MuJoCo data's."""
@@ -92,9 +101,13 @@ class NewtonMechanics(AdaptedMechanics):
         own, names = self._own.model, Names(self._model)
         theirs = Names(own)
         theirs.body, theirs.joint = names.body, names.joint
-        theirs.tendon, theirs.actuator = names.tendon, names.actuator
+        theirs.tendon = names.tendon
+        there = simple_actuators(plain_model(self._model))
+        theirs.actuator = [names.actuator[a] for a in there]
         theirs.geom = [_geom_name(label, names.geom) for label in theirs.geom]
         found = parameters_of(own, theirs)
+        if own.ntendon != self._model.ntendon:  # those that do nothing may be gone
+            del found["tendon"]
         simulator = self.simulator(ALL_TERMS)
         found["time step"] = {"timestep": np.array([simulator.timestep])}
         found["force limit"] = {

@@ -29,7 +29,9 @@ from simstate.simulators.base import Array, Motion
 from simstate.simulators.contacts import may_touch
 from simstate.simulators.drives import drives
 from simstate.simulators.mjcf import link_name, plain_mjcf
+from simstate.simulators.mjcf_actuators import simple_actuators
 from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.plain_model import plain_model
 from simstate.simulators.terms import ALL_TERMS, Terms
 
 initialise(torch.device("cpu"))
@@ -55,10 +57,16 @@ class NewtonModel:
     def __init__(
         self, model: mujoco.MjModel, ctrl_direct: bool, terms: Terms = ALL_TERMS
     ) -> None:
-        self.model, self.names, self.terms = model, Names(model), terms
+        self.names, self.terms = Names(model), terms
+        self.model = model = plain_model(model)
+        """The model with what its flags switch off at zero."""
+        self.columns = [int(model.actuator_ctrladr[a]) for a in simple_actuators(model)]
+        """The columns of MuJoCo's ctrl that Newton has; other actuators are lost."""
         self.messages: list[str] = []
         """What Newton's parser printed."""
         _check_joints(model, self.names)
+        if ctrl_direct:
+            _check_tendons(model, self.names)
         builder = newton.ModelBuilder()
         newton.solvers.SolverMuJoCo.register_custom_attributes(builder)
         self._parse(builder, ctrl_direct)
@@ -332,3 +340,32 @@ def _check_joints(model: mujoco.MjModel, names: Names) -> None:
                 "slides, then hinges about a common anchor. These are of another order "
                 "or kind, and would move otherwise: give each a body of its own."
             )
+
+
+def _check_tendons(model: mujoco.MjModel, names: Names) -> None:
+    """Raise for sums of joints from which Newton would leave some out.
+
+    Its MuJoCo solver does so with joints of a body that has several.
+    """
+    for tendon in range(model.ntendon):
+        first, count = model.tendon_adr[tendon], model.tendon_num[tendon]
+        wraps = range(first, first + count)
+        kinds = model.wrap_type[first : first + count]
+        if not np.all(kinds == mujoco.mjtWrap.mjWRAP_JOINT.value):
+            continue
+        bodies = model.jnt_bodyid[model.wrap_objid[wraps]]
+        if np.any(model.body_jntnum[bodies] > 1) and _acts(model, tendon):
+            raise ModelError(
+                f"Newton leaves joints of bodies that have several out of the tendon "
+                f"{names.tendon[tendon]!r}: give each of its joints a body of its own."
+            )
+
+
+def _acts(model: mujoco.MjModel, tendon: int) -> bool:
+    """Whether a tendon does anything."""
+    driven = model.actuator_trntype == mujoco.mjtTrn.mjTRN_TENDON.value
+    forces = ("stiffness", "damping", "frictionloss", "armature", "limited")
+    return bool(
+        tendon in model.actuator_trnid[driven, 0]
+        or any(getattr(model, f"tendon_{what}")[tendon] for what in forces)
+    )

@@ -31,6 +31,8 @@ def read_parameters(scene: NewtonModel, timestep: float) -> Parameters:
         **_drives(scene),
         "gravity compensation": nothing,
         "dry friction": nothing,
+        "higher powers of damping": nothing,
+        "higher powers of stiffness": nothing,
         "spring stiffness": nothing,
         "force limit": nothing,
         "other actuator": nothing,

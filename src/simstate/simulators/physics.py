@@ -25,6 +25,7 @@ from simstate.errors import DivergenceError, InvalidInputError
 from simstate.ids import int_list
 from simstate.physics import Physics
 from simstate.simulators.base import AdaptedSimulator
+from simstate.simulators.declared import info
 from simstate.simulators.making import make
 from simstate.worlds import Worlds
 
@@ -46,11 +47,17 @@ def borrowed_physics(
     made = simulator
     sim = env.sim if isinstance(env, Env) else env
     if isinstance(made, str):
+        if info(made).simulator is None:
+            raise InvalidInputError(
+                f"{made!r} is an engine of simstate, and no other simulator: make the "
+                f"worlds with engine={made!r} (--engine {made} on the command line)."
+            )
         scene = env.cfg.scene if isinstance(env, Env) else sim.model
         made = make(made, scene, env.num_envs)
     if not isinstance(made, AdaptedSimulator):
         raise InvalidInputError(
-            f"{simulator!r} is an engine of simstate: make the worlds with engine=… ."
+            f"{type(made).__name__} is none of the simulators behind an adapter: give "
+            "a name that simulators.make knows, or what it made."
         )
     if made.num_envs != env.num_envs:
         raise InvalidInputError(

@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 import mujoco
 
+from simstate.simulators.plain_model import fold_actuators
+
 Term: TypeAlias = Literal[
     "actuators", "equalities", "joint limits", "dry friction", "contacts"
 ]
@@ -25,11 +27,15 @@ ALL_TERMS: Terms = frozenset[Term](("actuators", *_BITS))
 
 
 def switch_off(model: mujoco.MjModel, terms: Terms) -> None:
-    """Switch off in a MuJoCo model, in place, the terms that are not named."""
+    """Switch off in a MuJoCo model, in place, the terms that are not named.
+
+    Armature and damping that actuators have of their own stay.
+    """
     for term, bit in _BITS.items():
         if term not in terms:
             model.opt.disableflags |= bit
     if "actuators" not in terms:
         # Not by the flag: with it MuJoCo Warp 3.17 leaves the joints' dampers out of
         # its implicit integrators, too.
+        fold_actuators(model)
         model.actuator_gear[:] = 0.0

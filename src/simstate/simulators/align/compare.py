@@ -142,6 +142,8 @@ def compare(
     allowed = _allowed(
         max(scale, _scale(known), _cancelled(question, ours, chosen)), width
     )
+    if theirs.single and question.quantity.startswith("step"):
+        allowed = max(allowed, _rounded_rate(ours.model, chosen))
 
     def off(mechanics: MujocoMechanics) -> float:
         return _difference(question, mechanics, chosen, known)
@@ -230,6 +232,12 @@ def _cancelled(
     if question.without is None or question.without_states:
         return 0.0
     return _scale([question.without(ours, state) for state in states])
+
+
+def _rounded_rate(model: mujoco.MjModel, states: Sequence[MechanicalState]) -> float:
+    """What float32 does to (v⁺ − v) / time step by rounding the velocities."""
+    speed = _scale([state.qvel for state in states])
+    return float(2 * np.finfo(np.float32).eps * speed / model.opt.timestep)
 
 
 def _width(single: bool, solved: bool) -> tuple[float, float]:

@@ -6,7 +6,6 @@ simulator's value is written into a copy, so that a difference can be tried out.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from simstate.simulators.base import Array
 from simstate.simulators.mjcf import plain_mjcf
 from simstate.simulators.mjcf_parts import Names
 from simstate.simulators.parameters.kinds import KINDS, ParameterKind
+from simstate.simulators.plain_model import plain_model
 
 Parameters: TypeAlias = "Mapping[str, Mapping[str, Array]]"
 """Values by kind and element, as the keys of `KINDS` say; a kind that a simulator
@@ -63,8 +63,12 @@ class ParameterDifference:
 def parameters_of(
     model: mujoco.MjModel, names: Names | None = None
 ) -> dict[str, dict[str, Array]]:
-    """All parameters of a compiled model, by its own names or by those given."""
+    """All parameters of a compiled model, by its own names or by those given.
+
+    What its flags switch off has the value for nothing.
+    """
     names = Names(model) if names is None else names
+    model = plain_model(model)
     return {name: kind.read(model, names) for name, kind in KINDS.items()}
 
 
@@ -105,7 +109,7 @@ def overwritten(
 
     It is compiled anew, as MuJoCo's shortcuts hold for the values that were compiled.
     """
-    edited = copy.copy(model)
+    edited = plain_model(model)
     names = Names(edited)
     for difference in differences:
         kind: ParameterKind = KINDS[difference.kind]
@@ -114,12 +118,22 @@ def overwritten(
 
 
 def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
-    """The model compiled anew from its present values; exotic actuators are lost."""
+    """The model compiled anew from its present values.
+
+    What MJCF cannot say of it, or MuJoCo does not compile, raises ModelError.
+    """
     with TemporaryDirectory() as folder:
-        text = plain_mjcf(model, Path(folder)).text
+        text = plain_mjcf(model, Path(folder), everything=True).text
         try:
-            return mujoco.MjModel.from_xml_string(text)
+            again = mujoco.MjModel.from_xml_string(text)
         except ValueError as error:
             raise ModelError(
                 f"MuJoCo does not take the other simulator's values: {error}"
             ) from error
+    for size in ("nq", "nv", "nu", "na", "nbody", "ntendon", "neq", "npair"):
+        if getattr(again, size) != getattr(model, size):
+            raise ModelError(
+                f"Written as MJCF and compiled anew, {size} is {getattr(again, size)} "
+                f"and not {getattr(model, size)}: something of the model is lost."
+            )
+    return again

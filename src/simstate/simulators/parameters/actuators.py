@@ -7,7 +7,7 @@ import numpy as np
 
 from simstate.simulators.base import Array
 from simstate.simulators.drives import drives
-from simstate.simulators.mjcf_parts import Names, actuator_kind
+from simstate.simulators.mjcf_parts import Names
 from simstate.simulators.parameters.common import Read, Write, row
 
 
@@ -68,7 +68,7 @@ def read_other_actuators(model: mujoco.MjModel, names: Names) -> dict[str, Array
         names.actuator[a]: np.ones(1)
         for a in range(model.nactuator)
         if int(model.actuator_ctrladr[a]) not in driving
-        and actuator_kind(model, a) is not None
+        and np.any(model.actuator_gear[int(model.actuator_outadr[a])])
     }
 
 
@@ -78,12 +78,13 @@ def write_other_actuator(
     """Take an actuator away, if its value is 0."""
     actuator = names.actuator.index(element)
     if not value[0]:
-        output = int(model.actuator_outadr[actuator])
-        model.actuator_gear[output] = 0.0
+        first = int(model.actuator_outadr[actuator])
+        last = first + int(model.actuator_outnum[actuator])
+        model.actuator_gear[first:last] = 0.0
 
 
 def read_tendons(model: mujoco.MjModel, names: Names) -> dict[str, Array]:
-    """Stiffness, damping, dry friction, armature and whether it is limited."""
+    """Stiffness, damping, dry friction, armature, whether it is limited; powers."""
     return {
         names.tendon[t]: row(
             [
@@ -92,6 +93,8 @@ def read_tendons(model: mujoco.MjModel, names: Names) -> dict[str, Array]:
                 model.tendon_frictionloss[t],
                 model.tendon_armature[t],
                 float(model.tendon_limited[t]),
+                *model.tendon_stiffnesspoly[t],
+                *model.tendon_dampingpoly[t],
             ]
         )
         for t in range(model.ntendon)
@@ -101,11 +104,12 @@ def read_tendons(model: mujoco.MjModel, names: Names) -> dict[str, Array]:
 def write_tendon(
     model: mujoco.MjModel, names: Names, element: str, value: Array
 ) -> None:
-    """Write the five numbers of a tendon."""
+    """Write the numbers of a tendon."""
     t = names.tendon.index(element)
     model.tendon_stiffness[t], model.tendon_damping[t] = value[0], value[1]
     model.tendon_frictionloss[t], model.tendon_armature[t] = value[2], value[3]
     model.tendon_limited[t] = bool(value[4])
+    model.tendon_stiffnesspoly[t], model.tendon_dampingpoly[t] = value[5:7], value[7:9]
 
 
 def read_equalities(model: mujoco.MjModel, names: Names) -> dict[str, Array]:

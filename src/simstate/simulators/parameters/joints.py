@@ -98,3 +98,18 @@ def write_rest(model: mujoco.MjModel, names: Names, element: str, value: Array) 
     """Write where the spring of a 1-DoF joint rests."""
     joint = names.joint.index(element)
     model.qpos_spring[model.jnt_qposadr[joint]] = value[0]
+
+
+def read_higher_damping(model: mujoco.MjModel, names: Names) -> dict[str, Array]:
+    """What multiplies v |v| and v³ in the damping of each joint."""
+    return {
+        names.joint[j]: row(model.dof_dampingpoly[model.jnt_dofadr[j]])
+        for j in range(model.njnt)
+    }
+
+
+def write_higher_damping(
+    model: mujoco.MjModel, names: Names, element: str, value: Array
+) -> None:
+    """Write what multiplies the higher powers in a joint's damping."""
+    to_dofs("dof_dampingpoly")(model, names, element, value)

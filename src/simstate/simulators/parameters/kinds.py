@@ -30,10 +30,12 @@ from simstate.simulators.parameters.common import BALL, FREE, SLIDE, Read, Write
 from simstate.simulators.parameters.joints import (
     of_dofs,
     of_joints,
+    read_higher_damping,
     read_range,
     read_rest,
     to_dofs,
     to_joint,
+    write_higher_damping,
     write_range,
     write_rest,
 )
@@ -107,11 +109,17 @@ KINDS: dict[str, ParameterKind] = {
     "damping": ParameterKind(
         "N·m·s/rad or N·s/m", of_dofs("dof_damping"), to_dofs("dof_damping")
     ),
+    "higher powers of damping": ParameterKind(
+        "", read_higher_damping, write_higher_damping
+    ),
     "dry friction": ParameterKind(
         "N·m or N", of_dofs("dof_frictionloss"), to_dofs("dof_frictionloss")
     ),
     "spring stiffness": ParameterKind(
         "N·m/rad or N/m", of_joints("jnt_stiffness"), to_joint("jnt_stiffness")
+    ),
+    "higher powers of stiffness": ParameterKind(
+        "", of_joints("jnt_stiffnesspoly"), to_joint("jnt_stiffnesspoly")
     ),
     "spring rest position": ParameterKind(
         "rad or m", read_rest, write_rest, absent=None

@@ -7,7 +7,8 @@ import numpy as np
 
 from simstate.simulators.base import Array
 from simstate.simulators.drives import drives
-from simstate.simulators.mjcf_parts import Names, actuator_kind
+from simstate.simulators.mjcf_actuators import actuator_kind
+from simstate.simulators.mjcf_parts import Names
 from simstate.simulators.parameters.bodies import is_free
 from simstate.simulators.parameters.common import Read, row
 

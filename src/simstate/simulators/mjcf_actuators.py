@@ -1,0 +1,199 @@
+"""The actuators of plain MJCF, and which of them every parser reads alike."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import mujoco
+
+from simstate.simulators.mjcf_parts import Names, numbers, set_differing, set_powers
+
+Element = ElementTree.Element
+
+_TRANSMISSIONS = {
+    mujoco.mjtTrn.mjTRN_JOINT.value: "joint",
+    mujoco.mjtTrn.mjTRN_JOINTINPARENT.value: "jointinparent",
+    mujoco.mjtTrn.mjTRN_TENDON.value: "tendon",
+}
+_PLACES = tuple(
+    kind.value
+    for kind in (
+        mujoco.mjtTrn.mjTRN_SITE,
+        mujoco.mjtTrn.mjTRN_BODY,
+        mujoco.mjtTrn.mjTRN_SLIDERCRANK,
+    )
+)
+"""Transmissions that act at places, and not on a joint or a tendon."""
+_DYNAMICS = {
+    kind.value: kind.name.removeprefix("mjDYN_").lower()
+    for kind in (
+        mujoco.mjtDyn.mjDYN_NONE,
+        mujoco.mjtDyn.mjDYN_INTEGRATOR,
+        mujoco.mjtDyn.mjDYN_FILTER,
+        mujoco.mjtDyn.mjDYN_FILTEREXACT,
+        mujoco.mjtDyn.mjDYN_MUSCLE,
+    )
+}
+_GAINS = {
+    kind.value: kind.name.removeprefix("mjGAIN_").lower()
+    for kind in (
+        mujoco.mjtGain.mjGAIN_FIXED,
+        mujoco.mjtGain.mjGAIN_AFFINE,
+        mujoco.mjtGain.mjGAIN_MUSCLE,
+    )
+}
+_BIASES = {
+    kind.value: kind.name.removeprefix("mjBIAS_").lower()
+    for kind in (
+        mujoco.mjtBias.mjBIAS_NONE,
+        mujoco.mjtBias.mjBIAS_AFFINE,
+        mujoco.mjtBias.mjBIAS_MUSCLE,
+    )
+}
+
+
+def add_actuators(
+    root: Element, model: mujoco.MjModel, names: Names, everything: bool = False
+) -> list[str]:
+    """Add the actuators; what is not written is returned in words.
+
+    Without `everything` these are servos and motors on joints and tendons alone.
+    """
+    if not model.nactuator:
+        return []
+    section = ElementTree.SubElement(root, "actuator")
+    simple = simple_actuators(model)
+    left_out: list[str] = []
+    for actuator in range(model.nactuator):
+        name = names.actuator[actuator]
+        if actuator in simple:
+            element = _simple_actuator(section, model, actuator)
+        elif everything and _is_general(model, actuator):
+            element = _general_actuator(section, model, actuator)
+        else:
+            left_out.append(f"actuator {name!r}, neither servo nor motor")
+            continue
+        element.set("name", name)
+        _set_transmission(element, model, names, actuator)
+        _set_ranges(element, model, actuator)
+    return left_out
+
+
+def simple_actuators(model: mujoco.MjModel) -> list[int]:
+    """The servos and motors on joints and tendons, which every parser reads alike."""
+    return [
+        actuator
+        for actuator in range(model.nactuator)
+        if actuator_kind(model, actuator) is not None
+        and int(model.actuator_trntype[actuator]) in _TRANSMISSIONS
+    ]
+
+
+def _simple_actuator(section: Element, model: mujoco.MjModel, actuator: int) -> Element:
+    kind = actuator_kind(model, actuator)
+    assert kind is not None
+    element = ElementTree.SubElement(section, kind)
+    bias = model.actuator_biasprm[actuator]
+    if kind == "position":
+        element.set("kp", numbers(-bias[1]))
+        element.set("kv", numbers(-bias[2]))
+    elif kind == "velocity":
+        element.set("kv", numbers(-bias[2]))
+    return element
+
+
+def _is_general(model: mujoco.MjModel, actuator: int) -> bool:
+    """Whether MJCF's element for any actuator can say all of it."""
+    single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
+    return bool(
+        single
+        and int(model.actuator_dyntype[actuator]) in _DYNAMICS
+        and int(model.actuator_gaintype[actuator]) in _GAINS
+        and int(model.actuator_biastype[actuator]) in _BIASES
+        and int(model.actuator_trntype[actuator]) in (*_TRANSMISSIONS, *_PLACES)
+        and model.actuator_plugin[actuator] < 0
+        and not model.actuator_delay[actuator]
+    )
+
+
+def _general_actuator(
+    section: Element, model: mujoco.MjModel, actuator: int
+) -> Element:
+    element = ElementTree.SubElement(
+        section,
+        "general",
+        dyntype=_DYNAMICS[int(model.actuator_dyntype[actuator])],
+        gaintype=_GAINS[int(model.actuator_gaintype[actuator])],
+        biastype=_BIASES[int(model.actuator_biastype[actuator])],
+        dynprm=numbers(model.actuator_dynprm[actuator]),
+        gainprm=numbers(model.actuator_gainprm[actuator]),
+        biasprm=numbers(model.actuator_biasprm[actuator]),
+        lengthrange=numbers(model.actuator_lengthrange[actuator]),
+    )
+    if model.actuator_actnum[actuator] > 1:
+        element.set("actdim", str(int(model.actuator_actnum[actuator])))
+    if model.actuator_actlimited[actuator]:
+        element.set("actlimited", "true")
+        element.set("actrange", numbers(model.actuator_actrange[actuator]))
+    if model.actuator_actearly[actuator]:
+        element.set("actearly", "true")
+    set_differing(element, "armature", model.actuator_armature[actuator], 0.0)
+    damping, higher = model.actuator_damping, model.actuator_dampingpoly
+    set_powers(element, "damping", damping[actuator], higher[actuator], True)
+    return element
+
+
+def _set_transmission(
+    element: Element, model: mujoco.MjModel, names: Names, actuator: int
+) -> None:
+    """What an actuator acts on, and by which gear."""
+    kind = int(model.actuator_trntype[actuator])
+    target, second = (int(i) for i in model.actuator_trnid[actuator])
+    output = int(model.actuator_outadr[actuator])
+    element.set("gear", numbers(model.actuator_gear[output]))
+    if kind in _TRANSMISSIONS:
+        word = _TRANSMISSIONS[kind]
+        table = names.tendon if word == "tendon" else names.joint
+        element.set(word, table[target])
+    elif kind == mujoco.mjtTrn.mjTRN_BODY.value:
+        element.set("body", names.body[target])
+    elif kind == mujoco.mjtTrn.mjTRN_SITE.value:
+        element.set("site", names.site[target])
+        if second >= 0:
+            element.set("refsite", names.site[second])
+    else:
+        element.set("cranksite", names.site[target])
+        element.set("slidersite", names.site[second])
+        element.set("cranklength", numbers(model.actuator_cranklength[actuator]))
+
+
+def _set_ranges(element: Element, model: mujoco.MjModel, actuator: int) -> None:
+    """The ranges of an actuator's control and force."""
+    output = int(model.actuator_outadr[actuator])
+    column = int(model.actuator_ctrladr[actuator])
+    if model.actuator_ctrllimited[column]:
+        element.set("ctrllimited", "true")
+        element.set("ctrlrange", numbers(model.actuator_ctrlrange[column]))
+    if model.actuator_forcelimited[output]:
+        element.set("forcelimited", "true")
+        element.set("forcerange", numbers(model.actuator_forcerange[output]))
+
+
+def actuator_kind(model: mujoco.MjModel, actuator: int) -> str | None:
+    """One of "motor", "position" and "velocity"; None for any other actuator."""
+    single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
+    static = model.actuator_dyntype[actuator] == mujoco.mjtDyn.mjDYN_NONE.value
+    fixed = model.actuator_gaintype[actuator] == mujoco.mjtGain.mjGAIN_FIXED.value
+    if not (single and static and fixed):
+        return None
+    gain = float(model.actuator_gainprm[actuator, 0])
+    bias = model.actuator_biasprm[actuator]
+    if model.actuator_biastype[actuator] == mujoco.mjtBias.mjBIAS_NONE.value:
+        return "motor" if gain == 1.0 else None
+    if model.actuator_biastype[actuator] != mujoco.mjtBias.mjBIAS_AFFINE.value:
+        return None
+    if bias[0] == 0.0 and bias[1] == -gain:
+        return "position"
+    if bias[0] == bias[1] == 0.0 and bias[2] == -gain:
+        return "velocity"
+    return None

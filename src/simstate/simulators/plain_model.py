@@ -1,0 +1,88 @@
+"""A model that says by its parameters what MuJoCo also says elsewhere.
+
+MuJoCo leaves things out by flags and by groups of actuators, and an actuator may have
+an armature and a damping of its own. Other simulators know neither.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import mujoco
+
+_OFF = mujoco.mjtDisableBit
+_TRN = mujoco.mjtTrn
+_ON_JOINT = (_TRN.mjTRN_JOINT.value, _TRN.mjTRN_JOINTINPARENT.value)
+_SINGLE = (mujoco.mjtJoint.mjJNT_SLIDE.value, mujoco.mjtJoint.mjJNT_HINGE.value)
+
+
+def plain_model(model: mujoco.MjModel) -> mujoco.MjModel:
+    """A copy that moves as the model does, with what its flags switch off at zero.
+
+    Armature and damping of actuators are those of their joints or tendons.
+    """
+    model = copy.copy(model)
+    fold_actuators(model)
+    _zero_what_is_off(model)
+    return model
+
+
+def _zero_what_is_off(model: mujoco.MjModel) -> None:
+    def off(*flags: mujoco.mjtDisableBit) -> bool:
+        return all(model.opt.disableflags & flag.value for flag in flags)
+
+    constraint = off(_OFF.mjDSBL_CONSTRAINT)
+    for flag, fields in (
+        (_OFF.mjDSBL_EQUALITY, ("eq_active0",)),
+        (_OFF.mjDSBL_FRICTIONLOSS, ("dof_frictionloss", "tendon_frictionloss")),
+        (_OFF.mjDSBL_LIMIT, ("jnt_limited", "tendon_limited")),
+        (_OFF.mjDSBL_CONTACT, ("geom_contype", "geom_conaffinity")),
+    ):
+        if constraint or off(flag):
+            _zero(model, *fields)
+    if off(_OFF.mjDSBL_SPRING):
+        _zero(model, "jnt_stiffness", "jnt_stiffnesspoly")
+        _zero(model, "tendon_stiffness", "tendon_stiffnesspoly")
+    if off(_OFF.mjDSBL_DAMPER):
+        _zero(model, "dof_damping", "dof_dampingpoly")
+        _zero(model, "tendon_damping", "tendon_dampingpoly")
+    if off(_OFF.mjDSBL_SPRING, _OFF.mjDSBL_DAMPER):  # then no passive force acts
+        _zero(model, "body_gravcomp")
+        model.opt.density = model.opt.viscosity = 0.0
+    if off(_OFF.mjDSBL_GRAVITY):
+        model.opt.gravity[:] = 0.0
+    if off(_OFF.mjDSBL_CLAMPCTRL):
+        _zero(model, "actuator_ctrllimited")
+    for actuator in range(model.nactuator):
+        group = int(model.actuator_group[actuator])
+        grouped = 0 <= group < 31 and int(model.opt.disableactuator) >> group & 1
+        if off(_OFF.mjDSBL_ACTUATION) or grouped:
+            first = int(model.actuator_outadr[actuator])
+            last = first + int(model.actuator_outnum[actuator])
+            model.actuator_gear[first:last] = 0.0
+
+
+def _zero(model: mujoco.MjModel, *fields: str) -> None:
+    for field in fields:
+        getattr(model, field)[:] = 0
+
+
+def fold_actuators(model: mujoco.MjModel) -> None:
+    """Give armature and damping of actuators, in place, to what they act on.
+
+    An actuator with another transmission keeps its own.
+    """
+    for actuator in range(model.nactuator):
+        target = int(model.actuator_trnid[actuator, 0])
+        kind = model.actuator_trntype[actuator]
+        gear = float(model.actuator_gear[int(model.actuator_outadr[actuator]), 0])
+        if kind in _ON_JOINT and model.jnt_type[target] in _SINGLE:
+            owner, target = "dof", int(model.jnt_dofadr[target])
+        elif kind == _TRN.mjTRN_TENDON.value:
+            owner = "tendon"
+        else:
+            continue
+        for what in ("armature", "damping", "dampingpoly"):
+            own = getattr(model, f"actuator_{what}")
+            getattr(model, f"{owner}_{what}")[target] += own[actuator] * gear**2
+            own[actuator] = 0.0
