@@ -494,3 +494,32 @@ def test_a_world_after_reset_is_a_new_one(make_sim, engine, random_rows):
     sim.step(5)
     new.step(5)
     assert torch.equal(sim.state[1], new.state[1])
+
+
+def test_a_step_of_some_worlds_leaves_what_is_behind_in_others(make_sim, engine):
+    """A world that was written and has not moved is still read as it was written."""
+    sim = make_sim(engine)
+    robot = sim.scene["model"]
+    pose = robot.data.root_link_pose_w[1:2].clone()
+    pose[0, :3] = torch.tensor([3.0, -2.0, 1.5])
+    robot.write_root_link_pose_to_sim(pose, env_ids=[1])
+    sim.step(1, env_ids=[0])
+    assert np.allclose(robot.data.root_link_pos_w[1], pose[0, :3], atol=1e-6)
+    trunk = sim.model.body("trunk").id
+    assert np.allclose(sim.data.xpos[1, trunk], pose[0, :3], atol=1e-6)
+
+
+def test_a_read_undoes_what_was_interrupted(make_sim, engine):
+    """A call whose function has ended without its end is taken back by the next read."""
+    sim = make_sim(engine)
+    before = sim.data.xpos.clone()
+    ledger = sim.internals.ledger
+
+    def begin_and_leave():
+        ledger.transaction("sim", "a call").__enter__()
+        sim.internals.engine.field("qpos").data[:, 2] += 1.0
+        sim.internals.fresh.write(Stage.POSITION, None, "a call")
+
+    begin_and_leave()
+    assert np.allclose(sim.data.xpos, before, atol=1e-6)
+    assert not ledger.open

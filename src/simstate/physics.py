@@ -317,7 +317,7 @@ class Physics:
         self._shortcuts.check(name, checked, columns, "Nothing was written.")
         check = check_of(self.model, name)
         if check is not None:
-            check(checked)
+            check(checked, rows)
         self.expand(name)
         self.ledger.write(Write(f"model/{name}", rows, columns, checked))
 

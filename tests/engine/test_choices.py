@@ -161,3 +161,15 @@ def test_what_worlds_have_in_common_and_what_they_may_choose_is_told():
         sim.expand("mesh_vert")
     with pytest.raises(InvalidInputError, match="must be -1 to 2, got 3"):
         sim.write_parameter("geom_matid", [[3.0]], env_ids=[1])
+
+
+def test_the_world_of_a_wrong_value_is_named_where_some_are_written():
+    sim = make(4)
+    for worlds, values, expected in (
+        ([3], [0.0], (3,)), ([2, 0], [-1.0, 0.002], (2,)), (slice(1, 3), [0.0], (1, 2)),
+    ):  # fmt: skip
+        with pytest.raises(
+            InvalidInputError, match=rf"in world {expected[0]}\."
+        ) as one:
+            sim.write_parameter("opt.timestep", torch.as_tensor(values), env_ids=worlds)
+        assert one.value.worlds == expected

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.errors import InvalidInputError
-from simstate.ids import int_list
+from simstate.ids import Selection, int_list
 from simstate.scene.option_limits import option_limits
 
 CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] = {
@@ -61,10 +61,12 @@ def check_by_world(model: mujoco.MjModel, name: str) -> None:
         )
 
 
-def check_of(model: mujoco.MjModel, name: str) -> Callable[[Tensor], None] | None:
+def check_of(
+    model: mujoco.MjModel, name: str
+) -> Callable[[Tensor, Selection | None], None] | None:
     """What raises for values that a parameter cannot have; None: it may be anything.
 
-    It is called with the values by world; shape (num_envs, …).
+    It is called with the values of some worlds, (n, …), and with those; None: all.
     """
     allowed = CHOICES.get(name)
     if allowed is not None:
@@ -82,12 +84,20 @@ def _not_among(known: list[int], values: Tensor) -> Tensor:
 
 
 def _refuse(
-    name: str, allowed: str, is_wrong: Callable[[Tensor], Tensor], values: Tensor
+    name: str,
+    allowed: str,
+    is_wrong: Callable[[Tensor], Tensor],
+    values: Tensor,
+    rows: Selection | None,
 ) -> None:
     """Raise if some world's values are wrong, and name them."""
     wrong = is_wrong(values)
     if bool(wrong.any()):
-        worlds = int_list(wrong.reshape(len(wrong), -1).any(dim=1).nonzero()[:, 0])
+        found = wrong.reshape(len(wrong), -1).any(dim=1)
+        if rows is None:
+            worlds = int_list(found.nonzero()[:, 0])
+        else:
+            worlds = int_list(rows.tensor(values.device)[found.expand(rows.count)])
         raise InvalidInputError(
             f"{name} must be {allowed}, got {float(values[wrong][0]):g} in world "
             f"{worlds[0]}.",

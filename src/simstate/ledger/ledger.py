@@ -80,7 +80,7 @@ class Ledger(Registry):
         for slot, write in zip(slots, writes, strict=True):
             self._refuse_while_evaluating(slot)
             if slot.check is not None:
-                slot.check(write.values)
+                slot.check(write.values, write.rows)
         alone = len(writes) == 1 and slots[0].on_write is None
         if alone or self.open:
             self._write(writes)
@@ -153,7 +153,7 @@ class Ledger(Registry):
             return
         for slot in watched.slots:
             if slot.check is not None:
-                slot.check(slot.tensor)
+                slot.check(slot.tensor, None)
         if watched.on_write is not None:
             watched.on_write()
         self.listener(watched.stage, None, f"a write to {watched.label}")

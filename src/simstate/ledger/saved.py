@@ -51,7 +51,7 @@ def check_saved(
         _check_holds(slot, value)
         if slot.check is not None:
             try:
-                slot.check(value)
+                slot.check(value, None)
             except InvalidInputError as error:
                 raise SnapshotError(
                     f"{name!r} was saved with a value that it cannot have: {error} "

@@ -58,8 +58,9 @@ class Slot:
     axes: str = ""
     on_write: Callable[[Selection | None], None] | None = None
     """Told of writes by a user, with the worlds; None: it may have been any."""
-    check: Callable[[Tensor], None] | None = None
-    """Raises at values that no world may have, whoever writes them; shape (n, …)."""
+    check: Callable[[Tensor, Selection | None], None] | None = None
+    """Raises at values that no world may have, whoever writes them; shape (n, …), of
+    these worlds, None: of all."""
     companions: tuple[str, ...] = ()
     """The names of slots that `on_write` changes."""
     computed: bool = False
