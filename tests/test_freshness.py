@@ -510,7 +510,7 @@ def test_a_step_of_some_worlds_leaves_what_is_behind_in_others(make_sim, engine)
 
 
 def test_a_read_undoes_what_was_interrupted(make_sim, engine):
-    """A call whose function has ended without its end is taken back by the next read."""
+    """A call that was left in its midst is taken back by the next read."""
     sim = make_sim(engine)
     before = sim.data.xpos.clone()
     ledger = sim.internals.ledger
