@@ -69,6 +69,9 @@ def env_cfg() -> EnvCfg:
     cfg.terminations["low"] = TerminationTermCfg(
         terminations.undesired_contact, params={"sensor_name": "trunk"}
     )
+    cfg.terminations["away"] = TerminationTermCfg(
+        terminations.terrain_out_of_bounds, time_out=True
+    )
     cfg.curricula["levels"] = CurriculumTermCfg(curricula.terrain_levels)
     return cfg
 
