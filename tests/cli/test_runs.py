@@ -36,6 +36,26 @@ def same(one, other):
     return all(torch.equal(value, other[name]) for name, value in one.items())
 
 
+def test_a_run_that_starts_from_another_says_so_and_is_repeated(folder, capsys):
+    assert train("swing.py", "--run-dir", "first", "--iterations", "1") == 0
+    given = ["swing.py", "--start-from", "first", "--env.rewards.upright.weight", "3"]
+    assert train(*given, "--iterations", "1", "--run-dir", "later") == 0
+    facts = json.loads((folder / "later" / "run.json").read_text())
+    assert facts["start_from"] == str(folder / "first" / "model_1.npz")
+    assert train("--config", "later", "--run-dir", "again") == 0
+    assert same(actor(folder / "later"), actor(folder / "again"))
+    assert not same(actor(folder / "later"), actor(folder / "first"))
+    capsys.readouterr()
+    assert train("swing.py", "--start-from", "none", "--run-dir", "lost") == 1
+    assert "There is no folder 'none'" in capsys.readouterr().err
+    other = ["Cartpole-SwingUp", "--start-from", "first", "--run-dir", "lost"]
+    assert train(*other, "--envs", "2") == 1
+    assert "do not fit this run" in " ".join(capsys.readouterr().err.split())
+    goes_on = ["--resume", "--run-dir", "later", "--start-from", "first"]
+    assert train(*goes_on) == 1
+    assert "goes on as it began" in " ".join(capsys.readouterr().err.split())
+
+
 def test_a_run_is_repeated_from_its_file_bit_for_bit(folder, capsys):
     options = ["--env.rewards.upright.weight", "2.5", "--train.gamma", "0.9"]
     options += ["--without", "env.events.start", "--seed", "4", "--iterations", "2"]

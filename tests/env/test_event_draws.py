@@ -9,10 +9,11 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from simstate import EntityCfg, SceneCfg
-from simstate.env import Env, EventTermCfg, SceneEntityCfg, events, tasks
+from simstate.env import Env, EventTermCfg, SceneEntityCfg, events
 from simstate.errors import InvalidInputError
 from simstate.terrain import TerrainCfg
 
+from .conftest import ROBOT
 from .test_parameter_events import XML
 
 TURNED = XML.replace('name="eye" pos', 'name="eye" quat="0.9 0.1 0.3 0.2" pos').replace(
@@ -150,19 +151,26 @@ def test_wrenches_act_until_the_next(make_env, engine):
     torch.testing.assert_close(env.sim.data.xfrc_applied.double().cpu(), wrench)
 
 
-def test_a_tile_is_drawn_before_the_robot_is_placed():
-    cfg = tasks.make_cfg("Quadruped-Velocity")
+def test_a_tile_is_drawn_before_the_robot_is_placed(make_env, engine):
     terrain = TerrainCfg(kinds=("flat", "slope_up"), levels=4, columns=3, size=4.0)
-    cfg.scene = cfg.scene.changed(ground=None, terrain=terrain)
-    tile = EventTermCfg(events.place_on_tile, mode="reset", params={"levels": (1, 2)})
-    cfg.events = {"tile": tile, "place": cfg.events["place"]}
-    env = Env(cfg, num_envs=60, seed=1)
+    scene = SceneCfg(
+        entities={"robot": EntityCfg(model=ROBOT)}, terrain=terrain, timestep=0.005
+    )
+    given = {
+        "tile": EventTermCfg(
+            events.place_on_tile, mode="reset", params={"levels": (1, 2)}
+        ),
+        "place": EventTermCfg(events.reset_root_state, mode="reset", params={}),
+    }
+    env = make_env(60, engine=engine, seed=1, scene=scene, events=given)
     assert set(env.terrain.level.tolist()) == {1, 2}
     assert set(env.terrain.column.tolist()) == {0, 1, 2}
-    place = env.scene["robot"].data.root_link_pos_w[:, :2]
+    place = env.scene["robot"].data.root_link_pos_w.double().cpu()
     origins = torch.as_tensor(env.terrain.terrain.origins)
-    expected = origins[env.terrain.level, env.terrain.column, :2]
-    torch.testing.assert_close(place, expected)
+    expected = origins[env.terrain.level.cpu(), env.terrain.column.cpu()]
+    assert float(expected[:, 2].max()) > 0.2  # on top of a pyramid
+    expected[:, 2] += 0.6  # where its model has it
+    torch.testing.assert_close(place, expected, atol=1e-6, rtol=0.0)
 
 
 @pytest.mark.parametrize(

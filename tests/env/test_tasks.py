@@ -58,7 +58,7 @@ def test_a_task_can_be_described_trained_and_changed(name):
 def test_each_task_says_whether_it_was_trained():
     told = {name: tasks.find(name).trained for name in tasks.NAMES}
     assert told["Cartpole-Balance"].endswith("0 of 64 fell in 10 s")
-    assert told["Humanoid-Velocity"] == "not trained yet"
+    assert "fell in 20 s" in told["Humanoid-Velocity"]
     assert all(told.values())
 
 

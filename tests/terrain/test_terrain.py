@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from simstate import EntityCfg, SceneCfg, Simulation
+from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
 from simstate.env import (
     CurriculumTermCfg,
     EventTermCfg,
+    TerminationTermCfg,
     curricula,
     events,
     observations,
     tasks,
+    terminations,
 )
 from simstate.env.cfg import ObservationTermCfg
 from simstate.env.env import Env
@@ -85,6 +87,42 @@ def test_a_tile_grows_harder_and_has_a_platform(terrain, kind):
         assert z == pytest.approx(float(terrain.height_at(torch.tensor([x, y]))))
 
 
+def test_tiles_meet_at_one_height_however_high_their_middles_are(terrain):
+    cells, steep = 40, ("slope_up", "slope_down", "stairs_up", "stairs_down")
+    for kind in KINDS:
+        row = 10 + KINDS.index(kind) * cells
+        tile = terrain.heights[row : row + cells + 1, 10 + 2 * cells :][:, : cells + 1]
+        edge = tile[1:-1, -1]  # the end of the last level, which no other tile shares
+        beside = terrain.heights[row + 1 : row + cells, 10 + 3 * cells + 1]
+        assert beside == pytest.approx(0.0)
+        size = {"rough": 0.09, "waves": 0.25, "boxes": 0.2}.get(kind, 1e-9)
+        assert np.abs(edge).max() <= size
+        middle = abs(terrain.origins[2, KINDS.index(kind), 2])
+        assert (middle > 0.4) == (kind in steep)
+
+
+def test_a_world_that_comes_to_the_end_of_the_terrain_is_told_so(terrain):
+    ends = TerminationTermCfg(
+        terminations.terrain_out_of_bounds, params={"margin": 0.5}, time_out=True
+    )
+    env = Env(on_terrain(terminations={"away": ends}), num_envs=5)
+    robot = env.scene["robot"]
+    pose = robot.data.root_link_pose_w.clone()
+    x, y = terrain.half_size
+    pose[1:, :2] = torch.tensor(
+        [[x - 0.6, 0.0], [0.4 - x, 0.0], [0.0, y - 0.4], [0.0, 0.6 - y]]
+    )
+    pose[1:, 2] = 0.3
+    robot.write_root_link_pose_to_sim(pose)
+    _, _, terminated, truncated, _ = env.step(torch.zeros(5, env.action_dim))
+    assert truncated.tolist() == [False, False, True, True, False]
+    assert not bool(terminated.any())
+    flat = tasks.make_cfg("Quadruped-Velocity")
+    flat.terminations["away"] = ends
+    with pytest.raises(SimStateError, match="needs a scene with a terrain"):
+        Env(flat).step(torch.zeros(1, 12))
+
+
 def towers(size, difficulty, rng):
     """Two boxes of one's own, of which one hangs in the air over the other."""
     high = 0.3 + difficulty
@@ -124,23 +162,38 @@ BALL = """<mujoco><option timestep="0.005"/><worldbody><body name="ball" pos="0 
 <freejoint/><geom size="0.1" mass="1.3" friction="0.9"/></body></worldbody></mujoco>"""
 
 
-def test_feet_stand_on_every_kind(engine, terrain):
-    kinds = range(len(KINDS)) if engine == "native" else (1, 4)
-    scene = SceneCfg(entities={"ball": EntityCfg(model=BALL)}, terrain=CFG)
-    sim = Simulation(scene, len(kinds), engine=engine)
-    ball = sim.scene["ball"]
-    origins = torch.as_tensor(terrain.origins[1, list(kinds)]).to(sim.dtype)
-    pose = torch.cat(
-        [origins + torch.tensor([0.02, 0.01, 0.12]).to(sim.dtype),
-         torch.tensor([[1.0, 0.0, 0.0, 0.0]]).to(sim.dtype).expand(len(kinds), 4)],
-        dim=1,
-    )  # fmt: skip
+def test_feet_walk_over_every_kind_where_rays_find_the_ground(engine, terrain):
+    sole = ContactCfg(of="ball/ball", against="ground", strongest=4)
+    scene = SceneCfg(
+        entities={"ball": EntityCfg(model=BALL)}, terrain=CFG, contacts={"sole": sole}
+    )
+    sim = Simulation(scene, 2 * len(KINDS), engine=engine)
+    ball, feet = sim.scene["ball"], sim.contacts["sole"]
+    origins = torch.as_tensor(terrain.origins[1]).repeat(2, 1).to(sim.dtype)
+    pose, velocity = torch.zeros(2, 2 * len(KINDS), 7).to(sim.dtype)
+    pose[:, :3], pose[:, 3] = origins, 1.0
+    pose[:, 2] += 0.12
+    velocity[: len(KINDS), 0], velocity[len(KINDS) :, 1] = 2.0, -1.5
     ball.write_root_link_pose_to_sim(pose)
-    sim.step(20)
-    position = ball.data.root_link_pos_w.double().cpu()
-    above = position[:, 2] - terrain.height_at(position)
-    assert float(above.min()) > 0.09
-    assert float(above.max()) < 0.13
+    ball.write_root_link_velocity_to_sim(velocity[:, :6])
+    model, data = alone(terrain)
+    touched, gone = torch.zeros(2, 2 * len(KINDS))
+    for _ in range(60):
+        sim.step(4)
+        found = feet.strongest_found[:, 0].cpu()
+        points = feet.strongest_pos_w[:, 0].double().cpu()
+        inside = feet.strongest_distance[:, 0].double().cpu().abs() / 2.0
+        upward = feet.strongest_normal_w[:, 0, :, 2].double().cpu()
+        missed = (points[..., 2] - terrain.height_at(points)) * upward
+        assert bool((missed.abs() < inside + 1e-3)[found].all())
+        touched += found.any(-1)
+        away = (ball.data.root_link_pos_w - origins)[:, :2].norm(dim=1)
+        gone = gone.maximum(away.float().cpu())
+    for point in points[found]:
+        height = float(terrain.height_at(point))
+        assert ray(model, data, *point[:2]) == pytest.approx(height, abs=1e-6)
+    assert float(gone.min()) > 0.7
+    assert int(touched.min()) > 20
 
 
 def test_feet_stand_on_boxes(engine):

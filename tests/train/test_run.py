@@ -15,7 +15,7 @@ import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from simstate.env import tasks
-from simstate.errors import SimStateError
+from simstate.errors import SimStateError, SnapshotError
 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
 from simstate.train.memory import check_memory
 from simstate.train.run import TrainingRun
@@ -169,6 +169,31 @@ def test_the_latest_checkpoint_is_the_one_of_most_updates(tmp_path):
 def test_bad_settings_are_refused(changes, message):
     with pytest.raises(SimStateError, match=message):
         settings(**changes)
+
+
+def test_a_run_begins_with_the_networks_of_another(whole, tmp_path):
+    def networks(folder):
+        named = weights(folder).items()
+        return {k: v for k, v in named if not k.startswith("moment")}
+
+    begun = str(find_checkpoint(whole))
+    other = dataclasses.replace(settings(num_envs=8), seed=9, start_from=begun)
+    run = TrainingRun(other, tmp_path / "other")
+    assert run.iteration == 0
+    run.save()
+    first = networks(whole)
+    found = networks(tmp_path / "other")
+    assert found.keys() == first.keys()
+    assert all(torch.equal(found[k], first[k]) for k in first)
+    run.learn(2, quiet)
+    again = TrainingRun.resume(tmp_path / "other")
+    assert (again.cfg.start_from, again.iteration) == (begun, 2)
+    assert not torch.equal(
+        networks(tmp_path / "other")["mlp.0.weight"], first["mlp.0.weight"]
+    )
+    small = dataclasses.replace(settings(hidden_sizes=(7,)), start_from=begun)
+    with pytest.raises(SnapshotError, match="do not fit this run"):
+        TrainingRun(small, tmp_path / "small")
 
 
 def test_only_the_latest_checkpoints_are_kept(tmp_path):

@@ -118,8 +118,8 @@ def _functions(facts: _Facts) -> str:
     if facts.floats:
         return '''
 def forward(env: Env) -> Tensor:
-    """Velocity along the world's x [m/s]: a number for each world; (num_envs,)."""
-    return env.scene["robot"].data.root_link_lin_vel_w[:, 0]
+    """Velocity along its own x [m/s]: a number for each world; (num_envs,)."""
+    return env.scene["robot"].data.root_link_lin_vel_b[:, 0]
 '''
     return '''
 def stillness(env: Env) -> Tensor:

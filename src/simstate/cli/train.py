@@ -62,6 +62,9 @@ class Train(TaskCommand):
     """Go on from the run's latest checkpoint, exactly where it was."""
     config: Path | None = None
     """A run.json, or the folder of a run: train with the same settings."""
+    start_from: Path | None = None
+    """A checkpoint, or the folder of a run: begin with its networks, in a new run, of
+    this task or of one that observes and does the same."""
     envs: int | None = None
     """Number of worlds; by default the task's."""
     iterations: int | None = None
@@ -176,8 +179,17 @@ class Train(TaskCommand):
             settings={**base.settings, **env},
             without=(*base.without, *self.without),
             output=dataclasses.replace(base.output, **self._given(*_OUTPUT)),
+            **self._start(),
             **self._given("seed", "engine", "device"),
         )
+
+    def _start(self) -> dict[str, str]:
+        """The checkpoint whose networks a run begins with, if one was named."""
+        from simstate.train.checkpoint import find_checkpoint
+
+        if self.start_from is None:
+            return {}
+        return {"start_from": str(find_checkpoint(self.start_from).resolve())}
 
     def _given(self, *names: str) -> dict[str, Any]:
         """The options that were said."""
@@ -230,7 +242,7 @@ class Train(TaskCommand):
                     f"{value!r}: a run goes on as it began. Leave it out, or start a "
                     "new run."
                 )
-        if self.settings or self.without or self.config:
+        if self.settings or self.without or self.config or self.start_from:
             raise InvalidInputError(
                 "A run goes on as it began: --resume takes no settings of the task. "
                 "Leave them out, or start a new run with --config and the settings."

@@ -10,6 +10,7 @@ from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.motion_command import Tracked, motion_command
 from simstate.env.observations import ROBOT, sensors
 from simstate.env.terrain_places import height_above_ground
+from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -35,6 +36,21 @@ def base_height_below(
 ) -> Tensor:
     """The root link's origin is lower than that above the ground [m]; (num_envs,)."""
     return height_above_ground(env, env.scene[asset_cfg.name]) < height
+
+
+@resolves_entities
+def terrain_out_of_bounds(
+    env: Env, margin: float = 1.0, asset_cfg: SceneEntityCfg = ROBOT
+) -> Tensor:
+    """The root link is less than `margin` [m] from the terrain's end; (num_envs,).
+
+    Nobody has fallen yet: a `TerminationTermCfg` of it has `time_out=True`.
+    """
+    if env.terrain is None:
+        raise InvalidInputError("terrain_out_of_bounds needs a scene with a terrain.")
+    position = env.scene[asset_cfg.name].data.root_link_pos_w[:, :2]
+    half = position.new_tensor(env.terrain.terrain.half_size)
+    return (position.abs() > half - margin).any(-1)
 
 
 @resolves_entities

@@ -169,7 +169,8 @@ def _warn_of_new_defaults(scene: SceneCfg, model: mujoco.MjModel, ground: bool) 
             f"{_OLD_TIMESTEP:g} s (timestep={_OLD_TIMESTEP:g} is as it was, "
             "timestep=None says that the models' own is meant)"
         )
-    if not scene.states("ground") and not ground and would_meet_ground(model):
+    stated = scene.states("ground") or scene.terrain is not None
+    if not stated and not ground and would_meet_ground(model):
         changes.append(
             "it gets no ground plane, where 0.1 added one at z = 0 (ground=True is as "
             "it was, ground=None says that this is meant)"

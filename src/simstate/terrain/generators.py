@@ -3,7 +3,9 @@
 A generator is `(reach, difficulty, rng)`: `reach` has the distance of each point from
 the tile's middle along the world's axes, (y, x) [m], shape (2, points, points);
 `difficulty` is from 0 to 1; it returns heights [m], shape (points, points). A platform
-in the middle is left at one height, to stand on at a reset.
+in the middle is left at one height, to stand on at a reset. Which height that is does
+not matter: a tile is moved up or down so that its edge is at zero on the average, and
+one walks from tile to tile without a cliff between them.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class Terrain:
                         f"{reach.shape[1:]}, got shape {tile.shape}."
                     )
                 row, at = margin + column * cells, margin + level * cells
-                heights[row : row + cells + 1, at : at + cells + 1] = tile
+                heights[row : row + cells + 1, at : at + cells + 1] = _met(tile)
         return heights
 
     def _drawing(self, level: int, column: int) -> tuple[float, np.random.Generator]:
@@ -185,6 +185,12 @@ class Terrain:
             origins[level, column, :2] = self._middle(level, column)
         origins[..., 2] = self.height_at(torch.as_tensor(origins)).numpy()
         return origins
+
+
+def _met(tile: Array) -> Array:
+    """A tile moved up or down to where its neighbours are: its edge is at zero."""
+    edge = np.concatenate([tile[0, :-1], tile[:-1, -1], tile[-1, 1:], tile[1:, 0]])
+    return tile - edge.mean()
 
 
 def _generators(

@@ -89,6 +89,8 @@ class TrainingRun:
         """The updates that were done at the latest checkpoint; None: there is none."""
         if checkpoint is not None:
             self._restore(checkpoint)
+        elif cfg.start_from is not None:
+            self._take_networks(Path(cfg.start_from))
 
     @staticmethod
     def resume(
@@ -255,6 +257,18 @@ class TrainingRun:
         self.saved = self.iteration
         if self.cfg.output.keep is not None:
             prune_checkpoints(self.run_dir, self.cfg.output.keep)
+
+    def _take_networks(self, path: Path) -> None:
+        """Begin with the networks of another run, and with nothing else of it."""
+        networks = {"actor": True, "critic": True}
+        try:
+            saved = read_checkpoint(path)["algorithm"]
+            self.algorithm.load(saved, networks, strict=True)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise SnapshotError(
+                f"The networks of {str(path)!r} do not fit this run: their sizes, and "
+                f"what they observe and do, must be the same. {error}"
+            ) from error
 
     def _restore(self, content: Content) -> None:
         try:

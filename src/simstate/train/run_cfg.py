@@ -57,6 +57,9 @@ class RunCfg:
     """What is other than in the task, by path ("env.rewards.track.weight")."""
     without: tuple[str, ...] = ()
     """The terms of the task that are left out, by path."""
+    start_from: str | None = None
+    """A checkpoint of another run, whose networks this one begins with; None: it begins
+    with random ones."""
     output: OutputCfg = field(default_factory=OutputCfg)
 
     def __post_init__(self) -> None:

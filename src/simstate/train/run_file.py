@@ -37,6 +37,7 @@ def described_run(cfg: RunCfg) -> dict[str, Any]:
         "engine": cfg.engine,
         "device": cfg.device,
         "without": list(cfg.without),
+        "start_from": cfg.start_from,
         "settings": {path: described(each.value) for path, each in settings.items()},
         "output": dataclasses.asdict(cfg.output),
         "task_file_sha256": _digest(task),
@@ -70,6 +71,7 @@ def read_run_file(path: Path) -> RunCfg:
             device=content["device"],
             settings={p: v for p, v in settings.items() if p.startswith("env.")},
             without=tuple(content["without"]),
+            start_from=content.get("start_from"),
             output=OutputCfg(**content["output"]),
         )
     except (KeyError, TypeError) as error:
