@@ -130,7 +130,7 @@ def test_a_snapshot_cannot_bring_such_a_choice():
     snapshot.slots["model/geom_dataid"][1, 0] = 10**6
     before = sim.state.clone()
     for fresh in (sim, make()):
-        with pytest.raises(SnapshotError, match=r"geom_dataid.*cannot be"):
+        with pytest.raises(SnapshotError, match=r"geom_dataid.*cannot have"):
             fresh.restore(snapshot)
     assert torch.equal(sim.state, before)
     assert int(sim.expand("geom_dataid").max()) == 0

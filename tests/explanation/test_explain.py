@@ -194,7 +194,7 @@ def test_selecting():
     for bad, message in (
         ("qvel[9]", "the last is qvel[5]"),
         ("qvel[a]", "a number or a range"),
-        ("qvel[1][2]", "1 index"),
+        ("qvel[1][2]", "one index"),
         ("qvel", "use select('qvel')"),
         ("ctrl", "no ctrl"),
         ("?", "not an element"),

@@ -273,7 +273,7 @@ def test_a_recording_beside_its_inputs_in_another_simulator(tmp_path: Path) -> N
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     sim, other = make_sim(3), make_sim(2)
-    with pytest.raises(InvalidInputError, match="Here are 3 worlds, in other 2"):
+    with pytest.raises(InvalidInputError, match="3 worlds here and 2 in other"):
         ComparedCourse(course_of(sim), course_of(other), "other")
     path = recorded(tmp_path / "run.simrec", 3.0)
     with pytest.raises(InvalidInputError, match="another model"):
