@@ -28,7 +28,7 @@ STAMP := $(shell date +%Y%m%d-%H%M%S)
 demo: $(READY)-demo
 	$(BIN)/simstate run
 
-# A cart-pole in 2 minutes, then a robot that walks in 8, on two cores; then how well.
+# A cart-pole in 2 minutes, then a robot that walks in 6, on two cores; then how well.
 train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
