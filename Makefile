@@ -32,7 +32,7 @@ demo: $(READY)-demo
 train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
-	$(BIN)/simstate train Quadruped-Velocity --iterations 340 --run-dir runs/demo/quadruped-$(STAMP)
+	$(BIN)/simstate train Quadruped-Velocity --run-dir runs/demo/quadruped-$(STAMP)
 	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test

@@ -382,3 +382,29 @@ def test_an_error_of_another_file_within_the_block_stays_its_own(tmp_path):
     ):
         raise FileError("Cannot write 'elsewhere'.")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_there_is_filled_wholly_or_not_at_all(tmp_path, monkeypatch):
+    """An interruption while the second of two files is moved leaves none of them."""
+    target = tmp_path / "set"
+    target.mkdir()
+    replace, calls = os.replace, []
+
+    def interrupted(source, destination):
+        calls.append(destination)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    filled = filling(target)
+    folder = filled.__enter__()
+    (folder / "one").write_text("1")
+    (folder / "two").write_text("2")
+    with pytest.raises(KeyboardInterrupt):
+        filled.__exit__(None, None, None)
+    monkeypatch.undo()
+    assert not list(target.iterdir())
+    with filling(target) as folder:
+        (folder / "one").write_text("1")
+    assert [item.name for item in target.iterdir()] == ["one"]

@@ -79,8 +79,7 @@ def filling(path: Path) -> Generator[Path]:
         if place is not target:
             os.replace(part, target)
         else:  # which may be where a disk is mounted, or where a shell is
-            for item in part.iterdir():
-                os.replace(item, target / item.name)
+            _move_all(part, target)
     except FileError:
         raise
     except OSError as error:
@@ -89,6 +88,20 @@ def filling(path: Path) -> Generator[Path]:
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+def _move_all(source: Path, target: Path) -> None:
+    """Move what is in a folder into another one; all of it, or nothing."""
+    moved: list[Path] = []
+    try:
+        for item in list(source.iterdir()):
+            moved.append(target / item.name)
+            os.replace(item, moved[-1])
+    except BaseException:
+        for item in moved:
+            if item.exists():
+                os.replace(item, source / item.name)
+        raise
 
 
 def reason_of(error: OSError) -> str:

@@ -1,6 +1,7 @@
 """States of free flight: of one instant, and what closed forms say."""
 
 import copy
+import dataclasses
 
 import mujoco
 import numpy as np
@@ -331,3 +332,13 @@ def test_a_state_stays_what_it_was_when_it_was_taken():
     assert not torch.equal(flight.get_state().wind_e, known[5])
     with pytest.raises(AttributeError, match="no 'altitud'"):
         _ = later.altitud
+
+
+def test_a_state_is_a_frozen_dataclass():
+    state = make(air=Air(wind=(3.0, 0.0, 0.0))).get_state()
+    still = dataclasses.replace(state, wind_e=torch.zeros(3, 3))
+    assert torch.equal(still.position_E_Eo, state.position_E_Eo)
+    assert not still.wind_e.any()
+    assert state.wind_e.any()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        state.time = torch.zeros(3)

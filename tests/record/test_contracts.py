@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import re
+from functools import partial
 
 import pytest
 import torch
 
-from simstate import EntityCfg, InvalidInputError, SceneCfg, ShapeError
+from simstate import EntityCfg, InvalidInputError, SceneCfg, ShapeError, Simulation
 from simstate.cli import main
 from simstate.contract import NO, PURE, UNDECLARED, Contract, spread
 from simstate.datasets import write_foxglove, write_hdf5, write_lerobot
@@ -33,6 +34,9 @@ from simstate.env import (
     tasks,
 )
 from simstate.env.actions import Action, ActionCfg
+from simstate.env.contracts import quantity_contracts
+from simstate.env.observations import joint_pos_rel
+from simstate.env.settings import function_name
 from simstate.record import Recording
 
 CRANE = """
@@ -361,3 +365,22 @@ def test_scales_multiply_and_what_nobody_said_has_none():
     assert spread([], 2) == 2 * [Contract()]
     assert spread([PURE, Contract("m")], 3) is None
     assert EntityData.joint_pos.unit == "rad or m"
+
+
+def test_quantities_with_several_numbers_for_each_joint_follow_the_chosen_joints():
+    robot = Simulation(SceneCfg(entities={"robot": EntityCfg(model="cartpole")})).scene[
+        "robot"
+    ]
+    kinds = {"slider": "m", "pole": "rad"}
+    assert set(robot.joint_names) == set(kinds)
+    for joints in (["pole", "slider"], ["slider", "pole"], ["pole"]):
+        limits = quantity_contracts(robot, EntityData.joint_pos_limits, joints)
+        units = [one.unit for one in limits]
+        assert units == [kinds[joint] for joint in joints for _ in range(2)]
+
+
+def test_a_partial_is_named_by_its_function():
+    """Not by its address, which differs from process to process."""
+    assert function_name(partial(partial(joint_pos_rel), scale=2.0)) == function_name(
+        joint_pos_rel
+    )

@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 import pytest
+import torch
 from tests.view.scenes import REACH, ROBOT, host, make_sim
 
 from simstate import EntityCfg, SceneCfg, Simulation
@@ -287,3 +288,12 @@ def test_an_overlay_of_another_world_differs(sim: Simulation) -> None:
             for key, value in vars(one).items()
             if isinstance(value, np.ndarray)
         ), name
+
+
+def test_targets_far_away_or_without_a_number_are_drawn_in_bounds():
+    sim = Simulation(SceneCfg(entities={"robot": EntityCfg(model="arm")}))
+    robot = sim.scene["robot"]
+    robot.set_joint_position_target(torch.full((1, robot.num_joints), 1e7).double())
+    assert sim.render(0, overlays=["targets"], width=64, height=48).any()
+    sim.data.qpos[0, 0] = float("nan")
+    assert sim.render(0, overlays=["targets"], width=64, height=48).shape == (48, 64, 3)

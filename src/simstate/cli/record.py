@@ -82,7 +82,8 @@ class Record:
 
         if self.policy is not None:
             raise InvalidInputError(
-                f"--policy acts in a task, and {self.what!r} is a model: name the task."
+                f"--policy acts in a task, and {self.what!r} is none: `simstate tasks` "
+                "lists them."
             )
         sim = moving_worlds(
             scene_of(self.what),

@@ -244,8 +244,9 @@ class Train(TaskCommand):
                 )
         if self.settings or self.without or self.config or self.start_from:
             raise InvalidInputError(
-                "A run goes on as it began: --resume takes no settings of the task. "
-                "Leave them out, or start a new run with --config and the settings."
+                "A run goes on as it began: --resume takes no settings of the task and "
+                "no --start-from. Leave them out, or start a new run with --config and "
+                "the settings."
             )
 
     def _learn(self, run: TrainingRun, out: Console) -> bool:

@@ -85,9 +85,15 @@ class Collection:
             write_lerobot(self.parts, path, keep=self.keep)
             return
         with tempfile.TemporaryDirectory(dir=self.folder, prefix=".") as fresh:
-            write_lerobot(self.parts, Path(fresh) / "new", keep=self.keep)
-            path.rename(Path(fresh) / "old")
-            (Path(fresh) / "new").rename(path)
+            new, old = Path(fresh) / "new", Path(fresh) / "old"
+            write_lerobot(self.parts, new, keep=self.keep)
+            try:
+                path.rename(old)
+                new.rename(path)
+            except BaseException:  # Ctrl-C between the two
+                if old.exists() and not path.exists():
+                    old.rename(path)
+                raise
 
     def keep(self, episode: Episode) -> bool:
         """Whether an episode is one that was collected, and ended as wanted."""

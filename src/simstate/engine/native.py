@@ -115,7 +115,7 @@ class NativeEngine(Engine):
 
     @property
     def calls(self) -> NativeCalls:
-        """Entered for every call of the batch: its errors are ours."""
+        """Entered for every call: MuJoCo prints nothing, and its errors are ours."""
         return self._calls
 
     def begin_evaluation(self) -> None:

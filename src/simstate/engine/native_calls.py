@@ -47,8 +47,6 @@ class NativeCalls:
 
     def __init__(self, called: batch.Batch | CoreBatch) -> None:
         self._has_threads = called.nthread > 1
-        self._is_quiet = isinstance(called, CoreBatch)
-        """Whether its calls keep MuJoCo from printing by themselves."""
         if self._has_threads:
             _with_threads.add(called)
         self._forks = _forks
@@ -73,8 +71,7 @@ class NativeCalls:
                     "thread at a time: wait for it, or use one Simulation for each."
                 )
             self._callers[None] = here
-        if not self._is_quiet:
-            MUJOCO_WARNINGS.silence()
+        MUJOCO_WARNINGS.silence()
 
     def __exit__(
         self,
@@ -82,8 +79,7 @@ class NativeCalls:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._is_quiet:
-            MUJOCO_WARNINGS.restore()
+        MUJOCO_WARNINGS.restore()
         self._callers.clear()
         if isinstance(error, batch.SimulationError):
             enough = "memory" not in str(error)

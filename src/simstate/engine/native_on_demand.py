@@ -19,7 +19,6 @@ from simstate.engine.core.rays import CarriedRays, cast
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
 from simstate.ids import int_list
-from simstate.mujoco_warnings import MUJOCO_WARNINGS
 
 if TYPE_CHECKING:
     from simstate.engine.native import NativeEngine
@@ -48,7 +47,7 @@ class NativeOnDemand(OnDemand):
         """By mj_rnePostConstraint, one world after the other."""
         engine = self._engine
         out = np.zeros((engine.num_envs, engine.model.nbody, 6))
-        with engine.calls, MUJOCO_WARNINGS.silenced():
+        with engine.calls:
             worlds = self._worlds(list(range(engine.num_envs)))
             for row, (model, data) in zip(out, worlds, strict=True):
                 mujoco.mj_forward(model, data)
@@ -59,7 +58,7 @@ class NativeOnDemand(OnDemand):
     def inverse(self, qacc: Tensor, env_ids: Tensor) -> Tensor:
         """By mj_inverse, one world after the other."""
         out = np.zeros((qacc.shape[0], self._engine.model.nv))
-        with self._engine.calls, MUJOCO_WARNINGS.silenced():
+        with self._engine.calls:
             worlds = self._worlds(int_list(env_ids))
             for row, acc, (model, data) in zip(out, qacc, worlds, strict=True):
                 data.qacc[:] = acc.numpy()
@@ -84,7 +83,7 @@ class NativeOnDemand(OnDemand):
         """By mj_energyPos and mj_energyVel, one world after the other."""
         engine = self._engine
         out = np.zeros((engine.num_envs, 2))
-        with engine.calls, MUJOCO_WARNINGS.silenced():
+        with engine.calls:
             worlds = self._worlds(list(range(engine.num_envs)))
             for row, (model, data) in zip(out, worlds, strict=True):
                 mujoco.mj_fwdPosition(model, data)
@@ -111,7 +110,7 @@ class NativeOnDemand(OnDemand):
         """By mj_contactForce, one world after the other."""
         columns: dict[str, list[np.ndarray]] = {}
         ids = int_list(env_ids)
-        with self._engine.calls, MUJOCO_WARNINGS.silenced():
+        with self._engine.calls:
             for world, (model, data) in zip(ids, self._worlds(ids), strict=True):
                 mujoco.mj_forward(model, data)
                 for name, values in _contacts(model, data, world).items():

@@ -40,7 +40,8 @@ def contract(
     """Say what the numbers are that an observation term returns.
 
     Recordings, data sets and the viewer carry it along. What nobody says is "not
-    declared" there. A class term may have an attribute or a method `contract` instead.
+    declared" there. A class term may have an attribute `contract`, which is a
+    Contract, or a method of that name instead.
 
     Args:
         told: the unit, with `axes` and `point`; or the quantity or the reading that the
@@ -98,8 +99,10 @@ def quantity_contracts(
     units = component_units(
         entity.internals.model, entity, quantity.unit, quantity.shape
     )
-    if units and quantity.shape == ("num_joints",):
-        units = [units[entity.joint_names.index(name)] for name in joints]
+    if units and quantity.shape[:1] == ("num_joints",):
+        each = len(units) // len(entity.joint_names)
+        first = [each * entity.joint_names.index(name) for name in joints]
+        units = [units[k + j] for k in first for j in range(each)]
     return [whole._replace(unit=unit) for unit in units] or [whole]
 
 

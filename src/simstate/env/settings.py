@@ -8,6 +8,7 @@ settings by these paths; `simstate.env.setting_changes` makes changed copies.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import sys
 import types
@@ -65,7 +66,12 @@ def described(value: object) -> Any:
 
 
 def function_name(function: Callable[..., Any]) -> str:
-    """A function as "module:name" or, of a task file, "file.py:name"."""
+    """A function as "module:name" or, of a task file, "file.py:name".
+
+    A partial is known by the function that it calls.
+    """
+    while isinstance(function, functools.partial):
+        function = cast("functools.partial[Any]", function).func
     module = getattr(function, "__module__", "") or ""
     if module.startswith(FILE_MODULES):
         module = Path(str(getattr(sys.modules[module], "__file__", module))).name

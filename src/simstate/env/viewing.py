@@ -92,8 +92,9 @@ class TaskCourse(Course):
             self._actions[world, column] = value
 
         name = self._env.action_names[column]
+        unit = self._env.actions.contracts[column].unit_text
         about = "the action of a policy, before its scale and offset"
-        return Input(name, "1", about, -1.0, 1.0, read, write)
+        return Input(name, unit, about, -1.0, 1.0, read, write)
 
     def sources(self) -> dict[str, Source]:
         """Rewards, observations and commands, and what every simulation has."""

@@ -157,7 +157,7 @@ class FreeFlight:
             motion = body.describe()
             time = body.times() if t is None else t
             taken = Taken(motion, time, wind.copy(), controls, *controls.take())
-            return TakenState(taken, self.air)
+            return TakenState.of(taken, self.air)
         position, attitude, *_ = parts = root.read()
         if t is None:
             t = root.time()

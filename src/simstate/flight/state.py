@@ -176,14 +176,19 @@ class Taken(NamedTuple):
     ctrl: Array
 
 
+@dataclass(frozen=True)
 class TakenState(FlightState):
     """A FlightState whose tensors are made as they are asked for.
 
     With few worlds making them all costs more than a step.
     """
 
-    def __init__(self, taken: Taken, air: Air) -> None:
-        self.__dict__.update(_taken=taken, air=air)
+    @staticmethod
+    def of(taken: Taken, air: Air) -> TakenState:
+        """The state of what was taken."""
+        state = object.__new__(TakenState)
+        state.__dict__.update(_taken=taken, air=air)
+        return state
 
     def __getattr__(self, name: str) -> Any:
         make, taken = _MAKERS.get(name), self.__dict__.get("_taken")

@@ -97,7 +97,7 @@ def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:
 
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
-_EQ, _TRN = mujoco.mjtEq, mujoco.mjtTrn
+_EQ, _TRN, _OFF = mujoco.mjtEq, mujoco.mjtTrn, mujoco.mjtDisableBit
 _JOINT_TRANSMISSIONS = (_TRN.mjTRN_JOINT.value, _TRN.mjTRN_JOINTINPARENT.value)
 
 
@@ -175,7 +175,14 @@ def _geoms(kind: mujoco.mjtGeom) -> Callable[[mujoco.MjModel, Names], list[str]]
     ]
 
 
+def _off(model: mujoco.MjModel, *flags: mujoco.mjtDisableBit) -> bool:
+    """Whether one of the flags is set."""
+    return any(model.opt.disableflags & flag.value for flag in flags)
+
+
 def _paired(model: mujoco.MjModel, names: Names) -> list[str]:
+    if _off(model, _OFF.mjDSBL_CONTACT, _OFF.mjDSBL_CONSTRAINT):
+        return []
     return [
         f"{names.geom[one]} and {names.geom[two]}"
         for one, two in zip(model.pair_geom1, model.pair_geom2, strict=True)
@@ -214,6 +221,7 @@ def _shares_joint(model: mujoco.MjModel, actuator: int) -> bool:
         if model.actuator_trntype[a] in _JOINT_TRANSMISSIONS
         and int(model.actuator_trnid[a, 0]) == joint
         and actuator_kind(model, a) is not None
+        and model.actuator_gear[int(model.actuator_outadr[a]), 0]
     ]
     return actuator in others and len(others) > 1 and joint in driven_joints(model)
 
@@ -232,7 +240,10 @@ def _equalities(
     keep: Callable[[mujoco.MjModel, int], bool],
 ) -> Callable[[mujoco.MjModel, Names], list[str]]:
     return lambda model, names: [
-        names.equality[e] for e in range(model.neq) if keep(model, e)
+        names.equality[e]
+        for e in range(model.neq)
+        if keep(model, e)
+        and not _off(model, _OFF.mjDSBL_EQUALITY, _OFF.mjDSBL_CONSTRAINT)
     ]
 
 
@@ -262,7 +273,9 @@ _FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
     "dry friction in joints": lambda m, n: _dof_joints(m, n, m.dof_frictionloss),
     "armature of joints without an actuator": _idle_armature,
     "gravity compensation": lambda model, names: [
-        names.body[b] for b in np.flatnonzero(model.body_gravcomp)
+        names.body[b]
+        for b in np.flatnonzero(model.body_gravcomp)
+        if np.any(model.opt.gravity)
     ],
     "fluid forces": _fluid,
     "position servos": _actuators(lambda m, a: actuator_kind(m, a) == "position"),

@@ -56,13 +56,13 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
             mujoco.mjtTrn.mjTRN_JOINT.value,
             mujoco.mjtTrn.mjTRN_JOINTINPARENT.value,
         )
-        if not on_joint or joint not in driven or kind is None:
+        output = int(model.actuator_outadr[actuator])
+        gear = float(model.actuator_gear[output, 0])
+        if not on_joint or joint not in driven or kind is None or not gear:
             continue
         alone = joint not in found
         drive = found.setdefault(joint, Drive(joint))
-        output = int(model.actuator_outadr[actuator])
         column = int(model.actuator_ctrladr[actuator])
-        gear = float(model.actuator_gear[output, 0])
         bias = model.actuator_biasprm[actuator]
         if kind == "position":
             drive.inputs.append(DriveInput(column, "position", -bias[1] * gear))

@@ -31,6 +31,7 @@ Element = ElementTree.Element
 _JOINTS = {0: "free", 1: "ball", 2: "slide", 3: "hinge"}
 _GEOMS = {
     0: "plane",
+    1: "hfield",
     2: "sphere",
     3: "capsule",
     4: "ellipsoid",
@@ -120,6 +121,8 @@ class _Writer:
         self._add_options()
         assets = ElementTree.SubElement(root, "asset")
         self._add_meshes(assets)
+        if self._everything:
+            self._add_height_fields(assets)
         self._bodies = [ElementTree.SubElement(root, "worldbody")]
         for body in range(1, model.nbody):
             self._bodies.append(self._body(body))
@@ -261,6 +264,11 @@ class _Writer:
                 kind = None
             else:
                 attributes["mesh"] = f"mesh_{model.geom_dataid[geom]}"
+        elif kind == "hfield":
+            if not self._everything:
+                kind = None
+            else:
+                attributes["hfield"] = f"hfield_{model.geom_dataid[geom]}"
         elif kind is not None:
             attributes["size"] = numbers(model.geom_size[geom, : _SIZES[kind]])
         if kind is None:
@@ -321,6 +329,25 @@ class _Writer:
             path = self._mesh_dir / f"mesh_{mesh}.obj"
             _write_obj(path, *_mesh_arrays(model, mesh))
             ElementTree.SubElement(assets, "mesh", name=f"mesh_{mesh}", file=str(path))
+
+    def _add_height_fields(self, assets: Element) -> None:
+        """Every height field, its rows from the far one on, as MJCF has them."""
+        model = self._model
+        for field in range(model.nhfield):
+            rows, columns = (
+                int(sizes[field]) for sizes in (model.hfield_nrow, model.hfield_ncol)
+            )
+            first = int(model.hfield_adr[field])
+            heights = model.hfield_data[first : first + rows * columns]
+            ElementTree.SubElement(
+                assets,
+                "hfield",
+                name=f"hfield_{field}",
+                nrow=str(rows),
+                ncol=str(columns),
+                size=numbers(model.hfield_size[field]),
+                elevation=numbers(heights.reshape(rows, columns)[::-1].ravel()),
+            )
 
     def _add_contacts(self) -> None:
         """The pairs of bodies that never touch."""

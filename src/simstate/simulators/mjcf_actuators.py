@@ -76,6 +76,8 @@ def add_actuators(
         element.set("name", name)
         _set_transmission(element, model, names, actuator)
         _set_ranges(element, model, actuator)
+        if everything:
+            _set_own(element, model, actuator)
     return left_out
 
 
@@ -137,10 +139,14 @@ def _general_actuator(
         element.set("actrange", numbers(model.actuator_actrange[actuator]))
     if model.actuator_actearly[actuator]:
         element.set("actearly", "true")
+    return element
+
+
+def _set_own(element: Element, model: mujoco.MjModel, actuator: int) -> None:
+    """Armature and damping of an actuator, where they are its own still."""
     set_differing(element, "armature", model.actuator_armature[actuator], 0.0)
     damping, higher = model.actuator_damping, model.actuator_dampingpoly
     set_powers(element, "damping", damping[actuator], higher[actuator], True)
-    return element
 
 
 def _set_transmission(

@@ -61,13 +61,13 @@ def borrowed_physics(
         )
     if made.num_envs != env.num_envs:
         raise InvalidInputError(
-            f"The simulator has {made.num_envs} worlds, the Env has {env.num_envs}."
+            f"The simulator has {made.num_envs} worlds, and {env.num_envs} are to move."
         )
     physics = sim.internals
     if sim.engine_name != "native" or not physics.steps_plainly:
         raise InvalidInputError(
             "Another simulator takes the place of MuJoCo's own stepper on the native "
-            'engine: make the Env with engine="native", without an integrator, force '
+            'engine: make it with engine="native", without an integrator, force '
             "models and processes."
         )
     own = physics.advance

@@ -53,6 +53,8 @@ def _zero_what_is_off(model: mujoco.MjModel) -> None:
         model.opt.gravity[:] = 0.0
     if off(_OFF.mjDSBL_CLAMPCTRL):
         _zero(model, "actuator_ctrllimited")
+    if off(_OFF.mjDSBL_ACTUATION) and model.jnt_actgravcomp.all():
+        _zero(model, "body_gravcomp")  # the actuators' job there, not done
     for actuator in range(model.nactuator):
         group = int(model.actuator_group[actuator])
         grouped = 0 <= group < 31 and int(model.opt.disableactuator) >> group & 1

@@ -262,7 +262,7 @@ class TrainingRun:
         """Begin with the networks of another run, and with nothing else of it."""
         networks = {"actor": True, "critic": True}
         try:
-            saved = read_checkpoint(path)["algorithm"]
+            saved = read_checkpoint(find_checkpoint(path))["algorithm"]
             self.algorithm.load(saved, networks, strict=True)
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise SnapshotError(

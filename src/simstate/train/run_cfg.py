@@ -58,8 +58,8 @@ class RunCfg:
     without: tuple[str, ...] = ()
     """The terms of the task that are left out, by path."""
     start_from: str | None = None
-    """A checkpoint of another run, whose networks this one begins with; None: it begins
-    with random ones."""
+    """Another run or a checkpoint of it, whose networks this one begins with; None: it
+    begins with random ones."""
     output: OutputCfg = field(default_factory=OutputCfg)
 
     def __post_init__(self) -> None:
@@ -68,6 +68,8 @@ class RunCfg:
         instance_of("settings", self.settings, Mapping)
         all_of("settings", list(self.settings), str)
         all_of("without", self.without, str)
+        if self.start_from is not None:
+            instance_of("start_from", self.start_from, str)
 
     @staticmethod
     def for_task(reference: str, **changes: Any) -> RunCfg:

@@ -173,7 +173,7 @@ class Panel:
             self.values_written = gui.add_checkbox(
                 "values of forces", True,
                 hint="The greatest contact forces [N] and external wrenches [N, N·m], "
-                f"up to {MOST_LABELS}, written at their arrows.",
+                f"up to {MOST_LABELS} of each, written at their arrows.",
             )  # fmt: skip
             self._on_value(self.values_written, actions.write_values)
             scale = gui.add_slider("length of arrows", 0.1, 5.0, 0.1, 1.0)

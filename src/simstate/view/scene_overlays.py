@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import mujoco
 import numpy as np
 
@@ -104,6 +106,8 @@ def targets(seen: OneWorld) -> list[Shape]:
             turns = int(model.jnt_type[joint]) == _HINGE
             centre = centres[int(model.jnt_bodyid[joint])]
             left = float(asked[k] - values[k])
+            if not np.isfinite(left):
+                continue
             way = (
                 _arc(centre - anchors[joint], axes[joint], left) + anchors[joint]
                 if turns
@@ -121,7 +125,11 @@ def targets(seen: OneWorld) -> list[Shape]:
 
 
 def _arc(arm: np.ndarray, axis: np.ndarray, angle: float) -> np.ndarray:
-    """Places of a vector while it turns about an axis through its begin; (n, 3)."""
+    """Places of a vector while it turns about an axis through its begin; (n, 3).
+
+    Whole turns are left out: they end at the same place.
+    """
+    angle = math.fmod(angle, 2 * math.pi)
     angles = np.linspace(0.0, angle, 2 + int(abs(angle) / 0.2))[:, None]
     along = (arm @ axis) * axis
     return along + np.cos(angles) * (arm - along) + np.sin(angles) * np.cross(axis, arm)

@@ -130,7 +130,9 @@ def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
             raise ModelError(
                 f"MuJoCo does not take the other simulator's values: {error}"
             ) from error
-    for size in ("nq", "nv", "nu", "na", "nbody", "ntendon", "neq", "npair"):
+    for size in (
+        "nq", "nv", "nu", "na", "nbody", "ntendon", "neq", "npair", "nhfield", "nflex",
+    ):  # fmt: skip
         if getattr(again, size) != getattr(model, size):
             raise ModelError(
                 f"Written as MJCF and compiled anew, {size} is {getattr(again, size)} "
