@@ -342,8 +342,8 @@ def _policy_table(figures: dict[str, Any]) -> str:
     headers += tuple(f"mean error of {name} [m/s]" for name in first["errors"])
     text = (
         f"### A policy in each\n\n`{first['task']}`, trained on native for 340 "
-        "updates (`--train.entropy-coef 0.005 --train.init-noise-std 0.8`). MJX, which is slow on a CPU, played it in fewer worlds and for less "
-        "time.\n\n"
+        "updates (`--train.entropy-coef 0.005 --train.init-noise-std 0.8`). MJX, which "
+        "is slow on a CPU, played it in fewer worlds and for less time.\n\n"
     )
     return text + table(headers, rows)
 
