@@ -348,3 +348,50 @@ def test_a_height_field_compiles_anew_to_the_same_ground():
         places.append(data.qpos.copy())
     assert places[0][2] > 0.05
     assert np.allclose(places[0], places[1], atol=1e-6)
+
+
+SWITCHED = """
+<mujoco><option><flag {flag}="disable"/></option><worldbody>
+<body name="a" gravcomp="0.5"><joint name="j"/><geom name="one" size="0.1"/></body>
+<body name="b" pos="1 0 0"><joint/><geom name="two" size="0.1"/></body>
+</worldbody><contact><pair geom1="one" geom2="two"/></contact>
+<equality><weld body1="a" body2="b"/></equality></mujoco>
+"""
+
+
+@pytest.mark.parametrize(
+    ("flag", "gone"),
+    [
+        ("contact", "contact pairs"),
+        ("constraint", "contact pairs"),
+        ("equality", "connects and welds"),
+        ("constraint", "connects and welds"),
+        ("gravity", "gravity compensation"),
+    ],
+)
+def test_pairs_equalities_and_compensation_that_are_off_are_no_features(flag, gone):
+    on = mujoco.MjModel.from_xml_string(SWITCHED.format(flag="autoreset"))
+    off = mujoco.MjModel.from_xml_string(SWITCHED.format(flag=flag))
+    assert gone in features(on)
+    assert gone not in features(off)
+
+
+def test_armature_and_damping_of_an_actuator_on_a_ball_joint_stay():
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><body><joint name="j" type="ball"/><geom size="0.1"
+        pos="0.2 0 0"/></body></worldbody><actuator><general joint="j" gear="3 0 0"
+        armature="0.2" damping="0.4"/></actuator></mujoco>"""
+    )
+    assert np.allclose(step_of(recompiled(model)), step_of(model), rtol=0, atol=1e-12)
+
+
+def test_an_actuator_that_is_off_leaves_its_neighbour_its_force_limit():
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><option actuatorgroupdisable="2"/><worldbody><body>
+        <joint name="j"/><geom size="0.1"/></body></worldbody><actuator>
+        <position joint="j" kp="5" forcelimited="true" forcerange="-2 2"/>
+        <motor joint="j" group="2"/></actuator></mujoco>"""
+    )
+    (drive,) = drives(plain_model(model))
+    assert drive.limit == 2.0
+    assert len(drive.inputs) == 1
