@@ -274,8 +274,8 @@ class Worlds:
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the present state: every field is current then.
 
-        It warns of worlds with NaN or huge numbers, which the results may not show.
-        Also after writes that torch does not count (see `simstate.freshness`).
+        Also after writes that torch does not count (see `simstate.freshness`). It warns
+        of worlds with NaN or huge numbers, which the results may not show.
         """
         rows = self._select(env_ids)
         self._diverging.look()
