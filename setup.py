@@ -1,6 +1,8 @@
-"""The compiled core: optional, built against the headers that MuJoCo's wheel brings.
+"""The compiled extensions, both optional.
 
-Without a compiler the install warns and succeeds, and the library runs without it.
+The core is built against the headers in MuJoCo's wheel; the bracket, which makes public
+calls atomic, needs none and fits any MuJoCo. Without a compiler the install warns and
+succeeds, and the library runs without them.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-SOURCES = Path("src/simstate/engine/core")
+PACKAGE = Path("src/simstate")
 
 
 def mujoco_headers() -> str:
@@ -22,20 +24,31 @@ def mujoco_headers() -> str:
     return str(Path(spec.origin).parent / "include")
 
 
-core = Extension(
-    "simstate.engine.core._core",
-    sources=sorted(str(path) for path in SOURCES.glob("*.c")),
-    depends=sorted(str(path) for path in SOURCES.glob("*.h")),
-    include_dirs=[mujoco_headers()],
-    define_macros=[("Py_LIMITED_API", "0x030B0000")],
-    # No contraction to fused operations: the bits are the same on every machine.
-    extra_compile_args=(
-        []
-        if sys.platform == "win32"
-        else ["-std=c11", "-O3", "-g0", "-ffp-contract=off"]
-    ),
-    py_limited_api=True,
-    optional=True,
-)
+def extension(name: str, sources: Path, include_dirs: list[str]) -> Extension:
+    """Return an extension of all C files in a folder, for the limited API of 3.11."""
+    return Extension(
+        name,
+        sources=sorted(str(path) for path in sources.glob("*.c")),
+        depends=sorted(str(path) for path in sources.glob("*.h")),
+        include_dirs=include_dirs,
+        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        # No contraction to fused operations: the bits are the same on every machine.
+        extra_compile_args=(
+            []
+            if sys.platform == "win32"
+            else ["-std=c11", "-O3", "-g0", "-ffp-contract=off"]
+        ),
+        py_limited_api=True,
+        optional=True,
+    )
 
-setup(ext_modules=[core], options={"bdist_wheel": {"py_limited_api": "cp311"}})
+
+setup(
+    ext_modules=[
+        extension(
+            "simstate.engine.core._core", PACKAGE / "engine/core", [mujoco_headers()]
+        ),
+        extension("simstate.world._bracket", PACKAGE / "world", []),
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -111,7 +111,7 @@ def play(policy: Path, simulator: str, num_envs: int, seconds: float) -> dict[st
     from contextlib import nullcontext
 
     from simstate.env import Env, tasks
-    from simstate.simulators.physics import borrowed_physics
+    from simstate.simulators.borrowed_stepper import borrowed_stepper
     from simstate.simulators.policy import OnnxPolicy, task_of
     from simstate.train.evaluate import evaluate
 
@@ -119,7 +119,7 @@ def play(policy: Path, simulator: str, num_envs: int, seconds: float) -> dict[st
     engine = simulator if simulator in ("native", "warp") else "native"
     env = Env(tasks.make_cfg(task), num_envs, engine=engine, seed=1, auto_reset=False)
     own = simulator in ("native", "warp")
-    with nullcontext() if own else borrowed_physics(env, simulator):
+    with nullcontext() if own else borrowed_stepper(env, simulator):
         found = evaluate(env, OnnxPolicy(policy, env), seconds)
     return {
         "task": task,

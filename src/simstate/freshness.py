@@ -29,29 +29,29 @@ _STATE, _CONSTANT, _POSITION, _VELOCITY, _ACCELERATION = Stage
 _DERIVED = (_CONSTANT, _POSITION, _VELOCITY, _ACCELERATION)
 _END = len(Stage)
 
-Update = Callable[[Tensor | None, Stage], None]
-"""`update(env_ids, stage)` computes what is derived up to a stage; None: all worlds."""
+Evaluate = Callable[[Tensor | None, Stage], None]
+"""`evaluate(rows, stage)` computes derived values up to a stage; None: all worlds."""
 
 
 class Freshness:
     """Knows for each stage which worlds are behind, and brings them up to date.
 
-    Its verbs: `write` when something was written (the ledger calls it), `ensure` before
-    a read, `stepped` and `forwarded` after the engine has computed. While force models
-    are evaluated at a stage of an integrator, the state is the stage's: reads bring it
-    up to date whatever the mode, and writes to inputs make nothing stale, because they
-    are taken back.
+    The ledger calls `write` when something was written; reads call `ensure` first; and
+    `mark_current` follows a step or an evaluation. While force models are evaluated at a
+    stage of a step, the state is that of the stage: reads bring values up to date in any
+    mode, and writes to inputs make nothing stale, because they are restored.
     """
 
-    def __init__(self, engine: Engine, ledger: Ledger, mode: Mode) -> None:
+    def __init__(
+        self, engine: Engine, ledger: Ledger, mode: Mode, evaluate: Evaluate
+    ) -> None:
         self.mode: Mode = mode
         self._numbers = itertools.count()
         self.tokens = [next(self._numbers)] * _END
         """Per stage, a number that is new whenever values of that stage may be."""
         self.evaluated_now = False
         """Whether the last dynamics evaluation was at the present state."""
-        self.update: Update = engine.forward
-        """What computes derived values; Physics puts its own in place."""
+        self._evaluate = evaluate
         self._engine = engine
         self._ledger = ledger
         self._behind: list[Tensor | bool] = [False] * _END
@@ -83,14 +83,23 @@ class Freshness:
                     mask = behind[derived] = self._mask(False)
                 mask[env_ids] = True
 
+    @property
+    def constants_are_behind(self) -> bool:
+        """Whether constants do not follow from their parameters, and should."""
+        return self._behind[_CONSTANT] is not False and self.mode != "off"
+
     def ensure(self, stage: Stage, what: str) -> int:
-        """Bring `stage` up to date as the mode says; return its token."""
-        if self._ledger.open:
-            self._ledger.recover()
-        self._ledger.observe()
-        self._refuse_writes_to_derived()
+        """Bring `stage` up to date as the mode demands; return its token."""
+        ledger = self._ledger
+        is_evaluating = ledger.is_evaluating
+        if not is_evaluating:  # writes of a force model are checked when the step ends
+            if ledger.open:
+                ledger.calls.recover()
+            ledger.observe()
+            if self._derived.has_changed():
+                self._refuse_writes_to_derived()
         if self._behind[stage] is not False:
-            if self._ledger.is_evaluating or self.mode == "auto":
+            if is_evaluating or self.mode == "auto":
                 self.refresh(stage)
             elif self.mode == "strict":
                 raise StaleReadError(self._stale_message(stage, what))
@@ -104,50 +113,46 @@ class Freshness:
         behind = self._behind[stage]
         ids = behind.nonzero().flatten() if isinstance(behind, Tensor) else None
         reached = max(stage, _VELOCITY)  # positions come with velocities
-        self.update(ids, reached)
-        self.forwarded(ids, reached)
+        self._evaluate(ids, reached)
+        self.mark_current(reached, ids, evaluated=True)
 
     def refresh_constants(self) -> None:
         """Let the model's constants follow their parameters where they are behind."""
         behind = self._behind[_CONSTANT]
         if behind is not False:
             ids = None if behind is True else behind.nonzero().flatten()
-            self.update(ids, _CONSTANT)
+            self._evaluate(ids, _CONSTANT)
             self._clear(_CONSTANT, ids)
 
-    def stepped(self, env_ids: Tensor | None) -> None:
-        """Take note of a step, which left every stage current in these worlds."""
-        if env_ids is None:
-            self._behind = [False] * _END
+    def mark_current(
+        self, stage: Stage, rows: Tensor | None, *, evaluated: bool
+    ) -> None:
+        """Mark values up to `stage` as current in these worlds; None: all.
+
+        Args:
+            stage: the last stage that was computed.
+            rows: the worlds.
+            evaluated: True after a pass at the current state. False after a step, which
+                has changed the state: values of later stages are then behind.
+        """
+        new = next(self._numbers)
+        first = _CONSTANT if evaluated else _STATE
+        self.tokens[first : stage + 1] = [new] * (stage + 1 - first)
+        if not evaluated and stage < _ACCELERATION:
+            self.write(Stage(stage + 1), rows, "a step")
+        if rows is None:
+            self._behind[_CONSTANT : stage + 1] = [False] * stage
         else:
-            for stage in _DERIVED:
-                self._clear(stage, env_ids)
+            for derived in _DERIVED[:stage]:
+                self._clear(derived, rows)
+        if stage == _ACCELERATION:
+            self.evaluated_now = evaluated and rows is None
+
+    def begin_stage(self) -> None:
+        """Mark all worlds as being at a new stage of a step."""
+        self._behind = [False, self._behind[_CONSTANT], True, True, True]
         self.tokens = [next(self._numbers)] * _END
         self.evaluated_now = False
-
-    def integrated(self, env_ids: Tensor | None, refreshed: bool) -> None:
-        """Take note of a step of an integrator, whose last stage was another state's.
-
-        `refreshed`: it left positions and velocities current.
-        """
-        if refreshed and env_ids is None:
-            self._behind = [False, False, False, False, True]
-            self._reason[_ACCELERATION] = "a step"
-            self.tokens = [next(self._numbers)] * _END
-            self.evaluated_now = False
-            return
-        self.write(_POSITION, env_ids, "a step")
-        if refreshed:
-            self.forwarded(env_ids, _VELOCITY)
-
-    def forwarded(self, env_ids: Tensor | None, stage: Stage) -> None:
-        """Take note of a pass up to `stage` in these worlds."""
-        new = next(self._numbers)
-        for derived in _DERIVED[:stage]:
-            self._clear(derived, env_ids)
-            self.tokens[derived] = new
-        if stage == _ACCELERATION:
-            self.evaluated_now = env_ids is None
 
     def watch_derived(self, name: str) -> None:
         """See that nobody writes into a field that is computed from the state."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from simstate.attribute_docs import Declared
 from simstate.engine import OneTorchThread, Stage, lasting
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.physics import Physics
+from simstate.world.worlds import Worlds
 
 LAST_EVALUATION = "last dynamics evaluation"
 EVALUATED = "dynamics of the present state, evaluated when read"
@@ -88,16 +88,16 @@ class Reading(Declared):
     def __get__(self, readings: Readings | None, owner: type) -> Reading | Tensor:
         if readings is None:
             return self
-        inner = readings.internals
+        inner = readings._reading
         token = inner.ensure(self.stage, self.name)
         if self.live:
             return self.compute(readings)
         if self.evaluates:
-            token = inner.physics.fresh.tokens[Stage.STATE]
+            token = inner.worlds.fresh.tokens[Stage.STATE]
         return inner.keep(self.name, token, lambda: self.compute(readings))
 
     def __set__(self, readings: Readings, value: object) -> None:
-        inner = readings.internals
+        inner = readings._reading
         if self.live:
             if value is self.compute(readings):
                 return  # `sensor.air_time += 1` has already written in place
@@ -118,30 +118,29 @@ class Readings:
         own = {n: r for n, r in vars(cls).items() if isinstance(r, Reading)}
         cls.readings = {**cls.readings, **own}
 
-    def __init__(self, physics: Physics, label: str) -> None:
-        self.internals = ReadingInternals(physics, label)
-        """What simstate's own modules use."""
+    def __init__(self, worlds: Worlds, label: str) -> None:
+        self._reading = ReadingParts(worlds, label)
 
     def read(self, name: str) -> Tensor:
         """A reading by name."""
         if name not in self.readings:
-            label = self.internals.label
+            label = self._reading.label
             raise unknown_name(f"reading of {label}", name, self.readings)
         return getattr(self, name)
 
 
-class ReadingInternals:
+class ReadingParts:
     """What readings are computed from, and what they have computed for a state."""
 
-    def __init__(self, physics: Physics, label: str) -> None:
-        self.physics = physics
+    def __init__(self, worlds: Worlds, label: str) -> None:
+        self.worlds = worlds
         self.label = label
         """How the thing is called in messages."""
         self._kept: dict[str, _Kept] = {}
 
     def ensure(self, stage: Stage, name: str) -> int:
         """Bring a stage up to date for a reading; returns the stage's token."""
-        return self.physics.fresh.ensure(stage, f"{self.label}.{name}")
+        return self.worlds.fresh.ensure(stage, f"{self.label}.{name}")
 
     def keep(self, name: str, token: int, compute: Callable[[], Tensor]) -> Tensor:
         """What was computed for the state that `token` stands for, or is now."""

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
 import mujoco
 import numpy as np
 import torch
+from torch import Tensor
 
-from simstate.checks import one_of
+from simstate.checks import as_device, check_finite, instance_of, one_of, whole_number
 from simstate.dynamics import SceneDynamics
-from simstate.engine import EngineCfg
+from simstate.engine import CONSTANT_INPUTS, EngineCfg, RawData, Stage, make_engine
+from simstate.entity import Entity, SceneEntities
 from simstate.entity.relative import Relative
-from simstate.errors import InvalidInputError
-from simstate.freshness import Mode
-from simstate.ids import Ids
+from simstate.errors import DivergenceError, InvalidInputError
+from simstate.freshness import Freshness, Mode
+from simstate.ids import Ids, Selection, Values, as_values, everything
+from simstate.integrate.events import Action, Direction, Event, EventFunction, Task
 from simstate.integrate.history import History, Recorded
-from simstate.integrate.integration import Integrator
-from simstate.integrate.worlds import IntegratedWorlds
+from simstate.integrate.parameters import by_world, numbers
+from simstate.integrate.processes import DrivingNoise, Process
+from simstate.integrate.scene_force import ForceModel
+from simstate.integrate.schemes import Adaptive, Explicit
+from simstate.integrate.stochastic import Integrator, Stochastic
+from simstate.ledger import Ledger, Reset, Write, user_memory
+from simstate.random import WorldRandom
 from simstate.record import SimRecorder
 from simstate.scene import SceneCfg, build_scene
 from simstate.scene.build import BuiltScene
@@ -35,62 +44,73 @@ from simstate.state import (
     write_states,
 )
 from simstate.state.apply import States
+from simstate.state_rows import StateRows
+from simstate.step.divergence import Divergence, OnDivergence
+from simstate.step.forcing import Forcing
+from simstate.step.host import StepRecorder
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.step.run import Run
+from simstate.step.stepper import Stepper
+from simstate.step.timeline import Timeline
 from simstate.variants import write_variant
 from simstate.view import Course, start_offscreen, start_viewer
-from simstate.worlds import OnDivergence
+from simstate.world.parameters import Parameters
+from simstate.world.worlds import Worlds, add_state_fields
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the first loads Warp
+    from simstate.step.runge_kutta_stepper import RungeKuttaStepper
     from simstate.view.viewer import Viewer
 
+StageName = Literal["position", "velocity", "acceleration"]
+"""The first stage that depends on a value."""
+MAX_STEPS = 2**31 - 1
 
-class Simulation(IntegratedWorlds):
+
+class Simulation:
     """`num_envs` worlds of one scene, stepped together.
 
     `sim.scene["robot"].data` has the quantities of an entity, `sim.data` MuJoCo's own
-    fields for all worlds, `sim.state` everything that physics needs to go on. Tensors
+    fields for all worlds, `sim.state` everything that physics needs to continue. Tensors
     have a row for each world, the engine's dtype (float64 on native, float32 on warp)
     and its device.
 
-    **Worlds** do not know of each other: a world of a batch has the bits that it would
-    have alone, on native with any number of threads. `env_ids` selects some of them
-    (None, an int, a slice, ids or a mask); the others are not touched.
+    **Worlds** are independent: a world of a batch has the bits that it would have alone,
+    on native with any number of threads. `env_ids` selects some of them (None, an int,
+    a slice, ids or a mask); the others are not touched.
 
-    **Reads** are of the present state. A write, also `sim.data.qpos[3] = …` by hand,
-    makes what is derived from it stale, and the next read of that computes it first
-    (`freshness`). After `step` positions and velocities are those of the new state. As
+    **Reads** are of the current state. A write, also `sim.data.qpos[3] = …` by hand,
+    makes derived values stale, and the next read of one computes it first
+    (`freshness`). After `step`, positions and velocities are those of the new state. As
     with mj_step, accelerations and forces are then those of the last evaluation, at the
-    state before the last time step; `forward` evaluates them at the present one. Views
+    state before the last time step; `forward` evaluates them at the current one. Views
     of the engine's memory are live: `clone()` keeps one.
 
-    **Everything that a world is** lies in slots of one ledger: MuJoCo's state, inputs,
+    **A world's complete state** is in slots of one ledger: MuJoCo's state, inputs,
     expanded parameters, targets, defaults, processes, sensors' clocks, random streams,
-    and numbers of your own (`memory`). `reset`, `snapshot` and `restore` are about all
-    of them; what lies elsewhere is not part of a world.
+    and your own values (`memory`). `reset`, `snapshot` and `restore` apply to all of
+    them; anything outside a slot is neither saved nor reset.
 
-    **Calls are transactions.** Each has happened wholly or not at all: one that raises
-    or is interrupted leaves the worlds as they were before it, at the latest when the
-    next call begins. A simulation belongs to one thread at a time.
+    **Calls are atomic.** One that raises or is interrupted leaves the worlds as they
+    were before it. A simulation belongs to one thread at a time.
 
-    **A world that diverges** (NaN, or numbers beyond what MuJoCo takes) gets back the
-    state from before the step; `on_divergence` says what then. The others have taken
-    the step.
+    **A world that diverges** (NaN, or values beyond MuJoCo's limit) is restored to the
+    state from before the step, and the others advance; see `on_divergence`.
 
     Args:
-        scene: what to simulate; or a compiled MjModel, as one entity "model".
-        num_envs: the number of worlds.
+        scene: the scene to simulate; or a compiled MjModel, as one entity "model".
+        num_envs: number of worlds.
         engine: "native" (CPU, float64) or "warp" (CUDA or CPU, float32), or a
             NativeCfg or WarpCfg with options.
-        device: where the tensors are; "cuda" needs the warp engine.
-        integrator: what advances the state: None for MuJoCo's own stepper, as the
-            model's options say, or a scheme of `simstate.integrate`, such as
-            RK4(attitude="lie"); the options' integrator is then not used.
-        freshness: what a read of a quantity does that a write left behind: "auto"
-            computes it first, "strict" raises StaleReadError, "off" returns what is
-            there.
-        on_divergence: "raise" raises DivergenceError in the step in which a world goes
-            bad; "mask" marks the world in `diverged` and goes on with the others.
-        seed: seeds `sim.rng`, the worlds' random numbers, and the noise of stochastic
-            integrators.
+        device: device of the tensors; "cuda" needs the warp engine.
+        integrator: None for MuJoCo's own stepper, as the model's options specify, or a
+            scheme of `simstate.integrate`, such as RK4(attitude="lie"), which replaces
+            the options' integrator.
+        freshness: the effect of reading a stale quantity: "auto" computes it first,
+            "strict" raises StaleReadError, "off" returns the stored value.
+        on_divergence: "raise" raises DivergenceError in the step in which a world
+            diverges; "mask" marks the world in `diverged` and continues with the others.
+        seed: seed of `sim.rng`, the worlds' random numbers, and of the noise of
+            stochastic integrators.
         first_world: the global id of the first world. World 7 of a run has the same
             random numbers in any batch, process or machine.
     """
@@ -108,37 +128,578 @@ class Simulation(IntegratedWorlds):
         seed: int = 0,
         first_world: int = 0,
     ) -> None:
-        super().__init__(
-            scene, num_envs, engine, device, integrator, freshness, on_divergence,
-            seed, first_world,
-        )  # fmt: skip
+        num_envs = whole_number("num_envs", num_envs, 1, 2**50)
+        one_of("freshness", freshness, ("auto", "strict", "off"))
+        one_of("on_divergence", on_divergence, ("raise", "mask"))
+        whole_number("first_world", first_world, 0, 2**62)
+        self._built: BuiltScene = build_scene(scene)
+        self.model = self._built.model
+        """The compiled scene, on the host. To change physics, use `expand`."""
+        chosen = make_engine(self.model, num_envs, engine, as_device(device))
+        self.num_envs = num_envs
+        self.device = chosen.device
+        self.dtype = chosen.dtype
+        self.seed = seed
+        ledger = Ledger(num_envs, chosen.device)
+        fresh = Freshness(chosen, ledger, freshness, self._evaluate)
+        start = _row_of(self.model, self._built.default).to(chosen.device, chosen.dtype)
+        initial = {name: value[0] for name, value in chosen.split(start).items()}
+        add_state_fields(chosen, ledger, initial)
+        self._forcing = Forcing(chosen, ledger, fresh, self)
+        self._worlds = worlds = Worlds(
+            engine=chosen,
+            ledger=ledger,
+            fresh=fresh,
+            parameters=Parameters(chosen, ledger),
+            rng=WorldRandom(ledger, seed, first_world),
+            everywhere=everything(num_envs),
+            rows=StateRows(chosen, ledger),
+            loads=self._forcing,
+        )
+        self._recorders: list[StepRecorder] = []
+        self._timeline: Timeline | None = None
+        self.data = RawData(worlds)
+        """MuJoCo's own fields for all worlds."""
+        self.scene = SceneEntities(
+            {
+                name: Entity(index, worlds, self._built.configs[name])
+                for name, index in self._built.entities.items()
+            }
+        )
+        """The entities by name."""
+        self.diverged = ledger.memory(
+            "diverged", dtype=torch.bool, reset=False, moves=True
+        ).tensor
+        """Worlds that have diverged and await a reset; shape (num_envs,)."""
+        self.divergence = Divergence(worlds, self.diverged, on_divergence)
+        """The worlds that diverged in the last step, and the cause."""
+        self._integration = self._make_integration(integrator)
+        self._stepper: Stepper = self._integration or MujocoStepper(
+            worlds, self._forcing, self.divergence
+        )
+        self._write_first_state()
         self.cameras = SceneCameras(self, self._built.cameras)
         """The scene's cameras by name, rendered when they are read."""
-        self.contacts = SceneContacts(self.internals, self._built.contacts)
+        self.contacts = SceneContacts(worlds, self._built.contacts)
         """The scene's contact sensors by name."""
-        self.rays = SceneRays(self.internals, self._built.rays)
+        self.rays = SceneRays(worlds, self._built.rays)
         """The scene's rays by name, cast when they are read."""
-        self.dynamics = SceneDynamics(self.internals)
+        self.dynamics = SceneDynamics(worlds)
         """Mass matrix, forces, momenta and energies of the whole scene."""
 
-    def contact_table(self, env_ids: Ids = None) -> ContactTable:
-        """All contacts of some worlds at the present state, one in a row, with names.
+    def _make_integration(self, scheme: Integrator | None) -> RungeKuttaStepper | None:
+        if scheme is None:
+            return None
+        from simstate.step.adaptive_stepper import AdaptiveStepper  # these load Warp
+        from simstate.step.runge_kutta_stepper import RungeKuttaStepper
+        from simstate.step.stochastic_stepper import StochasticStepper
 
-        For debugging and analysis: the native engine computes it one world after the
-        other. What is read in every step is a contact sensor, `sim.contacts`.
+        parts = (self._worlds, self._forcing, self.divergence)
+        with torch.inference_mode(False):
+            if isinstance(scheme, Adaptive):
+                return AdaptiveStepper(*parts, scheme)
+            if isinstance(scheme, Stochastic):
+                return StochasticStepper(*parts, scheme)
+            if isinstance(scheme, Explicit):  # pyright: ignore[reportUnnecessaryIsInstance]
+                return RungeKuttaStepper(*parts, scheme)
+        raise InvalidInputError(
+            f"integrator must be a scheme of simstate.integrate, such as RK4(), or None "
+            f"for MuJoCo's own stepper; got {scheme!r}."
+        )
+
+    def _write_first_state(self) -> None:
+        """Write the entities' defaults, which become the state at reset."""
+        ledger, rows = self._worlds.ledger, self._worlds.everywhere
+        ledger.reset(rows, ("sim",))
+        for entity in self.scene.values():
+            ledger.write(*entity.default_writes(rows))
+        for name in self._worlds.engine.columns:
+            slot = ledger[name]
+            slot.initial = slot.tensor[:1].clone()
+        self._worlds.forward(None)
+
+    # Steps.
+
+    def step(
+        self, n: int = 1, env_ids: Ids = None, *, until: Tensor | None = None
+    ) -> None:
+        """Advance worlds by n time steps, None: all; the others are not touched.
+
+        Afterwards positions and velocities are those of the new state. Accelerations
+        and forces are those of the last dynamics evaluation, at the state before the
+        last of the n steps; with an `integrator` they are of the new state, too. Worlds
+        in `diverged` do not move.
+
+        Args:
+            n: number of time steps.
+            env_ids: the worlds; None: all.
+            until: simulation time at which the steps of each world end at the latest
+                [s], float64, shape (num_envs,); None: no limit.
+        """
+        n = whole_number("n", n, 1, MAX_STEPS)
+        worlds = self._worlds
+        if worlds.ledger.open:
+            worlds.ledger.refuse_within_step("sim.step")
+        rows = worlds.everywhere if env_ids is None else worlds.select(env_ids)
+        stepper = self._stepper if until is None else self._get_timeline()
+        recorders = tuple(self._recorders)
+        for recorder in recorders:
+            recorder.begin(n, rows, until)
+        error = worlds.ledger.run(
+            stepper.scope, "sim.step()", self._step, stepper, n, rows, until
+        )
+        for recorder in recorders:
+            recorder.end()
+        if error is not None:  # raised last: the other worlds have advanced
+            raise error
+
+    def _step(
+        self, stepper: Stepper, n: int, rows: Selection, until: Tensor | None
+    ) -> DivergenceError | None:
+        worlds = self._worlds
+        if worlds.fresh.constants_are_behind:
+            worlds.fresh.refresh_constants()
+        moving = self.divergence.begin(rows)
+        if until is None:
+            seen = stepper.advance(n, moving)
+        else:
+            seen = self._get_timeline().advance(n, moving, until)
+        error = None
+        if seen:
+            error = self.divergence.handle(seen, stepper.bad, n, moving)
+        if not worlds.engine.state_is_live:
+            worlds.rows.follow()
+        return error
+
+    def run(self, until: float | Tensor, env_ids: Ids = None) -> Run:
+        """Advance worlds to a time [s], or to the terminal event that comes first.
+
+        What an interrupted run has done stays, up to its last time step (where nothing
+        can happen on the way, up to the last thousand of them). Stochastic schemes end
+        at the first time step there.
+
+        Args:
+            until: the simulation time to end at [s]; a number or (num_envs,).
+            env_ids: the worlds; None: all.
+        """
+        rows = self._select(env_ids).tensor(self.device)
+        goal = by_world(self, "until [s]", numbers(until, "until [s]"))
+        check_finite(goal, "until [s]", after="")
+        ended = torch.zeros_like(self.diverged)
+        self._run_whole_steps(goal, ended, rows)
+        if not len(self._going(goal, ended, rows)):
+            return Run(self.time.double().clone(), ended, {})
+        timeline = self._get_timeline()
+        counts = [event.count.clone() for event in timeline.events]
+        while len(going := self._going(goal, ended, rows)):
+            self.step(1, going, until=goal)
+            ended = ended | timeline.stopped
+        happened = {
+            event.name: event.count - before
+            for event, before in zip(timeline.events, counts, strict=True)
+        }
+        return Run(self.time.double().clone(), ended, happened)
+
+    def _run_whole_steps(self, goal: Tensor, ended: Tensor, rows: Tensor) -> None:
+        """Take the time steps of a run that nothing can interrupt."""
+        if "opt.timestep" in self._worlds.engine.expanded:
+            return
+        if self._stepper is self._timeline:
+            return
+        while len(going := self._going(goal, ended, rows)):
+            left = float((goal - self.time.double())[going].min())
+            n = min(int(left / self.timestep + 1e-9), 1000)
+            if n < 1:
+                return
+            self.step(n, going)
+
+    def _going(self, goal: Tensor, ended: Tensor, rows: Tensor) -> Tensor:
+        """Return the worlds among `rows` that have not reached the goal [s]; (n,)."""
+        left = goal - self.time.double()
+        fine = 1e-9 * self.timestep + 4 * torch.finfo(torch.float64).eps * goal.abs()
+        return rows[((left > fine) & ~ended & ~self.diverged)[rows]]
+
+    def forward(self, env_ids: Ids = None) -> None:
+        """Evaluate the dynamics at the current state: afterwards all fields are current.
+
+        Use it also after writes that torch does not count (see `simstate.freshness`).
+        It warns of worlds with NaN or huge values, which the results may not show.
+        """
+        rows = self._select(env_ids)
+        self.divergence.look_again()
+        if rows.count:
+            self._worlds.forward(self._ids(rows))
+
+    def reset(self, env_ids: Ids = None) -> None:
+        """Reset worlds to the default state; the others are not touched.
+
+        The default is the scene's initial state, with each entity's `default_…`
+        quantities, which may differ by world; other slots are reset as declared.
+        """
+        rows = self._select(env_ids)
+        if not rows.count:
+            return
+        writes: list[Write] = []
+        for entity in self.scene.values():
+            if entity.defaults_changed(rows):
+                writes += entity.default_writes(rows)
+        self._worlds.ledger.run("sim", "sim.reset()", self._reset, rows, writes)
+
+    def _reset(self, rows: Selection, writes: list[Write]) -> None:
+        self._worlds.ledger.reset(rows, ("sim",))
+        self._worlds.ledger.write(*writes)
+
+    def attach(self, recorder: StepRecorder) -> None:
+        """Record every step from now on: `begin` before each, `end` after it."""
+        self._recorders.append(recorder)
+
+    def detach(self, recorder: StepRecorder) -> None:
+        """Stop recording steps by `attach`."""
+        self._recorders.remove(recorder)
+
+    @contextmanager
+    def stepping(self, stepper: Stepper) -> Generator[None]:
+        """Advance worlds by another stepper within this context."""
+        own, self._stepper = self._stepper, stepper
+        try:
+            yield
+        finally:
+            self._stepper = own
+
+    # What acts on the worlds.
+
+    @property
+    def integration(self) -> RungeKuttaStepper | None:
+        """The integrator with its statistics; None with MuJoCo's own stepper."""
+        return self._integration
+
+    def add_force(
+        self,
+        model: ForceModel | Any,
+        *,
+        reads: Sequence[str] = (),
+        writes: Sequence[str] = (),
+    ) -> None:
+        """Evaluate a force model with the dynamics, at every stage of every step.
+
+        It writes wrenches, controls, applied forces or mass rates for all worlds, and
+        must give the same for the same time and state: see `simstate.step.forcing`.
+        With MuJoCo's own stepper (integrator=None) it is evaluated once a time step,
+        and its loads are held.
+
+        Args:
+            model: `model(t, sim)`, with the time of each world [s]; with `reads` or
+                `writes`, `model(t, *reads, *writes)`; or an object with the address of
+                a C function, `address` (see `force.h`), such as a numba `cfunc`.
+            reads: raw fields of `sim.data` that the model gets as views: NumPy arrays
+                on the host, tensors on a device.
+            writes: inputs that it gets as views: "ctrl", "qfrc_applied",
+                "xfrc_applied".
+        """
+        self._forcing.add_force(model, reads, writes)
+
+    def add_process(self, process: Process) -> None:
+        """Integrate additional state of each world with its mechanics."""
+        self._forcing.add_process(process, self._integration)
+
+    def add_noise(self, noise: DrivingNoise) -> None:
+        """Let noise sources drive the state; needs a stochastic integrator."""
+        self._forcing.add_noise(noise, self._integration)
+
+    @property
+    def mass_rate(self) -> Tensor:
+        """Rate of change of each body's mass [kg/s]; (num_envs, nbody), writable.
+
+        Inertias scale with the masses. The masses are `sim.expand("body_mass")`.
+        """
+        return self._forcing.enable_mass_flow(self._worlds, self._integration).rate
+
+    def add_event(
+        self,
+        function: EventFunction,
+        direction: Direction = "both",
+        terminal: bool = False,
+        action: Action | None = None,
+        *,
+        name: str | None = None,
+        tolerance: float = 1e-10,
+    ) -> Event:
+        """Detect in every step the instant at which a function crosses zero.
+
+        Each world is checked by itself. Where its function changes sign within a step,
+        the step is taken again in parts: to the crossing, and on from there. Signs are
+        compared at least once a time step, and at the end of every step that an adaptive
+        scheme takes within it; a pair of crossings between two of these is not detected:
+        use a shorter `timestep`, or `max_step` of the scheme. Stochastic schemes detect
+        it at the end of the step: a part of it would have other noise.
+
+        Args:
+            function: `function(sim)` returns a number for each world, or a condition,
+                which rises where it becomes true; (num_envs,).
+            direction: "rising", "falling" or "both".
+            terminal: True ends the current `step` or `run` of the world, which then
+                stays at that instant.
+            action: `action(sim, env_ids)` runs there. It may write states, inputs,
+                parameters and memory of these worlds, but adds no slots: call
+                `sim.expand` and `sim.memory` before. It is undone with the step.
+            name: the name in snapshots; None: the function's name.
+            tolerance: of the instant [s]; never finer than 4 units in the last place
+                of the time: 5e-7 of it in float32, on warp.
+        """
+        self._forcing.refuse_within_a_step("sim.add_event")
+        name = self._free_name("event", name, function)
+        event = Event(self, function, direction, terminal, action, name, tolerance)
+        self._use_timeline().events.append(event)
+        return event
+
+    def add_task(
+        self,
+        function: Action,
+        period: float,
+        *,
+        offset: float = 0.0,
+        name: str | None = None,
+    ) -> Task:
+        """Call a function periodically, as flight software runs alongside dynamics.
+
+        It runs at offset, offset + period, … of each world's time, before the step
+        that starts there; steps are cut where that is needed. What it writes (controls,
+        targets) holds until it runs again.
+
+        Args:
+            function: `function(sim, env_ids)`, for the worlds where it is due.
+            period: [s].
+            offset: of the first call [s].
+            name: the name in snapshots; None: the function's name.
+        """
+        self._forcing.refuse_within_a_step("sim.add_task")
+        name = self._free_name("task", name, function)
+        task = Task(self, function, period, offset, name)
+        if not self._stepper.can_cut:
+            _check_multiple("period", period, self.timestep)
+            _check_multiple("offset", offset, self.timestep)
+        self._use_timeline().tasks.append(task)
+        return task
+
+    def stop_recording(self, history: History) -> None:
+        """Stop adding samples to a history."""
+        kept = [] if self._timeline is None else self._timeline.histories
+        if history not in kept:
+            raise InvalidInputError("This history is not being recorded.")
+        kept.remove(history)
+
+    def _record_in_memory(self, quantities: Recorded, every: float | None) -> History:
+        self._forcing.refuse_within_a_step("sim.record")
+        history = History(self, quantities, every)
+        if every is not None and not self._stepper.can_cut:
+            _check_multiple("every", every, self.timestep)
+        self._use_timeline().histories.append(history)
+        return history
+
+    def _get_timeline(self) -> Timeline:
+        """Return the stepper that can end within a time step."""
+        if self._timeline is None:
+            self._timeline = Timeline(self._worlds, self._forcing, self._stepper, self)
+        return self._timeline
+
+    def _use_timeline(self) -> Timeline:
+        """Advance worlds by the timeline from now on."""
+        timeline = self._get_timeline()
+        self._stepper = timeline
+        return timeline
+
+    def _free_name(self, kind: str, name: str | None, function: object) -> str:
+        """Return a name for an event or a task that no other has."""
+        if name is None:
+            name = str(getattr(function, "__name__", type(function).__name__))
+        instance_of(f"The name of this {kind}", name, str)
+        ledger, wanted, count = self._worlds.ledger, name, 1
+        probe = "count" if kind == "event" else "last"
+        while f"{kind}/{name}/{probe}" in ledger:
+            count += 1
+            name = f"{wanted} {count}"
+        return name
+
+    # Values.
+
+    @property
+    def on_divergence(self) -> OnDivergence:
+        """The effect of a world that diverges in a step: "raise" or "mask"."""
+        return self.divergence.mode
+
+    @on_divergence.setter
+    def on_divergence(self, value: OnDivergence) -> None:
+        one_of("on_divergence", value, ("raise", "mask"))
+        self.divergence.mode = value
+
+    @property
+    def rng(self) -> WorldRandom:
+        """The worlds' random numbers: a stream for each, in the ledger."""
+        return self._worlds.rng
+
+    @property
+    def time(self) -> Tensor:
+        """Simulation time of each world [s]; shape (num_envs,)."""
+        return self.data.time
+
+    @property
+    def timestep(self) -> float:
+        """The physics time step [s]."""
+        return float(self.model.opt.timestep)
+
+    @property
+    def engine_name(self) -> str:
+        """The engine that runs the worlds: "native" or "warp"."""
+        return self._worlds.engine.name
+
+    @property
+    def camera_names(self) -> tuple[str, ...]:
+        """The names of the scene's cameras."""
+        return tuple(self._built.cameras)
+
+    @property
+    def sensor_names(self) -> tuple[str, ...]:
+        """The names of the scene's contact sensors and rays."""
+        return (*self._built.contacts, *self._built.rays)
+
+    @property
+    def freshness(self) -> Mode:
+        """The effect of reading a stale quantity: "auto", "strict" or "off"."""
+        return self._worlds.fresh.mode
+
+    @property
+    def state(self) -> Tensor:
+        """Everything that physics needs to continue, MuJoCo's order; (num_envs, nstate).
+
+        It may be written. On native it is the live state; on warp it is brought up to
+        date when it is read.
         """
         self._recover()
-        return contact_table(self.internals, env_ids)
+        return self._worlds.rows.read()
+
+    def write_state(self, state: Values, env_ids: Ids = None) -> None:
+        """Write rows of `sim.state`; shape (n, nstate)."""
+        rows = self._select(env_ids)
+        engine = self._worlds.engine
+        like = engine.field("qpos")
+        values = as_values(state, "state", rows.count, (engine.nstate,), like)
+        check_finite(values, "state")
+        self._worlds.write_rows(values, rows)
+
+    def memory(
+        self,
+        name: str,
+        shape: Sequence[int] = (),
+        *,
+        dtype: torch.dtype | None = None,
+        reset: Reset = 0.0,
+        stage: StageName | None = None,
+        unit: str = "",
+        axes: str = "",
+        shared: bool = False,
+    ) -> Tensor:
+        """Return your own live values for each world; shape (num_envs, *shape).
+
+        They are part of the world: reset with it, in every snapshot, undone with an
+        interrupted step. A second call with the same name returns the same tensor.
+
+        Args:
+            name: the name in snapshots.
+            shape: of one world's values.
+            dtype: None: the engine's.
+            reset: the value that a reset writes, and the initial value: a number, one
+                row, a row for each world, or a function of the ids that are reset (the
+                initial value is then 0); None: a reset keeps the values.
+            stage: the first stage that depends on it ("acceleration" for what a force
+                model reads); None: nothing does.
+            unit: stored in snapshots.
+            axes: likewise.
+            shared: True if all worlds share it: a level, a counter. Its shape is then
+                `shape`, on the host; no reset writes it, and it is restored together
+                with all worlds.
+        """
+        at = None
+        if stage is not None:
+            one_of("stage", stage, get_args(StageName))
+            at = Stage[stage.upper()]
+        return user_memory(
+            self._worlds.ledger, "sim", "memory", name, shape,
+            self.dtype if dtype is None else dtype, reset, at, unit, axes, shared,
+        )  # fmt: skip
+
+    def contact_table(self, env_ids: Ids = None) -> ContactTable:
+        """Return all contacts of some worlds at the current state, with names.
+
+        For debugging and analysis: the native engine computes it one world after the
+        other. Use a contact sensor, `sim.contacts`, for reads in every step.
+        """
+        self._recover()
+        return contact_table(self._worlds, env_ids)
 
     def relative(self, of: str, to: str = "world", axes: str | None = None) -> Relative:
-        """How the frame `of` moves as seen from the frame `to`, along a third's axes.
+        """Return the motion of the frame `of` relative to `to`, along a third's axes.
 
         Frames are "entity/body", "entity/site", "entity/geom" or "world"; `axes` None:
         those of `to`. The result has pos, quat, lin_vel, ang_vel, lin_acc, ang_acc and
-        the jacobian that takes qvel to the velocities.
+        the jacobian that maps qvel to the velocities.
         """
         self._recover()
-        return Relative(self.internals, self.scene, of, to, axes)
+        return Relative(self._worlds, self.scene, of, to, axes)
+
+    # Parameters.
+
+    def expand(self, name: str) -> Tensor:
+        """Return live per-world values of a model parameter; shape (num_envs, …).
+
+        `name` is a field of MjModel ("body_mass") or of its options ("opt.gravity").
+        Writes take effect at the next step or read, and the constants of the model that
+        depend on them follow; one that you write by hand ("dof_invweight0") keeps what
+        you wrote.
+        """
+        self._recover()
+        instance_of("The name of a parameter", name, str)
+        tensor = self._worlds.parameters.expand(name)
+        if name in self._worlds.engine.constants - CONSTANT_INPUTS:
+            self._worlds.fresh.ensure(Stage.CONSTANT, f'sim.expand("{name}")')
+        return tensor
+
+    def write_parameter(
+        self, name: str, values: Values, element_ids: Ids = None, env_ids: Ids = None
+    ) -> None:
+        """Write a model parameter of some elements in some worlds; shape (n, E, …).
+
+        The same as writing into `expand(name)`, but checked, and the other worlds stay
+        fresh.
+        """
+        rows = self._select(env_ids)
+        instance_of("The name of a parameter", name, str)
+        self._worlds.parameters.write(name, values, element_ids, rows)
+
+    def set_const(self, env_ids: Ids = None) -> None:
+        """Recompute the constants that depend on parameters now; the state is kept.
+
+        The next read or step would do it, where parameters have changed.
+        """
+        rows = self._select(env_ids)
+        if rows.count:
+            worlds, ids = self._worlds, self._ids(rows)
+            worlds.ledger.observe()
+            worlds.fresh.write(Stage.CONSTANT, ids, "sim.set_const()")
+            worlds.fresh.refresh_constants()
+
+    def write_variant(
+        self, variant: SceneCfg | mujoco.MjModel, env_ids: Ids = None
+    ) -> None:
+        """Give worlds other objects: the same scene with another choice of them.
+
+        A variant has the same elements and the same assets, compiled with other meshes
+        or heightfields in its geoms, other sizes, masses, positions or colours. The
+        differences become parameters of these worlds.
+        """
+        rows = self._select(env_ids)
+        write_variant(self._worlds, build_scene(variant).model, rows)
+
+    # States.
 
     @overload
     def get_states(
@@ -157,7 +718,7 @@ class Simulation(IntegratedWorlds):
         mode: Literal["dict", "tensor"] = "dict",
         cameras: bool = True,
     ) -> StateList | TensorState:
-        """A copy of the unified state: a list of dictionaries, or tensors with names.
+        """Return a copy of the unified state: dictionaries, or tensors with names.
 
         Positions and velocities are those of link origins along world axes; see
         `simstate.state.types`. `cameras=False` leaves the images out.
@@ -169,24 +730,24 @@ class Simulation(IntegratedWorlds):
         return StateList(tensors) if mode == "dict" else tensors
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
-        """Write unified states, whole or in part; what is not given stays.
+        """Write unified states, complete or in part; what is not given stays.
 
         One state for each selected world, or a single one for all of them. Everything
         is checked before anything is written.
         """
         write_states(self, states, self._select(env_ids))
 
-    def write_variant(
-        self, variant: SceneCfg | mujoco.MjModel, env_ids: Ids = None
-    ) -> None:
-        """Give worlds other objects: the same scene with a choice of its own.
+    def snapshot(self, env_ids: Ids = None) -> Snapshot:
+        """Return everything that the worlds need to continue exactly."""
+        return take_snapshot(self._worlds, self._select(env_ids))
 
-        A variant has the same elements and the same assets, compiled with other meshes
-        or heightfields in its geoms, other sizes, masses, places or colours. What
-        differs becomes parameters of these worlds.
+    def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
+        """Restore worlds from a snapshot; one of a single world fits all of them.
+
+        All of it is checked before anything is written. Values that worlds share are
+        restored together with all of them.
         """
-        rows = self._select(env_ids)
-        write_variant(self.internals, build_scene(variant).model, rows)
+        restore_snapshot(self._worlds, snapshot, self._select(env_ids))
 
     @overload
     def record(
@@ -215,7 +776,7 @@ class Simulation(IntegratedWorlds):
         inputs: bool = True,
         snapshot_every: float | None = 10.0,
     ) -> History | SimRecorder:
-        """Keep quantities over time from now on: in memory, or in a file.
+        """Record quantities over time from now on: in memory, or in a file.
 
         In memory samples are taken at any time, also within a step, and those within a
         step are of the scheme's full order. In a file they are taken after calls of
@@ -246,19 +807,7 @@ class Simulation(IntegratedWorlds):
             raise InvalidInputError(
                 "fields= and worlds= are for a recording in a file: name its path."
             )
-        return super().record(quantities=quantities, every=every)
-
-    def snapshot(self, env_ids: Ids = None) -> Snapshot:
-        """Everything that the worlds need to go on exactly as they would have."""
-        return take_snapshot(self.internals, self._select(env_ids))
-
-    def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
-        """Bring worlds to the state of a snapshot; one of one world fits all of them.
-
-        All of it is checked before anything is written. What worlds have in common is
-        restored together with all of them.
-        """
-        restore_snapshot(self.internals, snapshot, self._select(env_ids))
+        return self._record_in_memory(quantities, every)
 
     def view(
         self,
@@ -314,3 +863,38 @@ class Simulation(IntegratedWorlds):
             course, ids, overlays, (width, height), camera, values=values
         )
         return drawing.picture()
+
+    # Inner parts.
+
+    def _evaluate(self, rows: Tensor | None, stage: Stage) -> None:
+        """Compute derived values up to a stage; freshness calls this."""
+        self._worlds.compute(rows, stage)
+
+    def _recover(self) -> None:
+        if self._worlds.ledger.open:
+            self._worlds.ledger.calls.recover()
+
+    def _select(self, env_ids: Ids) -> Selection:
+        """Return the worlds of a public call, after finishing a rollback."""
+        self._recover()
+        return self._worlds.select(env_ids)
+
+    def _ids(self, rows: Selection) -> Tensor | None:
+        return None if rows.is_all else rows.tensor(self.device)
+
+
+def _row_of(model: mujoco.MjModel, data: mujoco.MjData) -> Tensor:
+    """Return the state of an MjData as one row; shape (1, nstate)."""
+    spec = mujoco.mjtState.mjSTATE_INTEGRATION.value
+    row = torch.zeros(mujoco.mj_stateSize(model, spec), dtype=torch.float64)
+    mujoco.mj_getState(model, data, row.numpy(), spec)
+    return row[None]
+
+
+def _check_multiple(what: str, value: float, timestep: float) -> None:
+    """Raise unless a time is a multiple of the time step."""
+    if abs(value / timestep - round(value / timestep)) > 1e-6:
+        raise InvalidInputError(
+            f"Stochastic schemes take whole time steps: {what} must be a multiple of "
+            f"{timestep:g} s, got {value:g}."
+        )

@@ -16,36 +16,36 @@ from simstate.engine.choices import CHOICES
 from simstate.errors import ModelError, SimStateError, listed
 from simstate.ids import Selection
 from simstate.ledger import Write
-from simstate.physics import Physics
+from simstate.world.worlds import Worlds
 
 _IGNORED = ("name", "paths", "text", "key_", "bvh_", "_")
 """What fields begin with that no world needs of its own: texts, keyframes, and trees of
 bounding boxes, of which any will do."""
 
 
-def write_variant(physics: Physics, variant: mujoco.MjModel, rows: Selection) -> None:
+def write_variant(worlds: Worlds, variant: mujoco.MjModel, rows: Selection) -> None:
     """Make worlds those of a variant of the model, all of it or nothing."""
-    changes = _changes(physics, variant)
+    changes = _changes(worlds, variant)
     writes: list[Write] = []
     for name, value in changes.items():
         try:
-            tensor = physics.expand(name)
+            tensor = worlds.parameters.expand(name)
         except SimStateError as error:
             raise ModelError(
                 f"The variant differs in {name}, which all worlds have in common: "
                 f"compile the scene with the assets of all variants. {error}"
             ) from error
-        values = torch.as_tensor(value, device=physics.device).to(tensor.dtype)
+        values = torch.as_tensor(value, device=worlds.device).to(tensor.dtype)
         writes.append(
             Write(f"model/{name}", rows, None, values.reshape(tensor[:1].shape))
         )
-    physics.ledger.write(*writes)
+    worlds.ledger.write(*writes)
 
 
-def _changes(physics: Physics, variant: mujoco.MjModel) -> dict[str, np.ndarray]:
+def _changes(worlds: Worlds, variant: mujoco.MjModel) -> dict[str, np.ndarray]:
     """The fields in which a variant differs, without those that follow from them."""
-    model = physics.model
-    follows = physics.engine.all_constants - CONSTANT_INPUTS
+    model = worlds.model
+    follows = worlds.engine.all_constants - CONSTANT_INPUTS
     changes: dict[str, np.ndarray] = {}
     structure: list[str] = []
     for name in dir(model):

@@ -17,7 +17,7 @@ from simstate.env import Env, tasks
 from simstate.errors import InvalidInputError
 from simstate.integrate import RK4
 from simstate.simulators import make
-from simstate.simulators.physics import borrowed_physics
+from simstate.simulators.borrowed_stepper import borrowed_stepper
 from simstate.simulators.policy import OnnxPolicy, task_of
 from simstate.state import diff
 from simstate.train.evaluate import evaluate
@@ -94,7 +94,7 @@ def test_a_policy_that_does_not_fit_is_told(env, tmp_path):
 def test_an_engine_of_ours_is_not_borrowed(env):
     with (
         pytest.raises(InvalidInputError, match=r"engine=.warp. \(--engine warp"),
-        borrowed_physics(env, "warp"),
+        borrowed_stepper(env, "warp"),
     ):
         pass
     env.reset()
@@ -105,7 +105,7 @@ def test_an_engine_of_ours_is_not_borrowed(env):
 def test_the_quadruped_stands_in_another_simulator(env, key):
     env.reset(seed=4)
     idle = torch.zeros(2, env.action_dim)
-    with borrowed_physics(env, key) as other:
+    with borrowed_stepper(env, key) as other:
         for _ in range(25):
             _, _, terminated, _, _ = env.step(idle)
             assert not terminated.any()
@@ -135,7 +135,7 @@ def test_it_is_the_other_simulators_physics(env, key):
         env.reset(seed=9)
         idle = torch.zeros(2, env.action_dim)
         if borrowed:
-            with borrowed_physics(env, key):
+            with borrowed_stepper(env, key):
                 for _ in range(10):
                     env.step(idle)
         else:
@@ -150,7 +150,7 @@ def walked(env, other=None):
     """Where the worlds are after ten steps from one state."""
     env.reset(seed=9)
     idle = torch.zeros(2, env.action_dim)
-    with nullcontext() if other is None else borrowed_physics(env, other):
+    with nullcontext() if other is None else borrowed_stepper(env, other):
         for _ in range(10):
             env.step(idle)
     return env.sim.data.qpos.clone()
@@ -169,7 +169,7 @@ def test_another_gravity_there_is_felt_here(env):
 def test_a_world_that_cannot_be_advanced_has_diverged(env):
     env.reset(seed=5)
     idle = torch.zeros(2, env.action_dim)
-    with borrowed_physics(env, "looped"):
+    with borrowed_stepper(env, "looped"):
         env.step(idle)
         env.sim.data.qvel[1, 7] = 2e9
         count = env.divergence.count
@@ -197,7 +197,7 @@ def test_an_interrupted_step_has_not_happened(env, monkeypatch):
     tracks = []
     for break_off in (False, True):
         env.reset(seed=6)
-        with borrowed_physics(env, other):
+        with borrowed_stepper(env, other):
             env.step(action)
             if break_off:
                 before = env.snapshot()
@@ -221,7 +221,7 @@ def test_only_mujocos_own_stepper_on_native_is_replaced(options):
     env = Env(cfg, num_envs=2, auto_reset=False, **options)
     with (
         pytest.raises(InvalidInputError, match="the place of MuJoCo's own stepper"),
-        borrowed_physics(env, "looped"),
+        borrowed_stepper(env, "looped"),
     ):
         pass
 
@@ -230,7 +230,7 @@ def test_only_mujocos_own_stepper_on_native_is_replaced(options):
 def test_figures_of_a_policy_in_another_simulator(env, key, tmp_path):
     size = (env.action_dim, env.observation_dims["policy"])
     policy = OnnxPolicy(write_policy(tmp_path / "a.onnx", env, np.zeros(size)), env)
-    with borrowed_physics(env, key):
+    with borrowed_stepper(env, key):
         found = evaluate(env, policy, seconds=0.5)
     assert found.falls == 0
     assert found.seconds == pytest.approx(0.5)
@@ -241,7 +241,7 @@ def test_worlds_must_be_as_many(env, key):
     other = make(key, env.cfg.scene, num_envs=3)
     with (
         pytest.raises(InvalidInputError, match="3 worlds"),
-        borrowed_physics(env, other),
+        borrowed_stepper(env, other),
     ):
         pass
 

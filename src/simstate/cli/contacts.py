@@ -11,6 +11,7 @@ from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.model import ENTITY, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +50,7 @@ class Contacts:
         ground = sum(
             (_on_the_moving_side(table, k) for k in static), table.pos_w.new_zeros(3)
         )
-        weight = weight_of(sim.internals)[0]
+        weight = weight_of(worlds_of(sim))[0]
         facts = {
             "time": float(sim.time[0]),
             "contacts": list(table),

@@ -12,6 +12,7 @@ from simstate.entity.state_writes import TARGETS
 from simstate.explanation import explain
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 _JOINT_TYPES = {
     mujoco.mjtJoint.mjJNT_FREE.value: ("free", 7, 6, "m, quaternion wxyz"),
@@ -36,7 +37,7 @@ def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
     return {
         "base": index.base,
         "mass": float(model.body_mass[list(index.bodies.ids)].sum()),
-        "nstate": sim.internals.engine.nstate,
+        "nstate": worlds_of(sim).engine.nstate,
         "sizes": {
             "links": len(index.bodies),
             "1-DoF joints": len(index.joints),
@@ -72,7 +73,7 @@ def inspect_scene(scene: SceneCfg) -> dict[str, Any]:
 
 
 def _link(robot: Entity, k: int) -> Fact:
-    model, bodies = robot.internals.model, robot.index.bodies
+    model, bodies = worlds_of(robot).model, robot.index.bodies
     body = bodies.ids[k]
     parent = int(model.body_parentid[body])
     known = parent in bodies.ids
@@ -86,12 +87,12 @@ def _link(robot: Entity, k: int) -> Fact:
 
 def _joints(robot: Entity) -> list[Fact]:
     """All joints in the order of qpos."""
-    index, model = robot.index, robot.internals.model
+    index, model = robot.index, worlds_of(robot).model
     kinds = (index.free_joints, index.ball_joints, index.joints)
     named = sorted(
         (i, n) for kind in kinds for n, i in zip(kind.names, kind.ids, strict=True)
     )
-    columns = robot.internals.engine.columns
+    columns = worlds_of(robot).engine.columns
     facts: list[Fact] = []
     for joint, name in named:
         kind, num_pos, num_vel, unit = _JOINT_TYPES[int(model.jnt_type[joint])]
@@ -117,7 +118,7 @@ def _joints(robot: Entity) -> list[Fact]:
 def _controls(sim: Simulation) -> list[Fact]:
     """The controls, and what each of them asks for."""
     model, controls = sim.model, sim.scene[ENTITY].index.controls
-    start = sim.internals.engine.columns["ctrl"].start
+    start = worlds_of(sim).engine.columns["ctrl"].start
     explained = explain(sim)
     facts: list[Fact] = []
     for name, i in zip(controls.names, controls.ids, strict=True):
@@ -185,9 +186,9 @@ def _layout(sim: Simulation) -> list[Fact]:
             "field": name,
             "columns": [columns.start, columns.stop],
             "count": columns.stop - columns.start,
-            "unit": sim.internals.ledger[name].unit,
+            "unit": worlds_of(sim).ledger[name].unit,
         }
-        for name, columns in sim.internals.engine.columns.items()
+        for name, columns in worlds_of(sim).engine.columns.items()
         if columns.stop > columns.start
     ]
 

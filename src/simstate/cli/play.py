@@ -110,9 +110,9 @@ class Play(TaskCommand):
         """While it is entered, the worlds step in the simulator that was asked for."""
         if self.physics is None:
             return nullcontext()
-        from simstate.simulators.physics import borrowed_physics
+        from simstate.simulators.borrowed_stepper import borrowed_stepper
 
-        return borrowed_physics(env, self.physics)
+        return borrowed_stepper(env, self.physics)
 
     def _cfg(self, played: Played) -> EnvCfg:
         """The task, with the settings and the command that were asked for."""

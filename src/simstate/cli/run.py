@@ -24,6 +24,7 @@ from simstate.cli.options import (
     check_writable,
 )
 from simstate.errors import InvalidInputError
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -198,7 +199,7 @@ def _ground_text(sim: Simulation) -> str:
 
 def quantity_table(entity: Entity, world: int) -> Table:
     """The entity's quantities in one world, each with its contract."""
-    time = float(entity.internals.read_field("time")[world])
+    time = float(worlds_of(entity).read_field("time")[world])
     table = Table(
         title=f"{entity.name}, world {world}, t = {time:g} s",
         title_justify="left",

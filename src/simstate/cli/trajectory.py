@@ -10,6 +10,7 @@ import numpy as np
 
 from simstate.entity import Entity
 from simstate.figures import new_figure, save_figure
+from simstate.world.worlds import worlds_of
 
 MOST_SAMPLES = 2000
 """More than a figure has pixels across."""
@@ -36,7 +37,7 @@ class Trajectory:
         self._next = step + self._every
         data = self._entity.data
         values = {
-            "time": self._entity.internals.read_field("time"),
+            "time": worlds_of(self._entity).read_field("time"),
             "joint_pos": data.joint_pos,
             "joint_vel": data.joint_vel,
         }
@@ -104,6 +105,6 @@ class Trajectory:
 def _joint_units(entity: Entity, per_second: bool) -> list[str]:
     """The unit of each 1-DoF joint's position, or of its velocity."""
     slide = mujoco.mjtJoint.mjJNT_SLIDE.value
-    types = entity.internals.model.jnt_type[list(entity.index.joints.ids)]
+    types = worlds_of(entity).model.jnt_type[list(entity.index.joints.ids)]
     units = ["m" if kind == slide else "rad" for kind in types]
     return [f"{unit}/s" for unit in units] if per_second else units

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import tyro
 
@@ -16,6 +16,7 @@ from simstate.errors import InvalidInputError
 if TYPE_CHECKING:
     from simstate.env import Env, EnvCfg
     from simstate.replay.viewing import RecordedCourse
+    from simstate.simulation import Simulation
     from simstate.view import Course
 
 What = Annotated[
@@ -74,10 +75,12 @@ class Viewed:
         if other in ("native", "warp"):
             there = self._again(other, stack)
         else:
-            from simstate.simulators.physics import borrowed_physics
+            from simstate.simulators.borrowed_stepper import borrowed_stepper
 
             there = self._again("native", stack)
-            stack.enter_context(borrowed_physics(there.worlds, other))
+            stack.enter_context(
+                borrowed_stepper(cast("Simulation", there.worlds), other)
+            )
         compared = ComparedCourse(course, there, other)
         if course.timeline is None:
             compared.join()

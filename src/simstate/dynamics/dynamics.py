@@ -16,8 +16,8 @@ from simstate.errors import InvalidInputError
 from simstate.ids import Values, as_values
 from simstate.math import acceleration_from_cacc, move_moment
 from simstate.math.vector import cross, dot, solve_positive
-from simstate.physics import Physics
 from simstate.reading import EVALUATED, LAST_EVALUATION, Reading, Readings
+from simstate.world.worlds import Worlds
 
 _DOFS, _BODIES = "num_dofs", "num_bodies"
 _JOINT_SPACE = "qvel's"
@@ -59,9 +59,9 @@ class Dynamics(Readings):
     constraint_force + what a user applies.
     """
 
-    def __init__(self, physics: Physics, label: str, bodies: Sequence[int]) -> None:
-        super().__init__(physics, label)
-        self._parts = DynamicsParts(physics, bodies)
+    def __init__(self, worlds: Worlds, label: str, bodies: Sequence[int]) -> None:
+        super().__init__(worlds, label)
+        self._parts = DynamicsParts(worlds, bodies)
 
     @property
     def num_dofs(self) -> int:
@@ -169,7 +169,7 @@ class Dynamics(Readings):
         """
         given = torch.as_tensor(forces)
         tail = tuple(given.shape[2:]) if given.ndim == 3 else ()
-        rows, like = self.internals.physics.num_envs, self.mass_matrix
+        rows, like = self._reading.worlds.num_envs, self.mass_matrix
         checked = as_values(forces, "forces", rows, (self.num_dofs, *tail), like)
         columns = checked if tail else checked[..., None]
         solved, failed = solve_positive(self.mass_matrix, columns)
@@ -186,7 +186,7 @@ class Dynamics(Readings):
         `about` is a point along world axes [m], one for all worlds or for each; its
         own motion does not count.
         """
-        rows = self.internals.physics.num_envs
+        rows = self._reading.worlds.num_envs
         point = torch.as_tensor(about)
         if point.ndim == 1:
             point = point.expand(rows, *point.shape)
@@ -197,7 +197,7 @@ class Dynamics(Readings):
 
     # Formulas.
     def _mass_matrix(self) -> Tensor:
-        if self._parts.physics.engine.compiled is not None:
+        if self._parts.worlds.engine.compiled is not None:
             rows = self._parts.field("M").numpy()
             matrix = matrices.entries(rows, self._parts.compiled_entries)
             return torch.as_tensor(matrix)
@@ -217,12 +217,12 @@ class Dynamics(Readings):
         return -dot(momentum, parts.gravity[:, None])[..., 0]
 
     def _unlimited(self) -> Tensor:
-        physics = self.internals.physics
-        return physics.on_demand(lambda engine: engine.unlimited_actuation())[1]
+        worlds = self._reading.worlds
+        return worlds.on_demand(lambda engine: engine.unlimited_actuation())[1]
 
     def _incoming_wrench(self) -> Tensor:
         parts = self._parts
-        all_wrenches = parts.physics.on_demand(lambda engine: engine.joint_wrenches())
+        all_wrenches = parts.worlds.on_demand(lambda engine: engine.joint_wrenches())
         wrench = all_wrenches[:, parts.body_index]
         torque, force = wrench[..., :3], wrench[..., 3:]
         origin = parts.field("xpos")[:, parts.body_index]
@@ -237,7 +237,7 @@ class Dynamics(Readings):
         parts = self._parts
         cacc = spatial_acceleration(
             parts.of_dofs("qvel"),
-            parts.physics.acceleration_now()[:, parts.dof_index],
+            parts.worlds.acceleration_now()[:, parts.dof_index],
             parts.of_dofs("cdof"),
             parts.of_dofs("cdof_dot"),
             parts.moves,

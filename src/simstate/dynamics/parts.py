@@ -13,19 +13,19 @@ from torch import Tensor
 from simstate.dynamics.motion import moved_by
 from simstate.ids import as_index
 from simstate.math.vector import cross
-from simstate.physics import Physics
+from simstate.world.worlds import Worlds
 
 
 class DynamicsParts:
     """Some bodies of the scene, and the dofs of their joints."""
 
-    def __init__(self, physics: Physics, bodies: Sequence[int]) -> None:
-        self.physics = physics
+    def __init__(self, worlds: Worlds, bodies: Sequence[int]) -> None:
+        self.worlds = worlds
         self.bodies = tuple(bodies)
-        model = physics.model
+        model = worlds.model
         owner = np.asarray(model.dof_bodyid)
         self.dofs = tuple(int(dof) for dof in np.flatnonzero(np.isin(owner, bodies)))
-        device = physics.device
+        device = worlds.device
         self.body_index = as_index(self.bodies, device)
         self.dof_index = as_index(self.dofs, device)
         self._device = device
@@ -37,7 +37,7 @@ class DynamicsParts:
 
     def field(self, name: str) -> Tensor:
         """A raw field, which whoever asks has made fresh."""
-        return self.physics.live_field(name)
+        return self.worlds.live_field(name)
 
     def of_dofs(self, name: str) -> Tensor:
         """A raw field's columns of these dofs; (num_envs, D, …)."""
@@ -46,32 +46,32 @@ class DynamicsParts:
     @property
     def mass(self) -> Tensor:
         """Mass of each body [kg]; (num_envs or 1, B)."""
-        return self.physics.engine.parameter("body_mass")[:, self.body_index]
+        return self.worlds.engine.parameter("body_mass")[:, self.body_index]
 
     @property
     def gravity(self) -> Tensor:
         """Gravity, world axes [m/s²], zero if it is off; (num_envs or 1, 3)."""
         off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
-        acts = float(not self.physics.model.opt.disableflags & off)
-        return self.physics.engine.parameter("opt.gravity") * acts
+        acts = float(not self.worlds.model.opt.disableflags & off)
+        return self.worlds.engine.parameter("opt.gravity") * acts
 
     @cached_property
     def moves(self) -> Tensor:
         """1 where a dof moves a body; (B, D)."""
-        mask = moved_by(self.physics.model, self.bodies)[:, list(self.dofs)]
-        return torch.as_tensor(mask, dtype=self.physics.dtype, device=self._device)
+        mask = moved_by(self.worlds.model, self.bodies)[:, list(self.dofs)]
+        return torch.as_tensor(mask, dtype=self.worlds.dtype, device=self._device)
 
     @cached_property
     def body_roots(self) -> Tensor:
         """The root of the tree that each body is in; (B,)."""
-        roots = np.asarray(self.physics.model.body_rootid)[list(self.bodies)]
+        roots = np.asarray(self.worlds.model.body_rootid)[list(self.bodies)]
         return torch.as_tensor(roots, dtype=torch.int64, device=self._device)
 
     @cached_property
     def dof_roots(self) -> Tensor:
         """The root of the tree that each dof is in; (D,)."""
-        bodies = np.asarray(self.physics.model.dof_bodyid)[list(self.dofs)]
-        roots = np.asarray(self.physics.model.body_rootid)[bodies]
+        bodies = np.asarray(self.worlds.model.dof_bodyid)[list(self.dofs)]
+        roots = np.asarray(self.worlds.model.body_rootid)[bodies]
         return torch.as_tensor(roots, dtype=torch.int64, device=self._device)
 
     @cached_property
@@ -80,7 +80,7 @@ class DynamicsParts:
 
         The second is 1 where there is one, 0 where the entry is zero.
         """
-        model = self.physics.model
+        model = self.worlds.model
         table = np.zeros((model.nv, model.nv), dtype=np.int64)
         there = np.zeros((model.nv, model.nv))
         for row in range(model.nv):
@@ -91,7 +91,7 @@ class DynamicsParts:
                 there[row, column] = there[column, row] = 1.0
         own = np.ix_(list(self.dofs), list(self.dofs))
         places = torch.as_tensor(table[own], device=self._device)
-        mask = torch.as_tensor(there[own], dtype=self.physics.dtype)
+        mask = torch.as_tensor(there[own], dtype=self.worlds.dtype)
         return places, mask.to(self._device)
 
     @cached_property

@@ -8,15 +8,15 @@ from simstate.checks import check_finite
 from simstate.dynamics.dynamics import Dynamics
 from simstate.engine import Stage
 from simstate.ids import Ids, Values, as_values
-from simstate.physics import Physics
 from simstate.reading import EVALUATED, Reading
+from simstate.world.worlds import Worlds
 
 
 class SceneDynamics(Dynamics):
     """The dynamics of all bodies of the scene; `num_dofs` is MuJoCo's nv."""
 
-    def __init__(self, physics: Physics) -> None:
-        super().__init__(physics, "sim.dynamics", range(1, physics.model.nbody))
+    def __init__(self, worlds: Worlds) -> None:
+        super().__init__(worlds, "sim.dynamics", range(1, worlds.model.nbody))
 
     potential_energy = Reading(
         lambda own: own._potential(), unit="J", shape=(), stage=Stage.VELOCITY,
@@ -26,8 +26,8 @@ class SceneDynamics(Dynamics):
     tendons and flexible bodies [J]; (num_envs,)."""
 
     def _potential(self) -> Tensor:
-        physics = self.internals.physics
-        return physics.on_demand(lambda engine: engine.energies())[:, 0]
+        worlds = self._reading.worlds
+        return worlds.on_demand(lambda engine: engine.energies())[:, 0]
 
     def inverse_dynamics(self, acceleration: Values, env_ids: Ids = None) -> Tensor:
         """The forces in joint space that give accelerations, as mj_inverse; (n, nv).
@@ -39,14 +39,14 @@ class SceneDynamics(Dynamics):
         The native engine has no batched call for it: MuJoCo runs one world after the
         other there, tens of microseconds each.
         """
-        physics = self.internals.physics
-        physics.ledger.recover()
-        rows = physics.select(env_ids)
-        like = physics.engine.field("qacc")
+        worlds = self._reading.worlds
+        worlds.ledger.calls.recover()
+        rows = worlds.select(env_ids)
+        like = worlds.engine.field("qacc")
         checked = as_values(
             acceleration, "acceleration", rows.count, (like.shape[1],), like
         )
         check_finite(checked, "acceleration")
         values = checked.expand(rows.count, -1)
-        ids = rows.tensor(physics.device)
-        return physics.on_demand(lambda engine: engine.inverse(values, ids))
+        ids = rows.tensor(worlds.device)
+        return worlds.on_demand(lambda engine: engine.inverse(values, ids))

@@ -19,8 +19,8 @@ from simstate.engine.fields import (
 from simstate.engine.memory import check_memory, native_bytes, warp_bytes
 from simstate.engine.native import NativeEngine
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
-from simstate.engine.stage import Stage
-from simstate.engine.threads import OneTorchThread, is_running, lasting
+from simstate.engine.stage import Seen, Stage
+from simstate.engine.threads import OneTorchThread, lasting
 from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
@@ -39,9 +39,9 @@ __all__ = [
     "RawField",
     "RayFilter",
     "RayHits",
+    "Seen",
     "Stage",
     "WarpCfg",
-    "is_running",
     "lasting",
     "make_engine",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 from typing import Any
 
@@ -25,7 +24,7 @@ from simstate.engine.fields import (
 from simstate.engine.layout import field_shape, state_columns
 from simstate.engine.observer import StepObserver
 from simstate.engine.on_demand import OnDemand
-from simstate.engine.stage import Stage
+from simstate.engine.stage import Seen, Stage
 from simstate.errors import unknown_name
 
 MAX_VALUE = 1e10
@@ -155,20 +154,15 @@ class Engine(ABC):
     @abstractmethod
     def _make_on_demand(self) -> OnDemand: ...
 
-    @property
-    def calls(self) -> AbstractContextManager[None]:
-        """To be entered for calls of the engine's library."""
-        return nullcontext()
-
     @abstractmethod
     def begin_evaluation(self) -> None:
-        """Take note of what is bad already, and of where the warnings stand.
+        """Record which worlds are invalid already, and the counts of warnings.
 
         For `find_bad`, `cause`, `loss` and `report_warnings`.
         """
 
     def begin_step(self) -> None:
-        """The same for a step, of which the observers are told."""
+        """Do the same for a step, and inform the observers."""
         self.begin_evaluation()
         for observer in self.observers:
             observer.begin_step()
@@ -188,22 +182,45 @@ class Engine(ABC):
         """Whether an observer wants to see the sensors between the n steps."""
         return any(observer.every_step for observer in self.observers)
 
-    @abstractmethod
-    def advance(
+    def step(
         self,
         n: int,
         env_ids: Tensor | None,
         settle: Callable[[], None] | None = None,
-    ) -> None:
+    ) -> int:
         """Step these worlds n times, and compute their new positions and velocities.
 
-        `env_ids` None: all worlds; the others keep what they have. `settle` is called
-        between the two, where the engine `can_settle`.
+        Args:
+            n: number of time steps.
+            env_ids: the worlds; None: all. The others keep what they have.
+            settle: called between the two, where the engine `can_settle`; it restores
+                the worlds that diverged.
+
+        Returns:
+            Flags of `Seen`; 0 if nothing went wrong. `find_bad` and `report_warnings`
+            then give the details.
         """
+        del settle
+        self.begin_step()
+        self.advance(n, env_ids)
+        return self.seen()
+
+    @abstractmethod
+    def advance(self, n: int, env_ids: Tensor | None) -> None:
+        """Do the same without a check: a part of a step that is checked as a whole."""
+
+    def seen(self) -> int:
+        """Return flags of `Seen` for what happened since `begin_step`."""
+        bad = self.find_bad() is not None
+        return (Seen.BAD if bad else 0) | (Seen.WARNED if self.has_warned() else 0)
+
+    @abstractmethod
+    def has_warned(self) -> bool:
+        """Return True if there is something for `report_warnings` to report."""
 
     @abstractmethod
     def find_bad(self) -> Tensor | None:
-        """The mask of worlds whose state is bad, or went bad on the way; None: none."""
+        """Return the mask of worlds whose state is or was invalid; None: none."""
 
     def bad_worlds(self) -> Tensor:
         """The mask of worlds whose state or input is bad, as the device has it.

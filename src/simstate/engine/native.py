@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
@@ -20,12 +21,15 @@ from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.core import CoreBatch, Watch, is_available
 from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
-from simstate.engine.native_calls import NativeCalls
 from simstate.engine.native_on_demand import NativeOnDemand
 from simstate.engine.on_demand import OnDemand
-from simstate.engine.stage import Stage
+from simstate.engine.plain_batch import PlainBatch
+from simstate.engine.stage import Seen, Stage
 from simstate.engine.threads import threads_by_work
 from simstate.errors import listed, unknown_name, warn
+
+if TYPE_CHECKING:
+    from simstate.engine.core import _core
 
 _STAGES = {
     Stage.POSITION: mujoco.mjtStage.mjSTAGE_VEL.value,
@@ -35,6 +39,7 @@ _STAGES = {
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
 _FIRST_LOSS = mujoco.mjtWarning.mjWARN_CONTACTFULL.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
+_FAILED = Seen.FAILED.value
 _BAD_FIELDS = ("qpos", "qvel", "qacc", "ctrl")  # in the order of mjtWarning
 
 
@@ -60,8 +65,7 @@ class NativeEngine(Engine):
         if is_available():
             self.batch = self.compiled = CoreBatch(model, num_envs, threads)
         else:
-            self.batch = batch.Batch(model, num_envs, threads)
-        self._calls = NativeCalls(self.batch)
+            self.batch = PlainBatch(model, num_envs, threads)
         with torch.inference_mode(False):
             self._state = torch.from_numpy(self.batch.state)
         for name in (*STATE_FIELDS, *EVALUATED_FIELDS):
@@ -78,6 +82,8 @@ class NativeEngine(Engine):
         inputs = [self.columns["ctrl"], mocap, *self._wrenches_without_effect()]
         if self.compiled is not None:
             self._watch = Watch(self.compiled, (moving, *inputs), MAX_VALUE)
+            self._watched_step = self.compiled.core.watched_step
+            self._forward = self.compiled.core.forward
             self._counts_before = self._watch.counts
         parts = (self.batch.state[:, columns] for columns in inputs)
         self._inputs = [part for part in parts if part.size]
@@ -113,45 +119,54 @@ class NativeEngine(Engine):
     def _make_on_demand(self) -> OnDemand:
         return NativeOnDemand(self)
 
-    @property
-    def calls(self) -> NativeCalls:
-        """Entered for every call: MuJoCo prints nothing, and its errors are ours."""
-        return self._calls
-
     def begin_evaluation(self) -> None:
-        """Take note of MuJoCo's counts of warnings."""
+        """Record MuJoCo's counts of warnings."""
         if self._watch is not None:
             self._watch.begin()
             return
         np.copyto(self._counts_before, self._counts)
 
-    def advance(
+    def step(
         self,
         n: int,
         env_ids: Tensor | None,
         settle: Callable[[], None] | None = None,
-    ) -> None:
+    ) -> int:
+        """Run n × mj_step, then the velocity stage at the new state; and check it."""
+        if self.compiled is None:
+            return super().step(n, env_ids, settle)
+        ids, contacts = _ids(env_ids), ()
+        if self.observers:
+            contacts = self._begin_observation()
+        seen = self._watched_step(ids, n, contacts)
+        if seen & _FAILED:
+            self.compiled.check(ids, 1)
+        return seen
+
+    def _begin_observation(self) -> tuple[_core.Contacts, ...]:
+        for observer in self.observers:
+            observer.begin_step()
+        return self._compiled_observers()
+
+    def _compiled_observers(self) -> tuple[_core.Contacts, ...]:
+        return tuple(x.compiled for x in self.observers if x.compiled)
+
+    def advance(self, n: int, env_ids: Tensor | None) -> None:
         """Run n × mj_step, then the velocity stage at the new state.
 
-        The core lets observers see each step within the call. Without it, where one
-        wants to, each step is a call of its own, with the same bits.
+        The core lets observers see each step within the call. Without it, where an
+        observer needs it, each step is a separate call, with the same bits.
         """
-        del settle
         ids = _ids(env_ids)
         if self.compiled is not None:
-            contacts = ()
-            if self.observers:
-                contacts = tuple(x.compiled for x in self.observers if x.compiled)
-            with self._calls:
-                self.compiled.step(ids, n, contacts=contacts)
+            self.compiled.step(ids, n, contacts=self._compiled_observers())
             return
-        with self._calls:
-            if self._looks_at_every_step:
-                for _ in range(n - 1):
-                    self.batch.step(ids, 1, _NO_STAGE)
-                    self._observe(1, env_ids)
-                n = 1
-            self.batch.step(ids, n, _STAGES[Stage.VELOCITY])
+        if self._looks_at_every_step:
+            for _ in range(n - 1):
+                self.batch.step(ids, 1, _NO_STAGE)
+                self._observe(1, env_ids)
+            n = 1
+        self.batch.step(ids, n, _STAGES[Stage.VELOCITY])
         self._observe(n, env_ids)
 
     def _observe(self, n: int, env_ids: Tensor | None) -> None:
@@ -159,7 +174,10 @@ class NativeEngine(Engine):
         self.note_steps(n, env_ids)
 
     def find_bad(self) -> Tensor | None:
-        """Worlds whose state or input is bad, or that MuJoCo found bad on its way."""
+        """Return the mask of worlds whose state or input is invalid, or was meanwhile.
+
+        None: there is none.
+        """
         if self._watch is not None:
             is_bad, _ = self._watch.look()
             return torch.from_numpy(self._watch.bad.copy()) if is_bad else None
@@ -177,14 +195,30 @@ class NativeEngine(Engine):
             bad |= ~(np.abs(part) <= MAX_VALUE).all(axis=1)
         return torch.from_numpy(bad) if bad.any() else None
 
+    def seen(self) -> int:
+        """Return flags of `Seen` for what happened since `begin_step`."""
+        if self._watch is None:
+            return super().seen()
+        bad, warned = self._watch.look()
+        return bad * Seen.BAD.value + warned * Seen.WARNED.value
+
+    def has_warned(self) -> bool:
+        """Return True if MuJoCo has warned since the last step or evaluation began."""
+        if self._watch is not None:
+            return self._watch.warned()
+        return bool((self._counts != self._counts_before).any())
+
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
-        """Compute derived fields up to `stage`, in these worlds alone.
+        """Compute derived fields up to `stage`, in these worlds only.
 
         A pass that stops before the accelerations leaves those of another world in
         their place; a world whose positions are behind has them behind as well.
         """
-        with self._calls:
-            self.batch.forward(_ids(env_ids), _STAGES[stage])
+        ids = None if env_ids is None else _ids(env_ids)
+        if self.compiled is None:
+            self.batch.forward(ids, _STAGES[stage])
+        elif self._forward(ids, _STAGES[stage]):
+            self.compiled.check(ids, 1)
         if stage == Stage.ACCELERATION:
             self.note_evaluation()
 
@@ -206,8 +240,7 @@ class NativeEngine(Engine):
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Run mj_setConst in these worlds; the state is not touched."""
-        with self._calls:
-            self.batch.set_const(_ids(env_ids))
+        self.batch.set_const(_ids(env_ids))
         self._constants_differ = True
 
     def loss(self, world: int) -> str:
@@ -218,8 +251,6 @@ class NativeEngine(Engine):
 
     def report_warnings(self, env_ids: Tensor | None) -> bool:
         """Warn of full buffers and the like since `begin_step`."""
-        if self._watch is not None and not self._watch.warned():
-            return False
         risen = self._counts != self._counts_before
         if not risen.any():
             return False
@@ -257,7 +288,5 @@ def _neutral_settings(model: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def _ids(env_ids: Tensor | None) -> np.ndarray | None:
-    """Rising ids as mujoco.batch takes them."""
-    if env_ids is None:
-        return None
-    return np.sort(env_ids.numpy())
+    """Return ascending ids as mujoco.batch takes them."""
+    return None if env_ids is None else np.sort(env_ids.numpy()).astype(np.int32)

@@ -19,6 +19,7 @@ from simstate.engine.core.rays import CarriedRays, cast
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
 from simstate.ids import int_list
+from simstate.mujoco_warnings import silenced
 
 if TYPE_CHECKING:
     from simstate.engine.native import NativeEngine
@@ -47,7 +48,7 @@ class NativeOnDemand(OnDemand):
         """By mj_rnePostConstraint, one world after the other."""
         engine = self._engine
         out = np.zeros((engine.num_envs, engine.model.nbody, 6))
-        with engine.calls:
+        with silenced():
             worlds = self._worlds(list(range(engine.num_envs)))
             for row, (model, data) in zip(out, worlds, strict=True):
                 mujoco.mj_forward(model, data)
@@ -58,7 +59,7 @@ class NativeOnDemand(OnDemand):
     def inverse(self, qacc: Tensor, env_ids: Tensor) -> Tensor:
         """By mj_inverse, one world after the other."""
         out = np.zeros((qacc.shape[0], self._engine.model.nv))
-        with self._engine.calls:
+        with silenced():
             worlds = self._worlds(int_list(env_ids))
             for row, acc, (model, data) in zip(out, qacc, worlds, strict=True):
                 data.qacc[:] = acc.numpy()
@@ -83,7 +84,7 @@ class NativeOnDemand(OnDemand):
         """By mj_energyPos and mj_energyVel, one world after the other."""
         engine = self._engine
         out = np.zeros((engine.num_envs, 2))
-        with engine.calls:
+        with silenced():
             worlds = self._worlds(list(range(engine.num_envs)))
             for row, (model, data) in zip(out, worlds, strict=True):
                 mujoco.mj_fwdPosition(model, data)
@@ -110,7 +111,7 @@ class NativeOnDemand(OnDemand):
         """By mj_contactForce, one world after the other."""
         columns: dict[str, list[np.ndarray]] = {}
         ids = int_list(env_ids)
-        with self._engine.calls:
+        with silenced():
             for world, (model, data) in zip(ids, self._worlds(ids), strict=True):
                 mujoco.mj_forward(model, data)
                 for name, values in _contacts(model, data, world).items():
@@ -121,7 +122,7 @@ class NativeOnDemand(OnDemand):
         self, origins: Tensor, directions: Tensor, to: RayFilter, normals: bool
     ) -> RayHits:
         """By Batch.ray, which computes positions from the state itself."""
-        with self._engine.calls, self._only(to) as groups:
+        with self._only(to) as groups:
             distance, geom, *normal = self._engine.batch.ray(
                 origins.contiguous().numpy(),
                 directions.contiguous().numpy(),
@@ -135,8 +136,7 @@ class NativeOnDemand(OnDemand):
         """In the compiled core, where origins and directions stay within."""
         if self._engine.compiled is None:
             return None
-        with self._engine.calls:
-            hits = cast(self._engine.compiled, rays, normals)
+        hits = cast(self._engine.compiled, rays, normals)
         normal = None if hits.normal is None else torch.as_tensor(hits.normal)
         return RayHits(
             torch.as_tensor(hits.distance), torch.as_tensor(hits.geom), normal,

@@ -1,8 +1,8 @@
-"""When a number is computed: with the state itself, or at a stage derived from it."""
+"""Stages of the forward computation, and what a step has seen."""
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 
 
 class Stage(IntEnum):
@@ -18,3 +18,16 @@ class Stage(IntEnum):
     """Depends on qvel as well."""
     ACCELERATION = 4
     """Depends on the whole state: forces, accelerations, sensors."""
+
+
+class Seen(IntFlag):
+    """What a step has seen; passed as a plain int, 0 if nothing went wrong."""
+
+    BAD = 1
+    """A world has NaN, infinite or huge values."""
+    WARNED = 2
+    """MuJoCo has warned."""
+    FAILED = 4
+    """MuJoCo has raised an error in a world."""
+    STUCK = 8
+    """A world could not advance as far as it should."""

@@ -1,4 +1,4 @@
-"""How many threads step the worlds, which runs what, and torch's out of MuJoCo's way.
+"""Number of threads that step the worlds, and torch's threads out of MuJoCo's way.
 
 The threads of mujoco.batch go on spinning for some fifty milliseconds after a call. A
 torch operation that is split over threads then waits for a core that a spinning thread
@@ -8,14 +8,14 @@ holds, at every one of its barriers: milliseconds instead of microseconds.
 from __future__ import annotations
 
 import os
-import sys
-import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
-from types import FrameType, TracebackType
+from contextlib import AbstractContextManager, nullcontext, suppress
+from types import TracebackType
 
 import mujoco
 import torch
+
+from simstate.mujoco_warnings import silenced
 
 _AS_IS = nullcontext()
 _WORK = 2e-4
@@ -40,25 +40,15 @@ def step_seconds(model: mujoco.MjModel) -> float:
     """
     data = mujoco.MjData(model)
     shortest, begun = 1.0, time.perf_counter()
-    handler = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(_ignore)
-    try:
+    with silenced(), suppress(mujoco.FatalError):
         for _ in range(5):
             start = time.perf_counter()
             mujoco.mj_forward(model, data)
             shortest = min(shortest, time.perf_counter() - start)
             if time.perf_counter() - begun > 0.01:
                 break
-    except mujoco.FatalError:
-        pass
-    finally:
-        mujoco.set_mju_user_warning(handler)
     is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
     return 4 * shortest if is_rk4 else shortest
-
-
-def _ignore(message: str) -> None:
-    del message
 
 
 def available_cpus() -> int:
@@ -66,20 +56,6 @@ def available_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1  # macOS, Windows
-
-
-def is_running(thread: int, frame: FrameType) -> bool:
-    """Whether a function is still running in a thread, by its identity and frame.
-
-    In another thread that is alive it counts as running: the stack of a thread that
-    runs cannot be looked at, it changes on the way.
-    """
-    if thread != threading.get_ident():
-        return any(other.ident == thread for other in threading.enumerate())
-    above: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while above is not None and above is not frame:
-        above = above.f_back
-    return above is not None
 
 
 def lasting() -> AbstractContextManager[object]:

@@ -25,7 +25,7 @@ from simstate.engine.base import MAX_VALUE, Engine, model_value
 from simstate.engine.cfg import WarpCfg
 from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
 from simstate.engine.on_demand import OnDemand
-from simstate.engine.stage import Stage
+from simstate.engine.stage import Seen, Stage
 from simstate.engine.static_geoms import PLACES, StaticGeoms
 from simstate.engine.warp_refusal import refusal
 from simstate.engine.warp_room import Room
@@ -158,13 +158,31 @@ class WarpEngine(Engine):
 
         return WarpOnDemand(self)
 
-    def advance(
+    def step(
         self,
         n: int,
         env_ids: Tensor | None,
         settle: Callable[[], None] | None = None,
-    ) -> None:
-        """Advance by n steps; worlds not in `env_ids` get what they had back."""
+    ) -> int:
+        """Advance by n steps; worlds not in `env_ids` are restored afterwards.
+
+        With `settle`, the host does not read which worlds diverged.
+        """
+        self.begin_step()
+        self._take_steps(n, env_ids)
+        if settle is None:
+            self._refresh()
+            return self.seen()
+        settle()
+        self._refresh()
+        return Seen.WARNED.value
+
+    def advance(self, n: int, env_ids: Tensor | None) -> None:
+        """Advance by n steps; worlds not in `env_ids` are restored afterwards."""
+        self._take_steps(n, env_ids)
+        self._refresh()
+
+    def _take_steps(self, n: int, env_ids: Tensor | None) -> None:
         others = self._others(env_ids)
         kept: dict[str, Tensor] = {}
         before: dict[str, Tensor] = {}
@@ -182,9 +200,10 @@ class WarpEngine(Engine):
             for name, values in before.items():
                 self._alias(name)[others] = values
             self.put_back(kept, others)
-        if settle is not None:
-            settle()
-        self._refresh()
+
+    def has_warned(self) -> bool:
+        """True: the flags are on the device, where `report_warnings` reads them."""
+        return True
 
     def set_switches(self) -> None:
         """Give Warp the equality constraints that are switched on."""

@@ -33,7 +33,7 @@ class ConventionState(StateWrites):
         MuJoCo's usual ones, z-up and forward-left-up.
         """
         with OneTorchThread():
-            com = self._com().expand(self.internals.num_envs, 3)
+            com = self._com().expand(self._worlds.num_envs, 3)
             is_free = self.index.base == "free"
             form = _axes_of(model or MUJOCO, MUJOCO_QVEL if is_free else MUJOCO)
             parts = self._free_parts() if is_free else self._parts()
@@ -53,7 +53,7 @@ class ConventionState(StateWrites):
         `state_in`.
         """
         check_convention(convention)
-        rows = self.internals.select(env_ids)
+        rows = self._worlds.select(env_ids)
         com = self._com()
         com = com[rows.index] if com.shape[0] > 1 else com
         if not isinstance(state, RigidBodyState):
@@ -68,7 +68,7 @@ class ConventionState(StateWrites):
         with OneTorchThread():
             state = _with_com(state, com, model or MUJOCO)
             own = convert(state, _axes_of(model or MUJOCO, MUJOCO))
-            like = self.internals.engine.field("qpos")
+            like = self._worlds.engine.field("qpos")
             self.write_root_state_to_sim(own.vector.to(like), rows.index)
 
     def _free_parts(self) -> _Parts:
@@ -76,8 +76,8 @@ class ConventionState(StateWrites):
         k = self.index.free_body_ids.index(self.index.root_body_id)
         q, v = self.index.free_qpos_adr[k], self.index.free_dof_adr[k]
         # Copies: what passes through a conversion as it is must not follow the worlds.
-        qpos = self.internals.read_field("qpos")[:, q : q + 7].clone()
-        qvel = self.internals.read_field("qvel")[:, v : v + 6].clone()
+        qpos = self._worlds.read_field("qpos")[:, q : q + 7].clone()
+        qvel = self._worlds.read_field("qvel")[:, v : v + 6].clone()
         return qpos[:, :3], qpos[:, 3:], qvel[:, :3], qvel[:, 3:]
 
     def _parts(self) -> _Parts:
@@ -88,7 +88,7 @@ class ConventionState(StateWrites):
 
     def _com(self) -> Tensor:
         """The root link's COM from its origin, body axes [m]; shape (n or 1, 3)."""
-        return self.internals.engine.parameter("body_ipos")[:, self.index.root_body_id]
+        return self._worlds.engine.parameter("body_ipos")[:, self.index.root_body_id]
 
 
 def _axes_of(model: Convention, form: Convention) -> Convention:

@@ -18,9 +18,9 @@ from simstate.errors import InvalidInputError, unknown_name
 from simstate.ids import as_index
 from simstate.math import quaternion
 from simstate.named import Named
-from simstate.physics import Physics
 from simstate.scene import EntityCfg, EntityIndex
 from simstate.scene.load import matching
+from simstate.world.worlds import Worlds
 
 Patterns = str | Sequence[str]
 
@@ -33,19 +33,19 @@ class Entity(EntityKinematics):
     """
 
     def __init__(
-        self, index: EntityIndex, physics: Physics, cfg: EntityCfg | None
+        self, index: EntityIndex, worlds: Worlds, cfg: EntityCfg | None
     ) -> None:
         self.index = index
-        self.internals = physics
+        self._worlds = worlds
         """What simstate's own modules use: engine, ledger and freshness."""
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
-        self._reader = EntityReader(index, physics, factor)
-        self._links = Links(index, physics)
+        self._reader = EntityReader(index, worlds, factor)
+        self._links = Links(index, worlds)
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
         label = f"{index.name}.dynamics"
-        self.dynamics = Dynamics(physics, label, index.bodies.ids)
+        self.dynamics = Dynamics(worlds, label, index.bodies.ids)
         """Mass matrix, forces, momenta and energies of the entity's bodies."""
         self._add_slots()
 
@@ -178,7 +178,7 @@ class Entity(EntityKinematics):
     def sizes(self) -> dict[str, int]:
         """The numbers behind the symbolic shapes of the quantities."""
         return {
-            "num_envs": self.internals.num_envs,
+            "num_envs": self._worlds.num_envs,
             "num_bodies": self.num_bodies,
             "num_joints": self.num_joints,
             "num_ball_joints": self.num_ball_joints,
@@ -257,14 +257,14 @@ class Entity(EntityKinematics):
         `sensor_contract(name)` says their unit, axes and point.
         """
         first, last = self.sensor_contract(name).columns
-        return self.internals.read_field("sensordata")[:, first:last]
+        return self._worlds.read_field("sensordata")[:, first:last]
 
     def sensor_contract(self, name: str) -> SensorContract:
         """What a sensor of the model measures: type, unit, axes, point, shape."""
         if name not in self.sensor_names:
             raise unknown_name("sensor", name, self.sensor_names)
         sensor = self.index.sensors.ids[self.sensor_names.index(name)]
-        return sensor_contract(self.internals.model, sensor, name)
+        return sensor_contract(self._worlds.model, sensor, name)
 
     def sensor_fields(self, name: str) -> dict[str, Tensor]:
         """Readings of a contact sensor or a rangefinder by name, as MuJoCo has them.
@@ -279,7 +279,7 @@ class Entity(EntityKinematics):
                 f"Sensor {name!r} is of type {contract.type} and has no fields: read "
                 f"{self.name}.sensor({name!r})."
             )
-        whole = self.sensor(name).view(self.internals.num_envs, contract.slots, -1)
+        whole = self.sensor(name).view(self._worlds.num_envs, contract.slots, -1)
         found: dict[str, Tensor] = {}
         first = 0
         for field, width in contract.fields:
@@ -290,17 +290,17 @@ class Entity(EntityKinematics):
 
     def _add_slots(self) -> None:
         """Register the state at reset, the encoder bias and targets, per world."""
-        index, physics = self.index, self.internals
-        ledger = physics.ledger
+        index, worlds = self.index, self._worlds
+        ledger = worlds.ledger
         row = {
             name: ledger[name].initial_row for name in ("qpos", "qvel", "mocap_pos",
                                                         "mocap_quat")
         }  # fmt: skip
-        joint_pos = row["qpos"][as_index(index.qpos_adr, physics.device)]
+        joint_pos = row["qpos"][as_index(index.qpos_adr, worlds.device)]
         settings = {
             "default_joint_pos": (joint_pos, "rad or m", ""),
             "default_joint_vel": (
-                row["qvel"][as_index(index.dof_adr, physics.device)],
+                row["qvel"][as_index(index.dof_adr, worlds.device)],
                 "rad/s or m/s",
                 "",
             ),
@@ -318,19 +318,19 @@ class Entity(EntityKinematics):
         }
         for name, (value, unit, axes) in settings.items():
             ledger.memory(
-                f"entity/{self.name}/{name}", tuple(value.shape), physics.dtype,
+                f"entity/{self.name}/{name}", tuple(value.shape), worlds.dtype,
                 reset=None, initial=value, kind="setting", stage=Stage.STATE,
                 unit=unit, axes=axes,
             )  # fmt: skip
         for name, (value, unit) in targets.items():
             ledger.memory(
-                f"entity/{self.name}/{name}", tuple(value.shape), physics.dtype,
+                f"entity/{self.name}/{name}", tuple(value.shape), worlds.dtype,
                 reset=value, kind="input", stage=Stage.STATE, optional=True, unit=unit,
             )  # fmt: skip
 
     def _default_root_state(self, row: dict[str, Tensor]) -> Tensor:
         """Pose and velocity of the root link at reset, world axes; shape (13,)."""
-        index, model = self.index, self.internals.model
+        index, model = self.index, self._worlds.model
         pose, vel = row["qpos"].new_zeros(7), row["qpos"].new_zeros(6)
         pose[3] = 1.0
         if index.base == "free":

@@ -110,7 +110,7 @@ class EntityKinematics(ConventionState):
 
     def _jacobian(self, kind: str, ids: list[int], at: Point | Values) -> Tensor:
         """Along world axes, by the core where it is in use; (N, n, 6, nv)."""
-        if self.internals.engine.compiled is None or not isinstance(at, str):
+        if self._worlds.engine.compiled is None or not isinstance(at, str):
             with OneTorchThread():
                 points = self._points(kind, ids, at)
                 offset = points.pos - self._centres(points)
@@ -133,7 +133,7 @@ class EntityKinematics(ConventionState):
     def _compile_points(self, kind: str, ids: list[int], at: str) -> _CompiledPoints:
         reader = self._reader
         field, places, bodies = self._places(kind, ids, at)
-        roots = self.internals.model.body_rootid[bodies]
+        roots = self._worlds.model.body_rootid[bodies]
         fields = (field, "cdof", "subtree_com")
         tensors = (*(reader.raw(name) for name in fields), reader.all_moved_by)
         return _CompiledPoints(
@@ -143,7 +143,7 @@ class EntityKinematics(ConventionState):
         )
 
     def _ensure(self, stage: Stage, what: str) -> None:
-        fresh = self.internals.fresh
+        fresh = self._worlds.fresh
         fresh.ensure(stage, f"{self.index.name}.{what}")
 
     def _find_elements(self, names: str | Sequence[str]) -> tuple[str, list[int]]:
@@ -185,7 +185,7 @@ class EntityKinematics(ConventionState):
     ) -> tuple[str, list[int], list[int]]:
         """The field with the points, their places there, and the body of each."""
         one_of("at", at, ("link", "com"))
-        model = self.internals.model
+        model = self._worlds.model
         elements = {
             "body": self.index.bodies,
             "site": self.index.sites,
@@ -203,7 +203,7 @@ class EntityKinematics(ConventionState):
             field, places, bodies = self._places(kind, ids, at)
             return _Points(reader.raw(field)[:, places], bodies)
         _, _, bodies = self._places(kind, ids, "link")
-        rows = self.internals.num_envs
+        rows = self._worlds.num_envs
         point = torch.as_tensor(at)
         if point.ndim == 1:
             point = point.expand(rows, *point.shape)
@@ -213,7 +213,7 @@ class EntityKinematics(ConventionState):
         return _Points(reader.raw("xpos")[:, bodies] + turned, bodies)
 
     def _centres(self, points: _Points) -> Tensor:
-        roots = [int(self.internals.model.body_rootid[b]) for b in points.bodies]
+        roots = [int(self._worlds.model.body_rootid[b]) for b in points.bodies]
         return self._reader.raw("subtree_com")[:, roots]
 
     def _moves(self, points: _Points) -> Tensor:
@@ -222,14 +222,14 @@ class EntityKinematics(ConventionState):
     def _cdof_rate(self) -> Tensor:
         """Rate of cdof; MuJoCo's cdof_dot leaves out how a body turns its own axes."""
         reader = self._reader
-        bodies = np.asarray(self.internals.model.dof_bodyid).tolist()
+        bodies = np.asarray(self._worlds.model.dof_bodyid).tolist()
         carried = cross_motion(reader.raw("cvel")[:, bodies], reader.raw("cdof"))
         return torch.where(self._own_axes, carried, reader.raw("cdof_dot"))
 
     @cached_property
     def _own_axes(self) -> Tensor:
-        mask = torch.as_tensor(turns_with_body(self.internals.model))
-        return mask.to(self.internals.device)[:, None]
+        mask = torch.as_tensor(turns_with_body(self._worlds.model))
+        return mask.to(self._worlds.device)[:, None]
 
     def _shaped(
         self,

@@ -18,8 +18,8 @@ from simstate.ids import Index, Selection, as_index, int_list
 from simstate.ledger import Write
 from simstate.math import quaternion
 from simstate.math.vector import norm
-from simstate.physics import Physics
 from simstate.scene import EntityIndex
+from simstate.world.worlds import Worlds
 
 
 class _PosePart(NamedTuple):
@@ -43,9 +43,9 @@ _SAME = 2e-7
 class Links:
     """The links of one entity that can be placed, by their body ids."""
 
-    def __init__(self, index: EntityIndex, physics: Physics) -> None:
-        model = physics.model
-        self._physics = physics
+    def __init__(self, index: EntityIndex, worlds: Worlds) -> None:
+        model = worlds.model
+        self._worlds = worlds
         free = index.free_body_ids
         self._qpos_adr = dict(zip(free, index.free_qpos_adr, strict=True))
         self._dof_adr = dict(zip(free, index.free_dof_adr, strict=True))
@@ -69,7 +69,7 @@ class Links:
     @property
     def is_placed(self) -> bool:
         """Whether a fixed base may be elsewhere than the model has it."""
-        expanded = self._physics.engine.expanded
+        expanded = self._worlds.engine.expanded
         return self.base is not None and any(p.parameter in expanded for p in _POSE)
 
     # Reads.
@@ -85,14 +85,14 @@ class Links:
         """Where the base is fixed, world axes [m, wxyz]; shape (n, 7)."""
         parts: list[Tensor] = []
         for part in _POSE:
-            values = self._physics.engine.parameter(part.parameter)[:, self.base]
+            values = self._worlds.engine.parameter(part.parameter)[:, self.base]
             own = values.shape[0] > 1
             parts.append(values[rows.index] if own else values.expand(rows.count, -1))
         return torch.cat(parts, dim=-1)
 
     def free_quats(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Orientations of free links, normalised, as qpos has them; (n, B, 4)."""
-        qpos = self._physics.engine.field("qpos")[rows.index]
+        qpos = self._worlds.engine.field("qpos")[rows.index]
         columns = self._columns([self._qpos_adr[body] + 3 for body in bodies], 4)
         return quaternion.normalize(
             qpos[:, columns].reshape(rows.count, len(bodies), 4)
@@ -100,7 +100,7 @@ class Links:
 
     def free_ang_vels(self, rows: Selection, bodies: Sequence[int]) -> Tensor:
         """Angular velocities of free links, world axes [rad/s]; (n, B, 3)."""
-        qvel = self._physics.engine.field("qvel")[rows.index]
+        qvel = self._worlds.engine.field("qvel")[rows.index]
         columns = self._columns([self._dof_adr[body] + 3 for body in bodies], 3)
         ang_vel_b = qvel[:, columns].reshape(rows.count, len(bodies), 3)
         return quaternion.rotate(self.free_quats(rows, bodies), ang_vel_b)
@@ -150,7 +150,7 @@ class Links:
             of_part = values[:, fixed, part.start - first : part.stop - first]
             if self._is_as_compiled(part.parameter, of_part[:, 0]):
                 continue
-            self._physics.expand(part.parameter)
+            self._worlds.parameters.expand(part.parameter)
             ids = self._index([bodies[k] for k in fixed])
             writes.append(Write(f"model/{part.parameter}", rows, ids, of_part))
         return writes
@@ -160,9 +160,9 @@ class Links:
 
         Then all worlds can go on to have its place in common.
         """
-        if parameter in self._physics.engine.expanded:
+        if parameter in self._worlds.engine.expanded:
             return False
-        now = self._physics.engine.parameter(parameter)[:, self.base]
+        now = self._worlds.engine.parameter(parameter)[:, self.base]
         if now.shape[-1] == 4:  # q and −q are one orientation
             now = torch.where((values * now).sum(-1, keepdim=True) < 0.0, -now, now)
         return bool(((values - now).abs() <= _SAME * (1.0 + now.abs())).all())
@@ -200,7 +200,7 @@ class Links:
         return self._index([adr + k for adr in adrs for k in range(width)])
 
     def _index(self, ids: Sequence[int]) -> Index:
-        return as_index(ids, self._physics.device)
+        return as_index(ids, self._worlds.device)
 
 
 def unit_pose(pose: Tensor, name: str) -> Tensor:

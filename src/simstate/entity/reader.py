@@ -21,9 +21,9 @@ from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
-from simstate.physics import Physics
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+from simstate.world.worlds import Worlds
 
 _TORCH_GRAIN = 32768
 """Numbers from which on torch splits an operation over threads."""
@@ -67,23 +67,23 @@ class EntityReader:
     """The contract of every quantity, by name."""
 
     def __init__(
-        self, index: EntityIndex, physics: Physics, soft_limit_factor: float
+        self, index: EntityIndex, worlds: Worlds, soft_limit_factor: float
     ) -> None:
         self.name = index.name
         self.index = index
-        self.physics = physics
-        self.model = physics.model
-        self.engine = physics.engine
-        self.fresh = physics.fresh
-        self.num_envs = physics.num_envs
-        self.dtype = physics.dtype
+        self.worlds = worlds
+        self.model = worlds.model
+        self.engine = worlds.engine
+        self.fresh = worlds.fresh
+        self.num_envs = worlds.num_envs
+        self.dtype = worlds.dtype
         self.num_joints = len(index.joints)
         self.soft_limit_factor = soft_limit_factor
         self.memo: dict[str, Memo] = {}
         self._picks: dict[Frame, Picks] = {}
         self._targets: dict[TargetKind, _TargetPicks] = {}
         ids = _column_ids(index, self.model)
-        self._columns = {k: as_index(v, physics.device) for k, v in ids.items()}
+        self._columns = {k: as_index(v, worlds.device) for k, v in ids.items()}
         self._parts = {name: _runs(group) for name, group in ids.items()}
         self._cacc: tuple[int, Tensor] | None = None
         self.computed: Quantity | None = None
@@ -102,7 +102,7 @@ class EntityReader:
 
     def stored(self, name: str) -> Tensor:
         """A setting of the entity's own, live; shape (num_envs, …)."""
-        return self.physics.ledger[f"entity/{self.name}/{name}"].tensor
+        return self.worlds.ledger[f"entity/{self.name}/{name}"].tensor
 
     def begin(self, quantity: Quantity, frame: FrameType) -> None:
         """From now on quantities read each other at no more than this one's stage.
@@ -180,7 +180,7 @@ class EntityReader:
         if name in STATE_FIELDS or self.engine.is_bound(name):
             self.fresh.watch_derived(name)
             return self.engine.field(name)
-        return self.physics.read_field(name)
+        return self.worlds.read_field(name)
 
     def parameter(self, name: str) -> Tensor:
         """A model parameter; shape (num_envs or 1, …)."""
@@ -246,7 +246,7 @@ class EntityReader:
         if self._cacc is None or self._cacc[0] != token:
             cacc = spatial_acceleration(
                 self.raw("qvel"),
-                self.physics.acceleration_now(),
+                self.worlds.acceleration_now(),
                 self.raw("cdof"),
                 self.raw("cdof_dot"),
                 self.all_moved_by[self.columns("body_ids")],
@@ -278,7 +278,7 @@ class EntityReader:
 
     def _live_storages(self) -> set[int]:
         """Memory that is not a quantity's own: writes to it are seen elsewhere."""
-        slots = self.physics.ledger.slots
+        slots = self.worlds.ledger.slots
         known = len(slots) + len(self.engine.fields)
         if self._live is None or self._live[0] != known:
             tensors = [*self.engine.fields.values(), *self.engine.expanded.values()]

@@ -13,7 +13,7 @@ from simstate.entity.entity import Entity
 from simstate.errors import unknown_name
 from simstate.math import quaternion
 from simstate.math.vector import cross
-from simstate.physics import Physics
+from simstate.world.worlds import Worlds
 
 WORLD = "world"
 
@@ -37,13 +37,13 @@ class Relative:
 
     def __init__(
         self,
-        physics: Physics,
+        worlds: Worlds,
         entities: Mapping[str, Entity],
         of: str,
         to: str,
         axes: str | None,
     ) -> None:
-        self._physics = physics
+        self._worlds = worlds
         self._of = _find(entities, of)
         self._to = _find(entities, to)
         self._axes = self._to if axes is None else _find(entities, axes)
@@ -140,22 +140,22 @@ class Relative:
         """Acceleration of a frame, along world axes; (num_envs, 6)."""
         if frame is None:
             return self._zeros(6)
-        qvel = self._physics.read_field("qvel")
-        qacc = self._physics.acceleration_now()
+        qvel = self._worlds.read_field("qvel")
+        qacc = self._worlds.acceleration_now()
         jacobian = frame.entity.jacobian(frame.name)
         rate = frame.entity.jacobian_dot(frame.name)
         return (jacobian @ qacc[..., None] + rate @ qvel[..., None])[..., 0]
 
     def _jacobian(self, frame: _Frame | None) -> Tensor:
         if frame is None:
-            return self._zeros(6, self._physics.model.nv)
+            return self._zeros(6, self._worlds.model.nv)
         return frame.entity.jacobian(frame.name)
 
     def _zeros(self, *shape: int) -> Tensor:
-        physics = self._physics
-        physics.fresh.ensure(Stage.STATE, "sim.relative")
+        worlds = self._worlds
+        worlds.fresh.ensure(Stage.STATE, "sim.relative")
         return torch.zeros(
-            physics.num_envs, *shape, dtype=physics.dtype, device=physics.device
+            worlds.num_envs, *shape, dtype=worlds.dtype, device=worlds.device
         )
 
 

@@ -65,7 +65,7 @@ class StateWrites(EntityWriters):
 
         Their `default_…` quantities are others, or a fixed base is elsewhere.
         """
-        ledger = self.internals.ledger
+        ledger = self._worlds.ledger
         for name in _DEFAULTS:
             slot = ledger[f"entity/{self.index.name}/{name}"]
             assert slot.initial is not None
@@ -98,7 +98,7 @@ class StateWrites(EntityWriters):
             if key in given:
                 ids, values = given[key]
                 joints = Selection(
-                    as_index(ids, self.internals.device), len(ids), self._num_joints
+                    as_index(ids, self._worlds.device), len(ids), self._num_joints
                 )
                 writes += self._target_writes(kind, joints)(values, rows)
         return writes

@@ -22,9 +22,9 @@ from simstate.ids import (
     select,
 )
 from simstate.ledger import Write
-from simstate.physics import Physics
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+from simstate.world.worlds import Worlds
 
 TARGET_NAMES: dict[TargetKind, str] = {
     "position": "joint_pos_target",
@@ -38,7 +38,7 @@ class WriterBase:
     """Checks what is to be written, and finds where it goes."""
 
     index: EntityIndex
-    internals: Physics
+    _worlds: Worlds
     _reader: EntityReader
     _links: Links
 
@@ -50,15 +50,15 @@ class WriterBase:
         self, name: str, values: Values, shape: tuple[int, ...], env_ids: Ids
     ) -> tuple[Selection, Tensor]:
         """The selected worlds, and finite values of the right shape for them."""
-        rows = self.internals.select(env_ids)
-        like = self.internals.engine.field("qpos")
+        rows = self._worlds.select(env_ids)
+        like = self._worlds.engine.field("qpos")
         tensor = as_values(values, name, rows.count, shape, like)
         check_finite(tensor, name)
         return rows, tensor
 
     def _chosen(self, kind: str, ids: Ids, of: Sequence[int]) -> list[int]:
         """Those of the model's ids `of` that the entity's own ids select."""
-        device = self.internals.device
+        device = self._worlds.device
         selection = select(ids, len(of), kind, device)
         if isinstance(selection.index, slice):
             return [int(i) for i in of[selection.index]]
@@ -67,11 +67,11 @@ class WriterBase:
     def _elements(self, kind: str, ids: Ids, of: Sequence[int]) -> tuple[Index, int]:
         """The same as columns of a field, and how many they are."""
         chosen = self._chosen(kind, ids, of)
-        return as_index(chosen, self.internals.device), len(chosen)
+        return as_index(chosen, self._worlds.device), len(chosen)
 
     def _write(self, *writes: Write) -> None:
         """Write checked values, all of them or none."""
-        self.internals.ledger.write(*writes)
+        self._worlds.ledger.write(*writes)
 
     def _write_columns(
         self,
@@ -95,14 +95,14 @@ class WriterBase:
         is called in every step.
         """
         columns, _ = self._elements("control", control_ids, self.index.controls.ids)
-        rows = everything(self.internals.num_envs)
+        rows = everything(self._worlds.num_envs)
         return lambda values: self._write(Write("ctrl", rows, columns, values))
 
     def _set_target(
         self, kind: TargetKind, target: Values, joint_ids: Ids, env_ids: Ids
     ) -> None:
         """Write targets: into the controls that take them, else beside them."""
-        joints = select(joint_ids, self._num_joints, "joint", self.internals.device)
+        joints = select(joint_ids, self._num_joints, "joint", self._worlds.device)
         rows, values = self._rows("target", target, (joints.count,), env_ids)
         self._write(*self._target_writes(kind, joints)(values, rows))
 
@@ -110,7 +110,7 @@ class WriterBase:
         self, kind: TargetKind, joints: Selection
     ) -> Callable[[Tensor, Selection], list[Write]]:
         """What makes writes of some joints' targets, checked (n, J), resolved once."""
-        device, inputs = self.internals.device, self.index.target_inputs(kind)
+        device, inputs = self._worlds.device, self.index.target_inputs(kind)
         chosen = int_list(joints.tensor(device))
         place = {joint: k for k, joint in enumerate(chosen)}
         taken = [k for k, joint in enumerate(inputs.joints) if joint in place]
@@ -193,4 +193,4 @@ class WriterBase:
 
     def _block_columns(self, adrs: Sequence[int], width: int) -> Index:
         columns = [adr + k for adr in adrs for k in range(width)]
-        return as_index(columns, self.internals.device)
+        return as_index(columns, self._worlds.device)

@@ -295,7 +295,7 @@ class EntityWriters(WriterBase):
         )
         switches = torch.as_tensor(active)
         if switches.dtype == torch.bool:
-            active = switches.to(self.internals.dtype)
+            active = switches.to(self._worlds.dtype)
         rows, values = self._rows("active", active, (count,), env_ids)
         if not bool(((values == 0) | (values == 1)).all()):
             raise InvalidInputError("active must be 1 (on) or 0 (off) everywhere.")
@@ -337,9 +337,9 @@ class EntityWriters(WriterBase):
         As `set_joint_…_target`, with names resolved once and values not checked: for
         what is called in every step.
         """
-        joints = select(joint_ids, self._num_joints, "joint", self.internals.device)
+        joints = select(joint_ids, self._num_joints, "joint", self._worlds.device)
         writes = self._target_writes(kind, joints)
-        rows = everything(self.internals.num_envs)
+        rows = everything(self._worlds.num_envs)
         return lambda values: self._write(*writes(values, rows))
 
     def wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
@@ -349,7 +349,7 @@ class EntityWriters(WriterBase):
         checked: for what is called in every step.
         """
         columns, _ = self._elements("body", body_ids, self.index.bodies.ids)
-        rows = everything(self.internals.num_envs)
+        rows = everything(self._worlds.num_envs)
 
         def write(forces: Tensor, torques: Tensor) -> None:
             wrench = torch.cat([forces, torques], dim=-1)

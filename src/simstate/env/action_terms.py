@@ -10,8 +10,10 @@ from torch import Tensor
 
 from simstate.env.actions import Action, ActionCfg
 from simstate.env.contracts import checked
+from simstate.env.host_read import host_read_of
 from simstate.env.terms import made
 from simstate.errors import InvalidInputError, ShapeError
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -25,7 +27,7 @@ class ActionTerms(dict[str, Action]):
             {name: made("action", name, cfg, env) for name, cfg in cfgs.items()}
         )
         self._env = env
-        self._ledger = env.sim.internals.ledger
+        self._ledger = worlds_of(env.sim).ledger
         self.columns = [
             f"{term}/{name}" for term, action in self.items() for name in action.names
         ]
@@ -83,7 +85,7 @@ class ActionTerms(dict[str, Action]):
         rows = action_rows(action, self.columns, env.num_envs, env.device)
         if ignored is not None:
             rows = rows.index_fill(0, ignored, 0.0)
-        host_read = env.internals.host_read
+        host_read = host_read_of(env)
         host_read.raise_if(
             ~torch.isfinite(rows).all(), lambda: not_finite(rows, self.columns)
         )

@@ -10,6 +10,7 @@ from torch import Tensor
 from simstate.env.commands import Command, CommandCfg
 from simstate.env.terms import made
 from simstate.errors import unknown_name
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -22,7 +23,7 @@ class CommandTerms(dict[str, Command]):
         super().__init__(
             {name: made("command", name, cfg, env) for name, cfg in cfgs.items()}
         )
-        self._ledger = env.sim.internals.ledger
+        self._ledger = worlds_of(env.sim).ledger
 
     def __missing__(self, name: str) -> Command:
         raise unknown_name("command", name, self)

@@ -19,6 +19,7 @@ from simstate.ids import Index
 from simstate.math import quaternion
 from simstate.math.vector import norm
 from simstate.places import calling_place
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -84,9 +85,18 @@ class Command(ABC):
         initial: float | Tensor = 0.0,
     ) -> Tensor:
         """What the command remembers of each world; None: what it draws anew."""
-        return self.env.sim.internals.ledger.memory(
-            f"{self._place}/{name}", shape, dtype, reset, initial=initial, owner="env"
-        ).tensor
+        return (
+            worlds_of(self.env.sim)
+            .ledger.memory(
+                f"{self._place}/{name}",
+                shape,
+                dtype,
+                reset,
+                initial=initial,
+                owner="env",
+            )
+            .tensor
+        )
 
     @property
     @abstractmethod
@@ -181,11 +191,15 @@ class VelocityCommand(Command):
         self.follows_heading = self._memory("follows_heading", dtype=torch.bool)
         self.is_standing = self._memory("is_standing", dtype=torch.bool)
         """Where nothing is to move; (num_envs,)."""
-        self._lin_vel_x = env.sim.internals.ledger.shared(
-            f"{self._place}/lin_vel_x",
-            torch.tensor(cfg.lin_vel_x, dtype=torch.float64),
-            unit="m/s",
-        ).tensor
+        self._lin_vel_x = (
+            worlds_of(env.sim)
+            .ledger.shared(
+                f"{self._place}/lin_vel_x",
+                torch.tensor(cfg.lin_vel_x, dtype=torch.float64),
+                unit="m/s",
+            )
+            .tensor
+        )
 
     @property
     def lin_vel_x(self) -> Range:

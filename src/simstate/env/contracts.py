@@ -12,6 +12,7 @@ from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.reading import Reading
 from simstate.record.units import component_units
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -97,7 +98,7 @@ def quantity_contracts(
     """The contracts of a quantity's numbers, those of joints for some of them."""
     whole = _contract_of("", quantity)
     units = component_units(
-        entity.internals.model, entity, quantity.unit, quantity.shape
+        worlds_of(entity).model, entity, quantity.unit, quantity.shape
     )
     if units and quantity.shape[:1] == ("num_joints",):
         each = len(units) // len(entity.joint_names)

@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.errors import InvalidInputError
 from simstate.record.dump import write_dump
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 DIVERGENCES = "env/divergences"
 """The slot of how many times a world has diverged, a running total."""
@@ -32,9 +33,11 @@ class DivergenceLog:
         self.sim = sim
         self._steps = steps
         """Time steps of each call of `sim.step`."""
-        self._count = sim.internals.ledger.shared(
-            DIVERGENCES, torch.zeros(1, dtype=torch.int64)
-        ).tensor
+        self._count = (
+            worlds_of(sim)
+            .ledger.shared(DIVERGENCES, torch.zeros(1, dtype=torch.int64))
+            .tensor
+        )
         self.paths: list[Path] = []
         """The snapshots from before that were written."""
         self._folder = None if folder is None else _made(Path(folder))
@@ -51,7 +54,7 @@ class DivergenceLog:
 
     def record(self, env_ids: Tensor) -> None:
         """Count these worlds, which diverged in the last step, and save them."""
-        bad = self.sim.divergence if env_ids.numel() else None
+        bad = self.sim.divergence.cause if env_ids.numel() else None
         if bad is None:
             return
         told = bad.elements + [""] * len(bad.env_ids)
@@ -72,7 +75,7 @@ class DivergenceLog:
         if find_spec("mcap") is not None:  # without it the snapshots must do
             dump = folder / f"{stem}.simrec"
             write_dump(dump, self.sim, before, self._steps, element)
-        bad = self.sim.internals.engine.split(after[None].cpu())
+        bad = worlds_of(self.sim).engine.split(after[None].cpu())
         dataclasses.replace(now, slots={**now.slots, **bad}).save(
             folder / f"{stem}_after.npz"
         )

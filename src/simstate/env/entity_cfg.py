@@ -12,6 +12,7 @@ from typing import ParamSpec, TypeVar
 from simstate.entity import Entity, SceneEntities
 from simstate.errors import InvalidInputError, listed
 from simstate.ids import Index, as_index
+from simstate.world.worlds import worlds_of
 
 Patterns = str | Sequence[str] | None
 Params = ParamSpec("Params")
@@ -66,7 +67,7 @@ class SceneEntityCfg:
     def resolve_in(self, entity: Entity) -> SceneEntityCfg:
         """The same in the entity itself."""
         resolved = dataclasses.replace(self)
-        device = entity.internals.device
+        device = worlds_of(entity).device
         for kind, plural in _KINDS.items():
             patterns = getattr(self, f"{kind}_names")
             if patterns is None:
@@ -184,7 +185,7 @@ def exactly_one(label: str, kind: str, found: tuple[list[int], list[str]]) -> in
 
 def _sensor_columns(entity: Entity, names: Sequence[str]) -> list[int]:
     """The columns of sensordata of some sensors, in the order of the names."""
-    model = entity.internals.model
+    model = worlds_of(entity).model
     columns: list[int] = []
     for name in names:
         sensor = entity.index.sensors.ids[entity.sensor_names.index(name)]

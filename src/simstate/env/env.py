@@ -36,6 +36,7 @@ from simstate.integrate import Integrator
 from simstate.integrate.history import Recorded
 from simstate.state.apply import States, check_states
 from simstate.view import start_viewer
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.view.viewer import Viewer
@@ -90,7 +91,7 @@ class Env(EnvWorlds):
             self._make_terms()
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
-            self.internals.host_read.check()
+            self._host_read.check()
         self.observation_dims: dict[str, int] = {
             name: values.shape[1] for name, values in self._observing.latest.items()
         }
@@ -155,11 +156,11 @@ class Env(EnvWorlds):
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self.actions.check(action, renewed)
-        recorders = tuple(self.internals.recorders)
+        recorders = tuple(self._recorders)
         for recorder in recorders:
             recorder.begin(checked, renewed)
-        with OneTorchThread(), self._ledger.transaction("env", "env.step()"):
-            result = self._step(checked, renewed)
+        with OneTorchThread():
+            result = self._ledger.run("env", "env.step()", self._step, checked, renewed)
         for recorder in recorders:
             recorder.end(result[1], result[4])
         return result
@@ -204,7 +205,7 @@ class Env(EnvWorlds):
         elif renewed is not None:
             self._begin(renewed)
             seen = self.observations
-        self.internals.host_read.check()
+        self._host_read.check()
         return seen, reward, terminated, truncated, extras
 
     def _read_on_host(self) -> tuple[dict[str, Tensor], Tensor]:
@@ -214,8 +215,8 @@ class Env(EnvWorlds):
         """
         masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
         masks["ended"] = self.terminated | self.truncated
-        masks["diverged"] = self.sim.newly_diverged
-        due = self.internals.host_read.ids(masks)
+        masks["diverged"] = self.sim.divergence.new
+        due = self._host_read.ids(masks)
         self.divergence.record(due["diverged"])
         return due, due["ended"]
 
@@ -238,7 +239,7 @@ class Env(EnvWorlds):
         Returns the observations of all worlds, and extras with "log".
         """
         self._begin_call()
-        rows = self.sim.internals.select(env_ids)
+        rows = worlds_of(self.sim).select(env_ids)
         if seed is not None:
             whole_number("seed", seed, 0)
         if not rows.count:
@@ -246,14 +247,21 @@ class Env(EnvWorlds):
         ids = rows.tensor(self.device).clone()
         if init_states is not None:  # while nothing has changed yet
             check_states(self.sim, init_states, rows)
-        with OneTorchThread(), self._ledger.transaction("env", "env.reset()"):
-            log = self._end(ids)
-            if seed is not None:
-                self.rng.seed(seed, ids)
-                self.events.startup(self, ids)
-            self._begin(ids, init_states)
-            self.internals.host_read.check()
-            return self.observations, {"log": log}
+        with OneTorchThread():
+            return self._ledger.run(
+                "env", "env.reset()", self._reset, seed, ids, init_states
+            )
+
+    def _reset(
+        self, seed: int | None, ids: Tensor, init_states: States | None
+    ) -> tuple[Observations, Extras]:
+        log = self._end(ids)
+        if seed is not None:
+            self.rng.seed(seed, ids)
+            self.events.startup(self, ids)
+        self._begin(ids, init_states)
+        self._host_read.check()
+        return self.observations, {"log": log}
 
     def view(
         self,
@@ -353,7 +361,7 @@ class Env(EnvWorlds):
             return
         self.sim.step(1, moving)
         for _ in range(decimation - 1):
-            self.divergence.record(self.sim.newly_diverged.nonzero())
+            self.divergence.record(self.sim.divergence.new.nonzero())
             self.actions.write(action, acting)
             self.sim.step(1, moving)
 
@@ -380,7 +388,7 @@ class Env(EnvWorlds):
     def _begin(self, env_ids: Tensor, init_states: States | None = None) -> None:
         """Reset these worlds and observe them; the others are not touched."""
         self.sim.reset(env_ids)
-        self._ledger.reset(self.sim.internals.select(env_ids), ("env",))
+        self._ledger.reset(worlds_of(self.sim).select(env_ids), ("env",))
         for term in self.terms:
             term.reset(self, env_ids)
         self.events.reset(self, env_ids)

@@ -63,12 +63,12 @@ class EnvRecorder(Recorder):
         super().__init__(
             env.sim, path, "env", [*mine, *asked], ("sim", "env"), worlds=worlds,
             inputs=inputs, snapshot_every=snapshot_every, about=about,
-            detach=lambda: env.internals.recorders.remove(self),
+            detach=lambda: env.detach(self),
         )  # fmt: skip
         self._before = [c for c in (*mine, *asked) if c.name not in AFTER]
         self._step: Step | None = None
         self._sample: dict[str, Tensor] = {}
-        env.internals.recorders.append(self)
+        env.attach(self)
 
     def begin(self, action: Tensor, reset_ids: Tensor | None) -> None:
         """A step is about to be taken with this action."""

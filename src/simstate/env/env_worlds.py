@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,17 +24,9 @@ from simstate.ledger import Reset, user_memory
 from simstate.random import WorldRandom
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
+from simstate.world.worlds import worlds_of
 
 _COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
-
-
-class EnvInternals(NamedTuple):
-    """What simstate's own modules use of an environment."""
-
-    host_read: HostRead
-    """What a step needs to know on the host, read in one go."""
-    recorders: list[EnvRecorder]
-    """Called before and after every step that is taken."""
 
 
 class EnvWorlds(ABC):
@@ -70,9 +61,9 @@ class EnvWorlds(ABC):
             seed=seed,
             first_world=first_world,
         )
-        self._ledger = self.sim.internals.ledger
-        self.internals = EnvInternals(HostRead(self.sim.internals), [])
-        """What simstate's own modules use."""
+        self._ledger = worlds_of(self.sim).ledger
+        self._host_read = HostRead(worlds_of(self.sim))
+        self._recorders: list[EnvRecorder] = []
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
@@ -169,9 +160,9 @@ class EnvWorlds(ABC):
         random streams, what terms remember, and what curricula have changed.
         """
         self._begin_call()
-        rows = self.sim.internals.select(env_ids)
+        rows = worlds_of(self.sim).select(env_ids)
         self._check_parts()
-        return take_snapshot(self.sim.internals, rows, ("sim", "env"))
+        return take_snapshot(worlds_of(self.sim), rows, ("sim", "env"))
 
     def restore(self, snapshot: Snapshot, env_ids: Ids = None) -> None:
         """Bring worlds to where those of a snapshot were; one world's fits all.
@@ -180,9 +171,9 @@ class EnvWorlds(ABC):
         (curricula, counters) is restored together with all of them.
         """
         self._begin_call()
-        rows = self.sim.internals.select(env_ids)
+        rows = worlds_of(self.sim).select(env_ids)
         scopes = [f"env/{scope}/" for scope in self._scopes()]
-        restore_snapshot(self.sim.internals, snapshot, rows, ("sim", "env"), scopes)
+        restore_snapshot(worlds_of(self.sim), snapshot, rows, ("sim", "env"), scopes)
 
     @abstractmethod
     def _scopes(self) -> list[str]:
@@ -232,7 +223,7 @@ class EnvWorlds(ABC):
 
     def _begin_call(self) -> None:
         """Undo what an interrupted call has left half done."""
-        self.internals.host_read.forget()
+        self._host_read.forget()
         self._recover()
         if self._ledger.open:
             raise InvalidInputError(
@@ -240,9 +231,17 @@ class EnvWorlds(ABC):
                 "force model: a step is running."
             )
 
+    def attach(self, recorder: EnvRecorder) -> None:
+        """Record every step from now on."""
+        self._recorders.append(recorder)
+
+    def detach(self, recorder: EnvRecorder) -> None:
+        """Stop recording steps by `attach`."""
+        self._recorders.remove(recorder)
+
     def _recover(self) -> None:
         if self._ledger.open:
-            self._ledger.recover()
+            self._ledger.calls.recover()
 
     def _others(self, env_ids: Tensor | None) -> Tensor | None:
         """The worlds but for these; None: all."""
@@ -252,7 +251,7 @@ class EnvWorlds(ABC):
 
     def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
         """The ids of the worlds that begin anew in a step; None: no world does."""
-        rows = self.sim.internals.select(reset_ids)
+        rows = worlds_of(self.sim).select(reset_ids)
         if not rows.count:
             return None
         if self.auto_reset:

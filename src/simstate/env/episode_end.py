@@ -12,6 +12,7 @@ from simstate.env.cfg import TerminationTermCfg
 from simstate.env.terms import Term
 from simstate.errors import InvalidInputError
 from simstate.ids import int_list
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -36,7 +37,7 @@ class EpisodeEnd:
         ]
         self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
         self.names = [*(term.name for term in self.terms), DIVERGED]
-        memory = env.sim.internals.ledger.memory
+        memory = worlds_of(env.sim).ledger.memory
         self.reasons = memory(
             "env/end/reasons", (len(self.names),), torch.bool, reset=None, owner="env"
         ).tensor

@@ -14,6 +14,7 @@ from simstate.env.cfg import EventTermCfg
 from simstate.env.terms import Term
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.places import written_at
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -38,12 +39,12 @@ class EventSchedule:
             self._terms[cfg.mode].append(term)
             if cfg.mode == "interval":
                 self._intervals.append(cfg.interval_s or (0.0, 0.0))
-        self._time_left = env.sim.internals.ledger.memory(
+        self._time_left = worlds_of(env.sim).ledger.memory(
             "env/event/time_left", (len(self._intervals),), torch.float32, reset=None,
             owner="env", unit="s",
         ).tensor  # fmt: skip
         """Until the next event of each kind; shape (num_envs, intervals)."""
-        self.happened = env.sim.internals.ledger.memory(
+        self.happened = worlds_of(env.sim).ledger.memory(
             "env/event/happened", (len(self._intervals),), torch.bool, reset=None,
             owner="env", optional=True,
         ).tensor  # fmt: skip

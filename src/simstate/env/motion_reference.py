@@ -19,6 +19,7 @@ from simstate.errors import InvalidInputError, unknown_name
 from simstate.math import quaternion
 from simstate.motions import Motion
 from simstate.scene.index import EntityIndex
+from simstate.world.worlds import worlds_of
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def _joints(motion: Motion, entity: Entity) -> list[int]:
 
 def _tables(motion: Motion, entity: Entity) -> list[np.ndarray]:
     """The fields of MotionFrames, by MuJoCo's kinematics in every frame."""
-    index, model = entity.index, entity.internals.model
+    index, model = entity.index, worlds_of(entity).model
     columns = _joints(motion, entity)
     lin_vel, ang_vel = _root_velocity(motion)
     data = mujoco.MjData(model)

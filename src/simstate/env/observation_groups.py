@@ -17,12 +17,14 @@ from simstate.env.cfg import (
     is_whole,
 )
 from simstate.env.contracts import contracts_of
+from simstate.env.host_read import host_read_of
 from simstate.env.noise import NoiseMemory, ObservationNoise, UniformNoise
 from simstate.env.observation_columns import Columns
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Index
 from simstate.places import written_at
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -65,7 +67,7 @@ class ObservationGroup:
             values = torch.cat(parts, dim=1)
         bad = clear_diverged(values, env.sim.diverged[rows, None])
         worlds = env.all_ids[rows]
-        env.internals.host_read.raise_if(
+        host_read_of(env).raise_if(
             bad, lambda: self._not_finite(values, parts, worlds, env)
         )
         return values
@@ -187,7 +189,7 @@ class ObservationTerm(Term):
         if self._remembered is None:
             shape = (noise.remembers, columns)
             if noise.remembers:
-                self._remembered = env.sim.internals.ledger.memory(
+                self._remembered = worlds_of(env.sim).ledger.memory(
                     f"env/{self.scope}/noise", shape, torch.float32, reset=None,
                     owner="env",
                 ).tensor  # fmt: skip
@@ -225,7 +227,7 @@ class ObservationTerm(Term):
         length = self.delay[1] + self.history
         if self._past is None or self._lag is None:
             place, shape = f"env/{self.scope}", (length, value.shape[1])
-            memory = env.sim.internals.ledger.memory
+            memory = worlds_of(env.sim).ledger.memory
             self._past = memory(
                 f"{place}/delay/past", shape, torch.float32, reset=None, owner="env"
             ).tensor

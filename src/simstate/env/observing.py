@@ -17,6 +17,7 @@ from simstate.env.observation_groups import (
     ObservationTerm,
 )
 from simstate.ids import Index
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -31,7 +32,7 @@ class Observing:
         self, env: Env, cfgs: Mapping[str, ObservationGroupCfg], shipped: ModuleType
     ) -> None:
         self._env = env
-        self._ledger = env.sim.internals.ledger
+        self._ledger = worlds_of(env.sim).ledger
         self.groups = [
             ObservationGroup(env, name, group, shipped) for name, group in cfgs.items()
         ]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from simstate.errors import SnapshotError
 from simstate.places import place_of_function, remember_place
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -52,7 +53,7 @@ class Parts:
 
     def _marks(self) -> dict[tuple[str, str], object]:
         """By part and attribute: what changes if the attribute does."""
-        slots = self._env.sim.internals.ledger.slots.values()
+        slots = worlds_of(self._env.sim).ledger.slots.values()
         known = {slot.tensor.untyped_storage().data_ptr() for slot in slots}
         return {
             (label, name): mark

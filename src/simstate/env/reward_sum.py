@@ -13,9 +13,11 @@ import torch
 from torch import Tensor
 
 from simstate.env.cfg import RewardTermCfg, is_number
+from simstate.env.host_read import host_read_of
 from simstate.env.terms import Term, clear_diverged, not_finite_error
 from simstate.errors import InvalidInputError, unknown_name
 from simstate.places import written_at
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -32,13 +34,21 @@ class RewardSum:
         ]
         self.names = [term.name for term in self.terms]
         weights = [_weight_of(name, cfg) for name, cfg in cfgs.items()]
-        self._weights = env.sim.internals.ledger.shared(
-            "env/reward/weights", torch.tensor(weights, dtype=torch.float64)
-        ).tensor
+        self._weights = (
+            worlds_of(env.sim)
+            .ledger.shared(
+                "env/reward/weights", torch.tensor(weights, dtype=torch.float64)
+            )
+            .tensor
+        )
         """The weights, which curricula may change; shape (terms,)."""
-        self._sums = env.sim.internals.ledger.memory(
-            "env/reward/sums", (len(self.terms),), torch.float32, owner="env"
-        ).tensor
+        self._sums = (
+            worlds_of(env.sim)
+            .ledger.memory(
+                "env/reward/sums", (len(self.terms),), torch.float32, owner="env"
+            )
+            .tensor
+        )
         """What each has given in the episode, weighted; shape (num_envs, terms)."""
         self._step_dt = env.step_dt
 
@@ -49,7 +59,7 @@ class RewardSum:
         values = [term.tensor(env, 1) for term in self.terms]
         parts = _stacked(values)
         bad = clear_diverged(parts, env.sim.diverged)
-        env.internals.host_read.raise_if(bad, lambda: self._not_finite(values, env))
+        host_read_of(env).raise_if(bad, lambda: self._not_finite(values, env))
         parts *= (self._weights * self._step_dt).to(parts)[:, None]
         self._sums += parts.T
         return _added(parts)

@@ -24,6 +24,7 @@ from simstate.errors import (
     unknown_name,
 )
 from simstate.places import Place, remember_place, written_at
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -72,7 +73,7 @@ class Term:
             return
         call = _call_of(self.label, self.function)
         self.params = _resolved(self.label, call, cfg.params, env.scene, 1 + leading)
-        with env.sim.internals.ledger.naming(self.scope):
+        with worlds_of(env.sim).ledger.naming(self.scope):
             made = self.function(dataclasses.replace(cfg, params=self.params), env)
         self.instance = self.function = made
 
@@ -80,7 +81,7 @@ class Term:
         """Call the function with (env) or (env, env_ids), and the parameters."""
         function = without_resolving(self.function)
         try:
-            with env.sim.internals.ledger.naming(self.scope):
+            with worlds_of(env.sim).ledger.naming(self.scope):
                 return function(env, *more, **self.params)
         except Exception as error:
             remember_place(error, self.place)
@@ -92,7 +93,7 @@ class Term:
         """Tell a class term of worlds that begin an episode."""
         reset = getattr(self.instance, "reset", None)
         if reset is not None:
-            with env.sim.internals.ledger.naming(self.scope):
+            with worlds_of(env.sim).ledger.naming(self.scope):
                 reset(env_ids)
 
     def tensor(self, env: Env, ndim: int) -> Tensor:
@@ -137,7 +138,7 @@ def made(kind: str, name: str, cfg: _Makes[_Part], env: Env) -> _Part:
     Errors know the line that its configuration was written in.
     """
     place = getattr(cfg, "place", None)
-    ledger = env.sim.internals.ledger
+    ledger = worlds_of(env.sim).ledger
     with ledger.naming(f"{kind}/{name}"), written_at(place):
         return cfg.make(name, env)
 

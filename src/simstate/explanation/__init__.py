@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import mujoco
 
+from simstate.entity import SceneEntities
+from simstate.entity.host import Host
 from simstate.explanation.actuators import explain_actuator
 from simstate.explanation.bodies import explain_body
 from simstate.explanation.element import FIELDS, ElementInfo, Explanation
@@ -14,12 +18,11 @@ from simstate.scene.build import WHOLE_MODEL
 from simstate.scene.cfg import ModelSource
 from simstate.scene.index import index_entity
 from simstate.scene.load import compile_spec, load_spec
-from simstate.worlds import Worlds
 
 __all__ = ["FIELDS", "ElementInfo", "Explanation", "explain"]
 
 
-def explain(model: Worlds | SceneCfg | mujoco.MjModel | ModelSource) -> Explanation:
+def explain(model: Host | SceneCfg | mujoco.MjModel | ModelSource) -> Explanation:
     """Each element of qpos, qvel, act, ctrl and xfrc_applied: what it is, and whose.
 
     `explain("humanoid")["qvel[4]"]` is one of them, with point, axes, unit and the
@@ -39,11 +42,12 @@ def explain(model: Worlds | SceneCfg | mujoco.MjModel | ModelSource) -> Explanat
 
 
 def _compiled(
-    model: Worlds | SceneCfg | mujoco.MjModel | ModelSource,
+    model: Host | SceneCfg | mujoco.MjModel | ModelSource,
 ) -> tuple[mujoco.MjModel, dict[str, EntityIndex]]:
     """The compiled model and the entities in it."""
-    if isinstance(model, Worlds):
-        return model.model, {n: entity.index for n, entity in model.scene.items()}
+    scene = getattr(model, "scene", None)
+    if isinstance(scene, SceneEntities):  # a simulation's
+        return cast("Host", model).model, {n: x.index for n, x in scene.items()}
     if isinstance(model, SceneCfg):
         built = build_scene(model)
         return built.model, built.entities

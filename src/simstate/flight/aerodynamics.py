@@ -17,7 +17,7 @@ from simstate.ids import Values
 from simstate.integrate.parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.simulation import Simulation
 
 Variables: TypeAlias = Mapping[str, Tensor]
 """What coefficients depend on, by name; (num_envs,) each."""
@@ -114,7 +114,7 @@ class Aerodynamics:
         self.parameters.declare(f"{name}_{variable}", value)
         self._derivatives[name].append(variable)
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: Simulation) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
         for terms in self._terms.values():

@@ -16,6 +16,7 @@ from simstate.ids import Ids, Values, as_values
 from simstate.integrate.parameters import numbers
 from simstate.ledger import Write
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 Array = np.ndarray[Any, Any]
 
@@ -31,7 +32,7 @@ class Controls:
         model, ids = sim.model, entity.index.controls
         self._ctrl = [ids.ids[ids.names.index(name)] for name in names]
         self._act = [int(model.actuator_actadr[k]) for k in self._ctrl]
-        limits = sim.internals.engine.field("ctrl")
+        limits = worlds_of(sim).engine.field("ctrl")
         unlimited = torch.tensor([-torch.inf, torch.inf])
         self._range = (
             torch.stack(
@@ -46,7 +47,7 @@ class Controls:
             else limits.new_zeros(0, 2)
         )
         self._lag = [float(model.actuator_dynprm[k, 0]) for k in self._ctrl]
-        ledger = sim.internals.ledger
+        ledger = worlds_of(sim).ledger
         self._slots = (ledger["act"], ledger["ctrl"])
 
     def present(self) -> tuple[Tensor, Tensor]:
@@ -107,14 +108,14 @@ class Controls:
         self, commands: Mapping[str, Values | float], env_ids: Ids, settled: bool
     ) -> None:
         """Write commands, and with `settled` the positions; all are checked first."""
-        rows = self.sim.internals.select(env_ids)
+        rows = worlds_of(self.sim).select(env_ids)
         checked: dict[int, Tensor] = {}
         for name, given in commands.items():
             index = self._index(name)
             values = numbers(given, name)
             has_shape(name, values, (), (rows.count,), means=", of the selected worlds")
             column = values.expand(rows.count)[:, None].to(self.sim.device)
-            like = self.sim.internals.engine.field("ctrl")
+            like = worlds_of(self.sim).engine.field("ctrl")
             checked[index] = as_values(column, name, rows.count, (1,), like)
         writes: list[Write] = []
         for k, column in checked.items():
@@ -122,7 +123,7 @@ class Controls:
             if settled and self._act[k] >= 0:
                 place = column.clamp(*self._range[k])
                 writes.append(Write("act", rows, _one(self._act[k]), place))
-        self.sim.internals.ledger.write(*writes)
+        worlds_of(self.sim).ledger.write(*writes)
 
 
 def _one(column: int) -> slice:

@@ -26,11 +26,12 @@ from simstate.math.vector import norm
 from simstate.scene import EntityCfg, SceneCfg
 from simstate.scene.option_words import OPTION_WORDS
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.conventions.air import Definition, FlightAxes
     from simstate.state import Snapshot
-    from simstate.worlds import OnDivergence
+    from simstate.step.divergence import OnDivergence
 
 STANDARD_GRAVITY = 9.80665
 """[m/s²]."""
@@ -200,7 +201,7 @@ class FreeFlight:
         else:
             rates = omegas_BP1__E
         entity = self._entity(aircraft)
-        rows = self.sim.internals.select(env_ids)
+        rows = worlds_of(self.sim).select(env_ids)
         now = entity.state_in(PTERA, EARTH)
         given = (position_E_Eo, R_pas_E_to_BP1, velocity_E__E, rates)
         parts = [

@@ -18,7 +18,7 @@ from simstate.engine.core import CoreBatch, free_bodies
 from simstate.entity import Entity
 from simstate.flight.aircraft import EARTH
 from simstate.ids import Values
-from simstate.physics import Physics
+from simstate.world.worlds import Worlds, worlds_of
 
 Array = np.ndarray[Any, Any]
 
@@ -35,23 +35,23 @@ class FreeBody:
     """
 
     def __init__(
-        self, physics: Physics, core: CoreBatch, body: int, q: int, v: int
+        self, worlds: Worlds, core: CoreBatch, body: int, q: int, v: int
     ) -> None:
-        self._physics = physics
+        self._worlds = worlds
         self._body = body
         self._columns = slice(body, body + 1)
-        self._wrenches = physics.ledger["xfrc_applied"]
-        self._wrench = np.zeros((physics.num_envs, 1, 6))
+        self._wrenches = worlds.ledger["xfrc_applied"]
+        self._wrench = np.zeros((worlds.num_envs, 1, 6))
         self._com: tuple[int, Array] = (-1, self._wrench)
-        qpos, qvel = (physics.engine.columns[name].start for name in ("qpos", "qvel"))
+        qpos, qvel = (worlds.engine.columns[name].start for name in ("qpos", "qvel"))
         self._qpos = core.state[:, qpos + q : qpos + q + 7]
         self._qvel = core.state[:, qvel + v : qvel + v + 6]
-        self._time = core.state[:, physics.engine.columns["time"].start]
+        self._time = core.state[:, worlds.engine.columns["time"].start]
 
     def describe(self) -> Array:
         """Its motion, as `free_bodies.describe` has it; (num_envs, 18), a copy."""
-        self._physics.fresh.ensure(Stage.STATE, "the motion of a free body")
-        engine = self._physics.engine
+        self._worlds.fresh.ensure(Stage.STATE, "the motion of a free body")
+        engine = self._worlds.engine
         if self._com[0] != engine.num_differing:
             places = engine.parameter("body_ipos").numpy()
             self._com = (engine.num_differing, places[:, self._body])
@@ -71,9 +71,9 @@ class FreeBody:
         forces, moments = _vectors(force, count), _vectors(moment, count)
         if forces is None or moments is None:
             return False
-        ledger, out = self._physics.ledger, self._wrench
+        ledger, out = self._worlds.ledger, self._wrench
         if ledger.open:
-            ledger.recover()
+            ledger.calls.recover()
         if not free_bodies.to_world(self._qpos, forces, moments, turned, out):
             return False
         ledger.write_array(self._wrenches, self._columns, out)
@@ -85,14 +85,14 @@ class FreeRoot:
 
     def __init__(self, entity: Entity) -> None:
         self._entity = entity
-        physics, index = entity.internals, entity.index
-        core = physics.engine.compiled
+        worlds, index = worlds_of(entity), entity.index
+        core = worlds.engine.compiled
         self.compiled: FreeBody | None = None
         """The same by the core; None: it is not in use, or the root is not free."""
         if core is not None and index.base == "free":
             k = index.free_body_ids.index(index.root_body_id)
             q, v = index.free_qpos_adr[k], index.free_dof_adr[k]
-            self.compiled = FreeBody(physics, core, index.root_body_id, q, v)
+            self.compiled = FreeBody(worlds, core, index.root_body_id, q, v)
 
     def read(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Position of the Cg, attitude, velocity and rates, as in FlightState; copies.
@@ -113,7 +113,7 @@ class FreeRoot:
     def time(self) -> Tensor:
         """The time of each world [s], of what was read last; (num_envs,), a copy."""
         if self.compiled is None:
-            return self._entity.internals.engine.field("time").clone()
+            return worlds_of(self._entity).engine.field("time").clone()
         return _tensor(self.compiled.times())
 
 

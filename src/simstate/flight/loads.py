@@ -18,6 +18,7 @@ from simstate.flight.state import FlightState
 from simstate.ids import Values
 from simstate.math import move_moment, quaternion
 from simstate.math.vector import apply
+from simstate.world.worlds import worlds_of
 
 NamedPoint: TypeAlias = Literal["com", "origin"]
 
@@ -132,7 +133,7 @@ def _to_com(load: Load, entity: Entity, body_id: int, like: Tensor) -> Tensor | 
         if load.point == "com":
             return None
     model_id = entity.index.bodies.ids[body_id]
-    com = entity.internals.engine.parameter("body_ipos")[:, model_id]
+    com = worlds_of(entity).engine.parameter("body_ipos")[:, model_id]
     if isinstance(load.point, str):
         return com.expand_as(like)
     return com - _vectors(load.point, "point", like)

@@ -23,7 +23,7 @@ from simstate.integrate.processes import Process
 from simstate.math.elementwise import power
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 FOOT = 0.3048
 """[m]."""
@@ -124,7 +124,7 @@ class Turbulence(Process):
     def transverse(self) -> tuple[Tensor, Tensor, Tensor]:
         """The filter across the flight, likewise."""
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Make the states of all worlds."""
         if self.conditions is None:
             raise InvalidInputError(
@@ -159,7 +159,7 @@ class Turbulence(Process):
         r = -sigma[:, 1] * (v - mean_v) / (now.yaw_lag * now.speed)
         return torch.stack([p, q, r], dim=-1)
 
-    def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
+    def rate(self, t: Tensor, sim: SteppingHost) -> Tensor:
         """The drift of all filters; (num_envs, width)."""
         del t, sim
         now = self._scales()
@@ -178,7 +178,7 @@ class Turbulence(Process):
         ]
         return torch.cat([*rates, torch.stack(slow, dim=-1)], dim=1)
 
-    def diffusion(self, t: Tensor, sim: IntegratedWorlds) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: SteppingHost) -> Mapping[str, Tensor]:
         """One source for each velocity, and one for the roll rate."""
         del t, sim
         now = self._scales()

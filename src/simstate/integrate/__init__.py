@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from simstate.integrate.events import Event, Task
-from simstate.integrate.forces import ForceModel
 from simstate.integrate.frame import MovingFrame
 from simstate.integrate.gravity import Gravity, UniformGravity
 from simstate.integrate.gravity_sources import (
@@ -19,7 +18,6 @@ from simstate.integrate.gravity_sources import (
     ThirdBody,
 )
 from simstate.integrate.history import History
-from simstate.integrate.integration import Integration, Integrator
 from simstate.integrate.loads import Drag, JointTargets, Thruster
 from simstate.integrate.parameters import Parameters
 from simstate.integrate.processes import (
@@ -41,6 +39,7 @@ from simstate.integrate.runge_kutta import (
     Midpoint,
     scheme,
 )
+from simstate.integrate.scene_force import ForceModel
 from simstate.integrate.schemes import ATTITUDE_MODES, Adaptive, Explicit
 from simstate.integrate.sde_tableau import StochasticTableau
 from simstate.integrate.sde_variables import brownian_integrals
@@ -51,6 +50,7 @@ from simstate.integrate.stochastic import (
     SRIW1,
     EulerHeun,
     EulerMaruyama,
+    Integrator,
     RKMilstein,
     Stochastic,
 )
@@ -117,7 +117,6 @@ __all__ = [
     "Gravity",
     "Heun",
     "History",
-    "Integration",
     "Integrator",
     "JointTargets",
     "Midpoint",

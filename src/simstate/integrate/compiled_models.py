@@ -21,11 +21,10 @@ from simstate.integrate.gravity_sources import PointMassGravity
 from simstate.integrate.loads import Drag, Thruster
 from simstate.integrate.mass import LEAST_SHARE, MassFlow
 from simstate.integrate.scene_force import SceneForce, body_id, body_ids
-from simstate.integrate.schemes import Adaptive
 
 if TYPE_CHECKING:
-    from simstate.integrate.integration import Integration
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.forcing import Forcing
+    from simstate.step.host import SteppingHost
 
 _THROTTLE = 7
 """The column of a thruster's throttle."""
@@ -134,38 +133,42 @@ class CompiledModels:
 
 
 def compile_models(
-    integration: Integration, start: float, end: float
+    forcing: Forcing, is_adaptive: bool, start: float, end: float
 ) -> CompiledModels | None:
     """The models of a simulation for the core; None: one of them is Python's alone.
 
     Motions of other bodies reach from one time to another [s], at least.
     """
-    sim = integration.sim
+    sim = forcing.sim
     frames: list[MovingFrame] = []
-    for process in integration.processes:
+    for process in forcing.processes:
         if type(process) is not MovingFrame:
             return None
         frames.append(process)
     models: list[_Model] = []
-    for force in integration.forces.models:
-        is_adaptive = isinstance(integration.scheme, Adaptive)
+    for force in forcing.models:
         model = _compile(force, sim, frames, is_adaptive, (start, end))
         if model is None:
             return None
         models.append(model)
-    if integration.mass_flow is not None and sim.model.nflex:
+    if forcing.mass_flow is not None and sim.model.nflex:
         return None
-    return CompiledModels(models, frames, integration.mass_flow)
+    return CompiledModels(models, frames, forcing.mass_flow)
 
 
 def _compile(
     force: Any,
-    sim: IntegratedWorlds,
+    sim: SteppingHost,
     frames: list[MovingFrame],
     is_adaptive: bool,
     times: tuple[float, float],
 ) -> _Model | None:
     """The core's form of a force model; None: it has none."""
+    address = getattr(force, "address", None)  # numba's cfunc has one
+    if isinstance(address, int):
+        from simstate.engine.core.loads import function
+
+        return _Model(function(address))
     owner = getattr(force, "__self__", None)
     if type(owner) is MovingFrame and force == owner.pull:
         return _gravity(owner.gravity, sim, frames.index(owner), times)
@@ -192,7 +195,7 @@ def _compile(
 
 
 def _gravity(
-    gravity: Gravity, sim: IntegratedWorlds, frame: int, times: tuple[float, float]
+    gravity: Gravity, sim: SteppingHost, frame: int, times: tuple[float, float]
 ) -> _Model | None:
     if type(gravity) is not PointMassGravity:
         return _field(gravity, sim, frame, times)
@@ -212,7 +215,7 @@ def _gravity(
 
 
 def _field(
-    gravity: Gravity, sim: IntegratedWorlds, frame: int, times: tuple[float, float]
+    gravity: Gravity, sim: SteppingHost, frame: int, times: tuple[float, float]
 ) -> _Model | None:
     """A central body with harmonics and others that disturb it."""
     form = gravity.compiled_form(*times)
@@ -227,7 +230,7 @@ def _field(
     return model
 
 
-def _thruster(thruster: Thruster, sim: IntegratedWorlds) -> _Model:
+def _thruster(thruster: Thruster, sim: SteppingHost) -> _Model:
     body = body_id(sim, thruster.entity, thruster.body)
     load = core.thruster(body, np.zeros((sim.num_envs, 3)))
     model = _Model(load, has_throttle=True)
@@ -240,7 +243,7 @@ def _thruster(thruster: Thruster, sim: IntegratedWorlds) -> _Model:
 
 
 def _air_drag(
-    drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]
+    drag: Drag, sim: SteppingHost, frames: list[MovingFrame]
 ) -> _Model | None:
     """Drag in the air about a planet, where density and wind are its own."""
     air = getattr(drag.density, "__self__", None)
@@ -276,7 +279,7 @@ def _wheels(force: SceneForce, load: core.Load | None) -> _Model | None:
 
 
 def _panels(
-    drag: Any, air: CompiledAir, sim: IntegratedWorlds, frames: list[MovingFrame]
+    drag: Any, air: CompiledAir, sim: SteppingHost, frames: list[MovingFrame]
 ) -> _Model:
     """Drag of panels: the air's numbers, then those of each panel."""
     body, index = _body_and_frame(drag, sim, frames)
@@ -295,7 +298,7 @@ def _panels(
 
 
 def _body_and_frame(
-    drag: Any, sim: IntegratedWorlds, frames: list[MovingFrame]
+    drag: Any, sim: SteppingHost, frames: list[MovingFrame]
 ) -> tuple[int, int]:
     """The id of its body, and the index of the frame that this is seen from."""
     body = body_id(sim, drag.entity, drag.body)
@@ -303,7 +306,7 @@ def _body_and_frame(
     return body, -1 if frame is None else frames.index(frame)
 
 
-def _drag(drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]) -> _Model:
+def _drag(drag: Drag, sim: SteppingHost, frames: list[MovingFrame]) -> _Model:
     body, index = _body_and_frame(drag, sim, frames)
     load = core.drag(body, 0.0, 0.0, np.zeros((sim.num_envs, 3)), index)
     model = _Model(load)
@@ -313,8 +316,8 @@ def _drag(drag: Drag, sim: IntegratedWorlds, frames: list[MovingFrame]) -> _Mode
 
 
 def _mass_arrays(flow: MassFlow) -> core.MassArrays:
-    model, shape = flow.sim.model, tuple(flow.mass.shape)
-    names = sorted(flow.physics.engine.constants)
+    model, shape = flow.worlds.model, tuple(flow.mass.shape)
+    names = sorted(flow.worlds.engine.constants)
     return core.MassArrays(
         np.zeros(shape),
         flow.total_rate.numpy(),

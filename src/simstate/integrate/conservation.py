@@ -13,17 +13,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import as_path, instance_of, number
+from simstate.checks import as_path, number
 from simstate.engine.base import model_value
 from simstate.errors import InvalidInputError
 from simstate.ids import everything
-from simstate.integrate.adaptive import AdaptiveStepper
 from simstate.integrate.qpos_state import QPosState
-from simstate.integrate.sde_stepper import StochasticStepper
-from simstate.integrate.stepper import Stepper
-from simstate.integrate.worlds import IntegratedWorlds
 from simstate.math import quaternion
 from simstate.state import restore_snapshot, take_snapshot
+from simstate.step.adaptive_stepper import AdaptiveStepper
+from simstate.step.host import SteppingHost
+from simstate.step.runge_kutta_stepper import RungeKuttaStepper
+from simstate.step.stochastic_stepper import StochasticStepper
+from simstate.world.worlds import worlds_of
 
 _PARAMETERS = ("body_mass", "body_inertia", "body_ipos", "body_iquat", "opt.gravity")
 """Model parameters of a world that energy and momentum depend on."""
@@ -106,7 +107,7 @@ class ConservationReport:
 
 
 def report(
-    sim: IntegratedWorlds, seconds: float, env_id: int = 0, samples: int = 200
+    sim: SteppingHost, seconds: float, env_id: int = 0, samples: int = 200
 ) -> ConservationReport:
     """Run one world's state for a while and report drifts and the measured order.
 
@@ -119,7 +120,7 @@ def report(
         env_id: the world that is reported.
         samples: how often, at most, the quantities are taken.
     """
-    instance_of("sim", sim, IntegratedWorlds)
+    worlds_of(sim)  # raises unless it is a simulation
     number("seconds", seconds, unit="s")
     steps = round(seconds / sim.timestep) if math.isfinite(seconds) else 0
     if steps < 1:
@@ -127,9 +128,9 @@ def report(
             f"seconds must be at least one time step ({sim.timestep:g} s), got "
             f"{seconds}."
         )
-    world = sim.internals.select(env_id)
+    world = worlds_of(sim).select(env_id)
     everywhere = everything(sim.num_envs)
-    start = take_snapshot(sim.internals, everywhere)
+    start = take_snapshot(worlds_of(sim), everywhere)
     try:
         host = _Host(sim, int(world.tensor(sim.device)[0]))
         rows = [host.measure()]
@@ -137,10 +138,10 @@ def report(
         for first in range(0, steps, every):
             sim.step(min(every, steps - first))
             rows.append(host.measure())
-        restore_snapshot(sim.internals, start, everywhere)
+        restore_snapshot(worlds_of(sim), start, everywhere)
         order = _measured_order(sim, host.env_id, steps)
     finally:
-        restore_snapshot(sim.internals, start, everywhere)
+        restore_snapshot(worlds_of(sim), start, everywhere)
     time, energy, linear, angular, lengths = (
         np.array(column) for column in zip(*rows, strict=True)
     )
@@ -178,7 +179,7 @@ def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]
 class _Host:
     """One world's state in an MjData of its own, for MuJoCo's C functions."""
 
-    def __init__(self, sim: IntegratedWorlds, env_id: int) -> None:
+    def __init__(self, sim: SteppingHost, env_id: int) -> None:
         self.sim = sim
         self.env_id = env_id
         self._model = copy.copy(sim.model)
@@ -188,7 +189,7 @@ class _Host:
         """Time, energy, linear and angular momentum, quaternion length at present."""
         model, data, sim = self._model, self._data, self.sim
         for name in _PARAMETERS:
-            value = sim.internals.engine.parameter(name)
+            value = worlds_of(sim).engine.parameter(name)
             row = value[self.env_id if value.shape[0] > 1 else 0]
             model_value(model, name)[:] = row.double().cpu().numpy()
         mujoco.mj_setConst(model, data)
@@ -222,9 +223,9 @@ def _position_state(qpos: Tensor, model: mujoco.MjModel) -> QPosState:
     return state
 
 
-def _measured_order(sim: IntegratedWorlds, env_id: int, steps: int) -> dict[str, float]:
+def _measured_order(sim: SteppingHost, env_id: int, steps: int) -> dict[str, float]:
     """The orders that ends after steps of h, h/2 and h/4 show."""
-    stepper = None if sim.integration is None else sim.integration.stepper
+    stepper = sim.integration
     if stepper is None or isinstance(stepper, AdaptiveStepper | StochasticStepper):
         return {}
     ends = _ends(sim, env_id, steps, stepper)
@@ -238,25 +239,25 @@ def _measured_order(sim: IntegratedWorlds, env_id: int, steps: int) -> dict[str,
 
 
 def _ends(
-    sim: IntegratedWorlds, env_id: int, steps: int, stepper: Stepper
+    sim: SteppingHost, env_id: int, steps: int, stepper: RungeKuttaStepper
 ) -> list[tuple[Tensor, Tensor]]:
     """Positions and velocities after the same time, with ever smaller steps."""
     everywhere = everything(sim.num_envs)
-    start = take_snapshot(sim.internals, everywhere)
+    start = take_snapshot(worlds_of(sim), everywhere)
     ends: list[tuple[Tensor, Tensor]] = []
     try:
         for parts in (1, 2, 4):
             stepper.timestep = sim.timestep / parts
             sim.step(steps * parts)
             ends.append((sim.data.qpos[env_id].clone(), sim.data.qvel[env_id].clone()))
-            restore_snapshot(sim.internals, start, everywhere)
+            restore_snapshot(worlds_of(sim), start, everywhere)
     finally:
         stepper.timestep = sim.timestep
     return ends
 
 
 def _distances(
-    sim: IntegratedWorlds, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
+    sim: SteppingHost, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
 ) -> dict[str, float]:
     """How far two ends are apart: attitudes as angles [rad], the others as numbers."""
     state = _position_state(one[0][None], sim.model)
@@ -275,9 +276,9 @@ def _distances(
     return found
 
 
-def _name(sim: IntegratedWorlds) -> str:
+def _name(sim: SteppingHost) -> str:
     """The scheme and its attitude mode, or MuJoCo's integrator."""
-    if sim.integration is None or sim.integration.scheme is None:
+    if sim.integration is None:
         kind = mujoco.mjtIntegrator(sim.model.opt.integrator).name
         return f"MuJoCo's {kind.removeprefix('mjINT_')}"
     scheme = sim.integration.scheme

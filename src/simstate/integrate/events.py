@@ -15,9 +15,10 @@ from torch import Tensor
 
 from simstate.checks import has_shape, number, one_of
 from simstate.errors import InvalidInputError
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 Direction: TypeAlias = Literal["rising", "falling", "both"]
 EventFunction: TypeAlias = Callable[[Any], Tensor]
@@ -32,7 +33,7 @@ class Event:
 
     def __init__(
         self,
-        sim: IntegratedWorlds,
+        sim: SteppingHost,
         function: EventFunction,
         direction: Direction,
         terminal: bool,
@@ -52,7 +53,7 @@ class Event:
         self.direction, self.terminal = direction, terminal
         self.tolerance = tolerance
         self._sim = sim
-        memory = sim.internals.ledger.memory
+        memory = worlds_of(sim).ledger.memory
         self.count: Tensor = memory(
             f"event/{name}/count", (), torch.int64, 0, moves=True, optional=True
         ).tensor
@@ -79,7 +80,7 @@ class Event:
         bad = values[ids].isnan()
         if bool(bad.any()):
             world = int(ids[bad][0])
-            qpos = self._sim.internals.engine.field("qpos")[world]
+            qpos = worlds_of(self._sim).engine.field("qpos")[world]
             if bool(qpos.isfinite().all()):  # a diverged world is found by itself
                 raise InvalidInputError(
                     f"The function of event {self.name!r} is NaN in world {world}.",
@@ -109,7 +110,7 @@ class Task:
 
     def __init__(
         self,
-        sim: IntegratedWorlds,
+        sim: SteppingHost,
         function: Action,
         period: float,
         offset: float,
@@ -123,9 +124,13 @@ class Task:
         number("offset", offset, unit="s")
         self.name, self.function = name, function
         self.period, self.offset = float(period), float(offset)
-        self.last: Tensor = sim.internals.ledger.memory(
-            f"task/{name}/last", (), torch.int64, -1, moves=True, optional=True
-        ).tensor
+        self.last: Tensor = (
+            worlds_of(sim)
+            .ledger.memory(
+                f"task/{name}/last", (), torch.int64, -1, moves=True, optional=True
+            )
+            .tensor
+        )
         """The number of the sample that was taken last, −1: none; (num_envs,)."""
 
     def sample(self, time: Tensor) -> Tensor:

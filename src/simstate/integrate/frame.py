@@ -19,10 +19,11 @@ from simstate.ids import Ids, Values
 from simstate.integrate.gravity import Gravity
 from simstate.integrate.parameters import Parameter
 from simstate.integrate.processes import Process
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.entity import Entity
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 
 class MovingFrame(Process):
@@ -71,7 +72,7 @@ class MovingFrame(Process):
         super().__init__(name, torch.cat([start + rows, speed + rows], dim=-1))
         self.gravity = gravity
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Let gravity act on the bodies of a simulation from now on."""
         self.gravity.attach(sim)
         _refuse_collisions(sim, self)
@@ -116,7 +117,7 @@ class MovingFrame(Process):
         if sim is None:
             raise InvalidInputError(f"{self.name!r} is in no simulation yet.")
         places, speeds = _free_columns(sim, self)
-        rows = sim.internals.select(env_ids).tensor(sim.device)
+        rows = worlds_of(sim).select(env_ids).tensor(sim.device)
         data = sim.scene[entity].data
         apart = data.root_link_pos_w[rows].clone()
         faster = data.root_link_lin_vel_w[rows].clone()
@@ -126,13 +127,13 @@ class MovingFrame(Process):
             for first in columns:
                 field[rows, first : first + 3] -= shift
 
-    def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
+    def rate(self, t: Tensor, sim: SteppingHost) -> Tensor:
         """Velocity and acceleration of the frame; shape (num_envs, 6)."""
         del sim
         fall = self.gravity.acceleration(t, self.position[:, None])[:, 0]
         return torch.cat([self.velocity, fall], dim=-1)
 
-    def pull(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def pull(self, t: Tensor, sim: SteppingHost) -> None:
         """Add what gravity does to each body beyond what it does to the frame."""
         gravity, origin = self.gravity, self.position[:, None]
         offset = sim.data.xipos[:, gravity.bodies].double()
@@ -140,13 +141,13 @@ class MovingFrame(Process):
         gravity.add_loads(sim, beyond, t, origin + offset)
 
 
-def frames(sim: IntegratedWorlds) -> list[MovingFrame]:
+def frames(sim: SteppingHost) -> list[MovingFrame]:
     """The moving frames of a simulation."""
     processes = [] if sim.integration is None else sim.integration.processes
     return [process for process in processes if isinstance(process, MovingFrame)]
 
 
-def frame_of(sim: IntegratedWorlds, body: int) -> MovingFrame | None:
+def frame_of(sim: SteppingHost, body: int) -> MovingFrame | None:
     """The frame that a body of the scene is seen from; None: the world itself."""
     for frame in frames(sim):
         if body in frame.gravity.bodies:
@@ -154,9 +155,7 @@ def frame_of(sim: IntegratedWorlds, body: int) -> MovingFrame | None:
     return None
 
 
-def com_in_world(
-    sim: IntegratedWorlds, entity: str, link: int
-) -> tuple[Tensor, Tensor]:
+def com_in_world(sim: SteppingHost, entity: str, link: int) -> tuple[Tensor, Tensor]:
     """Place and velocity of a link's COM against the world, whatever its frame is.
 
     World axes [m, m/s], float64; (num_envs, 3) each.
@@ -170,7 +169,7 @@ def com_in_world(
     return pos + frame.position, vel + frame.velocity
 
 
-def _refuse_collisions(sim: IntegratedWorlds, frame: MovingFrame) -> None:
+def _refuse_collisions(sim: SteppingHost, frame: MovingFrame) -> None:
     """Raise if bodies of two frames could touch, whose places mean different things."""
     model = sim.model
     own = np.isin(model.geom_bodyid, frame.gravity.bodies)
@@ -187,9 +186,7 @@ def _refuse_collisions(sim: IntegratedWorlds, frame: MovingFrame) -> None:
             )
 
 
-def _free_columns(
-    sim: IntegratedWorlds, frame: MovingFrame
-) -> tuple[list[int], list[int]]:
+def _free_columns(sim: SteppingHost, frame: MovingFrame) -> tuple[list[int], list[int]]:
     """Where positions and velocities of a frame's bodies are in qpos and qvel."""
     model = sim.model
     roots = sorted({int(model.body_rootid[body]) for body in frame.gravity.bodies})

@@ -21,9 +21,11 @@ from simstate.ids import Values
 from simstate.integrate.scene_force import SceneForce, body_ids
 from simstate.integrate.schemes import Adaptive
 from simstate.math.vector import apply, greatest, norm
+from simstate.step.host import forcing_of
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 _FAST = 1000.0
 """Above this speed [m/s] rounding in MuJoCo's dynamics is what adaptive steps see."""
@@ -105,7 +107,7 @@ class Gravity(SceneForce, ABC):
         """
         del start, end
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the bodies; refuse a scene where something else pulls at them."""
         if sim.model.opt.gravity.any():
             raise InvalidInputError(
@@ -119,7 +121,7 @@ class Gravity(SceneForce, ABC):
         self._told = False
         self.prepare(sim)
 
-    def prepare(self, sim: IntegratedWorlds) -> None:
+    def prepare(self, sim: SteppingHost) -> None:
         """Take what it has beside its parameters to a simulation; for subclasses."""
         del sim
 
@@ -128,31 +130,33 @@ class Gravity(SceneForce, ABC):
         """Ids of the bodies that feel it."""
         return self._bodies
 
-    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the weights and the torques of the gradient to the loads."""
         place = sim.data.xipos[:, self._bodies].double()
         self._check_speed_and_distance(sim, place)
         self.add_loads(sim, self.acceleration(t, place), t, place)
 
     def add_loads(
-        self, sim: IntegratedWorlds, acceleration: Tensor, t: Tensor, place: Tensor
+        self, sim: SteppingHost, acceleration: Tensor, t: Tensor, place: Tensor
     ) -> None:
         """Add mass times acceleration at the COMs, and the torque of the gradient.
 
         Accelerations [m/s²] and places [m] in world axes, (num_envs, bodies, 3).
         """
         loads = sim.data.xfrc_applied
-        mass = sim.internals.engine.parameter("body_mass")[:, self._bodies, None]
+        mass = worlds_of(sim).engine.parameter("body_mass")[:, self._bodies, None]
         loads[:, self._bodies, :3] += (mass * acceleration).to(loads.dtype)
         if self.gradient_torque:
-            inertia = sim.internals.engine.parameter("body_inertia")[
-                :, self._bodies
-            ].double()
+            inertia = (
+                worlds_of(sim)
+                .engine.parameter("body_inertia")[:, self._bodies]
+                .double()
+            )
             axes = sim.data.ximat[:, self._bodies].double()
             torque = gradient_torque(self.gradient(t, place), inertia, axes)
             loads[:, self._bodies, 3:] += torque.to(loads.dtype)
 
-    def _check_speed_and_distance(self, sim: IntegratedWorlds, place: Tensor) -> None:
+    def _check_speed_and_distance(self, sim: SteppingHost, place: Tensor) -> None:
         """Say where a moving frame is needed, before precision is gone."""
         if sim.dtype == torch.float32 and greatest(place) > _FAR32:
             raise InvalidInputError(
@@ -204,22 +208,21 @@ class UniformGravity(SceneForce):
         self.parameters.declare("acceleration", acceleration, 3, unit="m/s²")
         self.entity = entity
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the bodies."""
         super().attach(sim)
         self._bodies = body_ids(sim, self.entity)
 
-    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the weights to the loads."""
-        mass = sim.internals.engine.parameter("body_mass")[:, self._bodies, None]
+        mass = worlds_of(sim).engine.parameter("body_mass")[:, self._bodies, None]
         acceleration = self.parameters["acceleration"].to(sim.dtype)
         sim.data.xfrc_applied[:, self._bodies, :3] += mass * acceleration[:, None]
 
 
-def _refuse_another(sim: IntegratedWorlds, bodies: list[int]) -> None:
+def _refuse_another(sim: SteppingHost, bodies: list[int]) -> None:
     """Raise if another gravity pulls at some of these bodies already."""
-    integration = sim.integration
-    for model in [] if integration is None else integration.forces.models:
+    for model in forcing_of(sim).models:
         owner = getattr(model, "__self__", None)
         other = getattr(owner, "gravity", None) if owner is not None else model
         if isinstance(other, Gravity) and set(other.bodies) & set(bodies):

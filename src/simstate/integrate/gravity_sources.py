@@ -26,9 +26,10 @@ from simstate.integrate.parameters import (
     vectors_by_world,
 )
 from simstate.integrate.scene_force import SceneForce
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 
 class PointMassGravity(Gravity):
@@ -78,7 +79,7 @@ class PointMassGravity(Gravity):
                 )
             self.parameters.declare("position", places, count, 3, unit="m")
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the bodies; refuse a sum of masses whose origin is accelerated."""
         if self._move is not None:
             self._check_motion(sim)
@@ -121,8 +122,8 @@ class PointMassGravity(Gravity):
         mu = self.parameters.rows("mu").to(pos.device)
         return from_mass, mu[:, None, :, None]
 
-    def _check_motion(self, sim: IntegratedWorlds) -> None:
-        now = sim.internals.engine.field("time").double()
+    def _check_motion(self, sim: SteppingHost) -> None:
+        now = worlds_of(sim).engine.field("time").double()
         count = self.mu.shape[-1]
         start, later = self.positions(now), self.positions(now + 1e3)
         whole = (sim.num_envs, count, 3)
@@ -159,13 +160,13 @@ class ThirdBody:
         if not callable(position):
             self.parameters.declare("position", position, 3, unit="m")
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give each world its rows of the parameters; look once where it is."""
         self.parameters.attach(sim)
         attach = getattr(self._move, "attach", None)
         if attach is not None:
             attach(sim)
-        self.position(sim.internals.engine.field("time").double())
+        self.position(worlds_of(sim).engine.field("time").double())
 
     def position(self, t: Tensor) -> Tensor:
         """Where it is from the central body, world axes [m]; (1 or num_envs, 3)."""
@@ -222,7 +223,7 @@ class CentralGravity(Gravity):
         self.central = central
         self.third_bodies = tuple(third_bodies)
 
-    def prepare(self, sim: IntegratedWorlds) -> None:
+    def prepare(self, sim: SteppingHost) -> None:
         """Give each world its rows of the parameters of all bodies."""
         SceneForce.attach(self.central, sim)
         self.central.prepare(sim)

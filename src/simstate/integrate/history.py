@@ -15,8 +15,8 @@ from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.samples import MOST_WORLDS, draw, table_of
 
 if TYPE_CHECKING:
-    from simstate.integrate.timeline import Timeline
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
+    from simstate.step.timeline import Timeline
 
 Read: TypeAlias = "Callable[[Any], Tensor]"
 Recorded: TypeAlias = "Sequence[str] | Mapping[str, str | Read | tuple[Read, str]]"
@@ -36,7 +36,7 @@ class History:
     """
 
     def __init__(
-        self, sim: IntegratedWorlds, quantities: Recorded, every: float | None
+        self, sim: SteppingHost, quantities: Recorded, every: float | None
     ) -> None:
         if every is not None:
             number("every", every, more_than=0, unit="s")
@@ -163,7 +163,7 @@ class History:
 
 
 def reads_of(
-    sim: IntegratedWorlds, quantities: Recorded, what: str
+    sim: SteppingHost, quantities: Recorded, what: str
 ) -> dict[str, tuple[Read, str]]:
     """How each of the quantities is read, and its unit."""
     fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -182,7 +182,7 @@ def reads_of(
 
 
 def _read_of(
-    sim: IntegratedWorlds, name: str, given: str | Read | tuple[Read, str], what: str
+    sim: SteppingHost, name: str, given: str | Read | tuple[Read, str], what: str
 ) -> tuple[Read, str]:
     if isinstance(given, str):
         return _named(sim, given)
@@ -200,7 +200,7 @@ def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
     return isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2
 
 
-def _named(sim: IntegratedWorlds, name: str) -> tuple[Read, str]:
+def _named(sim: SteppingHost, name: str) -> tuple[Read, str]:
     """How a quantity is read, and its unit."""
     entity, _, quantity = name.partition(".")
     if quantity:

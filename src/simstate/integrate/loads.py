@@ -23,9 +23,10 @@ from simstate.integrate.parameters import (
 )
 from simstate.integrate.scene_force import SceneForce, body_id, link_id
 from simstate.math import vector
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 Density: TypeAlias = Callable[[Tensor], Tensor]
 """The density [kg/m³] at places (num_envs, 3) in world axes [m]; (num_envs,)."""
@@ -72,7 +73,7 @@ class Thruster(SceneForce):
         if not callable(throttle):
             declare("throttle", throttle, at_least=0, at_most=1)
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the body, and let its mass flow."""
         self._body = body_id(sim, self.entity, self.body)
         super().attach(sim)
@@ -84,7 +85,7 @@ class Thruster(SceneForce):
         """Whether it lets the body's mass flow."""
         return self._mass_rate is not None
 
-    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the thrust, its moment about the body's COM, and the mass flow."""
         body, given = self._body, self.parameters
         share = self._share(t, sim)[:, None]
@@ -99,7 +100,7 @@ class Thruster(SceneForce):
             flow = given["mass_flow"] * share[:, 0]
             self._mass_rate[:, body] -= flow.to(self._mass_rate.dtype)
 
-    def _share(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
+    def _share(self, t: Tensor, sim: SteppingHost) -> Tensor:
         """How much of the full thrust there is, 0 to 1; (num_envs,)."""
         if self._throttle is None:
             throttle = self.parameters["throttle"]
@@ -108,7 +109,7 @@ class Thruster(SceneForce):
         if not bool(((throttle >= 0) & (throttle <= 1)).all()):
             what = f"The throttle of the Thruster on {self.body!r}"
             Limits(at_least=0, at_most=1).check(throttle, what)
-        mass = sim.internals.engine.parameter("body_mass")[:, self._body].double()
+        mass = worlds_of(sim).engine.parameter("body_mass")[:, self._body].double()
         fuelled = mass > self.parameters["dry_mass"]
         return torch.where(fuelled, throttle, 0.0)
 
@@ -149,7 +150,7 @@ class Drag(SceneForce):
         if not callable(wind):
             declare("wind", wind, 3, unit="m/s")
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the body; let the air, if it has numbers by world, take them along."""
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
@@ -158,7 +159,7 @@ class Drag(SceneForce):
         if attach is not None:
             attach(sim)
 
-    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the drag to the loads."""
         pos, vel = com_in_world(sim, self.entity, self._link)
         vel = vel - self._air_velocity(t, pos)
@@ -203,12 +204,12 @@ class JointTargets(SceneForce):
                 "JointTargets needs a position, a velocity or an effort to command."
             )
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the joints."""
         self._ids = sim.scene[self.entity].find_joints(self.joints)[0]
         super().attach(sim)
 
-    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Write the targets for this time."""
         entity = sim.scene[self.entity]
         if self.position is not None:

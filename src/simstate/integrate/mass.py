@@ -10,7 +10,7 @@ from simstate.ids import Selection
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.stages import Stages
 from simstate.ledger import Slot
-from simstate.worlds import Worlds
+from simstate.world.worlds import Worlds
 
 LEAST_SHARE = 1e-6
 """A body that has less than this share of its mass at reset has run out of mass:
@@ -20,17 +20,16 @@ divided by what is left, any force would be an acceleration without measure."""
 class MassFlow:
     """The masses of all bodies as a block of the state, and how fast they change."""
 
-    def __init__(self, sim: Worlds) -> None:
-        self.sim = sim
-        self.physics = physics = sim.internals
-        self.mass = physics.expand("body_mass")
-        self.inertia = physics.expand("body_inertia")
-        physics.set_const(None)  # now the constants are per world, too
-        self.mass_at_reset = self._let_flow(physics.ledger.let_move("model/body_mass"))
+    def __init__(self, worlds: Worlds) -> None:
+        self.worlds = worlds
+        self.mass = worlds.parameters.expand("body_mass")
+        self.inertia = worlds.parameters.expand("body_inertia")
+        worlds.parameters.set_const(None)  # now the constants are per world, too
+        self.mass_at_reset = self._let_flow(worlds.ledger.let_move("model/body_mass"))
         """What a reset brings back [kg]; shape (num_envs, nbody)."""
-        self._let_flow(physics.ledger.let_move("model/body_inertia"))
-        self.rate = physics.ledger.memory(
-            "integrator/mass_rate", (sim.model.nbody,), sim.dtype, kind="input",
+        self._let_flow(worlds.ledger.let_move("model/body_inertia"))
+        self.rate = worlds.ledger.memory(
+            "integrator/mass_rate", (worlds.model.nbody,), worlds.dtype, kind="input",
             moves=True, unit="kg/s",
         ).tensor  # fmt: skip
         """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
@@ -42,13 +41,13 @@ class MassFlow:
 
     def _let_flow(self, slot: Slot) -> Tensor:
         """Bring it back at a reset, to what the user wrote last."""
-        at_reset = self.physics.ledger.memory(
+        at_reset = self.worlds.ledger.memory(
             slot.name.replace("model/", "at_reset/"), slot.shape, slot.tensor.dtype,
             reset=None, initial=slot.tensor, optional=True, unit=slot.unit,
         )  # fmt: skip
 
         def keep(rows: Selection | None) -> None:
-            if self.physics.ledger.is_stepping:
+            if self.worlds.ledger.is_stepping:
                 return  # an action, which a reset undoes
             index = slice(None) if rows is None else rows.index
             at_reset.tensor.data[index] = slot.tensor[index]
@@ -60,8 +59,8 @@ class MassFlow:
     @property
     def has_constants_by_hand(self) -> bool:
         """Whether a constant that follows from masses was written by hand."""
-        slots = self.physics.ledger.slots
-        kept = (slots.get(f"by_hand/{name}") for name in self.physics.engine.constants)
+        slots = self.worlds.ledger.slots
+        kept = (slots.get(f"by_hand/{name}") for name in self.worlds.engine.constants)
         return any(slot is not None and bool(slot.tensor.any()) for slot in kept)
 
     def evaluated(self) -> None:
@@ -76,9 +75,9 @@ class MassFlow:
         """The error for a body that would run out of mass."""
         world, body = (int(i) for i in self.empty.nonzero()[0])
         mass, rate = float(self.mass[world, body]), float(self.total_rate[world, body])
-        time = float(self.physics.engine.field("time")[world])
+        time = float(self.worlds.engine.field("time")[world])
         return InvalidInputError(
-            f"Body {self.sim.model.body(body).name or body!r} of world {world} would "
+            f"Body {self.worlds.model.body(body).name or body!r} of world {world} would "
             f"run out of mass at about t = {time:g} s: it has {mass:g} kg and loses "
             f"{-rate:g} kg/s. Stop the flow first (sim.mass_rate, or the force model "
             "that sets it). The state is as it was before the step."
@@ -128,4 +127,4 @@ class MassState(FlatState):
         # A body without mass has no inertia to scale.
         ratio = (self.value / self.origin).nan_to_num(nan=1.0, posinf=1.0)
         self._flow.inertia.data.copy_(self._inertia * ratio[..., None])
-        self._flow.physics.set_const(None)
+        self._flow.worlds.parameters.set_const(None)

@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 
 from simstate.random import WorldRandom
-from simstate.worlds import Worlds
+from simstate.world.worlds import Worlds
 
 
 class NoiseStream:
     """Standard normal numbers for the worlds that move in a step."""
 
-    def __init__(self, sim: Worlds) -> None:
-        self._rng: WorldRandom = sim.rng
-        self._num_envs = sim.num_envs
-        self._device = sim.device
+    def __init__(self, worlds: Worlds) -> None:
+        self._rng: WorldRandom = worlds.rng
+        self._num_envs = worlds.num_envs
+        self._device = worlds.device
 
     def draw(self, count: int, env_ids: Tensor | None = None) -> Tensor:
         """`count` numbers for each world, float64; shape (num_envs, count).

@@ -13,9 +13,10 @@ from simstate.checks import FINITE, Limits, as_array, has_shape
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.ids import Values
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 Numbers: TypeAlias = "Values | float"
 """A number or several: of one model for all worlds, or a row for each world."""
@@ -64,7 +65,7 @@ class Parameters(Mapping[str, Tensor]):
         self._owner = owner
         self._declared: dict[str, Parameter] = {}
         self._values: dict[str, Tensor] = {}
-        self._sim: IntegratedWorlds | None = None
+        self._sim: SteppingHost | None = None
 
     def declare(
         self,
@@ -83,7 +84,7 @@ class Parameters(Mapping[str, Tensor]):
         self._declared[name] = parameter
         return self._values[name]
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world a row of each parameter, in the simulation's ledger."""
         if self._sim is sim:
             return
@@ -107,7 +108,7 @@ class Parameters(Mapping[str, Tensor]):
         key = self._free_key(sim)
         for name, rows in spread.items():
             declared = self._declared[name]
-            slot = sim.internals.ledger.memory(
+            slot = worlds_of(sim).ledger.memory(
                 f"parameter/{key}/{name}", declared.shape, torch.float64, None,
                 initial=rows, kind="parameter", stage=Stage.ACCELERATION,
                 optional=True, unit=declared.unit,
@@ -115,11 +116,11 @@ class Parameters(Mapping[str, Tensor]):
             self._values[name] = slot.tensor
         self._sim = sim
 
-    def _free_key(self, sim: IntegratedWorlds) -> str:
+    def _free_key(self, sim: SteppingHost) -> str:
         """What its slots begin with: the owner, with a number from the second on."""
         taken = {
             slot.name.split("/")[1]
-            for slot in sim.internals.ledger.of(("sim",))
+            for slot in worlds_of(sim).ledger.of(("sim",))
             if slot.name.startswith("parameter/")
         }
         key, count = self._owner, 1
@@ -177,7 +178,7 @@ def numbers(values: Numbers, what: str) -> Tensor:
     return torch.as_tensor(as_array(values, what))
 
 
-def by_world(sim: IntegratedWorlds, what: str, values: Tensor | float) -> Tensor:
+def by_world(sim: SteppingHost, what: str, values: Tensor | float) -> Tensor:
     """What a user's function gave: a number for each world, float64; (num_envs,)."""
     tensor = torch.as_tensor(values, dtype=torch.float64, device=sim.device)
     has_shape(what, tensor, (), (sim.num_envs,))

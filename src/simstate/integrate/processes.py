@@ -14,19 +14,20 @@ from simstate.engine import MAX_VALUE, Stage
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Values, int_list
 from simstate.integrate.parameters import Numbers, Parameters, numbers
-from simstate.worlds import Worlds
+from simstate.ledger import Ledger
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:  # the first two load Warp
     from simstate.integrate.flat_state import FlatState
     from simstate.integrate.stages import Stages
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 
-def finite_worlds(sim: Worlds) -> Tensor:
-    """Worlds whose state is fit to compute rates from; shape (num_envs,)."""
+def finite_worlds(ledger: Ledger) -> Tensor:
+    """Return the mask of worlds whose state is finite and not huge; (num_envs,)."""
     parts = [
         slot.tensor
-        for slot in sim.internals.ledger.of(("sim",))
+        for slot in ledger.of(("sim",))
         if slot.name in ("qpos", "qvel") or slot.name.startswith("process/")
     ]
     fine = [(x.abs() <= MAX_VALUE).all(dim=1) for x in parts if x.numel()]
@@ -83,7 +84,7 @@ class Process(ABC):
         self.parameters = Parameters(f"process {name!r}")
         """Its numbers by name: one row for every world, once it is added."""
 
-    _sim: IntegratedWorlds | None = None
+    _sim: SteppingHost | None = None
 
     value: Tensor
     """The present value, float64; shape (num_envs, width). There once it is added."""
@@ -97,7 +98,7 @@ class Process(ABC):
         del t, sim
         return {}
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Make the value for the worlds of a simulation."""
         if self._sim is not None and self._sim is not sim:
             raise InvalidInputError(
@@ -115,7 +116,7 @@ class Process(ABC):
                 shape=self.initial.shape,
             ) from None
         self.parameters.attach(sim)
-        slot = sim.internals.ledger.memory(
+        slot = worlds_of(sim).ledger.memory(
             f"process/{self.name}", (width,), torch.float64, reset=initial.clone(),
             kind="state", stage=Stage.ACCELERATION, moves=True, optional=True,
         )  # fmt: skip
@@ -140,12 +141,14 @@ class Process(ABC):
         sim = self._sim
         if sim is None:
             raise InvalidInputError(f"Process {self.name!r} is in no simulation yet.")
-        rate = self.rate(sim.internals.engine.field("time"), sim)
+        rate = self.rate(worlds_of(sim).engine.field("time"), sim)
         has_shape(f"The rate of process {self.name!r}", rate, tuple(self.value.shape))
         rate = torch.as_tensor(rate, device=self.value.device)
         bad = ~rate.isfinite().all(dim=1)
         if bool(bad.any()):
-            bad &= finite_worlds(sim)  # a diverged world is found by itself
+            bad &= finite_worlds(
+                worlds_of(sim).ledger
+            )  # a diverged world is found by itself
             if bool(bad.any()):
                 raise InvalidInputError(
                     f"The rate of process {self.name!r} is not finite, first in world "

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
 
 from simstate.errors import InvalidInputError, listed
 from simstate.integrate.parameters import Parameters
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
+
+ForceModel = Callable[[Tensor, Any], None]
+"""`model(t, sim)`: t is the time of each world [s], shape (num_envs,); sim is the
+Simulation."""
 
 
 class SceneForce:
     """A force model that belongs to one simulation."""
 
-    _sim: IntegratedWorlds | None = None
+    _sim: SteppingHost | None = None
     _parameters: Parameters | None = None
 
     @property
@@ -24,7 +31,7 @@ class SceneForce:
             self._parameters = Parameters(type(self).__name__)
         return self._parameters
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Take a simulation; a second one, or the same again, is refused."""
         if self._sim is not None:
             raise InvalidInputError(
@@ -35,19 +42,19 @@ class SceneForce:
         self._sim = sim
 
 
-def body_ids(sim: IntegratedWorlds, entity: str | None) -> list[int]:
+def body_ids(sim: SteppingHost, entity: str | None) -> list[int]:
     """Ids of an entity's bodies in the scene, or of all bodies but the world."""
     if entity is None:
         return list(range(1, sim.model.nbody))
     return list(sim.scene[entity].index.bodies.ids)
 
 
-def body_id(sim: IntegratedWorlds, entity: str, body: str) -> int:
+def body_id(sim: SteppingHost, entity: str, body: str) -> int:
     """The id in the scene of the one body of that name."""
     return sim.scene[entity].index.bodies.ids[link_id(sim, entity, body)]
 
 
-def link_id(sim: IntegratedWorlds, entity: str, body: str) -> int:
+def link_id(sim: SteppingHost, entity: str, body: str) -> int:
     """The id within the entity of the one body of that name."""
     found, names = sim.scene[entity].find_bodies(body)
     if len(found) != 1:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from simstate.errors import unknown_name
-from simstate.integrate.schemes import ATTITUDE_MODES, AttitudeMode
+from simstate.integrate.schemes import ATTITUDE_MODES, AttitudeMode, Explicit
 from simstate.integrate.sde_tableau import StochasticTableau
 
 NoiseKind = Literal["any", "paired", "diagonal", "additive"]
@@ -50,6 +50,10 @@ class Stochastic:
     def __post_init__(self) -> None:
         if self.attitude not in ATTITUDE_MODES:
             raise unknown_name("attitude mode", str(self.attitude), ATTITUDE_MODES)
+
+
+Integrator = Explicit | Stochastic
+"""Schemes that `Simulation(integrator=…)` accepts."""
 
 
 class EulerMaruyama(Stochastic):

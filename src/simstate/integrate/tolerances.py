@@ -8,9 +8,9 @@ from typing import TypeAlias
 
 import mujoco
 
-from simstate.divergence import describe_element
 from simstate.engine.core import Failure
 from simstate.errors import IntegrationError, InvalidInputError, unknown_name
+from simstate.world.invalid_values import describe_element
 
 Tolerance: TypeAlias = "float | Mapping[str, float] | None"
 """One for every number in its own unit, or by kind; None: the defaults."""

@@ -33,6 +33,7 @@ from simstate.flight.free_flight import INTEGRATORS
 from simstate.flight.free_root import FreeBody
 from simstate.ids import Values
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 _START = "start"
 _INJECTED = ("default", "asset", "visual", "worldbody", "body")
@@ -121,11 +122,11 @@ class MuJoCoModel:
         self._initial_qpos = _frozen(model.key_qpos[key])
         self._initial_qvel = _frozen(model.key_qvel[key])
         self._sim = Simulation(model)
-        physics = self._sim.internals
-        core = physics.engine.compiled
+        worlds = worlds_of(self._sim)
+        core = worlds.engine.compiled
         self._body: FreeBody | None = None
         if core is not None:
-            self._body = FreeBody(physics, core, self._body_id, self._q, self._v)
+            self._body = FreeBody(worlds, core, self._body_id, self._q, self._v)
         self.reset()
 
     @property

@@ -1,9 +1,8 @@
 """The ledger: all that a world is, in named slots, and calls that are transactions."""
 
 from simstate.ledger.ledger import Ledger
-from simstate.ledger.memory import Backup, Chunk, Scope
+from simstate.ledger.memory import Backup, Chunk
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, Write
-from simstate.ledger.transaction import Transaction
 from simstate.ledger.user_memory import adopt, user_memory
 from simstate.ledger.watch import WriteCounts
 
@@ -14,9 +13,7 @@ __all__ = [
     "Ledger",
     "Owner",
     "Reset",
-    "Scope",
     "Slot",
-    "Transaction",
     "Write",
     "WriteCounts",
     "adopt",

@@ -11,7 +11,7 @@ what is in none is not part of the world.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -20,17 +20,18 @@ from torch import Tensor
 from simstate.engine import OneTorchThread, Stage
 from simstate.errors import InvalidInputError
 from simstate.ids import Selection, assign, everything
-from simstate.ledger.memory import Backup, Scope
+from simstate.ledger.memory import Backup
 from simstate.ledger.registry import Registry, chunk_for
 from simstate.ledger.saved import check_saved
 from simstate.ledger.slot import Owner, Slot, Write, rows_for
-from simstate.ledger.transaction import Transaction
 from simstate.ledger.watch import Watched
+from simstate.world.calls import Call, Scope
 
 Listener = Callable[[Stage, Tensor | None, str], None]
 """`listener(stage, env_ids, reason)`: values from `stage` on are stale; None: all."""
 
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 _MOVING_STAGES = (Stage.POSITION, Stage.VELOCITY)
 
@@ -51,9 +52,8 @@ class Ledger(Registry):
     `put` writes them, and `reset` writes what the contracts say. A slot that all worlds
     share is not reset, and is put only together with all of them.
 
-    A `transaction` saves what its scope may change before the first change, and puts it
-    back if the block does not end. Where even that is interrupted, `recover` does it at
-    the start of the next public call. A slot that was first added within it keeps its
+    `run` makes a call atomic: it saves the memory that the call may change, and restores
+    it if the call raises. A slot that was first added within the call then gets its
     initial value. Within an evaluation of force models only inputs may be written.
     """
 
@@ -74,7 +74,7 @@ class Ledger(Registry):
         if not writes:
             return
         if self.open:
-            self.recover()
+            self.calls.recover()
         self.observe()
         slots = [self[write.name] for write in writes]
         for slot, write in zip(slots, writes, strict=True):
@@ -87,8 +87,7 @@ class Ledger(Registry):
             return
         slots = list(dict.fromkeys(slots))
         names = [name for slot in slots for name in (slot.name, *slot.companions)]
-        with self.saved(names, "a write"):
-            self._write(writes)
+        self.run_saving(names, "a write", self._write, writes)
 
     def write_array(self, slot: Slot, columns: slice, values: Array) -> None:
         """Write checked numbers of all worlds that are in NumPy's memory; as `write`.
@@ -100,7 +99,7 @@ class Ledger(Registry):
         assert slot.check is None
         assert slot.on_write is None
         if self.open:
-            self.recover()
+            self.calls.recover()
         self.observe()
         self._refuse_while_evaluating(slot)
         self.puts += 1
@@ -134,9 +133,11 @@ class Ledger(Registry):
             self.listener(slot.stage, ids, f"a write to {slot.label}")
 
     def observe(self) -> None:
-        """Find writes that nobody announced: they may have hit any world."""
-        for watched, count in self.watch.counts.risen():
-            self._found(watched, count)
+        """Detect writes that were not announced: they may have hit any world."""
+        if self.watch.has_changed():
+            self.watch.check_addresses()
+            for watched, count in self.watch.counts.risen():
+                self._found(watched, count)
 
     def _found(self, watched: Watched, count: int) -> None:
         """Take note of a write that was found: the count last, should it not end."""
@@ -145,7 +146,6 @@ class Ledger(Registry):
         for one in (tensor, *(slot.tensor for slot in watched.slots)):
             if one.requires_grad:
                 one.detach_()
-        self.watch.check_addresses()
         if self.is_evaluating:
             for slot in watched.slots:
                 self._refuse_while_evaluating(slot)
@@ -264,67 +264,74 @@ class Ledger(Registry):
         self._announce(slot, rows)
         memory[rows.index] = value
 
-    # Transactions.
+    # Calls.
 
-    def transaction(self, scope: Scope, what: str) -> Transaction:
-        """A context in which what is in `scope` changes wholly or not at all.
+    def run(self, scope: Scope, what: str, call: Callable[..., T], *args: Any) -> T:
+        """Return `call(*args)`; on an exception, restore the memory of `scope` first.
 
-        "inputs" are the inputs; "step" is what a step changes; "run" is a step in which
-        actions write, and "sim" any other call: all of the simulation's; "env" is
-        everything. Where another transaction is open around one
-        of "sim", it is that one which is undone.
+        A call of scope "sim" within another call is part of that one, which rolls back
+        both. One of scope "env" within another call is an error.
         """
-        if self.open:
-            self.recover()
         if not self.open:
-            self.observe()  # an undo takes back what comes from here on
-            self.drop_graphs()
-            self.watch.check_addresses()
+            self.observe()  # a rollback reverts only what follows
+            if self._users_own:
+                self.drop_graphs()
         elif scope == "env":
+            self.calls.recover()
             raise InvalidInputError(
                 f"{what} was called within {self.open[-1].what}, by a term or a force "
                 "model. That is not allowed: it would undo what is half done."
             )
-        backup = None if self.open and scope == "sim" else self.backup(scope)
-        return Transaction(self, backup, what, scope)
+        elif scope == "sim":
+            self.calls.recover()
+            return call(*args)
+        return self.calls.run(scope, what, self.backup(scope).saved, call, *args)
 
-    def saved(self, names: Iterable[str], what: str) -> Transaction:
-        """A context in which these slots change wholly or not at all."""
+    def run_saving(
+        self, names: Iterable[str], what: str, call: Callable[..., T], *args: Any
+    ) -> T:
+        """Return `call(*args)`; on an exception, restore these slots first."""
         slots = [self[name] for name in names]
         chunks = [chunk_for(slot, slot.tensor.data) for slot in slots]
         backup = Backup((chunk, chunk.memory) for chunk in chunks)
-        return Transaction(self, backup, what, "write")
+        return self.calls.run("write", what, backup.saved, call, *args)
+
+    def backup_of_step(self) -> Backup:
+        """Return the memory that the innermost step or environment step has saved."""
+        call = next(x for x in reversed(self.open) if x.scope in ("step", "run", "env"))
+        return self.backup(call.scope)
+
+    def refuse_within_step(self, what: str) -> None:
+        """Raise if a step is running in this thread."""
+        self.calls.recover()
+        if self.is_stepping:
+            raise InvalidInputError(
+                f"{what} was called within a step, by a force model or a process: "
+                "they are evaluated at a stage that is only tried out."
+            )
 
     @property
     def is_evaluating(self) -> bool:
-        """Whether force models are writing inputs just now, for one evaluation."""
+        """True while force models write inputs for one evaluation."""
         return bool(self.open) and self.open[-1].evaluating
 
-    def recover(self) -> None:
-        """Undo what an interrupted call has left half done.
+    def on_undo(self, call: Call, constants: bool) -> None:
+        """Mark derived values as stale after the memory of a call was restored.
 
-        Called at the start of every public call and read. A call that is still running
-        in another thread raises.
+        It is idempotent, calls no user code and formats no string, which would check
+        for signals.
         """
-        while last := self.open[-1:]:
-            if last[0].is_running():
-                return
-            if last[0] in self.open:  # else it has just ended in another thread
-                last[0].undo()
-                self.open.remove(last[0])
-
-    def undone(self, transaction: Transaction, stage: Stage) -> None:
-        """Take note that a transaction was undone: what is derived is stale."""
-        for name in transaction.added:
+        for name in call.added or ():
             slot = self.slots[name]
             if slot.initial is not None:
                 self._put(slot, slot.initial, everything(self.num_envs))
         self.puts += 1
         if self.follow is not None:
             self.follow()
-        assert transaction.backup is not None
-        self.watch.acknowledge(transaction.backup)
-        self.listener(stage, None, f"{transaction.what} that was undone")
+        if call.saved is not None:
+            self.watch.acknowledge(call.saved.storages)
+        stage = Stage.CONSTANT if constants else Stage.POSITION
+        self.listener(stage, None, "a call that was undone: " + call.what)
 
 
 def _ignore(stage: Stage, env_ids: Tensor | None, reason: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +12,7 @@ from torch import Tensor
 
 from simstate.engine import Stage
 from simstate.ids import Index
-
-Scope = Literal["inputs", "step", "run", "sim", "env", "write"]
-"""What is saved: the inputs; what a step changes; all of the simulation, for a step in
-which actions write; all of the simulation; everything; what one write is about."""
+from simstate.world.calls import Saved, Scope, make_saved
 
 ARENA_COLUMNS = 32
 """Room for small slots in the first piece of memory for them; more in later ones."""
@@ -23,7 +20,7 @@ ARENA_COLUMNS = 32
 
 @dataclass(eq=False)
 class Chunk:
-    """Slots that lie side by side in memory: saved and put back by one copy."""
+    """Slots that lie side by side in memory: saved and restored by one copy."""
 
     memory: Tensor
     """An alias, whose writes torch does not count; shape (num_envs, …)."""
@@ -76,85 +73,96 @@ class Arena:
 
 
 class Backup:
-    """Pieces of memory, and room for a copy of each."""
+    """Pieces of memory with room for a copy of each: the `Saved` of a call.
+
+    `saved` is its compiled form, where all memory is on the host.
+    """
 
     def __init__(self, parts: Iterable[tuple[Chunk, Tensor]]) -> None:
         self._chunks: list[Chunk] = []
-        # NumPy's calls cost less than torch's, which tells for few worlds.
+        # NumPy's calls cost less than torch's, which matters for few worlds.
         self._live: list[Any] = []
-        self._kept: list[Any] = []
-        self._storages: set[int] = set()
+        self._copies: list[Any] = []
+        storages: set[int] = set()
+        on_host = True
         for chunk, part in parts:
             if part.numel():
-                self._storages.add(part.untyped_storage().data_ptr())
+                storages.add(part.untyped_storage().data_ptr())
+                on_host = on_host and part.device.type == "cpu"
                 self._chunks.append(chunk)
                 self._live.append(_array(part))
-                self._kept.append(_array(torch.zeros_like(part)))
+                self._copies.append(_array(torch.zeros_like(part)))
+        self.storages = frozenset(storages)
+        """Addresses of the storages that the memory belongs to."""
+        self.saved: Saved = self
+        """The form that `Calls.run` saves and restores."""
+        if on_host:
+            constant = [chunk.stage == Stage.CONSTANT for chunk in self._chunks]
+            pieces = zip(self._live, self._copies, constant, strict=True)
+            self.saved = make_saved(list(pieces), self.storages) or self
 
     @staticmethod
     def of_scope(chunks: Iterable[Chunk], scope: Scope) -> Backup:
-        """The memory of a scope."""
+        """Return the memory of a scope."""
         with torch.inference_mode(False):
             found = [(chunk, chunk.part(scope)) for chunk in chunks]
             return Backup([(chunk, x) for chunk, x in found if x is not None])
 
     def save(self) -> None:
-        """Copy what is there."""
-        for live, kept in zip(self._live, self._kept, strict=True):
-            kept[...] = live
+        """Copy the live memory."""
+        for live, copy in zip(self._live, self._copies, strict=True):
+            copy[...] = live
 
-    def put_back(self, rows: Index | None = None) -> Stage:
-        """Give worlds what they had when it was saved; None: all, and what is shared.
+    def restore(self, rows: Index | None = None) -> bool:
+        """Restore the rows of some worlds; None: all, and memory that they share.
 
-        Returns from where on derived values are stale then.
+        Returns:
+            True if an input of derived constants differed.
         """
-        stage = Stage.POSITION
-        for chunk, live, kept in zip(self._chunks, self._live, self._kept, strict=True):
-            if chunk.stage == Stage.CONSTANT:  # what follows from it is costly
-                if _same(live, kept):
+        constants = False
+        for chunk, live, copy in self._pieces():
+            if chunk.stage == Stage.CONSTANT:  # recomputing constants is costly
+                if _same(live, copy):
                     continue
-                stage = Stage.CONSTANT
+                constants = True
             if rows is None:
-                live[...] = kept
+                live[...] = copy
             elif not chunk.shared:
                 index: Any = rows
                 if isinstance(rows, Tensor) and not isinstance(live, Tensor):
                     index = rows.numpy()
-                live[index] = kept[index]
-        return stage
+                live[index] = copy[index]
+        return constants
 
-    def put_back_where(self, worlds: Tensor) -> None:
-        """Give the worlds of a mask what they had, without looking at the mask."""
-        for chunk, live, kept in zip(self._chunks, self._live, self._kept, strict=True):
+    def restore_where(self, worlds: Tensor) -> None:
+        """Restore the worlds of a mask, without reading the mask on the host."""
+        for chunk, live, copy in self._pieces():
             if chunk.shared:
                 continue
             shape = (-1, *[1] * (live.ndim - 1))
             if isinstance(live, Tensor):
-                live.copy_(torch.where(worlds.view(shape), kept, live))
+                live.copy_(torch.where(worlds.view(shape), copy, live))
             else:
-                np.copyto(live, kept, where=worlds.numpy().reshape(shape))
+                np.copyto(live, copy, where=worlds.numpy().reshape(shape))
 
     def changed(self) -> Tensor:
-        """The worlds that differ from what was saved; bool, (num_envs,)."""
+        """Return the mask of worlds that differ from the copy; bool, (num_envs,)."""
         masks = [
-            _rows_differ(torch.as_tensor(live), torch.as_tensor(kept))
-            for chunk, live, kept in zip(
-                self._chunks, self._live, self._kept, strict=True
-            )
+            _rows_differ(torch.as_tensor(live), torch.as_tensor(copy))
+            for chunk, live, copy in self._pieces()
             if not chunk.shared
         ]
         return torch.stack(masks).any(dim=0)
 
-    def holds(self, memory: Tensor) -> bool:
-        """Whether a tensor's memory, or some of it, is saved here."""
-        return memory.untyped_storage().data_ptr() in self._storages
-
-    def kept_rows(self, memory: Tensor) -> Tensor:
-        """The copy of a piece, given the memory that it was made of."""
-        for live, kept in zip(self._live, self._kept, strict=True):
+    def copied_rows(self, memory: Tensor) -> Tensor:
+        """Return the copy of a piece, given the memory that it was made of."""
+        for _, live, copy in self._pieces():
             if torch.as_tensor(live).data_ptr() == memory.data_ptr():
-                return torch.as_tensor(kept)
+                return torch.as_tensor(copy)
         raise KeyError("this memory is not saved here")
+
+    def _pieces(self) -> Iterator[tuple[Chunk, Any, Any]]:
+        return zip(self._chunks, self._live, self._copies, strict=True)
 
 
 def _array(tensor: Tensor) -> Any:

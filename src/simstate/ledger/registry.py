@@ -6,6 +6,7 @@ Slots that a step changes lie side by side in memory, so that saving them is one
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
@@ -14,10 +15,10 @@ from torch import Tensor
 
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.ledger.memory import ARENA_COLUMNS, Arena, Backup, Chunk, Scope
+from simstate.ledger.memory import ARENA_COLUMNS, Arena, Backup, Chunk
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, rows_for
-from simstate.ledger.transaction import Transaction
 from simstate.ledger.watch import Watch
+from simstate.world.calls import Call, Scope, make_calls
 
 
 class Naming:
@@ -36,15 +37,16 @@ class Naming:
         self._registry.scope = self._outer
 
 
-class Registry:
+class Registry(ABC):
     """Slots by name; owners add theirs, and a user's memory is made here."""
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
         self.num_envs = num_envs
         self.device = device
         self.slots: dict[str, Slot] = {}
-        self.open: list[Transaction] = []
-        """Transactions that have begun and not ended, the innermost last."""
+        self.calls = make_calls(self.on_undo)
+        """The open calls, and the only way to make one."""
+        self.open: list[Call] = self.calls.open
         self.scope = ""
         """What the names of a user's memory begin with: the term that is running."""
         self.watch = Watch()
@@ -54,6 +56,10 @@ class Registry:
         self._arenas: dict[tuple[object, ...], Arena] = {}
         self._backups: dict[tuple[Scope, str], Backup] = {}
 
+    @abstractmethod
+    def on_undo(self, call: Call, constants: bool) -> None:
+        """Mark derived values as stale after the memory of a call was restored."""
+
     def naming(self, scope: str) -> Naming:
         """While it is entered, a user's memory belongs to the term `scope`."""
         return Naming(self, scope)
@@ -62,7 +68,7 @@ class Registry:
     def is_stepping(self) -> bool:
         """Whether a step is running."""
         return bool(self.open) and any(
-            transaction.scope in ("step", "run") for transaction in self.open
+            call.scope in ("step", "run") for call in self.open
         )
 
     def add(
@@ -84,8 +90,8 @@ class Registry:
         self._chunk_of[slot.name] = chunk
         if slot.stage is not None and slot.tensor.numel():
             self.watch.add_slot(slot, slot.stage, base)
-        for transaction in self.open:
-            transaction.added.append(slot.name)
+        for call in self.open:
+            call.added = [*(call.added or ()), slot.name]
         return slot
 
     def memory(

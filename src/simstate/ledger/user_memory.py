@@ -43,7 +43,7 @@ def user_memory(
 ) -> Tensor:
     """The tensor of the slot `place/name`, made by the first call."""
     if ledger.open:
-        ledger.recover()
+        ledger.calls.recover()
     size = _check(name, shape, dtype)
     full = f"{place}/{name}"
     if full not in ledger:

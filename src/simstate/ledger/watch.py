@@ -11,8 +11,8 @@ from torch import Tensor
 
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError
-from simstate.ledger.memory import Backup
 from simstate.ledger.slot import Slot
+from simstate.world.calls import has_changed
 
 Key = TypeVar("Key")
 
@@ -53,6 +53,11 @@ class WriteCounts(Generic[Key]):
             return []
         found = zip(keys, now, counts, strict=True)
         return [(key, count) for key, count, noted in found if count != noted]
+
+    def has_changed(self) -> bool:
+        """Return True if one was written to, or given other memory, since recorded."""
+        _, tensors, counts, addresses = self._lists
+        return has_changed(tensors, counts, addresses)
 
     def note(self, key: Key, count: int) -> None:
         """Take note of the writes to a tensor up to a count."""
@@ -115,13 +120,17 @@ class Watch:
             found.label = f"{found.label} or {slot.label}"
         found.slots.append(slot)
 
-    def acknowledge(self, backup: Backup) -> None:
-        """Take note that writes to what a backup holds were taken back.
+    def has_changed(self) -> bool:
+        """Return True if a watched tensor was written to or given other memory."""
+        return self.counts.has_changed()
 
-        Other writes are found later on: they have happened.
+    def acknowledge(self, storages: frozenset[int]) -> None:
+        """Ignore the writes so far to tensors in these storages: they were undone.
+
+        Other writes are detected later.
         """
         for watched, count in self.counts.risen():
-            if backup.holds(watched.tensor):
+            if watched.tensor.untyped_storage().data_ptr() in storages:
                 self.counts.note(watched, count)
 
     def check_addresses(self) -> None:

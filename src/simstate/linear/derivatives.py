@@ -19,6 +19,8 @@ from simstate.linear.coordinates import StateVector
 from simstate.linear.model import LinearModel
 from simstate.linear.units import units_of
 from simstate.simulation import Simulation
+from simstate.step.host import forcing_of
+from simstate.world.worlds import worlds_of
 
 Inputs: TypeAlias = "Sequence[str] | Mapping[str, Tensor]"
 """Names of controls; or views of live tensors by name, (num_envs,) each, such as
@@ -67,7 +69,7 @@ def linearise(
             "Differences of float32 have no more than three digits: linearise with "
             'engine="native".'
         )
-    if sim.integration is not None and sim.integration.mass_flow is not None:
+    if forcing_of(sim).mass_flow is not None:
         raise InvalidInputError(
             "linearise has no states for masses that flow (sim.mass_rate, Thruster): "
             "linearise a simulation without them."
@@ -198,19 +200,16 @@ class _Derivatives:
     def _is_mujocos(self) -> bool:
         """Whether MuJoCo's stepper runs alone, by a scheme that it differentiates."""
         sim = self.sim
-        integration = sim.integration
-        alone = integration is None or (
-            integration.stepper is None and not integration.forces.models
-        )
+        alone = sim.integration is None and not forcing_of(sim).models
         rk4 = sim.model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
-        ctrl = sim.internals.engine.field("ctrl")
+        ctrl = worlds_of(sim).engine.field("ctrl")
         plain = all(_column(ctrl, view) is not None for view in self.inputs.values())
         return alone and not rk4 and plain
 
     def _transition(self) -> tuple[Tensor, Tensor]:
         """A and B of one step, by MuJoCo's mjd_transitionFD; world by world."""
         sim = self.sim
-        ctrl = sim.internals.engine.field("ctrl")
+        ctrl = worlds_of(sim).engine.field("ctrl")
         columns = [_column(ctrl, view) for view in self.inputs.values()]
         size, nu = self.vector.size, int(sim.model.nu)
         a = np.zeros((sim.num_envs, size, size))
@@ -230,9 +229,9 @@ class _Derivatives:
 def _model_of(sim: Simulation, world: int) -> mujoco.MjModel:
     """The model with one world's parameters."""
     model = copy.copy(sim.model)
-    for name in sim.internals.engine.expanded:
+    for name in worlds_of(sim).engine.expanded:
         model_value(model, name)[:] = (
-            sim.internals.engine.parameter(name)[world].cpu().numpy()
+            worlds_of(sim).engine.parameter(name)[world].cpu().numpy()
         )
     return model
 

@@ -19,6 +19,7 @@ from simstate.oracles.report import Check, Report, relative_error
 from simstate.oracles.states import randomize
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 __all__ = ["LAWS", "Check", "Law", "Report", "check", "randomize", "relative_error"]
 
@@ -40,7 +41,7 @@ def check(
             for entity, quantity, error in law.find(sim):
                 check = Check(law.name, entity, quantity, error, tolerance)
                 report.checks.append(check if check.passed else attributed(sim, check))
-    if sim.internals.engine.is_exact:
+    if worlds_of(sim).engine.is_exact:
         for law, other in _other_batches(scene, engine, num_envs):
             for entity, quantity, error in _same_run(
                 scene, engine, num_envs, seed, other
@@ -62,7 +63,7 @@ def _with_room(
     """
     sim = Simulation(scene, num_envs, engine=engine, device=device)
     randomize(sim, seed)
-    bare = sim.internals.engine.bare_forward()
+    bare = worlds_of(sim).engine.bare_forward()
     if bare is None or bare.roomier is None:
         return sim
     return _with_room(scene, bare.roomier, num_envs, seed, device)

@@ -19,6 +19,7 @@ from simstate.engine.bare import BareForward
 from simstate.oracles.reference import Reference
 from simstate.oracles.report import Check, relative_error
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 _GEOMS = {
     int(kind.value): name.removeprefix("mjGEOM_").lower()
@@ -31,7 +32,7 @@ _TURNED = 0.05
 def attributed(sim: Simulation, check: Check) -> Check:
     """The check, passed with a note if its error is the library's and not ours."""
     bare = (
-        sim.internals.engine.bare_forward() if check.quantity == "joint_acc" else None
+        worlds_of(sim).engine.bare_forward() if check.quantity == "joint_acc" else None
     )
     if bare is None or bare.roomier is not None:
         return check

@@ -21,6 +21,7 @@ from simstate.oracles.reference import FRAMES, Reference, frame_ids
 from simstate.oracles.report import relative_error
 from simstate.oracles.states import moved
 from simstate.simulation import Simulation
+from simstate.world.worlds import worlds_of
 
 Finding = tuple[str, str, float]
 """Entity, quantity and error."""
@@ -109,7 +110,7 @@ def _root_poses(name: str, entity: Entity, reference: Reference) -> Iterator[Fin
     heading = torch.atan2(axes[:, 1, 0], axes[:, 0, 0])
     turn = _read(entity, "heading_w").to(torch.float64) - heading
     yield name, "heading_w", relative_error(torch.sin(turn), torch.zeros_like(turn))
-    model: Any = entity.internals.model
+    model: Any = worlds_of(entity).model
     off = model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
     gravity = np.zeros(3) if off else np.array(model.opt.gravity)
     if not gravity.any():
@@ -122,7 +123,7 @@ def _root_poses(name: str, entity: Entity, reference: Reference) -> Iterator[Fin
 
 def _parameters(name: str, entity: Entity) -> Iterator[Finding]:
     """Masses, inertias and limits are the compiled model's."""
-    model: Any = entity.internals.model
+    model: Any = worlds_of(entity).model
     bodies, joints = list(entity.index.bodies.ids), list(entity.index.joints.ids)
     limits = np.array(model.jnt_range[joints])
     limits[~np.array(model.jnt_limited[joints], dtype=bool)] = [-np.inf, np.inf]
@@ -233,7 +234,7 @@ def jacobian_velocity(sim: Simulation) -> Iterator[Finding]:
 def object_acceleration(sim: Simulation) -> Iterator[Finding]:
     """Body accelerations are mj_objectAcceleration's, for the engine's own qacc."""
     reference = Reference(sim)
-    qacc = sim.internals.acceleration_now()
+    qacc = worlds_of(sim).acceleration_now()
     for name, entity in sim.scene.items():
         for frame in ("body_link", "body_com"):
             expected = reference.acceleration(
@@ -274,7 +275,7 @@ def velocity_differences(sim: Simulation) -> Iterator[Finding]:
     h = 1e-6 if sim.dtype == torch.float64 else 2e-3
     names = [f"{f}_acc_w" for f in ("body_link", "body_com")]
     accelerations = _read_all(sim, names)
-    qacc = sim.internals.acceleration_now()
+    qacc = worlds_of(sim).acceleration_now()
     qpos, qvel = sim.data.qpos.clone(), sim.data.qvel.clone()
     found: list[dict[tuple[str, str], Tensor]] = []
     for sign in (-1.0, 1.0):

@@ -19,7 +19,6 @@ from torch import Tensor
 
 from simstate.errors import RecordingError
 from simstate.ledger import Owner, Slot
-from simstate.physics import Physics
 from simstate.record.packing import (
     LARGEST,
     LEVEL,
@@ -29,6 +28,7 @@ from simstate.record.packing import (
     unshuffled,
     zstandard,
 )
+from simstate.world.worlds import Worlds
 
 _BITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}
 
@@ -60,9 +60,9 @@ class Changes:
     one of an environment may change everything.
     """
 
-    def __init__(self, physics: Physics, owners: Sequence[Owner]) -> None:
+    def __init__(self, worlds: Worlds, owners: Sequence[Owner]) -> None:
         self._engine, self._ledger, self._owners = (
-            physics.engine, physics.ledger, owners,
+            worlds.engine, worlds.ledger, owners,
         )  # fmt: skip
         self._names: set[str] = set()
         self._groups: list[_Group] = []

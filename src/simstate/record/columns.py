@@ -12,14 +12,15 @@ import mujoco
 from torch import Tensor
 
 from simstate.contract import NO, PURE, UNDECLARED, UNSAID, Contract, joined, spread
-from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine import FIELDS
 from simstate.entity import Entity
 from simstate.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.integrate.history import Read, Recorded
-from simstate.integrate.worlds import IntegratedWorlds
 from simstate.record.units import component_units
 from simstate.sensors import SceneCameras
+from simstate.step.host import SteppingHost
+from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
+from simstate.world.worlds import worlds_of
 
 CAMERA = "camera/"
 """What a camera's pictures are called, before its name."""
@@ -98,7 +99,7 @@ class Column:
 
 
 def columns_of(
-    sim: IntegratedWorlds, quantities: Recorded, fields: Iterable[str]
+    sim: SteppingHost, quantities: Recorded, fields: Iterable[str]
 ) -> list[Column]:
     """The columns of what a user asked for."""
     named = quantities if isinstance(quantities, Mapping) else None
@@ -116,7 +117,7 @@ def columns_of(
 
 
 def _column(
-    sim: IntegratedWorlds, name: str, given: str | Read | tuple[Read, str]
+    sim: SteppingHost, name: str, given: str | Read | tuple[Read, str]
 ) -> Column:
     if isinstance(given, str):
         return _named(sim, name, given)
@@ -129,7 +130,7 @@ def _column(
     return Column(name, lambda: read(sim), Contract(unit or UNDECLARED))
 
 
-def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
+def _named(sim: SteppingHost, name: str, given: str) -> Column:
     """The column of a quantity, of a camera, of a process or of a raw field."""
     if given.startswith(CAMERA):
         return _camera(sim, name, given)
@@ -147,9 +148,7 @@ def _named(sim: IntegratedWorlds, name: str, given: str) -> Column:
     return _field(sim, name, given)
 
 
-def _quantity(
-    sim: IntegratedWorlds, entity: Entity, name: str, quantity: str
-) -> Column:
+def _quantity(sim: SteppingHost, entity: Entity, name: str, quantity: str) -> Column:
     contracts = entity.data.quantities
     if quantity not in contracts:
         raise unknown_name(f"quantity of {entity.name!r}", quantity, contracts)
@@ -167,7 +166,7 @@ def _quantity(
     )
 
 
-def _camera(sim: IntegratedWorlds, name: str, given: str) -> Column:
+def _camera(sim: SteppingHost, name: str, given: str) -> Column:
     cameras = getattr(sim, "cameras", None)
     camera = given.removeprefix(CAMERA)
     if not isinstance(cameras, SceneCameras) or camera not in cameras:
@@ -181,7 +180,7 @@ def _camera(sim: IntegratedWorlds, name: str, given: str) -> Column:
     )
 
 
-def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
+def _field(sim: SteppingHost, name: str, field: str) -> Column:
     if field not in FIELDS:
         raise unknown_name(
             "quantity to record, such as 'robot.root_link_pos_w',",
@@ -190,7 +189,7 @@ def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
         )
     contract = FIELDS[field]
     if field in DESCRIBED_FIELDS:
-        width = sim.internals.engine.columns[field]
+        width = worlds_of(sim).engine.columns[field]
         count = width.stop - width.start
         names = [describe_element(sim.model, field, i) for i in range(count)]
     else:
@@ -205,7 +204,7 @@ def _field(sim: IntegratedWorlds, name: str, field: str) -> Column:
     )
 
 
-def _quantity_names(sim: IntegratedWorlds) -> list[str]:
+def _quantity_names(sim: SteppingHost) -> list[str]:
     """How quantities may be called here: of the only entity also without its name."""
     names = [f"{e.name}.{q}" for e in sim.scene.values() for q in e.data.quantities]
     if len(sim.scene) == 1:

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from simstate.divergence import DESCRIBED_FIELDS
-from simstate.integrate.worlds import IntegratedWorlds
 from simstate.record.changes import Step, steps_to_bytes
 from simstate.record.columns import columns_of
 from simstate.record.container import Block, ContainerWriter
@@ -26,12 +24,14 @@ from simstate.record.header import (
 )
 from simstate.record.recorder import STEP_CONTRACT, TIME_CONTRACT
 from simstate.state import Snapshot
+from simstate.step.host import SteppingHost
+from simstate.world.invalid_values import DESCRIBED_FIELDS
 
 _FIELDS = [name for name in DESCRIBED_FIELDS if name != TIME]
 
 
 def write_dump(
-    path: Path, sim: IntegratedWorlds, before: Snapshot, n: int, element: str
+    path: Path, sim: SteppingHost, before: Snapshot, n: int, element: str
 ) -> None:
     """Write the state of one world before a step of n time steps, and that step.
 

@@ -11,9 +11,10 @@ import mujoco
 import numpy as np
 
 from simstate.errors import RecordingError
-from simstate.integrate.worlds import IntegratedWorlds
 from simstate.record.packing import DTYPES
+from simstate.step.host import SteppingHost, forcing_of, timeline_of
 from simstate.versions import installed_versions
+from simstate.world.worlds import worlds_of
 
 FORMAT = "simstate recording 1"
 HEADER, MODEL, END = "header", "model.mjb", "end"
@@ -24,23 +25,21 @@ TIME, STEP = "time", "step"
 """The columns that every recording has: simulation time, and steps before a sample."""
 
 
-def describe_worlds(sim: IntegratedWorlds) -> dict[str, Any]:
+def describe_worlds(sim: SteppingHost) -> dict[str, Any]:
     """What the worlds are, for JSON."""
     integration = sim.integration
     scheme = None if integration is None else integration.scheme
-    code: list[str] = []
-    if integration is not None:
-        timeline = integration.timeline if integration.is_interrupted else None
-        code += [_name(model) for model in integration.forces.models]
-        code += [process.name for process in integration.processes]
-        code += [_name(noise) for noise in integration.noises]
-        code += [] if integration.mass_flow is None else ["mass flow"]
-        if timeline is not None:
-            code += [f"event {event.name}" for event in timeline.events]
-            code += [f"task {task.name}" for task in timeline.tasks]
+    forcing, timeline = forcing_of(sim), timeline_of(sim)
+    code = [_name(model) for model in forcing.models]
+    code += [process.name for process in forcing.processes]
+    code += [_name(noise) for noise in forcing.noises]
+    code += [] if forcing.mass_flow is None else ["mass flow"]
+    if timeline is not None:
+        code += [f"event {event.name}" for event in timeline.events]
+        code += [f"task {task.name}" for task in timeline.tasks]
     return {
         "num_envs": sim.num_envs,
-        "first_world": int(sim.internals.ledger["random/world"].tensor[0]),
+        "first_world": int(worlds_of(sim).ledger["random/world"].tensor[0]),
         "seed": sim.seed,
         "engine": sim.engine_name,
         "dtype": str(sim.dtype).removeprefix("torch."),

@@ -21,7 +21,6 @@ from simstate.closing import Closing
 from simstate.contract import NO
 from simstate.errors import FileError, InvalidInputError
 from simstate.ids import Ids, int_list
-from simstate.integrate.worlds import IntegratedWorlds
 from simstate.ledger import Owner
 from simstate.record.changes import Changes, Step, steps_to_bytes
 from simstate.record.columns import Column
@@ -38,6 +37,8 @@ from simstate.record.header import (
     model_bytes,
 )
 from simstate.state import Snapshot, take_snapshot
+from simstate.step.host import SteppingHost, stepper_of
+from simstate.world.worlds import worlds_of
 
 BLOCK_BYTES = 4 << 20
 """When so much is waiting, a block is written."""
@@ -68,7 +69,7 @@ class Recorder(Closing):
 
     def __init__(
         self,
-        sim: IntegratedWorlds,
+        sim: SteppingHost,
         path: str | Path,
         kind: str,
         columns: Sequence[Column],
@@ -88,7 +89,7 @@ class Recorder(Closing):
         """The file."""
         _check_free(self.path)
         self._sim, self._owners, self._detach = sim, owners, detach
-        rows = sim.internals.select(worlds)
+        rows = worlds_of(sim).select(worlds)
         self._rows: Tensor | None = None if rows.is_all else rows.tensor(sim.device)
         self._worlds = int_list(rows.tensor(torch.device("cpu")))
         self._columns = list(columns)
@@ -104,7 +105,7 @@ class Recorder(Closing):
             for dtype, shape in self._kinds.values()
         )
         self._most = max(1, min(MOST_SAMPLES, BLOCK_BYTES // max(sample, 1)))
-        self._changes = Changes(sim.internals, owners) if inputs else None
+        self._changes = Changes(worlds_of(sim), owners) if inputs else None
         self._snapshot_every = snapshot_every
         self._until_snapshot = snapshot_every
         self._steps: list[Step] = []
@@ -217,7 +218,7 @@ class Recorder(Closing):
     @property
     def _all_may_change(self) -> bool:
         """Whether a step may change what physics leaves alone."""
-        return "env" in self._owners or self._sim.internals.step_scope == "run"
+        return "env" in self._owners or stepper_of(self._sim).scope == "run"
 
     def _shape(self, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         return () if name == STEP else (len(self._worlds), *shape)
@@ -232,8 +233,8 @@ class Recorder(Closing):
         }
 
     def _snapshot(self) -> Snapshot:
-        physics = self._sim.internals
-        return take_snapshot(physics, physics.everywhere, self._owners)
+        parts = worlds_of(self._sim)
+        return take_snapshot(parts, parts.everywhere, self._owners)
 
     def _write_block(self) -> None:
         """Hand what was kept to the writer, and begin anew."""

@@ -6,13 +6,15 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
+from torch import Tensor
+
 from simstate.errors import InvalidInputError
 from simstate.ids import Ids, Selection
 from simstate.integrate.history import Recorded
-from simstate.integrate.worlds import IntegratedWorlds
 from simstate.record.changes import Step
 from simstate.record.columns import columns_of
 from simstate.record.recorder import Recorder
+from simstate.step.host import SteppingHost
 
 
 class SimRecorder(Recorder):
@@ -20,7 +22,7 @@ class SimRecorder(Recorder):
 
     def __init__(
         self,
-        sim: IntegratedWorlds,
+        sim: SteppingHost,
         path: str | Path,
         quantities: Recorded,
         fields: Iterable[str],
@@ -35,33 +37,30 @@ class SimRecorder(Recorder):
         super().__init__(
             sim, path, "sim", columns, ("sim",), worlds=worlds, inputs=inputs,
             snapshot_every=snapshot_every, about={"every": every},
-            detach=lambda: sim.internals.recorders.remove(self),
+            detach=lambda: sim.detach(self),
         )  # fmt: skip
         self._every = every
         self._until_sample = every or 0.0
         self._step: Step | None = None
         self._span = 0.0
         self.add_sample(self.read_columns())
-        sim.internals.recorders.append(self)
+        sim.attach(self)
 
-    def begin(self, n: int, rows: Selection) -> None:
-        """A step of these worlds is about to be taken."""
+    def begin(self, n: int, rows: Selection, until: Tensor | None) -> None:
+        """Prepare for a step of n time steps of these worlds, `until` a time [s]."""
         self._step = step = self.begin_step()
         step.call["n"] = n
         if not rows.is_all:
             step.arrays["env_ids"] = rows.tensor(self._sim.device).cpu().numpy()
-        integration = self._sim.integration
-        if integration is not None and integration.is_interrupted:
-            until = integration.timeline.until
-            if until is not None:
-                step.arrays["until"] = until.cpu().numpy().copy()
+        if until is not None:
+            step.arrays["until"] = until.cpu().numpy().copy()
         self._span = n * self._sim.timestep
 
     def end(self) -> None:
         """The step was taken."""
         assert self._step is not None
         step, self._step = self._step, None
-        found = self._sim.divergence
+        found = self._sim.divergence.cause
         if found is not None:
             worlds = [str(world) for world in found.env_ids]
             step.call["diverged"] = dict(zip(worlds, found.elements, strict=False))

@@ -21,6 +21,7 @@ from simstate.record.columns import CAMERA
 from simstate.simulation import Simulation
 from simstate.state import Snapshot
 from simstate.state.fingerprint import fingerprint
+from simstate.world.worlds import worlds_of
 
 
 class Player:
@@ -88,18 +89,21 @@ class Player:
         if step.call.get("restore"):
             self.restore(self.step)
             return
-        ledger = self.sim.internals.ledger
+        ledger = worlds_of(self.sim).ledger
         changes = [c for c in step.changes if c.slot in ledger or not self._rebuilt]
-        with ledger.transaction("env" if self.env else "sim", "a replay"):
-            for change in changes:
-                rows = self._rows(change)
-                try:
-                    values = torch.as_tensor(change.values)
-                    ledger.put_some({change.slot: (rows, values)})
-                except SimStateError as error:
-                    raise RecordingError(
-                        f"What was recorded does not fit these worlds: {error}"
-                    ) from error
+        ledger.run("env" if self.env else "sim", "a replay", self._put, changes)
+
+    def _put(self, changes: Any) -> None:
+        ledger = worlds_of(self.sim).ledger
+        for change in changes:
+            rows = self._rows(change)
+            try:
+                values = torch.as_tensor(change.values)
+                ledger.put_some({change.slot: (rows, values)})
+            except SimStateError as error:
+                raise RecordingError(
+                    f"What was recorded does not fit these worlds: {error}"
+                ) from error
 
     def move(self, step: Step) -> None:
         """Take a step whose changes were written."""
@@ -139,24 +143,20 @@ class Player:
         expected = step.call.get("diverged")
         ids = step.arrays.get("env_ids")
         until = step.arrays.get("until")
-        integration = self.sim.integration
-        if until is not None and integration is not None:
-            integration.timeline.until = torch.as_tensor(until).to(self.sim.device)
+        goal = None if until is None else torch.as_tensor(until).to(self.sim.device)
+        rows = None if ids is None else torch.as_tensor(ids)
         self.diverged = None
         try:
-            self.sim.step(step.call["n"], None if ids is None else torch.as_tensor(ids))
-            found = self.sim.divergence
+            self.sim.step(step.call["n"], rows, until=goal)
+            found = self.sim.divergence.cause
             worlds = [] if found is None else found.env_ids
         except DivergenceError as error:
             worlds = error.env_ids
-        finally:
-            if until is not None and integration is not None:
-                integration.timeline.until = None
         if sorted(map(int, expected or ())) != worlds[: len(expected or worlds)]:
             self.diverged = f"worlds {worlds} diverged, recorded was {expected}"
 
     def _rows(self, change: Change) -> Selection:
-        select = self.sim.internals.select
+        select = worlds_of(self.sim).select
         if change.rows is None:
             return select(None)
         return select(torch.as_tensor(change.rows).to(self.sim.device))
@@ -166,7 +166,7 @@ class Player:
         header = {**snapshot.header, "model": fingerprint(self.sim.model)}
         if not self._rebuilt:
             return dataclasses.replace(snapshot, header=header)
-        ledger, contracts = self.sim.internals.ledger, snapshot.header["slots"]
+        ledger, contracts = worlds_of(self.sim).ledger, snapshot.header["slots"]
         dropped = {
             name
             for name, contract in contracts.items()

@@ -19,8 +19,9 @@ from simstate.replay.report import Difference, Replay
 from simstate.replay.sources import engine_for, worlds_for
 from simstate.simulation import Simulation
 from simstate.simulators.base import AdaptedSimulator
-from simstate.simulators.physics import borrowed_physics
+from simstate.simulators.borrowed_stepper import borrowed_stepper
 from simstate.state import Snapshot, take_snapshot
+from simstate.world.worlds import worlds_of
 
 OTHER_ENGINE = 1e-3
 """What numbers may differ by on another engine than the recording's, unless said."""
@@ -62,7 +63,7 @@ def replay(
         player = player_for(found, worlds, engine, threads, task)
         if simulator is None:
             return _Comparison(player, tolerance).run()
-        with borrowed_physics(player.sim, simulator) as other:
+        with borrowed_stepper(player.sim, simulator) as other:
             return _Comparison(player, tolerance, other.name).run()
     finally:
         if not isinstance(recording, Recording):
@@ -261,8 +262,8 @@ class _Comparison:
         if step not in self._snapshots or self._found.tolerance > 0:
             return
         self._found.snapshots += 1
-        physics = player.sim.internals
-        now = take_snapshot(physics, physics.everywhere, player.owners)
+        worlds = worlds_of(player.sim)
+        now = take_snapshot(worlds, worlds.everywhere, player.owners)
         then = self._recording.snapshot(step)
         if step and self._found.first is None:
             self._compare_slots(then, now)

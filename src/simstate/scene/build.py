@@ -10,7 +10,7 @@ import numpy as np
 
 from simstate.checks import instance_of, number
 from simstate.errors import ModelError, warn
-from simstate.mujoco_warnings import MUJOCO_WARNINGS
+from simstate.mujoco_warnings import silenced
 from simstate.places import written_at
 from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
@@ -192,7 +192,7 @@ def _attach(
     states_ctrl = any(len(key.ctrl) for key in keys)
     states_act = any(len(key.act) for key in keys)
     frame = parent.worldbody.add_frame(pos=pos, quat=quat)
-    with MUJOCO_WARNINGS.silenced():
+    with silenced():
         try:
             parent.attach(part.spec, prefix=f"{name}/", frame=frame)
         except ValueError as error:

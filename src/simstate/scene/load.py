@@ -14,7 +14,7 @@ import mujoco
 from simstate import models
 from simstate.checks import instance_of
 from simstate.errors import ModelError, suggestion, unknown_name, warn
-from simstate.mujoco_warnings import MUJOCO_WARNINGS
+from simstate.mujoco_warnings import silenced
 from simstate.scene.actuators import ActuatorCfg
 from simstate.scene.cfg import EntityCfg, ModelSource
 from simstate.scene.libraries import install_hint, library_names, library_spec
@@ -147,7 +147,7 @@ def _explained(what: str) -> Generator[None]:
     """
     try:
         with (
-            MUJOCO_WARNINGS.silenced(),
+            silenced(),
             warnings.catch_warnings(record=True) as said,
         ):
             warnings.simplefilter("always", UserWarning)

@@ -14,7 +14,8 @@ from simstate.ids import Index
 from simstate.named import Named
 from simstate.scene import CameraCfg
 from simstate.state.tensors import CameraTensors
-from simstate.worlds import Worlds
+from simstate.step.host import SteppingHost
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.sensors.render import Renderer
@@ -35,7 +36,7 @@ class Camera:
     the image. The optical axes are OpenCV's: x right, y down, z forward.
     """
 
-    def __init__(self, sim: Worlds, name: str, cfg: CameraCfg) -> None:
+    def __init__(self, sim: SteppingHost, name: str, cfg: CameraCfg) -> None:
         self.name = name
         self.width, self.height = cfg.width, cfg.height
         self._sim = sim
@@ -107,7 +108,7 @@ class Camera:
         """Focal lengths and principal point [px], as MuJoCo's frustum has them."""
         sensor = self._sim.model.cam_sensorsize[self._camera]
         width, height = float(sensor[0]), float(sensor[1])
-        parameter = self._sim.internals.engine.parameter
+        parameter = worlds_of(self._sim).engine.parameter
         if height == 0.0:
             fovy = torch.deg2rad(parameter("cam_fovy")[:, self._camera])
             focal = 0.5 * self.height / torch.tan(0.5 * fovy)
@@ -128,7 +129,7 @@ class Camera:
         )
 
     def _render(self) -> Images:
-        token = self._sim.internals.fresh.ensure(
+        token = worlds_of(self._sim).fresh.ensure(
             Stage.POSITION, f"camera {self.name!r}"
         )
         if self._images is not None and any(t._version for t in self._images[1]):
@@ -146,7 +147,7 @@ class Camera:
             with torch.inference_mode(False):  # such tensors would count no writes
                 images = Images(*self._renderer.render())
             self._images = (
-                self._sim.internals.fresh.ensure(Stage.POSITION, self.name),
+                worlds_of(self._sim).fresh.ensure(Stage.POSITION, self.name),
                 images,
             )
         return self._images[1]
@@ -157,5 +158,5 @@ class SceneCameras(Named[Camera]):
 
     kind = "camera"
 
-    def __init__(self, sim: Worlds, cfgs: Mapping[str, CameraCfg]) -> None:
+    def __init__(self, sim: SteppingHost, cfgs: Mapping[str, CameraCfg]) -> None:
         super().__init__({name: Camera(sim, name, cfg) for name, cfg in cfgs.items()})

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from simstate.engine.core import make_contacts
 from simstate.math.elementwise import root
-from simstate.physics import Physics
 from simstate.sensors.contact_layout import ContactLayout
+from simstate.world.worlds import Worlds
 
 
 class ContactMemory:
@@ -20,7 +20,7 @@ class ContactMemory:
 
     def __init__(
         self,
-        physics: Physics,
+        worlds: Worlds,
         name: str,
         layout: ContactLayout,
         threshold: float,
@@ -29,13 +29,13 @@ class ContactMemory:
     ) -> None:
         self.every_step = every_step
         """Whether it wants to see each of the n time steps of one call."""
-        self._physics = physics
+        self._worlds = worlds
         self._layout = layout
         self._threshold = threshold
         elements = (layout.num_elements,)
         self.slots = {
-            slot: physics.ledger.memory(
-                f"contacts/{name}/{slot}", shape, physics.dtype, moves=True,
+            slot: worlds.ledger.memory(
+                f"contacts/{name}/{slot}", shape, worlds.dtype, moves=True,
                 optional=True, unit=unit, axes=axes,
             ).tensor
             for slot, shape, unit, axes in (
@@ -56,7 +56,7 @@ class ContactMemory:
             self._greatest = torch.zeros_like(self.slots["greatest_force"])
             self._touched = torch.zeros_like(self._greatest, dtype=torch.bool)
         self._begins = True
-        batch = physics.engine.compiled
+        batch = worlds.engine.compiled
         self.compiled = None if batch is None else make_contacts(
             batch, layout.net_sensors, layout.force_columns, layout.single_sensors,
             threshold, every_step,
@@ -74,7 +74,7 @@ class ContactMemory:
             self._greatest.zero_()
             self._touched.zero_()
             self._begins = False
-        net = self._layout.net(self._physics.engine.field("sensordata"))
+        net = self._layout.net(self._worlds.engine.field("sensordata"))
         self._force.zero_()
         for force in net["force"].unbind(dim=2):
             self._force += force
@@ -87,7 +87,7 @@ class ContactMemory:
         """Let the clocks of these worlds go on by n time steps; None: all."""
         rows = slice(None) if env_ids is None else env_ids
         memory = self._alias
-        timestep = self._physics.engine.parameter("opt.timestep")
+        timestep = self._worlds.engine.parameter("opt.timestep")
         passed = (timestep if timestep.shape[0] == 1 else timestep[rows])[:, None] * n
         touches = self._touched[rows]
         for clock, last, runs in (

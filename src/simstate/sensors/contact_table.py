@@ -14,7 +14,7 @@ from simstate.dynamics.parts import DynamicsParts
 from simstate.engine import ContactRows
 from simstate.ids import Ids
 from simstate.math.vector import apply
-from simstate.physics import Physics
+from simstate.world.worlds import Worlds
 
 
 @dataclass(frozen=True)
@@ -84,12 +84,12 @@ def _plain(values: Tensor) -> list[float]:
     return [float(value) for value in values]
 
 
-def contact_table(physics: Physics, env_ids: Ids) -> ContactTable:
+def contact_table(worlds: Worlds, env_ids: Ids) -> ContactTable:
     """All contacts of some worlds, None: all, at the present state."""
-    ids = physics.select(env_ids).tensor(physics.device)
-    rows = physics.on_demand(lambda engine: engine.contacts(ids))
+    ids = worlds.select(env_ids).tensor(worlds.device)
+    rows = worlds.on_demand(lambda engine: engine.contacts(ids))
     rot_wc = rows.frame.transpose(1, 2)
-    names = [_names(physics.model, rows, k) for k in range(rows.world.shape[0])]
+    names = [_names(worlds.model, rows, k) for k in range(rows.world.shape[0])]
     return ContactTable(
         world=rows.world,
         geom_ids=rows.geom,
@@ -124,8 +124,8 @@ def _names(
     return (geom_1, geom_2), (body_1, body_2)
 
 
-def weight_of(physics: Physics) -> Tensor:
+def weight_of(worlds: Worlds) -> Tensor:
     """Weight of all that can move, world axes [N]; (num_envs or 1, 3)."""
-    moving = np.flatnonzero(np.asarray(physics.model.body_weldid))
-    parts = DynamicsParts(physics, [int(body) for body in moving])
+    moving = np.flatnonzero(np.asarray(worlds.model.body_weldid))
+    parts = DynamicsParts(worlds, [int(body) for body in moving])
     return parts.total_mass() * parts.gravity

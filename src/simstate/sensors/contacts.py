@@ -12,11 +12,11 @@ from simstate.checks import number
 from simstate.engine import Stage
 from simstate.math.vector import apply, cross, dot, norm
 from simstate.named import Named
-from simstate.physics import Physics
 from simstate.reading import LAST_EVALUATION, Reading, Readings
 from simstate.scene.contacts import BuiltContacts
 from simstate.sensors.contact_layout import ContactLayout
 from simstate.sensors.contact_memory import ContactMemory
+from simstate.world.worlds import Worlds
 
 
 class _Acting(NamedTuple):
@@ -90,18 +90,18 @@ class ContactSensor(Readings):
     is the present state. What nothing touches reads zero.
     """
 
-    def __init__(self, physics: Physics, name: str, built: BuiltContacts) -> None:
-        super().__init__(physics, f"sim.contacts[{name!r}]")
+    def __init__(self, worlds: Worlds, name: str, built: BuiltContacts) -> None:
+        super().__init__(worlds, f"sim.contacts[{name!r}]")
         self.name = name
         self.element_names = built.names
         """The named elements, as "entity/name", in the order of the readings."""
         self._threshold = built.cfg.threshold
-        self._layout = ContactLayout(physics.model, built, physics.device)
+        self._layout = ContactLayout(worlds.model, built, worlds.device)
         self._memory = ContactMemory(
-            physics, name, self._layout, built.cfg.threshold, built.cfg.history,
+            worlds, name, self._layout, built.cfg.threshold, built.cfg.history,
             built.cfg.every_step,
         )  # fmt: skip
-        physics.engine.observers.append(self._memory)
+        worlds.engine.observers.append(self._memory)
         self._parts: dict[str, tuple[int, Any]] = {}
 
     @property
@@ -123,7 +123,7 @@ class ContactSensor(Readings):
     def _began(self, clock: Tensor, dt: float) -> Tensor:
         number("dt", dt, more_than=0, unit="s")
         # Sums of time steps are not exact: half of one is between two of them.
-        half = 0.5 * self.internals.physics.engine.parameter("opt.timestep")[:, None]
+        half = 0.5 * self._reading.worlds.engine.parameter("opt.timestep")[:, None]
         return (clock > 0.0) & (clock < dt + half)
 
     # All contacts of an element together.
@@ -205,7 +205,7 @@ class ContactSensor(Readings):
 
     def _net(self) -> dict[str, Tensor]:
         """Views of the net forces: each reading takes from them what it needs."""
-        return self._layout.net(self.internals.physics.engine.field("sensordata"))
+        return self._layout.net(self._reading.worlds.engine.field("sensordata"))
 
     def _count(self) -> Tensor:
         return self._over_others(self._net()["count"]).round().to(torch.int64)
@@ -224,7 +224,7 @@ class ContactSensor(Readings):
 
     def _part(self, name: str, compute: Callable[[], _Part]) -> _Part:
         """What a whole group of readings is taken from, computed once for a state."""
-        token = self.internals.ensure(Stage.ACCELERATION, name)
+        token = self._reading.ensure(Stage.ACCELERATION, name)
         kept = self._parts.get(name)
         if kept is None or kept[0] != token:
             kept = self._parts[name] = (token, compute())
@@ -245,7 +245,7 @@ class ContactSensor(Readings):
         return _Acting(torque, pos)
 
     def _compute_single(self) -> _Single:
-        field = self.internals.physics.engine.field("sensordata")
+        field = self._reading.worlds.engine.field("sensordata")
         single = self._layout.single(field)
         normal, tangent = single["normal"], single["tangent"]
         axes = torch.stack([normal, tangent, cross(normal, tangent)], dim=-1)
@@ -265,7 +265,5 @@ class SceneContacts(Named[ContactSensor]):
     kind = "contact sensor"
     how_to_declare = "declare it with SceneCfg(contacts={{{name}: ContactCfg(of=…)}})."
 
-    def __init__(self, physics: Physics, built: Mapping[str, BuiltContacts]) -> None:
-        super().__init__(
-            {n: ContactSensor(physics, n, one) for n, one in built.items()}
-        )
+    def __init__(self, worlds: Worlds, built: Mapping[str, BuiltContacts]) -> None:
+        super().__init__({n: ContactSensor(worlds, n, one) for n, one in built.items()})

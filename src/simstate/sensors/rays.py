@@ -14,9 +14,9 @@ from simstate.engine.core import CarriedRays
 from simstate.math import quaternion
 from simstate.math.elementwise import hypot
 from simstate.named import Named
-from simstate.physics import Physics
 from simstate.reading import Reading, Readings
 from simstate.scene.rays import BuiltRays
+from simstate.world.worlds import Worlds
 
 
 def _reading(
@@ -31,8 +31,8 @@ def _reading(
 class RaySensor(Readings):
     """Rays in all worlds, cast when a hit is read, once for each state; world axes."""
 
-    def __init__(self, physics: Physics, name: str, built: BuiltRays) -> None:
-        super().__init__(physics, f"sim.rays[{name!r}]")
+    def __init__(self, worlds: Worlds, name: str, built: BuiltRays) -> None:
+        super().__init__(worlds, f"sim.rays[{name!r}]")
         self.name = name
         self._built = built
         # A pose times one matrix gives all rays of a world: a single product for all.
@@ -84,12 +84,12 @@ class RaySensor(Readings):
     origin of the body that carries the rays, along world z [m]; (num_envs, rays)."""
 
     def _tensor(self, values: Any) -> Tensor:
-        physics = self.internals.physics
-        return torch.as_tensor(values, dtype=physics.dtype, device=physics.device)
+        worlds = self._reading.worlds
+        return torch.as_tensor(values, dtype=worlds.dtype, device=worlds.device)
 
     def _body(self, field: str) -> Tensor:
         """Where the body that carries the rays is, or how it is turned."""
-        return self.internals.physics.live_field(field)[:, self._built.body]
+        return self._reading.worlds.live_field(field)[:, self._built.body]
 
     def _axes(self) -> Tensor:
         """What takes the sensor's axes to the world's; (num_envs, 3, 3)."""
@@ -110,9 +110,9 @@ class RaySensor(Readings):
         return torch.mm(axes, self._to_directions).view(-1, self.num_rays, 3)
 
     def _hits(self) -> RayHits:
-        token = self.internals.ensure(Stage.POSITION, "distance")
+        token = self._reading.ensure(Stage.POSITION, "distance")
         if self._cast is None or self._cast[0] != token:
-            engine, normals = self.internals.physics.engine, self._with_normals
+            engine, normals = self._reading.worlds.engine, self._with_normals
             hits = engine.on_demand.cast_carried(self._carried, normals)
             if hits is None:
                 origins, directions = self.origin_w, self.direction_w
@@ -151,8 +151,8 @@ class SceneRays(Named[RaySensor]):
     kind = "rays"
     how_to_declare = "declare them with SceneCfg(rays={{{name}: RayCastCfg(…)}})."
 
-    def __init__(self, physics: Physics, built: Mapping[str, BuiltRays]) -> None:
-        super().__init__({n: RaySensor(physics, n, one) for n, one in built.items()})
+    def __init__(self, worlds: Worlds, built: Mapping[str, BuiltRays]) -> None:
+        super().__init__({n: RaySensor(worlds, n, one) for n, one in built.items()})
 
 
 def _expansion(vectors: np.ndarray, with_pos: bool) -> np.ndarray:

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from simstate.engine.threads import available_cpus
 from simstate.engine.warp_start import initialise  # before mujoco_warp: no banner
-from simstate.worlds import Worlds
+from simstate.step.host import SteppingHost
 
 import mujoco_warp as mjw  # isort: skip
 from mujoco_warp._src.bvh import build_hfield_bvh  # isort: skip  # after Warp's start
+from simstate.world.worlds import worlds_of
 
 _SHOWN = (
     "geom_xpos",
@@ -51,12 +52,14 @@ class Renderer:
     and let others run meanwhile. How worlds are shared out changes no pixel.
     """
 
-    def __init__(self, sim: Worlds, camera: int, resolution: tuple[int, int]) -> None:
+    def __init__(
+        self, sim: SteppingHost, camera: int, resolution: tuple[int, int]
+    ) -> None:
         self._sim = sim
         initialise(sim.device)
         self._device = wp.device_from_torch(sim.device)
         with wp.ScopedDevice(self._device):
-            own = sim.internals.engine.warp_arrays()
+            own = worlds_of(sim).engine.warp_arrays()
             if own is not None:
                 every = slice(0, sim.num_envs)
                 self._shares = [_Share(sim.model, every, camera, resolution, own)]
@@ -86,16 +89,16 @@ class Renderer:
 
     def _copy_positions(self) -> None:
         """Bring the drawing models' positions and looks up to date."""
-        physics = self._sim.internals
+        parts = worlds_of(self._sim)
         for name in _SHOWN:
-            values = physics.read_field(name)
+            values = parts.read_field(name)
             if not self._is_own and values.numel():
                 for share in self._shares:
                     share.show(name, values)
         if self._is_own:
             return
         for name in _LOOKS:
-            values = physics.engine.expanded.get(name)
+            values = parts.engine.expanded.get(name)
             if values is not None and values.numel():
                 for share in self._shares:
                     share.look(name, values)
@@ -153,7 +156,7 @@ class _Share:
     def _add_heightfields(self, model: mujoco.MjModel) -> None:
         """Let heightfields be drawn, too, that no geom has as it was compiled.
 
-        Worlds may choose them by `geom_dataid`.
+        SteppingHost may choose them by `geom_dataid`.
         """
         ids = wp.to_torch(self._context.hfield_bvh_id)
         bounds = wp.to_torch(self._context.hfield_bounds_size)

@@ -30,6 +30,7 @@ from simstate.simulators.capabilities import Capabilities, Feature, Missing
 from simstate.simulators.terms import ALL_TERMS, Terms
 from simstate.state import StateList, TensorState
 from simstate.state.apply import States
+from simstate.world.worlds import worlds_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
 """Numbers in float64, unless it is said otherwise."""
@@ -257,7 +258,7 @@ class AdaptedSimulator(ABC):
             )
 
     def _ids(self, env_ids: Ids) -> list[int]:
-        rows = self.reference.internals.select(env_ids)
+        rows = worlds_of(self.reference).select(env_ids)
         return int_list(rows.tensor(torch.device("cpu")))
 
     def _put_back(
@@ -294,7 +295,7 @@ class AdaptedSimulator(ABC):
 
     def _check_bases(self) -> None:
         """Raise if a fixed base is elsewhere than the scene has it."""
-        engine = self.reference.internals.engine
+        engine = worlds_of(self.reference).engine
         for name in {"body_pos", "body_quat"} & engine.expanded.keys():
             moved = engine.expanded[name] - engine.model_parameter(name)
             if greatest(moved) > 1e-6:

@@ -28,7 +28,7 @@ from simstate.space.geodesy import geodetic_from_position
 from simstate.space.planets import EARTH, Planet
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 
 class PlanetAir:
@@ -56,7 +56,7 @@ class PlanetAir:
         )
         self.turns = turns
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its rows of the atmosphere's parameters."""
         self.atmosphere.attach(sim)
 
@@ -144,7 +144,7 @@ class PanelDrag(SceneForce):
             at_least=0,
         )  # fmt: skip
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the body."""
         self._body = body_id(sim, self.entity, self.body)
         self._link = link_id(sim, self.entity, self.body)
@@ -155,7 +155,7 @@ class PanelDrag(SceneForce):
         """The air as the compiled core has it; None: a subclass may be any other."""
         return self.air.compiled_form(True) if type(self) is PanelDrag else None
 
-    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the drag and its moment about the body's COM to the loads."""
         data, given = sim.scene[self.entity].data, self.parameters
         pos, vel = com_in_world(sim, self.entity, self._link)

@@ -26,7 +26,7 @@ from simstate.space.epoch import DAY, Epoch, load_erfa
 from simstate.space.planets import ASTRONOMICAL_UNIT
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.simulation import Simulation
 
 Source = Callable[[np.ndarray], np.ndarray]
 """A function of times [s], (n,), that gives (n, 3)."""
@@ -63,7 +63,7 @@ class Ephemeris:
         self.coefficients = torch.zeros(0, degree + 1, 3, dtype=torch.float64)
         """Of Chebyshev's polynomials; (segments, degree + 1, 3)."""
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: Simulation) -> None:
         """Go to a simulation's device."""
         self.coefficients = self.coefficients.to(sim.device)
 

@@ -18,7 +18,7 @@ from simstate.space.coefficients import HarmonicCoefficients
 from simstate.space.rotation import EarthRotation, Rotation, UniformRotation
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 
 class HarmonicGravity(Gravity):
@@ -68,7 +68,7 @@ class HarmonicGravity(Gravity):
         self.tables = harmonics.make_tables(c, coefficients.s)
         """What the evaluation needs, as plain tensors."""
 
-    def prepare(self, sim: IntegratedWorlds) -> None:
+    def prepare(self, sim: SteppingHost) -> None:
         """Take the tables and the rotation to a simulation."""
         self.tables = self.tables.to(sim.device)
         if self.rotation is not None:

@@ -22,7 +22,7 @@ from simstate.math import quaternion
 from simstate.math.vector import norm
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 _WALK, _KEPT, _NOISE, _TIME = slice(0, 3), slice(3, 6), slice(6, 9), 9
 _BIAS = slice(10, 13)
@@ -40,17 +40,17 @@ class NoisySensor(Process):
         self.parameters.declare("rot", given / norm(given), 4)
         self.num_sources = 3
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the body."""
         self._link = link_id(sim, self.entity, self.body)
         super().attach(sim)
 
-    def rate(self, t: Tensor, sim: IntegratedWorlds) -> Tensor:
+    def rate(self, t: Tensor, sim: SteppingHost) -> Tensor:
         """Nothing drifts: all is noise and memory; (num_envs, width)."""
         del t, sim
         return torch.zeros_like(self.value)
 
-    def diffusion(self, t: Tensor, sim: IntegratedWorlds) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: SteppingHost) -> Mapping[str, Tensor]:
         """A source of unit strength for each axis of the white noise."""
         del t, sim
         moved = self.value.new_zeros(
@@ -60,7 +60,7 @@ class NoisySensor(Process):
             moved[:, k, k] = 1.0
         return {self.name: moved}
 
-    def _white(self, sim: IntegratedWorlds) -> tuple[Tensor, Tensor]:
+    def _white(self, sim: SteppingHost) -> tuple[Tensor, Tensor]:
         """Standard normal numbers of this sample, (num_envs, 3), and its interval [s].
 
         Asked again at the same instant they are the same.
@@ -77,13 +77,13 @@ class NoisySensor(Process):
         value[:, _TIME] = now
         return noise, interval
 
-    def _quat(self, sim: IntegratedWorlds) -> Tensor:
+    def _quat(self, sim: SteppingHost) -> Tensor:
         """From the sensor's axes to the world's; (num_envs, 4)."""
         quat = sim.scene[self.entity].data.body_link_quat_w[:, self._link].double()
         return quaternion.multiply(quat, self.parameters["rot"])
 
     @abstractmethod
-    def sample(self, sim: IntegratedWorlds) -> Tensor:
+    def sample(self, sim: SteppingHost) -> Tensor:
         """Take a reading now."""
 
 
@@ -131,14 +131,14 @@ class Gyro(NoisySensor):
         """The present bias, sensor axes [rad/s]; (num_envs, 3)."""
         return self.value[:, _BIAS]
 
-    def diffusion(self, t: Tensor, sim: IntegratedWorlds) -> Mapping[str, Tensor]:
+    def diffusion(self, t: Tensor, sim: SteppingHost) -> Mapping[str, Tensor]:
         """Sources of the white noise, and of the bias."""
         moved = dict(super().diffusion(t, sim))[self.name]
         for k in range(3):
             moved[:, 3 + k, 10 + k] = self.parameters["bias_walk"]
         return {self.name: moved}
 
-    def sample(self, sim: IntegratedWorlds) -> Tensor:
+    def sample(self, sim: SteppingHost) -> Tensor:
         """The present rate as the gyro gives it, sensor axes [rad/s]; (num_envs, 3).
 
         Its white noise is the mean of that since the last sample: over an interval T
@@ -181,7 +181,7 @@ class StarTracker(NoisySensor):
         super().__init__(name, entity, body, rot, 10)
         self.parameters.declare("noise", noise, 3, unit="rad", at_least=0)
 
-    def sample(self, sim: IntegratedWorlds) -> Tensor:
+    def sample(self, sim: SteppingHost) -> Tensor:
         """The attitude quat_ws, (w, x, y, z) with w ≥ 0, as measured; (num_envs, 4).
 
         A sample at the time of reset has no noise.

@@ -16,7 +16,7 @@ from simstate.integrate.scene_force import SceneForce
 from simstate.space.parts import ReactionWheelCfg
 
 if TYPE_CHECKING:
-    from simstate.integrate.worlds import IntegratedWorlds
+    from simstate.step.host import SteppingHost
 
 _FADE = 0.01
 """Over the last hundredth of its greatest speed a motor loses its torque."""
@@ -51,7 +51,7 @@ class ReactionWheels(SceneForce):
             values = np.array([getattr(wheel, name) for wheel in wheels])
             self.parameters.declare(name, values, len(wheels), unit=unit, at_least=0)
 
-    def attach(self, sim: IntegratedWorlds) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Find the wheels' joints and motors."""
         entity = sim.scene[self.entity]
         joints = entity.find_joints(self.names, preserve_order=True)[0]
@@ -68,11 +68,11 @@ class ReactionWheels(SceneForce):
             return None
         return core.reaction_wheels(self._dofs, self._motors, num_envs)
 
-    def speeds(self, sim: IntegratedWorlds) -> Tensor:
+    def speeds(self, sim: SteppingHost) -> Tensor:
         """Speeds of the wheels against the hub [rad/s]; (num_envs, wheels)."""
         return sim.data.qvel[:, self._dofs]
 
-    def __call__(self, t: Tensor, sim: IntegratedWorlds) -> None:
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Let the motors fade at their greatest speed, and add the friction."""
         del t
         speed, given = self.speeds(sim).double(), self.parameters

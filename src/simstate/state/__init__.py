@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from simstate.engine import OneTorchThread
+from simstate.entity.host import Host
 from simstate.ids import Index, Selection
 from simstate.state.apply import write_states
 from simstate.state.dicts import StateList
@@ -24,7 +25,6 @@ from simstate.state.types import (
     RobotState,
     State,
 )
-from simstate.worlds import Worlds
 
 __all__ = [
     "BodyState",
@@ -57,7 +57,7 @@ class ImageSource(Protocol):
 
 
 def read_states(
-    sim: Worlds, rows: Selection, cameras: Mapping[str, ImageSource]
+    sim: Host, rows: Selection, cameras: Mapping[str, ImageSource]
 ) -> TensorState:
     """A copy of the unified state of the selected worlds."""
     with OneTorchThread():

@@ -14,6 +14,7 @@ from torch import Tensor
 from simstate.checks import check_finite
 from simstate.engine import OneTorchThread
 from simstate.entity import Entity
+from simstate.entity.host import Host
 from simstate.entity.state_writes import TARGETS, Part
 from simstate.errors import (
     InvalidInputError,
@@ -31,7 +32,7 @@ from simstate.state.tensors import (
     joint_order,
     tensor_shapes,
 )
-from simstate.worlds import Worlds
+from simstate.world.worlds import worlds_of
 
 States: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | TensorState"
 """One dictionary for all worlds, a list of them, or what `get_states` returns."""
@@ -40,7 +41,7 @@ _MOVED = 1e-4
 """How far [m or rad] the pose of what cannot be placed may be off."""
 
 
-def write_states(sim: Worlds, states: States, rows: Selection) -> None:
+def write_states(sim: Host, states: States, rows: Selection) -> None:
     """Write states, dictionaries or tensors, into the selected worlds, or nothing."""
     writes: list[Write] = []
     with OneTorchThread():
@@ -49,12 +50,12 @@ def write_states(sim: Worlds, states: States, rows: Selection) -> None:
     for update in updates:
         worlds = rows
         if len(update.worlds) != count:
-            worlds = sim.internals.select(ids[update.worlds])
+            worlds = worlds_of(sim).select(ids[update.worlds])
         writes += update.entity.state_writes(worlds, update.given)
-    sim.internals.ledger.write(*writes)
+    worlds_of(sim).ledger.write(*writes)
 
 
-def check_states(sim: Worlds, states: States, rows: Selection) -> list[EntityUpdate]:
+def check_states(sim: Host, states: States, rows: Selection) -> list[EntityUpdate]:
     """What states give of each entity; raises if some of it cannot be written."""
     if isinstance(states, Mapping):
         states = [states]
@@ -136,7 +137,7 @@ def _check_root(update: EntityUpdate, env_ids: Tensor) -> None:
 def _follows_joints(update: EntityUpdate, key: str) -> bool:
     """Whether joints move the root link, and the update says where they are."""
     entity = update.entity
-    if not entity.internals.model.body_dofnum[entity.index.root_body_id]:
+    if not worlds_of(entity).model.body_dofnum[entity.index.root_body_id]:
         return False
     keys = ("dof_vel", "ball_ang_vel")
     if key in ("pos", "rot"):
@@ -161,7 +162,7 @@ def _is_now(entity: Entity, key: str, given: Tensor, env_ids: Tensor) -> bool:
 
 
 def _update_of(
-    sim: Worlds, group: str, name: str, tensors: EntityTensors, count: int
+    sim: Host, group: str, name: str, tensors: EntityTensors, count: int
 ) -> EntityUpdate:
     """What a state of tensors gives; joints and links are matched by name."""
     known = [n for n, e in sim.scene.items() if e.is_robot == (group == "robots")]
@@ -193,7 +194,7 @@ def _update_of(
 
 
 def _checked(
-    sim: Worlds, entity: Entity, tensors: EntityTensors, count: int, path: str
+    sim: Host, entity: Entity, tensors: EntityTensors, count: int, path: str
 ) -> dict[str, Tensor]:
     """The tensors of a state by name, finite, in the engine's dtype, on its device."""
     values: dict[str, Tensor] = {}

@@ -1,6 +1,6 @@
 """Dictionaries of states → checked tensors; nothing is written before all is checked.
 
-Worlds whose dictionaries name the same things are handled together, so that a list of
+Host whose dictionaries name the same things are handled together, so that a list of
 equal states costs a few stacked tensors and not a walk through each number.
 """
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.entity import Entity
+from simstate.entity.host import Host
 from simstate.entity.state_writes import TARGETS, Part
 from simstate.errors import (
     InvalidInputError,
@@ -24,7 +25,6 @@ from simstate.errors import (
 )
 from simstate.ids import int_list
 from simstate.state.lazy_links import LazyLinks
-from simstate.worlds import Worlds
 
 Dict = Mapping[str, Any]
 
@@ -64,7 +64,7 @@ class EntityUpdate:
         return f"{self.path}.body.{self.entity.body_names[link]}.{key}"
 
 
-def parse_states(sim: Worlds, states: Sequence[Any]) -> list[EntityUpdate]:
+def parse_states(sim: Host, states: Sequence[Any]) -> list[EntityUpdate]:
     """The updates that a list of states asks for, every one of them checked."""
     found: dict[tuple[str, Any], tuple[EntityUpdate, list[Dict]]] = {}
     known = _Known(sim)
@@ -84,7 +84,7 @@ def parse_states(sim: Worlds, states: Sequence[Any]) -> list[EntityUpdate]:
 class _Known:
     """The names that a simulation has, as dictionaries for `_check_keys`."""
 
-    def __init__(self, sim: Worlds) -> None:
+    def __init__(self, sim: Host) -> None:
         entities = sim.scene.items()
         self.groups = {
             "objects": dict.fromkeys(n for n, e in entities if not e.is_robot),
@@ -140,7 +140,7 @@ def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> A
     return tuple(names)
 
 
-def _fill(sim: Worlds, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
+def _fill(sim: Host, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
     """Stack the numbers of worlds that name the same things, and check them."""
     first = parts[0]
     entity, path, worlds = update.entity, update.path, update.worlds
@@ -192,7 +192,7 @@ def _fill(sim: Worlds, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
     return update
 
 
-def _rows_of_links(sim: Worlds, parts: list[Dict]) -> dict[str, Tensor] | None:
+def _rows_of_links(sim: Host, parts: list[Dict]) -> dict[str, Tensor] | None:
     """The numbers of all links, where nobody has looked at them since they were read.
 
     By pos, rot, vel and ang_vel; shape (n, links, size). None: they stand in the
@@ -233,7 +233,7 @@ def _with_links(
 
 
 def _stack(
-    sim: Worlds, values: list[Any], size: int, worlds: list[int], path: str
+    sim: Host, values: list[Any], size: int, worlds: list[int], path: str
 ) -> Tensor:
     """Vectors of the worlds as one finite tensor, engine's dtype; (n, size)."""
     tensor = None
@@ -293,7 +293,7 @@ def _vector(value: Any, size: int, path: str) -> Tensor:
 
 
 def _numbers(
-    sim: Worlds, dofs: list[Dict], names: list[str], worlds: list[int], path: str
+    sim: Host, dofs: list[Dict], names: list[str], worlds: list[int], path: str
 ) -> Tensor:
     """The numbers of 1-DoF joints in all worlds; shape (n, joints)."""
     rows = [list(map(dof.__getitem__, names)) for dof in dofs]

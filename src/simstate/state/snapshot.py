@@ -20,7 +20,6 @@ from simstate.archive import (
     write_archive,
 )
 from simstate.checks import as_path
-from simstate.divergence import DESCRIBED_FIELDS, describe_element
 from simstate.engine import STATE_FIELDS
 from simstate.errors import (
     InvalidInputError,
@@ -32,9 +31,10 @@ from simstate.errors import (
 )
 from simstate.ids import Selection
 from simstate.ledger import Owner, adopt
-from simstate.physics import Physics
 from simstate.state.fingerprint import check_fingerprint, differences, fingerprint
 from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
+from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
+from simstate.world.worlds import Worlds
 
 _WRONG = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 """What contents raise that are of another kind than those which simstate writes."""
@@ -132,31 +132,31 @@ def _check_whole(header: dict[str, Any], slots: dict[str, Tensor]) -> None:
 
 
 def take_snapshot(
-    physics: Physics, rows: Selection, owners: Sequence[Owner] = ("sim",)
+    worlds: Worlds, rows: Selection, owners: Sequence[Owner] = ("sim",)
 ) -> Snapshot:
     """A snapshot of the selected worlds: of the slots of some owners."""
-    slots = physics.ledger.copy(rows, owners)
-    contracts = {name: physics.ledger[name].describe() for name in slots}
-    for name, columns in physics.engine.columns.items():
+    slots = worlds.ledger.copy(rows, owners)
+    contracts = {name: worlds.ledger[name].describe() for name in slots}
+    for name, columns in worlds.engine.columns.items():
         if name in DESCRIBED_FIELDS:
             contracts[name]["elements"] = [
-                describe_element(physics.model, name, i)
+                describe_element(worlds.model, name, i)
                 for i in range(columns.stop - columns.start)
             ]
     header: dict[str, Any] = {
         "format": FORMAT_2,
-        "engine": physics.engine.name,
-        "dtype": str(physics.dtype).removeprefix("torch."),
+        "engine": worlds.engine.name,
+        "dtype": str(worlds.dtype).removeprefix("torch."),
         "mujoco": mujoco.__version__,
-        "timestep": float(physics.model.opt.timestep),
+        "timestep": float(worlds.model.opt.timestep),
         "slots": contracts,
-        "model": fingerprint(physics.model),
+        "model": fingerprint(worlds.model),
     }
     return Snapshot(header, slots)
 
 
 def restore_snapshot(
-    physics: Physics,
+    worlds: Worlds,
     snapshot: Snapshot,
     rows: Selection,
     owners: Sequence[Owner] = ("sim",),
@@ -167,13 +167,13 @@ def restore_snapshot(
     `scopes` are what the names of slots begin with whose owners may not have asked for
     them yet: they are made as the snapshot describes them.
     """
-    ledger = physics.ledger
+    ledger = worlds.ledger
     values = {
         name: value
         for name, value in _values_of(snapshot, owners).items()
-        if not _is_of_absent_sensor(physics, name)
+        if not _is_of_absent_sensor(worlds, name)
     }
-    _check_model(physics, snapshot)
+    _check_model(worlds, snapshot)
     if snapshot.num_envs not in (rows.count, 1):
         raise ShapeError(
             f"The snapshot has {snapshot.num_envs} worlds, {rows.count} are selected: "
@@ -200,15 +200,16 @@ def restore_snapshot(
         owners,
         snapshot.num_envs,
     )
-    _expand_parameters(physics, values)
+    _expand_parameters(worlds, values)
     for name in asked_later:
         adopt(ledger, name, contracts[name], values[name])
     ledger.check(values, owners, snapshot.num_envs)
-    with ledger.transaction("env" if "env" in owners else "sim", "a restore"):
-        ledger.put(values, rows, owners, shared=rows.count == physics.num_envs)
+    scope = "env" if "env" in owners else "sim"
+    is_whole = rows.count == worlds.num_envs
+    ledger.run(scope, "a restore", ledger.put, values, rows, owners, is_whole)
 
 
-def _is_of_absent_sensor(physics: Physics, name: str) -> bool:
+def _is_of_absent_sensor(worlds: Worlds, name: str) -> bool:
     """Whether a slot is the memory of a contact sensor that is not declared here.
 
     Sensors watch: no motion depends on what they remember.
@@ -216,7 +217,7 @@ def _is_of_absent_sensor(physics: Physics, name: str) -> bool:
     parts = name.split("/")
     if parts[0] != "contacts" or len(parts) != 3:
         return False
-    return "/".join([*parts[:2], "air_time"]) not in physics.ledger
+    return "/".join([*parts[:2], "air_time"]) not in worlds.ledger
 
 
 def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]:
@@ -239,9 +240,9 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
     }
 
 
-def _check_model(physics: Physics, snapshot: Snapshot) -> None:
+def _check_model(worlds: Worlds, snapshot: Snapshot) -> None:
     """Raise unless the snapshot is one of this model."""
-    different = differences(fingerprint(physics.model), snapshot.header["model"])
+    different = differences(fingerprint(worlds.model), snapshot.header["model"])
     if different:
         raise SnapshotError(
             "The snapshot is of another model. What differs: "
@@ -259,22 +260,22 @@ def _is_parameter(name: str) -> bool:
     return name.startswith(("model/", "by_hand/"))
 
 
-def _expand_parameters(physics: Physics, values: dict[str, Tensor]) -> None:
+def _expand_parameters(worlds: Worlds, values: dict[str, Tensor]) -> None:
     """Let parameters differ by world that do so in the snapshot; values stay.
 
     Constants of another engine, which this one does not have, are left to it.
     """
-    for name in [name for name in values if name not in physics.ledger]:
+    for name in [name for name in values if name not in worlds.ledger]:
         if not _is_parameter(name):
             continue
         rest = name.partition("/")[2]
         try:
-            physics.expand(rest)
+            worlds.parameters.expand(rest)
         except SimStateError as error:
-            if rest not in physics.engine.all_constants:
+            if rest not in worlds.engine.all_constants:
                 raise SnapshotError(
                     f"The snapshot has {rest!r} by world, which this engine cannot: "
                     f"{error} Nothing was written."
                 ) from error
-        if name not in physics.ledger:
+        if name not in worlds.ledger:
             del values[name]

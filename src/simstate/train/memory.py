@@ -10,6 +10,7 @@ import torch
 from simstate.env import Env
 from simstate.errors import InvalidInputError
 from simstate.train.run_cfg import RunCfg
+from simstate.world.worlds import worlds_of
 
 PROBED = 2
 """Worlds of the small environment that is measured."""
@@ -41,7 +42,7 @@ def check_memory(cfg: RunCfg) -> None:
 
 def bytes_per_world(env: Env, cfg: RunCfg) -> int:
     """Memory of one more world of a run: its state, derived fields, experience."""
-    internals = env.sim.internals
+    internals = worlds_of(env.sim)
     slots = sum(
         slot.tensor.nbytes
         for slot in internals.ledger.of(("sim", "env"))

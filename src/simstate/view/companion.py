@@ -12,10 +12,10 @@ import numpy as np
 import viser
 from mjviser.conversions import merge_geoms
 
-from simstate.physics import Physics
 from simstate.view.geometry import VISIBLE, geoms_of_bodies, poses
 from simstate.view.one_world import vector_text
 from simstate.view.paint import OnClick
+from simstate.world.worlds import Worlds
 
 HEAT = np.array([[50, 110, 230], [0, 170, 160], [240, 210, 40], [230, 60, 50]])
 """Colours from the same place to far away; (4, 3)."""
@@ -39,8 +39,8 @@ class Companion:
     def __init__(
         self,
         server: viser.ViserServer,
-        ours: Physics,
-        theirs: Physics,
+        ours: Worlds,
+        theirs: Worlds,
         worlds: Sequence[int],
         size: float,
         label: str,

@@ -17,6 +17,7 @@ from simstate.view.course import Course, Input
 from simstate.view.one_world import OneWorld, on_host, vector_text
 from simstate.view.shapes import RED, Arrow, Shape
 from simstate.view.sources import Source
+from simstate.world.worlds import worlds_of
 
 LONGEST = 0.3
 """How long the longest arrow of a difference is drawn, as a share of the size."""
@@ -207,7 +208,7 @@ class ComparedCourse(Course):
     def _gap(self, field: str, world: int) -> np.ndarray:
         """A raw field of a world in the second, less that in the first."""
         ours, theirs = (
-            on_host(course.worlds.internals.read_field(field)[world])
+            on_host(worlds_of(course.worlds).read_field(field)[world])
             for course in (self.first, self.second)
         )
         return theirs - ours

@@ -13,10 +13,11 @@ from simstate.explanation import Explanation, explain
 from simstate.ledger import Slot
 from simstate.sensors import RaySensor
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
+from simstate.step.host import SteppingHost
 from simstate.view.body_overlays import Draw
 from simstate.view.sources import Source, sources_of
 from simstate.view.timeline import Timeline
-from simstate.worlds import Worlds
+from simstate.world.worlds import worlds_of
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Course:
     label = ""
     """What that is called."""
 
-    def __init__(self, worlds: Worlds, rays: Mapping[str, RaySensor]) -> None:
+    def __init__(self, worlds: SteppingHost, rays: Mapping[str, RaySensor]) -> None:
         self.worlds = worlds
         self.rays = rays
 
@@ -86,13 +87,13 @@ class Course:
 
     def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
         """All that the worlds are; None: all of them."""
-        physics = self.worlds.internals
-        return take_snapshot(physics, physics.select(_ids(env_ids)))
+        parts = worlds_of(self.worlds)
+        return take_snapshot(parts, parts.select(_ids(env_ids)))
 
     def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
         """Bring worlds back to a snapshot of them; None: all of them."""
-        physics = self.worlds.internals
-        restore_snapshot(physics, snapshot, physics.select(_ids(env_ids)))
+        parts = worlds_of(self.worlds)
+        restore_snapshot(parts, snapshot, parts.select(_ids(env_ids)))
 
     def take_state(self, other: Course, env_ids: Sequence[int] | None = None) -> None:
         """Bring worlds to where those of another course are; None: all of them.
@@ -100,7 +101,7 @@ class Course:
         Parameters and settings stay what they are here. A mass that flows is state.
         """
         own, theirs = self.snapshot(env_ids), other.snapshot(env_ids)
-        mine, others = (c.worlds.internals.ledger for c in (self, other))
+        mine, others = (worlds_of(c.worlds).ledger for c in (self, other))
         moved = [name for name in theirs.slots if not _is_parameter(others[name])]
         kept = [name for name in own.slots if _is_parameter(mine[name])]
         from_where = dict.fromkeys(moved, theirs) | dict.fromkeys(kept, own)
@@ -188,7 +189,7 @@ def _controls(
     return inputs
 
 
-def _joints(worlds: Worlds, entity: Entity) -> list[Input]:
+def _joints(worlds: SteppingHost, entity: Entity) -> list[Input]:
     model: mujoco.MjModel = worlds.model
     hinge = mujoco.mjtJoint.mjJNT_HINGE.value
     inputs: list[Input] = []

@@ -7,9 +7,9 @@ import re
 import mujoco
 import numpy as np
 
+from simstate.step.host import SteppingHost
 from simstate.view.one_world import OneWorld
 from simstate.view.shapes import RED, Label, Point, Shape
-from simstate.worlds import Worlds
 
 _OF_DOFS = ("qvel", "qacc", "qacc_warmstart", "qfrc_applied")
 
@@ -21,14 +21,14 @@ class DivergenceMarks:
         self.elements: dict[int, str] = {}
         """In words, by world."""
 
-    def note(self, worlds: Worlds) -> None:
+    def note(self, worlds: SteppingHost) -> None:
         """Remember what diverged in the last step."""
-        found = worlds.divergence
+        found = worlds.divergence.cause
         if found is not None:
             self.elements |= dict(zip(found.env_ids, found.elements, strict=False))
 
     def forget(self, env_ids: list[int] | None = None) -> None:
-        """Worlds that began anew, None: all, are no longer marked."""
+        """Remove the marks of worlds that were reset; None: all."""
         for world in list(self.elements) if env_ids is None else env_ids:
             self.elements.pop(world, None)
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from simstate.step.host import SteppingHost
 from simstate.view.one_world import OneWorld, vector_text
 from simstate.view.shapes import RED, Arrow, Shape
-from simstate.worlds import Worlds
 
 STIFFNESS = 200.0
 """Force for each kilogram and metre of the pull [N/(kg·m)]."""
@@ -32,7 +32,7 @@ class Pull:
 class Drag:
     """Writes the wrench of a pull before a step, and takes it away again after it."""
 
-    def __init__(self, worlds: Worlds) -> None:
+    def __init__(self, worlds: SteppingHost) -> None:
         self._worlds = worlds
         self._pull: Pull | None = None
         self._before: torch.Tensor | None = None

@@ -21,9 +21,9 @@ from mjviser.conversions import (
     merge_sites,
 )
 
-from simstate.physics import Physics
 from simstate.view.glb import to_glb
 from simstate.view.one_world import model_of_world, on_host
+from simstate.world.worlds import Worlds
 
 GROUPS = 6
 VISIBLE = (0, 1, 2)
@@ -66,7 +66,7 @@ class Geometry:
 
     Args:
         server: where they are drawn.
-        physics: the worlds.
+        parts: the worlds.
         worlds: the ids of the worlds shown.
         shared: whether these are all at one place, so that what is fixed in the world
             is drawn once.
@@ -76,13 +76,13 @@ class Geometry:
     def __init__(
         self,
         server: viser.ViserServer,
-        physics: Physics,
+        parts: Worlds,
         worlds: Sequence[int],
         shared: bool,
         on_mesh: OnMesh,
     ) -> None:
         self._server = server
-        self._physics = physics
+        self._parts = physics
         self._worlds = list(worlds)
         self._shared = shared
         self._geoms_shown = {group: group in VISIBLE for group in range(GROUPS)}
@@ -96,7 +96,7 @@ class Geometry:
 
     def _make(self) -> None:
         """Make a mesh of all bodies and worlds that look alike."""
-        model = self._physics.model
+        model = self._parts.model
         models = self._models()
         alike: dict[tuple[object, ...], tuple[Any, list[int], list[Instance]]] = {}
         for row, own in enumerate(models):
@@ -115,7 +115,7 @@ class Geometry:
                 self._grounds.append((self._ground(geom), geom))
 
     def _make_sites(self) -> None:
-        model = self._physics.model
+        model = self._parts.model
         for body in range(model.nbody):
             of_body = [s for s in range(model.nsite) if model.site_bodyid[s] == body]
             for group in sorted({int(model.site_group[s]) for s in of_body}):
@@ -125,10 +125,10 @@ class Geometry:
 
     def _models(self) -> list[mujoco.MjModel]:
         """Of each world shown, a model with its own looks."""
-        expanded = self._physics.engine.expanded
+        expanded = self._parts.engine.expanded
         if not any(name in expanded for name in _LOOKS):
-            return [self._physics.model] * len(self._worlds)
-        return [model_of_world(self._physics, world) for world in self._worlds]
+            return [self._parts.model] * len(self._worlds)
+        return [model_of_world(self._parts, world) for world in self._worlds]
 
     def _add(
         self, mesh: Any, instances: list[Instance], group: int, is_site: bool
@@ -152,7 +152,7 @@ class Geometry:
 
         It is drawn once: planes of several worlds would hide one another.
         """
-        model = self._physics.model
+        model = self._parts.model
         x, y = (float(side) for side in model.geom_size[geom, :2])
         infinite = x <= 0.0 or y <= 0.0 or not self._shared
         return self._server.scene.add_grid(
@@ -168,15 +168,15 @@ class Geometry:
 
     def update(self, offsets: np.ndarray) -> None:
         """Bring everything to where it is now; offsets of the worlds: (shown, 3)."""
-        pos, quat = poses(self._physics, self._worlds)
+        pos, quat = poses(self._parts, self._worlds)
         pos += offsets[:, None].astype(np.float32)
         for mesh in self.meshes:
             if mesh.handle.visible:
                 mesh.handle.batched_positions = pos[mesh.rows, mesh.bodies]
                 mesh.handle.batched_wxyzs = quat[mesh.rows, mesh.bodies]
         for handle, geom in self._grounds:
-            place = on_host(self._physics.read_field("geom_xpos")[self._worlds[0]])
-            matrix = on_host(self._physics.read_field("geom_xmat")[self._worlds[0]])
+            place = on_host(self._parts.read_field("geom_xpos")[self._worlds[0]])
+            matrix = on_host(self._parts.read_field("geom_xmat")[self._worlds[0]])
             wxyz = np.zeros(4)
             mujoco.mju_mat2Quat(wxyz, matrix[geom].reshape(9))
             handle.position, handle.wxyz = place[geom], wxyz
@@ -201,11 +201,11 @@ class Geometry:
         self.meshes, self._grounds = [], []
 
 
-def poses(physics: Physics, worlds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def poses(parts: Worlds, worlds: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """Origins [m] and orientations of all bodies; (n, nbody, 3), (n, nbody, 4)."""
-    ids = torch.as_tensor(worlds, device=physics.device)
+    ids = torch.as_tensor(worlds, device=parts.device)
     pos, quat = (
-        on_host(physics.read_field(name)[ids]).astype(np.float32)
+        on_host(parts.read_field(name)[ids]).astype(np.float32)
         for name in ("xpos", "xquat")
     )
     return pos, quat

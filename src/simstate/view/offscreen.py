@@ -26,6 +26,7 @@ from simstate.view.raster import Canvas, Eye, Texels
 from simstate.view.shape_meshes import shape_triangles
 from simstate.view.shapes import Label, labels_of
 from simstate.view.soft import flex_corners, soft_of
+from simstate.world.worlds import worlds_of
 
 _INK, _PAPER = (30, 30, 30), (250, 250, 250)
 _PLANE = mujoco.mjtGeom.mjGEOM_PLANE.value
@@ -81,37 +82,37 @@ class Offscreen:
             raise InvalidInputError(
                 f"A picture has 8 … 8192 pixels a side, got {size}."
             )
-        physics = course.worlds.internals
-        if not worlds or not all(0 <= w < physics.num_envs for w in worlds):
+        parts = worlds_of(course.worlds)
+        if not worlds or not all(0 <= w < parts.num_envs for w in worlds):
             raise InvalidInputError(
-                f"Worlds to draw are some of 0 … {physics.num_envs - 1}, got "
+                f"Worlds to draw are some of 0 … {parts.num_envs - 1}, got "
                 f"{list(worlds)}."
             )
         self._course, self._worlds = course, list(worlds)
         self._draws = [draws[name] for name in overlays]
         self._pixels, self._camera, self._follow = size, camera, follow
         self._values = values
-        with current(physics):
+        with current(parts):
             first = self._seen(self._worlds[0], 1.0)
             low, high = bounds(
-                physics.model, first.field("geom_xpos"), flex_corners(first)
+                parts.model, first.field("geom_xpos"), flex_corners(first)
             )
         self._middle = (low + high) / 2.0
         self._size = max(float(np.linalg.norm(high - low)) / 1.8, 1e-3)
-        spacing = 0.0 if shares_ground(physics.model) else 1.6 * self._size
+        spacing = 0.0 if shares_ground(parts.model) else 1.6 * self._size
         self._offsets = offsets(len(worlds), spacing)
         self._spacing = spacing
-        differ = any(name.startswith("geom_") for name in physics.engine.expanded)
-        shared = None if differ else _parts(physics.model)
-        self._soft = [soft for soft in soft_of(physics.model) if soft.group in VISIBLE]
+        differ = any(name.startswith("geom_") for name in parts.engine.expanded)
+        shared = None if differ else _parts(parts.model)
+        self._soft = [soft for soft in soft_of(parts.model) if soft.group in VISIBLE]
         self._parts = [
-            _parts(model_of_world(physics, world)) if shared is None else shared
+            _parts(model_of_world(parts, world)) if shared is None else shared
             for world in self._worlds
         ]
 
     def picture(self) -> np.ndarray:
         """The present state, uint8; (height, width, 3)."""
-        with current(self._course.worlds.internals):
+        with current(worlds_of(self._course.worlds)):
             return self._draw()
 
     def _draw(self) -> np.ndarray:

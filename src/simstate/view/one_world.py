@@ -13,10 +13,10 @@ import numpy as np
 from torch import Tensor
 
 from simstate.entity import Entity
-from simstate.physics import Physics
 from simstate.sensors import RaySensor
 from simstate.sensors.contact_table import ContactTable, contact_table
-from simstate.worlds import Worlds
+from simstate.step.host import SteppingHost
+from simstate.world.worlds import Worlds, worlds_of
 
 
 def on_host(values: Tensor) -> np.ndarray:
@@ -26,20 +26,20 @@ def on_host(values: Tensor) -> np.ndarray:
 
 
 @contextmanager
-def current(physics: Physics) -> Generator[None]:
+def current(parts: Worlds) -> Generator[None]:
     """While it is entered, reads bring up to date whatever a write left behind."""
-    mode = physics.fresh.mode
-    physics.fresh.mode = "auto"
+    mode = parts.fresh.mode
+    parts.fresh.mode = "auto"
     try:
         yield
     finally:
-        physics.fresh.mode = mode
+        parts.fresh.mode = mode
 
 
-def model_of_world(physics: Physics, world: int) -> mujoco.MjModel:
+def model_of_world(parts: Worlds, world: int) -> mujoco.MjModel:
     """A copy of the model with the parameters that this world has."""
-    model = copy.copy(physics.model)
-    for name, values in physics.engine.expanded.items():
+    model = copy.copy(parts.model)
+    for name, values in parts.engine.expanded.items():
         owner: Any = model.opt if name.startswith("opt.") else model
         leaf = name.removeprefix("opt.")
         field: Any = getattr(owner, leaf)
@@ -64,7 +64,7 @@ class OneWorld:
 
     def __init__(
         self,
-        worlds: Worlds,
+        worlds: SteppingHost,
         rays: Mapping[str, RaySensor],
         world: int,
         size: float,
@@ -88,11 +88,11 @@ class OneWorld:
 
     def field(self, name: str) -> np.ndarray:
         """A raw field of this world."""
-        return on_host(self.worlds.internals.read_field(name)[self.world])
+        return on_host(worlds_of(self.worlds).read_field(name)[self.world])
 
     def parameter(self, name: str) -> np.ndarray:
         """A model parameter, as this world has it."""
-        values = self.worlds.internals.engine.parameter(name)
+        values = worlds_of(self.worlds).engine.parameter(name)
         return on_host(values[self.world if values.shape[0] > 1 else 0])
 
     def quantity(self, entity: str, name: str) -> np.ndarray:
@@ -102,7 +102,7 @@ class OneWorld:
     @cached_property
     def contacts(self) -> ContactTable:
         """The contacts of this world."""
-        return contact_table(self.worlds.internals, [self.world])
+        return contact_table(worlds_of(self.worlds), [self.world])
 
     @cached_property
     def weight(self) -> float:

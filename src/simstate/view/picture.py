@@ -23,6 +23,7 @@ from simstate.view.overlays import OVERLAYS
 from simstate.view.paint import OnClick, Painting
 from simstate.view.shapes import PURPLE, Path, Shape
 from simstate.view.soft import SoftThings, flex_corners
+from simstate.world.worlds import worlds_of
 
 ROOT = "/shown"
 """What everything hangs from; it moves when a body is followed."""
@@ -119,26 +120,26 @@ class Picture:
         """Make the meshes of the worlds that are to be shown."""
         if self._geometry is not None:
             self._geometry.remove()
-        physics = self.course.worlds.internals
-        self.shown = shown_worlds(self.world, self.count, physics.num_envs)
+        parts = worlds_of(self.course.worlds)
+        self.shown = shown_worlds(self.world, self.count, parts.num_envs)
         """The ids of the worlds that are shown."""
         self.offsets = offsets(len(self.shown), self.spacing)
         """Where each of them is put, world axes [m]; (shown, 3)."""
         shared = len(self.shown) == 1 or self.spacing == 0.0
         self._geometry = Geometry(
-            self._server, physics, self.shown, shared, self._on_mesh
+            self._server, parts, self.shown, shared, self._on_mesh
         )
         if self._soft is not None:
             self._soft.remove()
         self._soft = SoftThings(
-            self._server, physics.model, VISIBLE, self.shown, self._on_click
+            self._server, parts.model, VISIBLE, self.shown, self._on_click
         )
         if self._companion is not None:
             self._companion.remove()
         if self.course.companion is not None:
             self.offsets *= (1.0, 2.0, 1.0)
             self._companion = Companion(
-                self._server, physics, self.course.companion.worlds.internals,
+                self._server, parts, worlds_of(self.course.companion.worlds),
                 self.shown, self.size, self.course.label, self._on_click,
             )  # fmt: skip
 
@@ -207,7 +208,7 @@ class Picture:
     def _update_companion(self) -> None:
         if self._companion is not None and self.course.companion is not None:
             aside = 0.0 if self.over else self.spacing
-            with current(self.course.companion.worlds.internals):
+            with current(worlds_of(self.course.companion.worlds)):
                 self._companion.update(self.offsets + np.array([0.0, aside, 0.0]))
 
     def _draw(self, name: str, seen: OneWorld) -> None:

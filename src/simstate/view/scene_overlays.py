@@ -21,6 +21,7 @@ from simstate.view.shapes import (
     Point,
     Shape,
 )
+from simstate.world.worlds import worlds_of
 
 _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
 _SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
@@ -139,10 +140,10 @@ def tendons(seen: OneWorld) -> list[Shape]:
     """The ways of spatial tendons, over what they wrap."""
     if not seen.model.ntendon:
         return []
-    physics = seen.worlds.internals
-    model = model_of_world(physics, seen.world)
+    worlds = worlds_of(seen.worlds)
+    model = model_of_world(worlds, seen.world)
     data = mujoco.MjData(model)
-    row = np.ascontiguousarray(on_host(physics.state[seen.world]))
+    row = np.ascontiguousarray(on_host(worlds.state[seen.world]))
     mujoco.mj_setState(model, data, row, _STATE)
     mujoco.mj_fwdPosition(model, data)
     places = data.wrap_xpos.reshape(-1, 3)

@@ -12,8 +12,9 @@ from torch import Tensor
 from simstate.engine import FIELDS
 from simstate.entity import Entity, Quantity
 from simstate.sensors import RaySensor
+from simstate.step.host import SteppingHost
 from simstate.view.one_world import on_host
-from simstate.worlds import Worlds
+from simstate.world.worlds import worlds_of
 
 _PARTS: dict[int, tuple[str, ...]] = {
     2: ("lower", "upper"),
@@ -49,7 +50,9 @@ class Source:
         return on_host(self.tensor()[world]).astype(np.float64).reshape(-1)
 
 
-def sources_of(worlds: Worlds, rays: Mapping[str, RaySensor]) -> dict[str, Source]:
+def sources_of(
+    worlds: SteppingHost, rays: Mapping[str, RaySensor]
+) -> dict[str, Source]:
     """All quantities of all entities, all raw fields, and the readings of rays."""
     found: dict[str, Source] = {}
     for entity in worlds.scene.values():
@@ -58,7 +61,7 @@ def sources_of(worlds: Worlds, rays: Mapping[str, RaySensor]) -> dict[str, Sourc
             if names and not quantity.evaluates:
                 found[f"{entity.name}.{name}"] = _of_quantity(entity, quantity, names)
     for name, field in FIELDS.items():
-        shape = worlds.internals.engine.field_shape(name)[1:]
+        shape = worlds_of(worlds).engine.field_shape(name)[1:]
         names = tuple(
             name + "".join(f"[{i}]" for i in place)
             for place in itertools.product(*map(range, shape))
@@ -66,7 +69,7 @@ def sources_of(worlds: Worlds, rays: Mapping[str, RaySensor]) -> dict[str, Sourc
         if names:
             found[name] = Source(
                 field.unit, f"MuJoCo's {name}, {field.axes or 'no'} axes", names,
-                lambda name=name: worlds.internals.read_field(name),
+                lambda name=name: worlds_of(worlds).read_field(name),
             )  # fmt: skip
     for name, sensor in rays.items():
         found[f"rays {name}.distance"] = Source(

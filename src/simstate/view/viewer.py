@@ -28,6 +28,7 @@ from simstate.view.panel import Panel
 from simstate.view.picture import TRAIL, Picture, light
 from simstate.view.server import start_server
 from simstate.view.session import Session
+from simstate.world.worlds import worlds_of
 
 FPS = 30.0
 """Pictures per second, where the machine keeps up."""
@@ -140,7 +141,7 @@ class Viewer(Closing):
             return
         self._frames += 1
         worlds = self.session.course.worlds
-        with current(worlds.internals), self._server.atomic():
+        with current(worlds_of(worlds)), self._server.atomic():
             self.picture.update()
             now = self.session.course.now(self.picture.world)
             for plot in self.panel.plots:
@@ -183,7 +184,7 @@ class Viewer(Closing):
         light(server.scene)
         self.drag = Drag(course.worlds)
         """What is pulled with the mouse."""
-        with current(course.worlds.internals):
+        with current(worlds_of(course.worlds)):
             self.picture = Picture(
                 server, course, self._worlds_at_first, self._listen,
                 self._clicked,
@@ -242,7 +243,7 @@ class Viewer(Closing):
             self.picture.marks.note(worlds)
 
     def _answer(self) -> bool:
-        with current(self.session.course.worlds.internals):
+        with current(worlds_of(self.session.course.worlds)):
             return self.session.answer()
 
     def _status(self, now: float) -> str:

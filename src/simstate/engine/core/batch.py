@@ -13,7 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from simstate.engine.core import library
 from simstate.engine.fields import STATE_FIELDS
+from simstate.engine.forks import keep_in_child
 from simstate.engine.layout import state_columns
+from simstate.engine.plain_batch import simulation_error
 from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class CoreBatch:
         self.core: _core.Batch = make(model._address, nsim, nthread, persistent)
         found = self.core.describe()
         self.nthread: int = found["num_threads"]
+        if self.nthread > 1:
+            keep_in_child(self)
         self.nstate: int = found["nstate"]
         kinds = mujoco.mjtWarning.mjNWARNING
         self.state = self._array(found["state"], (nsim, self.nstate), "<f8")
@@ -223,7 +227,8 @@ class CoreBatch:
             chosen = np.arange(self.nsim) if ids is None else ids
             worlds = chosen[self.status[chosen] != 0]
             message = self.error(int(worlds[0]))
-            raise batch.SimulationError(worlds, message, len(chosen))
+            error = batch.SimulationError(worlds, message, len(chosen))
+            raise simulation_error(error) from error
 
     def ids(self, ids: ArrayLike | None) -> Array | None:
         """Rising int32 ids; None for all."""

@@ -11,6 +11,13 @@
 
 #define CORE_MAX_OUTPUTS 256
 
+/* What is looked at after each step: set once (Batch.watch), held by views. */
+typedef struct {
+  Py_buffer view[4];          /* columns, counts, bad, risen */
+  int num_views, num_ranges;
+  double limit;
+} core_watch;
+
 /* Worlds of one model; owns libmujoco's batch. */
 typedef struct {
   PyObject_HEAD
@@ -19,6 +26,9 @@ typedef struct {
   int sensor_needs;
   core_output output[CORE_MAX_OUTPUTS];
   core_outputs outputs;
+  core_watch watch;
+  int is_busy;     /* a call runs, without the GIL */
+  int num_forks;   /* when it was made */
 } batch_object;
 
 /* A scheme with the arrays that it reads and writes. */
@@ -39,11 +49,16 @@ typedef struct {
   int num_views;
 } contacts_object;
 
-extern PyType_Spec core_batch_spec, core_integrator_spec, core_reads_spec,
+extern PyType_Spec core_quiet_spec, core_batch_spec, core_integrator_spec, core_reads_spec,
     core_contacts_spec;
 
 /* The types Batch and Contacts, and the function that refuses Python's callbacks. */
 extern PyObject *core_batch_type, *core_contacts_type, *core_check_callbacks;
+
+/* Raises that a batch is in use by another thread ("busy") or was made before a fork. */
+extern PyObject* core_refuse;
+extern int core_num_forks; /* since this module was loaded */
+void core_forked(void);
 
 /* ---------------------------------------------------------------- binding_arguments.c */
 
@@ -98,6 +113,11 @@ int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
 PyObject* core_count_warnings(batch_object* self, PyObject* array);
 PyObject* core_has_warned(batch_object* self, PyObject* array);
 PyObject* core_find_bad(batch_object* self, PyObject* args);
+PyObject* core_set_watch(batch_object* self, PyObject* args);
+
+/* Notes the warnings so far; what went wrong since then: 1 a bad world, 2 a warning. */
+void core_begin_watch(batch_object* self);
+int core_end_watch(batch_object* self);
 
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */
 PyObject* core_jac(batch_object* self, PyObject* args);

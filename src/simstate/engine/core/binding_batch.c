@@ -38,6 +38,7 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
   }
   const int stateful = mjENBL_SLEEP | mjENBL_IPC;
   self->num_worlds = num_worlds;
+  self->num_forks = core_num_forks;
   self->sensor_needs = core_sensor_needs(m);
   self->outputs.output = self->output;
   self->outputs.needs = m->opt.enableflags & stateful ? CORE_ALL : 0;
@@ -46,6 +47,7 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
 
 static void batch_dealloc(batch_object* self) {
   PyTypeObject* type = Py_TYPE((PyObject*)self);
+  while (self->watch.num_views) PyBuffer_Release(self->watch.view + --self->watch.num_views);
   if (self->batch) lib.mjb_deleteBatch(self->batch);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
   release(self);
@@ -195,9 +197,7 @@ static int num_other_sensors(const batch_object* self, const core_contacts** con
   return count && first + count == nsensor ? first : -1;
 }
 
-static PyObject* fused_step(batch_object* self, PyObject* const* args,
-                            Py_ssize_t count) {
-  if (!is_count(count, 3, "fused_step")) return NULL;
+static PyObject* run_steps(batch_object* self, PyObject* const* args, int is_watched) {
   long long num_steps = PyLong_AsLongLong(args[1]);
   if (PyErr_Occurred()) return NULL;
   Py_ssize_t num_contacts = PyTuple_Size(args[2]);
@@ -218,9 +218,24 @@ static PyObject* fused_step(batch_object* self, PyObject* const* args,
   argument.step.num_other_sensors = num_other_sensors(self, contacts, num_contacts);
   core_call call = {
       .kind = CORE_APPLY, .function = core_step_world, .argument = &argument, .save = 1};
+  if (is_watched) core_begin_watch(self);
   PyObject* failed = call_on(self, args[0], call, num_steps, prepare_step);
   PyMem_Free(contacts);
-  return failed;
+  if (!is_watched || !failed) return failed;
+  int has_failed = PyLong_AsLong(failed) != 0;
+  Py_DECREF(failed);
+  return PyLong_FromLong(core_end_watch(self) | has_failed << 2);
+}
+
+static PyObject* fused_step(batch_object* self, PyObject* const* args,
+                            Py_ssize_t count) {
+  return is_count(count, 3, "fused_step") ? run_steps(self, args, 0) : NULL;
+}
+
+/* The same, with a look at what it led to: 1 a bad world, 2 a warning, 4 an error. */
+static PyObject* watched_step(batch_object* self, PyObject* const* args,
+                              Py_ssize_t count) {
+  return is_count(count, 3, "watched_step") ? run_steps(self, args, 1) : NULL;
 }
 
 static PyObject* get_model(batch_object* self, PyObject* args) {
@@ -247,6 +262,8 @@ static PyMethodDef methods[] = {
     {"error", (PyCFunction)error_of, METH_O, NULL},
     {"step", (PyCFunction)(void (*)(void))step, METH_FASTCALL, NULL},
     {"fused_step", (PyCFunction)(void (*)(void))fused_step, METH_FASTCALL, NULL},
+    {"watched_step", (PyCFunction)(void (*)(void))watched_step, METH_FASTCALL, NULL},
+    {"watch", (PyCFunction)core_set_watch, METH_VARARGS, NULL},
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
     {"set_const", (PyCFunction)set_const, METH_O, NULL},
     {"count_warnings", (PyCFunction)core_count_warnings, METH_O, NULL},

@@ -1,4 +1,6 @@
 /* The Python type Integrator: a scheme with the arrays that it reads and writes. */
+#include <string.h>
+
 #include "binding.h"
 
 static PyObject* integrator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -75,6 +77,90 @@ static PyObject* step(integrator_object* self, PyObject* args) {
   return run_on(self, ids, core_fixed_world, &argument, num_steps < 0 ? 0 : num_steps);
 }
 
+static int is_finite(const mjtNum* x, int count) {
+  for (int i = 0; i < count; i++) {
+    if (!(x[i] - x[i] == 0)) return 0;
+  }
+  return 1;
+}
+
+static int call_back(PyObject* call, int world) {
+  PyObject* done = PyObject_CallFunction(call, "i", world);
+  Py_XDECREF(done);
+  return done != NULL;
+}
+
+/* Copies the inputs of all worlds out of the rows, or restores them. */
+static void copy_inputs(const integrator_object* self, core_stage* a, mjtNum* copies,
+                        int is_restore) {
+  mjtNum* row = lib.mjb_state(self->batch->batch) + a->first_input;
+  for (int i = 0; i < self->in.num_worlds; i++, row += self->in.nstate) {
+    mjtNum* copy = copies + (size_t)i * a->num_inputs;
+    memcpy(is_restore ? row : copy, is_restore ? copy : row,
+           sizeof *row * (size_t)a->num_inputs);
+  }
+}
+
+/* 1 + the first world whose inputs are not finite though the user's were; 0: none. */
+static int has_bad_input(const integrator_object* self, const core_stage* a) {
+  const mjtNum* row = lib.mjb_state(self->batch->batch) + a->first_input;
+  for (int i = 0; i < self->in.num_worlds; i++, row += self->in.nstate) {
+    if (!is_finite(row, a->num_inputs) &&
+        is_finite(a->inputs + (size_t)i * a->num_inputs, a->num_inputs)) return i + 1;
+  }
+  return 0;
+}
+
+/* step_with(ids, n, h, first_input, num_inputs, call): as `step`, but before each
+ * evaluation call(-1) writes the inputs of all worlds. They are restored afterwards.
+ * Where those of a world are not finite, though the user's were, call(world) is called
+ * again, and should raise. Returns the number of worlds that failed. */
+static PyObject* step_with(integrator_object* self, PyObject* args) {
+  long long num_steps;
+  PyObject *call, *ids;
+  Py_buffer view;
+  core_stage a = {.in = self->in};
+  core_call run = {
+      .kind = CORE_APPLY, .function = core_stage_world, .argument = &a, .save = 1};
+  if (!PyArg_ParseTuple(args, "OLdiiO", &ids, &num_steps, &a.in.step, &a.first_input,
+                        &a.num_inputs, &call)) {
+    return NULL;
+  }
+  if (a.first_input < 0 || a.num_inputs < 0 ||
+      a.first_input + a.num_inputs > self->in.nstate) {
+    PyErr_SetString(PyExc_ValueError, "The inputs must be columns of the state.");
+    return NULL;
+  }
+  if (!core_view_ids(ids, &view, self->in.num_worlds, &run.ids, &run.count)) return NULL;
+  size_t worlds = (size_t)self->in.num_worlds;
+  a.numbers = core_world_numbers(&self->in);
+  a.memory = PyMem_Malloc(sizeof(mjtNum) * worlds * (a.numbers + (size_t)a.num_inputs));
+  if (!a.memory) {
+    PyBuffer_Release(&view);
+    return PyErr_NoMemory();
+  }
+  mjtNum* own = a.memory + worlds * a.numbers;
+  a.inputs = own;
+  int failed = 0, world;
+  copy_inputs(self, &a, own, 0);
+  for (long long i = 0; !failed && i < num_steps; i++) {
+    a.is_end = i + 1 == num_steps;
+    a.in.outputs = a.is_end ? &self->batch->outputs : NULL;
+    for (a.stage = 0; !failed && a.stage < a.in.scheme.num_stages; a.stage++) {
+      failed = call_back(call, -1) ? 0 : -1;
+      if (!failed && (world = has_bad_input(self, &a))) {
+        copy_inputs(self, &a, own, 1);
+        failed = call_back(call, world - 1) ? 0 : -1;
+      }
+      if (!failed) failed = core_run(self->batch, &run);
+      copy_inputs(self, &a, own, 1);
+    }
+  }
+  PyMem_Free(a.memory);
+  PyBuffer_Release(&view);
+  return failed < 0 ? NULL : PyLong_FromLong(failed);
+}
+
 static int has_estimate(const integrator_object* self) {
   if (self->in.scheme.b_error) return 1;
   PyErr_SetString(PyExc_ValueError, "The scheme has no error estimate.");
@@ -132,6 +218,7 @@ static PyObject* attempt(integrator_object* self, PyObject* args) {
 
 static PyMethodDef methods[] = {
     {"step", (PyCFunction)step, METH_VARARGS, NULL},
+    {"step_with", (PyCFunction)step_with, METH_VARARGS, NULL},
     {"move", (PyCFunction)move, METH_VARARGS, NULL},
     {"advance", (PyCFunction)advance, METH_VARARGS, NULL},
     {"attempt", (PyCFunction)attempt, METH_VARARGS, NULL},

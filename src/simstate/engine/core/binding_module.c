@@ -2,7 +2,7 @@
 #include "binding.h"
 
 /* Goes up with what Python calls here; compiled_core.py has the same number. */
-static const int revision = 2;
+static const int revision = 3;
 
 static PyObject* connect(PyObject* module, PyObject* args) {
   PyObject *addresses, *check;
@@ -36,7 +36,25 @@ static PyObject* connect(PyObject* module, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+static PyObject* forked(PyObject* module, PyObject* unused) {
+  (void)module;
+  (void)unused;
+  core_forked();
+  Py_RETURN_NONE;
+}
+
+/* refuse_by(function): what makes the errors of calls in other threads and processes. */
+static PyObject* refuse_by(PyObject* module, PyObject* function) {
+  (void)module;
+  Py_INCREF(function);
+  Py_XDECREF(core_refuse);
+  core_refuse = function;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"forked", forked, METH_NOARGS, NULL},
+    {"refuse_by", refuse_by, METH_O, NULL},
     {"connect", connect, METH_VARARGS, NULL},
     {"jacobians", core_py_jacobians, METH_VARARGS, NULL},
     {"entries", core_py_entries, METH_VARARGS, NULL},
@@ -81,6 +99,7 @@ PyMODINIT_FUNC PyInit__core(void) {
   int fine = names && !PyModule_AddObjectRef(module, "SYMBOLS", names) &&
              !PyModule_AddIntConstant(module, "MUJOCO_VERSION", mjVERSION_HEADER) &&
              !PyModule_AddIntConstant(module, "REVISION", revision) &&
+             add_type(module, "Quiet", &core_quiet_spec, NULL) &&
              add_type(module, "Batch", &core_batch_spec, &core_batch_type) &&
              add_type(module, "Integrator", &core_integrator_spec, NULL) &&
              add_type(module, "Reads", &core_reads_spec, NULL) &&

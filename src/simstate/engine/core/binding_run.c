@@ -3,7 +3,8 @@
 
 #include "binding.h"
 
-PyObject* core_check_callbacks;
+PyObject *core_check_callbacks, *core_refuse;
+int core_num_forks;
 
 static void ignore_warning(const char* message) { (void)message; }
 
@@ -18,15 +19,52 @@ static double now(void) {
 static int num_quiet;
 static void (*handler)(const char*);
 
-static void be_quiet(void) {
+static void begin_quiet(void) {
   if (num_quiet++) return;
   handler = *lib.mju_user_warning;
   *lib.mju_user_warning = ignore_warning;
 }
 
-static void be_quiet_no_more(void) {
+static void end_quiet(void) {
   if (!--num_quiet) *lib.mju_user_warning = handler;
 }
+
+/* Quiet(): MuJoCo's warnings are silenced until the object is collected. An exception
+ * that interrupts its owner at any instruction therefore ends the silence. */
+typedef struct {
+  PyObject_HEAD
+  int num_forks; /* when it was created: a forked child starts with none */
+} quiet_object;
+
+static PyObject* quiet_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  (void)args;
+  (void)kwargs;
+  quiet_object* self =
+      (quiet_object*)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (!self) return NULL;
+  self->num_forks = core_num_forks;
+  begin_quiet();
+  return (PyObject*)self;
+}
+
+static void quiet_dealloc(quiet_object* self) {
+  PyTypeObject* type = Py_TYPE((PyObject*)self);
+  if (self->num_forks == core_num_forks) end_quiet();
+  ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF((PyObject*)type);
+}
+
+static PyType_Slot quiet_slots[] = {
+    {Py_tp_new, quiet_new},
+    {Py_tp_dealloc, quiet_dealloc},
+    {0, NULL},
+};
+PyType_Spec core_quiet_spec = {
+    .name = "simstate.engine.core._core.Quiet",
+    .basicsize = sizeof(quiet_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = quiet_slots,
+};
 
 static int run(batch_object* self, const core_call* call) {
   switch (call->kind) {
@@ -43,19 +81,41 @@ static int run(batch_object* self, const core_call* call) {
   }
 }
 
+static int refuse(const char* why) {
+  PyObject* error = PyObject_CallFunction(core_refuse, "s", why);
+  if (error) PyErr_SetObject((PyObject*)Py_TYPE(error), error);
+  Py_XDECREF(error);
+  return -1;
+}
+
 int core_run(batch_object* self, const core_call* call) {
+  if (self->is_busy) return refuse("busy");
+  if (self->num_forks != core_num_forks && lib.mjb_nthread(self->batch) > 1) {
+    return refuse("fork");
+  }
   if (core_has_callbacks()) {
     PyObject* fine = PyObject_CallNoArgs(core_check_callbacks);
     if (!fine) return -1;
     Py_DECREF(fine);
   }
   int failed;
-  be_quiet();
+  begin_quiet();
+  self->is_busy = 1;
   Py_BEGIN_ALLOW_THREADS;
   failed = run(self, call);
   Py_END_ALLOW_THREADS;
-  be_quiet_no_more();
+  self->is_busy = 0;
+  end_quiet();
   return failed;
+}
+
+/* In a forked child: threads of the parent are gone, and their calls will never end. */
+void core_forked(void) {
+  core_num_forks++;
+  if (num_quiet) {
+    num_quiet = 0;
+    *lib.mju_user_warning = handler;
+  }
 }
 
 int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,

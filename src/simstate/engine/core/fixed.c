@@ -30,3 +30,30 @@ void core_fixed_world(const mjModel* m, mjData* d, int world, void* argument) {
   }
   core_world_close(&w);
 }
+
+void core_stage_world(const mjModel* m, mjData* d, int world, void* argument) {
+  const core_stage* a = argument;
+  const core_integrator* in = &a->in;
+  const core_scheme* s = &in->scheme;
+  core_world w;
+  core_world_reopen(&w, in, m, d, world, a->memory + (size_t)world * a->numbers);
+  int stage = a->stage, last = stage + 1 == s->num_stages;
+  if (!stage) {
+    core_begin(&w);
+    *w.start = d->time;
+  }
+  d->time = *w.start + in->step * s->c[stage];
+  lib.mj_checkPos(m, d);
+  lib.mj_checkVel(m, d);
+  lib.mj_forwardSkip(m, d, mjSTAGE_NONE, !last);
+  core_record(&w, stage, s->b_error != NULL);
+  core_displace(&w, last ? s->b : s->a + (stage + 1) * s->num_stages, stage + 1,
+                in->step);
+  d->time = *w.start + in->step * (last ? 1.0 : s->c[stage + 1]);
+  if (!last) return;
+  core_finish(&w);
+  if (a->is_end && in->outputs) {
+    core_refresh(m, d, in->outputs->needs);
+    core_copy_out(in->outputs, d, world);
+  }
+}

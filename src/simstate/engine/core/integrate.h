@@ -104,7 +104,25 @@ typedef struct {
   mjtNum *mass_before, *inertia, *state; /* if masses flow */
   int64_t evaluations;
   int is_empty;               /* a mass ran out since this was set to 0 */
+  mjtNum *memory, *start;     /* of a step that takes several calls; NULL: it does not */
 } core_world;
+
+/* One stage of a step of all worlds; between two of them somebody writes the inputs. */
+typedef struct {
+  core_integrator in;
+  mjtNum* memory;             /* (num_worlds, core_world_numbers) */
+  size_t numbers;
+  int stage, is_end;          /* is_end: of the last step: refresh and copy out */
+  const mjtNum* inputs;       /* (num_worlds, num_inputs): what the user had set */
+  int first_input, num_inputs;
+} core_stage;
+
+size_t core_world_numbers(const core_integrator* in);
+void core_world_reopen(core_world* w, const core_integrator* in, const mjModel* m,
+                       mjData* d, int world, mjtNum* memory);
+
+/* mjfBatchFunc: evaluates the stage with the inputs that are there, moves to the next. */
+void core_stage_world(const mjModel* m, mjData* d, int world, void* stage);
 
 void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
                      mjData* d, int world);

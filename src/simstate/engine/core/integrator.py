@@ -143,6 +143,31 @@ class Integrator:
         ids = self.batch.ids(ids)
         self.batch.check(ids, self._core.step(ids, n, h, refresh))
 
+    def step_with(
+        self,
+        n: int,
+        h: float,
+        ids: Array | None,
+        inputs: slice,
+        call: Callable[[int], None],
+    ) -> None:
+        """Advance by n steps of h seconds, and call Python before each evaluation.
+
+        Args:
+            n: number of steps.
+            h: the step [s].
+            ids: the worlds; None: all.
+            inputs: the columns of the state that `call` may write. Their values at the
+                start are restored before each call, and at the end.
+            call: `call(-1)` writes the inputs of all worlds. `call(k)` is called again
+                if those of world k are not finite, and should raise.
+
+        Writes what `step` writes, with the fields refreshed.
+        """
+        ids = self.batch.ids(ids)
+        first, count = inputs.start, inputs.stop - inputs.start
+        self.batch.check(ids, self._core.step_with(ids, n, h, first, count, call))
+
     def move(self, h: Array, ids: Array | None = None, refresh: bool = True) -> None:
         """Take one step of each world's own size [s], float64, (num_worlds,).
 

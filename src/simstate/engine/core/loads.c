@@ -7,6 +7,7 @@
 #include "loads.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "air.h"
 #include "gravity.h"
@@ -264,6 +265,12 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
       case CORE_PANELS:
         panels(load, m, d, world, own);
         break;
+      case CORE_FUNCTION: {
+        core_force force;
+        memcpy(&force, load->table, sizeof force);
+        force(m, d, parameters(load, world), world);
+        break;
+      }
       default:
         break;
     }

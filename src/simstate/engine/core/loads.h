@@ -14,7 +14,8 @@ typedef enum {
   CORE_WHEELS = 6,             /* those of wheels.h, with a table */
   CORE_PANELS = 7,             /* those of air.h, then of each panel: normal (3), area,
                                 * drag coefficient, centre (3); with air.h's table */
-  CORE_NUM_LOADS = 8,
+  CORE_FUNCTION = 8,           /* anything; the table is the function's address */
+  CORE_NUM_LOADS = 9,
 } core_load_kind;
 
 #define CORE_PANEL_NUMBERS 8 /* parameters of a panel */
@@ -30,6 +31,11 @@ typedef struct {
   size_t stride;               /* to the next world; 0: all have the same */
   const double* table;         /* numbers of all worlds; NULL: none */
 } core_load;
+
+/* A user's function: adds to d->xfrc_applied, ctrl or qfrc_applied of one world, whose
+ * positions and velocities are current. Called by any thread; must not raise. */
+typedef void (*core_force)(const mjModel* m, mjData* d, const double* parameters,
+                           int world);
 
 /* Adds the loads to xfrc_applied, those of wheels to ctrl and qfrc_applied, and the mass
  * flow to mass_rate (NULL: it has none).

@@ -143,3 +143,10 @@ def _load(
         np.ascontiguousarray(parameters, np.float64),
         frame,
     )
+
+
+def function(address: int, parameters: ArrayLike = (0.0,)) -> Load:
+    """A C function by its address: `force(mjModel*, mjData*, parameters, world)`."""
+    table = np.array([address], np.int64).view(np.float64)
+    bodies = np.zeros(0, np.int32)
+    return Load(8, bodies, np.atleast_2d(np.asarray(parameters, np.float64)), -1, table)

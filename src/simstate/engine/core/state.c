@@ -7,8 +7,40 @@
 
 #define BYTES(count) (sizeof(mjtNum) * (size_t)(count))
 
+/* On mjData's stack, or, where a step takes several calls, in memory that outlives one. */
 static mjtNum* allocate(core_world* w, int count) {
-  return lib.mj_stackAllocNum(w->d, count > 0 ? count : 1);
+  if (count < 1) count = 1;
+  if (!w->memory) return lib.mj_stackAllocNum(w->d, count);
+  mjtNum* found = w->memory;
+  w->memory += count;
+  return found;
+}
+
+size_t core_world_numbers(const core_integrator* in) {
+  int stages = in->scheme.num_stages, greatest = in->nq + in->nv + in->na;
+  return (size_t)(1 + stages) * (in->nq + in->nv + in->na + 8) + greatest +
+         3 * in->num_quats + 32;
+}
+
+/* qpos, qvel and act alone: the inputs are the caller's. */
+void core_world_reopen(core_world* w, const core_integrator* in, const mjModel* m,
+                       mjData* d, int world, mjtNum* memory) {
+  int stages = in->scheme.num_stages;
+  int high = in->scheme.attitude == CORE_HIGH_ORDER;
+  *w = (core_world){.in = in, .m = m, .d = d, .world = world, .memory = memory};
+  const int width[] = {high ? in->nq : in->nv, in->nv, in->na, 0, 0};
+  const int size[] = {in->nq, in->nv, in->na, 0, 0};
+  mjtNum* const value[] = {d->qpos, d->qvel, d->act, m->body_mass, NULL};
+  w->start = allocate(w, 1);
+  for (int i = 0; i < CORE_NUM_BLOCKS; i++) {
+    w->width[i] = width[i];
+    w->size[i] = size[i];
+    w->value[i] = value[i];
+    w->origin[i] = allocate(w, size[i]);
+    w->rates[i] = allocate(w, stages * width[i]);
+  }
+  w->sum = allocate(w, in->nq + in->nv + in->na);
+  w->turn = allocate(w, 3 * in->num_quats);
 }
 
 void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,

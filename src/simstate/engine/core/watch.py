@@ -34,6 +34,7 @@ class Watch:
         """Worlds whose state is bad, or that MuJoCo found bad on its way."""
         self.risen = np.zeros((batch.nsim, kinds), bool)
         """Which warnings were given since `begin`; (num_worlds, mjNWARNING)."""
+        batch.core.watch(self._columns, self.counts, self.bad, self.risen, limit)
 
     def begin(self) -> None:
         """Take note of the warnings that were there before; writes `counts`."""

@@ -1,4 +1,4 @@
-"""Divergence: worlds that went NaN, infinite or huge, named down to the joint."""
+"""Invalid values: NaN, infinite or huge numbers of a world, named down to the joint."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ import torch
 from torch import Tensor
 
 from simstate.engine import MAX_VALUE, Engine
-from simstate.errors import DivergenceError
+from simstate.errors import DivergenceError, listed, warn
+from simstate.ids import int_list
 
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
-class Divergence:
-    """Worlds that diverged in one step, which were given their state back."""
+class Found:
+    """Worlds that diverged in one step; their state was restored."""
 
     env_ids: list[int]
-    """The worlds, in rising order."""
+    """The worlds, in ascending order."""
     elements: list[str]
-    """The first bad number of each of the first few of them, in words."""
+    """Description of the first invalid value, for the first few of these worlds."""
     after: Tensor
-    """The state that the step led to, which is bad; shape (n, nstate)."""
+    """The invalid state that the step led to; shape (n, nstate)."""
 
 
 DESCRIBED_FIELDS = (
@@ -101,7 +102,7 @@ def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
 
 
 def divergence_error(
-    engine: Engine, found: Divergence, times: Tensor, n: int
+    engine: Engine, found: Found, times: Tensor, n: int
 ) -> DivergenceError:
     """The error for worlds that diverged in a step of n substeps."""
     ids = found.env_ids
@@ -119,6 +120,31 @@ def divergence_error(
         'a smaller timestep, or on_divergence="mask" to go on with the others.'
     )
     return DivergenceError(message, ids)
+
+
+def report_invalid(engine: Engine, diverged: Tensor, env_ids: Tensor | None) -> None:
+    """Warn of worlds that were evaluated with invalid values; None: of all.
+
+    MuJoCo treats an invalid control as 0, and Warp normalises an invalid quaternion, so
+    the accelerations need not show it. Worlds in `diverged` were reported before.
+    """
+    bad = engine.find_bad()
+    if bad is None:
+        return
+    known = set(int_list(diverged.nonzero().flatten()))
+    chosen = None if env_ids is None else set(int_list(env_ids))
+    worlds = [
+        i
+        for i in int_list(bad.nonzero().flatten())
+        if i not in known and (chosen is None or i in chosen) and not engine.loss(i)
+    ]
+    if worlds:
+        fields = engine.split(engine.state)
+        warn(
+            f"In {len(worlds)} of {engine.num_envs} worlds ({listed(worlds, 10)}): "
+            f"{first_bad_element(engine, fields, fields, worlds[0])}. What was "
+            "evaluated there means nothing."
+        )
 
 
 def bad_elements(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,11 +18,12 @@ from simstate.integrate.processes import DrivingNoise, finite_worlds
 from simstate.integrate.runge_kutta import Euler
 from simstate.integrate.sde_loop import StochasticStep, Vector
 from simstate.integrate.sde_variables import VARIABLES
-from simstate.integrate.stepper import Stepper
 from simstate.integrate.stochastic import Stochastic
-
-if TYPE_CHECKING:
-    from simstate.integrate.integration import Integration
+from simstate.step.divergence import Divergence
+from simstate.step.forcing import Forcing
+from simstate.step.runge_kutta_stepper import RungeKuttaStepper
+from simstate.step.statistics import Statistics
+from simstate.world.worlds import Worlds
 
 _KINDS = {
     "additive": (1, "additive noise (g depends on time alone)"),
@@ -33,22 +33,29 @@ _KINDS = {
 """The number of sources from which on noise may be of another kind, and its name."""
 
 
-class StochasticStepper(Stepper):
-    """Steps the worlds by a stochastic scheme of fixed step.
+class StochasticStepper(RungeKuttaStepper):
+    """Advances worlds by a stochastic scheme of fixed step.
 
-    To the loop of the stages (`StochasticStep`) it is the dynamics: it puts the state
-    to x ⊕ displacement, and gives f and g there.
+    To the loop of the stages (`StochasticStep`) it is the dynamics: it displaces the
+    state to x ⊕ displacement, and returns f and g there.
     """
 
-    def __init__(self, integration: Integration, scheme: Stochastic) -> None:
-        super().__init__(integration, Euler(attitude=scheme.attitude))
-        self.stochastic = scheme
-        sim = self.sim
-        self.stream = NoiseStream(sim)
-        self._steps = self.counter("steps")
+    can_cut = False
+
+    def __init__(
+        self,
+        worlds: Worlds,
+        forcing: Forcing,
+        divergence: Divergence,
+        scheme: Stochastic,
+    ) -> None:
+        super().__init__(worlds, forcing, divergence, Euler(attitude=scheme.attitude))
+        self.scheme = self._stochastic = scheme
+        self._stream = NoiseStream(worlds)
+        self._steps = self._counter("steps")
         self._prescribed: tuple[Tensor, Tensor] | None = None
         """Increments and integrals of steps to come; shape (steps, num_envs, k)."""
-        self._progress = sim.internals.ledger.shared(
+        self._progress = worlds.ledger.shared(
             "integrator/prescribed", torch.zeros(3, dtype=torch.int64), owner="sim",
             moves=True, optional=True,
         ).tensor  # fmt: skip
@@ -56,23 +63,36 @@ class StochasticStepper(Stepper):
         self._known_checksum: tuple[object, int] = (None, 0)
         self._num_checked = 0
 
-    def compiled(self, span: float) -> None:
-        """None: the compiled core has no noise."""
+    def _compiled(self, span: float) -> None:
+        """Return None: the compiled core has no noise."""
+
+    def _called_stages(self) -> None:
+        """Return None: the compiled core has no noise."""
+
+    def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
+        """Take one time step: half of one would have other noise."""
+        step = self.timesteps()
+        if bool((going & (limit < (1 - 1e-6) * step)).any()):
+            raise InvalidInputError(
+                f"{self._stochastic.name} takes whole time steps, since parts of one "
+                "would have other noise: let tasks run at multiples of the time step, "
+                f"{self.timestep:g} s."
+            )
+        return super().attempt(step, going)
 
     @property
     def num_sources(self) -> int:
         """The number of Wiener processes in all."""
-        return sum(noise.num_sources for noise in self.integration.noises)
+        return sum(noise.num_sources for noise in self._forcing.noises)
 
-    def counts(self) -> dict[str, Tensor]:
-        """Evaluations and steps so far; each of shape (num_envs,)."""
-        return {
-            "evaluations": self.evaluations,
-            "accepted": self._steps,
-            "rejected": torch.zeros_like(self._steps),
-        }
+    @property
+    def statistics(self) -> Statistics:
+        """Number of evaluations and steps of each world so far."""
+        return Statistics(self._evaluations, self._steps, torch.zeros_like(self._steps))
 
-    def prescribe(self, increments: Tensor, integrals: Tensor | None = None) -> None:
+    def prescribe_noise(
+        self, increments: Tensor, integrals: Tensor | None = None
+    ) -> None:
         """Use these increments for the next steps instead of random ones.
 
         A scheme that follows a path takes them as they are. One with discrete variables
@@ -91,7 +111,7 @@ class StochasticStepper(Stepper):
             integrals: the time integral of W over each step, from 0 at its start
                 [s^1.5], likewise; drawn at random if it is left out.
         """
-        wanted = (self.sim.num_envs, self.num_sources)
+        wanted = (self._worlds.num_envs, self.num_sources)
         given = [increments] if integrals is None else [increments, integrals]
         for tensor in given:
             has_shape("Noise", tensor, ("steps", *wanted), means=" (worlds, sources)")
@@ -104,7 +124,7 @@ class StochasticStepper(Stepper):
                     name="Noise",
                     shape=tensor.shape,
                 )
-        increments = increments.to(self.sim.device, torch.float64)
+        increments = increments.to(self._worlds.device, torch.float64)
         if integrals is None:
             integrals = torch.full_like(increments, math.nan)
         self._prescribed = increments, integrals.to(increments)
@@ -119,27 +139,27 @@ class StochasticStepper(Stepper):
             self._known_checksum = (self._prescribed, zlib.crc32(b"".join(parts)))
         return self._known_checksum[1]
 
-    def _step(self, env_ids: Tensor | None) -> None:
-        time = self.sim.internals.engine.field("time").data
-        self._start, self._ids = time.clone(), env_ids
+    def _step_blocks(self, rows: Tensor | None) -> None:
+        time = self._engine.field("time").data
+        self._start, self._ids = time.clone(), rows
         for block in self.blocks:
             block.begin()
-        h, tableau = self.timestep, self.stochastic.tableau
-        w, z = self._increments(h, env_ids)
+        h, tableau = self.timestep, self._stochastic.tableau
+        w, z = self._increments(h, rows)
         variables = VARIABLES[tableau.variables](
-            w, z, h, lambda count: self.stream.draw(count, env_ids)
+            w, z, h, lambda count: self._stream.draw(count, rows)
         )
-        if self._num_checked != len(self.integration.noises):
+        if self._num_checked != len(self._forcing.noises):
             self._check_kind(h)
-        self._move(StochasticStep(tableau, h, variables, self).displacement())
+        self._displace_to(StochasticStep(tableau, h, variables, self).displacement())
         torch.add(self._start, self.stages.steps(time.dtype), out=time)
         self._steps += 1
-        self.finish(env_ids)
+        self._finish(rows)
 
     def _increments(self, h: float, env_ids: Tensor | None) -> tuple[Tensor, Tensor]:
         """W and the second increment Z of each source; shapes (num_envs, sources)."""
         sources = self.num_sources
-        normal = self.stream.draw(2 * sources, env_ids) * math.sqrt(h)
+        normal = self._stream.draw(2 * sources, env_ids) * math.sqrt(h)
         w, z = normal[:, :sources], normal[:, sources:]
         step, count, checksum = (int(number) for number in self._progress)
         if step < count:
@@ -163,8 +183,8 @@ class StochasticStepper(Stepper):
 
     def _check_kind(self, h: float) -> None:
         """Warn, once, if the noise is not of the kind that the scheme is made for."""
-        self._num_checked = len(self.integration.noises)
-        kind = self.stochastic.noise
+        self._num_checked = len(self._forcing.noises)
+        kind = self._stochastic.noise
         if kind == "any" or self.num_sources < _KINDS[kind][0]:
             return
         try:
@@ -172,7 +192,7 @@ class StochasticStepper(Stepper):
         except InvalidInputError:  # a place that the step itself may not come to
             return
         if found:
-            scheme = self.stochastic
+            scheme = self._stochastic
             fall = "its strong order falls to 0.5 and its weak order to 1"
             better = "EulerMaruyama(), which is cheaper, or for expectations W2Ito1()"
             if not scheme.strong_order:
@@ -185,7 +205,7 @@ class StochasticStepper(Stepper):
     def _find_dependence(self, h: float, on_all: bool) -> str:
         """What makes the noise not additive (`on_all`) or not diagonal; else ""."""
         start = self._given_diffusion(self.zero(), 0.0)
-        n, rounding = self.sim.num_envs, torch.finfo(self.sim.dtype).eps ** 0.5
+        n, rounding = self._worlds.num_envs, torch.finfo(self._worlds.dtype).eps ** 0.5
 
         def differ(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
             return _differ(one, other, rounding)
@@ -197,7 +217,7 @@ class StochasticStepper(Stepper):
                 if (on_all or source != k) and differ(start[source], there[source]):
                     return f"source {k} changes what source {source} moves"
         if on_all:  # the drift may lead where no source does: any way but time's
-            self._move(self.zero())
+            self._displace_to(self.zero())
             place = [
                 block.as_rate(block.value.new_full((n, block.num_dofs), 0.01))
                 for block in self.blocks
@@ -206,15 +226,15 @@ class StochasticStepper(Stepper):
                 return "what the noise moves depends on the state"
         return ""
 
-    def _move(self, move: Vector, c: float = 0.0) -> None:
+    def _displace_to(self, move: Vector, c: float = 0.0) -> None:
         """Put the state to x ⊕ move, at the time of part c of the step."""
-        time = self.sim.internals.engine.field("time").data
+        time = self._engine.field("time").data
         h = self.stages.steps(time.dtype)
         torch.add(self._start, h, alpha=c, out=time)
         moving = (h != 0).to(torch.float64)
         for block, part in zip(self.blocks, move, strict=True):
             block.displace_by(part, moving.to(part.dtype))
-        self.sim.internals.fresh.write(Stage.POSITION, None, "a stage of a step")
+        self._fresh.write(Stage.POSITION, None, "a stage of a step")
 
     def zero(self) -> Vector:
         """No displacement of any block."""
@@ -222,9 +242,9 @@ class StochasticStepper(Stepper):
 
     def drift(self, at: Vector, c: float) -> Vector:
         """f at x ⊕ at, as rates of the coordinates."""
-        self._move(at, c)
-        self.integration.evaluate(self._ids)
-        self.evaluations += 1
+        self._displace_to(at, c)
+        self._forcing.evaluate_stage(self._ids)
+        self._evaluations += 1
         return [block.rate_now().clone() for block in self.blocks]
 
     def diffusion(self, at: Vector, c: float) -> list[Vector]:
@@ -241,11 +261,11 @@ class StochasticStepper(Stepper):
 
     def _given_diffusion(self, at: Vector, c: float) -> list[dict[str, Tensor]]:
         """g_k at x ⊕ at for each source k, by block and dof as the noises give it."""
-        self._move(at, c)
-        time = self.sim.internals.engine.field("time")
+        self._displace_to(at, c)
+        time = self._engine.field("time")
         result: list[dict[str, Tensor]] = []
-        for noise in self.integration.noises:
-            given = noise.diffusion(time, self.sim)
+        for noise in self._forcing.noises:
+            given = noise.diffusion(time, self._forcing.sim)
             self._check(noise, given)
             for k in range(noise.num_sources):
                 # A copy: the noise may use the tensor again at its next place.
@@ -259,11 +279,13 @@ class StochasticStepper(Stepper):
         for name, values in given.items():
             if name not in widths:
                 raise unknown_name(f"block in the diffusion of {kind}", name, widths)
-            wanted = (self.sim.num_envs, noise.num_sources, widths[name])
+            wanted = (self._worlds.num_envs, noise.num_sources, widths[name])
             what = f"The diffusion of {kind} for {name}"
             has_shape(what, values, wanted, means=" (worlds, sources, width)")
             bad = ~values.isfinite().flatten(1).all(dim=1)
-            if bool(bad.any()) and bool((bad & finite_worlds(self.sim)).any()):
+            if bool(bad.any()) and bool(
+                (bad & finite_worlds(self._worlds.ledger)).any()
+            ):
                 raise InvalidInputError(
                     f"{what} is not finite, first in world {int(bad.nonzero()[0])}. "
                     "The state is as it was before the step.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
@@ -11,10 +9,8 @@ from simstate.engine import OneTorchThread
 from simstate.engine.core import Failure
 from simstate.errors import IntegrationError, SimStateError
 from simstate.ids import int_list
-from simstate.integrate.compiled import CompiledAdaptiveSteps
 from simstate.integrate.flat_state import FlatState
 from simstate.integrate.schemes import Adaptive
-from simstate.integrate.stepper import StateBlock, Stepper
 from simstate.integrate.tolerances import (
     ABSOLUTE,
     RELATIVE,
@@ -24,69 +20,76 @@ from simstate.integrate.tolerances import (
     tolerance_error,
 )
 from simstate.math.elementwise import power
-
-if TYPE_CHECKING:
-    from simstate.integrate.integration import Integration
+from simstate.step.core_steps import CoreAdaptiveSteps
+from simstate.step.divergence import Divergence
+from simstate.step.forcing import Forcing
+from simstate.step.runge_kutta_stepper import RungeKuttaStepper, StateBlock
+from simstate.step.statistics import Statistics
+from simstate.world.worlds import Worlds
 
 _SAFETY = 0.85
 _LEAST, _MOST = 0.2, 10.0
 """How much a step may shrink or grow from one to the next."""
 
 
-class AdaptiveStepper(Stepper):
-    """Steps every world to the same time, by steps of its own."""
+class AdaptiveStepper(RungeKuttaStepper):
+    """Advances all worlds to the same time, each by its own steps."""
 
-    def __init__(self, integration: Integration, scheme: Adaptive) -> None:
-        super().__init__(integration, scheme)
-        self.control = scheme
-        self.step_size = self.sim.internals.ledger.memory(
+    chooses_steps = True
+
+    def __init__(
+        self,
+        worlds: Worlds,
+        forcing: Forcing,
+        divergence: Divergence,
+        scheme: Adaptive,
+    ) -> None:
+        super().__init__(worlds, forcing, divergence, scheme)
+        self._control = scheme
+        self.step_size = worlds.ledger.memory(
             "integrator/step_size", dtype=torch.float64, moves=True, optional=True,
             unit="s",
         ).tensor  # fmt: skip
-        """The step that each world would try next [s]; 0: not known yet."""
-        self.accepted = self.counter("accepted")
-        """Steps taken so far; shape (num_envs,)."""
-        self.rejected = self.counter("rejected")
-        """Steps thrown away so far; shape (num_envs,)."""
+        """The step that each world tries next [s], 0: not known; shape (num_envs,)."""
+        self._accepted = self._counter("accepted")
+        self._rejected = self._counter("rejected")
         tableau = scheme.tableau
         rows = (tableau.b_error, tableau.b_error_low)
-        self._compiled_adaptive: CompiledAdaptiveSteps | None = None
+        self._core_adaptive: CoreAdaptiveSteps | None = None
         self._errors = [
-            torch.tensor(row, dtype=torch.float64, device=self.sim.device)
+            torch.tensor(row, dtype=torch.float64, device=worlds.device)
             for row in rows
             if row is not None
         ]
 
-    def counts(self) -> dict[str, Tensor]:
-        """Evaluations and steps so far; each of shape (num_envs,)."""
-        return {
-            "evaluations": self.evaluations,
-            "accepted": self.accepted,
-            "rejected": self.rejected,
-        }
+    @property
+    def statistics(self) -> Statistics:
+        """Number of evaluations and steps of each world so far."""
+        return Statistics(self._evaluations, self._accepted, self._rejected)
 
-    def compiled_adaptive(self, span: float) -> CompiledAdaptiveSteps | None:
-        """The scheme in the compiled core for some time [s]; None: it is Python's."""
-        models = self.compiled_models(span)
+    def _compiled_adaptive(self, span: float) -> CoreAdaptiveSteps | None:
+        """Return the scheme in the core for a span of time [s]; None: it cannot."""
+        models = self._compiled_models(span)
         if models is None:
             return None
-        known = self._compiled_adaptive
+        known = self._core_adaptive
         if known is None or known.models is not models:
-            worlds = self.sim.internals.engine.compiled
-            assert worlds is not None
-            self.check_tolerances()
-            known = CompiledAdaptiveSteps(self, worlds, models)
-            self._compiled_adaptive = known
+            assert self._engine.compiled is not None
+            self._check_tolerances()
+            known = CoreAdaptiveSteps(
+                self, self._engine.compiled, self._control, models
+            )
+            self._core_adaptive = known
         return known
 
-    def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
-        """Advance by n time steps; returns worlds that cannot meet their tolerance."""
-        compiled = self.compiled_adaptive(n * self.timestep)
-        if compiled is not None:
-            return self._refuse_stuck(compiled, compiled.step(n, env_ids))
+    def _take(self, n: int, rows: Tensor | None) -> Tensor | None:
+        """Advance by n time steps; return worlds that cannot meet their tolerance."""
+        core = self._compiled_adaptive(n * self.timestep)
+        if core is not None:
+            return self._refuse_stuck(core, core.step(n, rows))
         with OneTorchThread():
-            stuck = self._integrate(n * self.timestep, env_ids)
-            self.finish(env_ids, n)
+            stuck = self._integrate(n * self.timestep, rows)
+            self._finish(rows, n)
             return stuck
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
@@ -94,20 +97,20 @@ class AdaptiveStepper(Stepper):
 
         Returns the steps, and the worlds that cannot meet it; (num_envs,) each.
         """
-        compiled = self.compiled_adaptive(float(limit[going].max()))
-        if compiled is not None:
-            taken, stuck = compiled.attempt(limit, going.nonzero().flatten())
+        core = self._compiled_adaptive(float(limit[going].max()))
+        if core is not None:
+            taken, stuck = core.attempt(limit, going.nonzero().flatten())
             if bool(stuck.any()):
-                self._refuse_stuck(compiled, stuck)
+                self._refuse_stuck(core, stuck)
             return taken, stuck
-        time = self.sim.internals.engine.field("time").data
+        time = self._engine.field("time").data
         start = time.clone().double()
         trying, failed = going.clone(), torch.zeros_like(going)
         taken = torch.zeros_like(self.step_size)
         self._start_steps(trying, limit)
         while bool(trying.any()):
             h = torch.minimum(self.step_size, limit)
-            h = h.clamp(max=self.control.max_step) * trying
+            h = h.clamp(max=self._control.max_step) * trying
             self._try_step(start, h, trying)
             error = self._error(h)
             good = trying & (error <= 1)
@@ -115,23 +118,23 @@ class AdaptiveStepper(Stepper):
             self._adapt(h, error, good, trying)
             trying = trying & ~good
             unable = trying & (self.step_size < self._least(start))
-            if bool(unable.any()) and self.sim.on_divergence == "raise":
+            if bool(unable.any()) and self._divergence.mode == "raise":
                 raise self._step_error(unable, start, h)
             failed |= unable
             trying = trying & ~unable
         time.copy_(start + taken)
-        self.finish(going.nonzero().flatten())
-        if self.integration.mass_flow is not None:
-            self.integration.mass_flow.empty.zero_()  # of steps that were rejected
+        self._finish(going.nonzero().flatten())
+        if self._forcing.mass_flow is not None:
+            self._forcing.mass_flow.empty.zero_()  # of steps that were rejected
         return taken, failed
 
-    def move(self, h: Tensor, env_ids: Tensor) -> None:
+    def _move(self, h: Tensor, rows: Tensor) -> None:
         """Take one step of each world's own size [s], whatever its error; 0: none."""
-        compiled = self.compiled_adaptive(float(h.max()))
-        if compiled is not None:
-            compiled.move(h, env_ids)
+        core = self._compiled_adaptive(float(h.max()))
+        if core is not None:
+            core.move(h, rows)
             return
-        time = self.sim.internals.engine.field("time").data
+        time = self._engine.field("time").data
         start = time.clone().double()
         active = h > 0
         for block in self.blocks:
@@ -139,36 +142,34 @@ class AdaptiveStepper(Stepper):
         self._evaluate_start(active)
         self._try_step(start, h, active)
         time.copy_(start + h)
-        self.finish(env_ids)
+        self._finish(rows)
 
     def _least(self, time: Tensor) -> Tensor:
         """The shortest step that there is at a time [s]; (num_envs,)."""
         fine = torch.finfo(torch.float64).eps * 4 * time.abs()
-        return fine.clamp(min=self.control.min_step)
+        return fine.clamp(min=self._control.min_step)
 
     def _refuse_stuck(
-        self, compiled: CompiledAdaptiveSteps, stuck: Tensor | None
+        self, core: CoreAdaptiveSteps, stuck: Tensor | None
     ) -> Tensor | None:
         """Raise for worlds that are stuck in the core, or return them."""
         if stuck is None or self._began_bad(stuck):
             return stuck
-        if self.sim.on_divergence == "raise":
+        if self._divergence.mode == "raise":
             world = int(stuck.nonzero()[0])
-            raise self._out_of_mass(world) or self._error_of(
-                stuck, compiled.failure(world)
-            )
+            raise self._mass_error(world) or self._error_of(stuck, core.failure(world))
         return stuck
 
-    def _out_of_mass(self, world: int) -> SimStateError | None:
+    def _mass_error(self, world: int) -> SimStateError | None:
         """The error for a world that cannot go on for want of mass, or None."""
-        flow = self.integration.mass_flow
+        flow = self._forcing.mass_flow
         if flow is not None and bool(flow.empty[world].any()):
             return flow.out_of_mass_error()
         return None
 
     def _activation_rate(self) -> Tensor:
         """act_dot, but none that would push an activation out of its range."""
-        engine = self.sim.internals.engine
+        engine = self._engine
         act, rate = engine.field("act").data, engine.field("act_dot").data
         if self._activation is None:
             return rate
@@ -183,23 +184,23 @@ class AdaptiveStepper(Stepper):
             else block
             for block in super()._make_blocks()
         ]
-        self.check_tolerances()
+        self._check_tolerances()
         self._tolerances = {block.name: self._find_tolerance(block) for block in blocks}
         return blocks
 
-    def check_tolerances(self) -> None:
+    def _check_tolerances(self) -> None:
         """Raise if a tolerance is for a kind of number that the state does not have."""
-        processes = [process.name for process in self.integration.processes]
-        for given in (self.control.atol, self.control.rtol):
+        processes = [process.name for process in self._forcing.processes]
+        for given in (self._control.atol, self._control.rtol):
             check_kinds(given, processes)
 
     def tolerances(self, block: str, num_dofs: int) -> tuple[list[float], list[float]]:
         """The absolute and the relative tolerances of a block, by dof."""
-        kinds = block_kinds(self.sim.model, block, num_dofs)
+        kinds = block_kinds(self._worlds.model, block, num_dofs)
         relative = dict.fromkeys(ABSOLUTE, RELATIVE)
         return (
-            [tolerance(self.control.atol, kind, ABSOLUTE) for kind in kinds],
-            [tolerance(self.control.rtol, kind, relative) for kind in kinds],
+            [tolerance(self._control.atol, kind, ABSOLUTE) for kind in kinds],
+            [tolerance(self._control.rtol, kind, relative) for kind in kinds],
         )
 
     def _find_tolerance(self, block: StateBlock) -> tuple[Tensor, Tensor]:
@@ -213,25 +214,23 @@ class AdaptiveStepper(Stepper):
             active = torch.zeros_like(active)
             active[env_ids] = True
         stuck = torch.zeros_like(active)
-        time = self.sim.internals.engine.field("time").data
+        time = self._engine.field("time").data
         start = time.clone().double()
         elapsed = torch.zeros_like(self.step_size)
         self._start_steps(active, torch.full_like(self.step_size, span))
         while bool(active.any()):
             h = torch.minimum(self.step_size, span - elapsed)
-            h = h.clamp(max=self.control.max_step) * active
+            h = h.clamp(max=self._control.max_step) * active
             self._try_step(start + elapsed, h, active)
             error = self._error(h)
             good = active & (error <= 1)
             elapsed = torch.where(good, elapsed + h, elapsed)
             self._adapt(h, error, good, active)
-            self.clamp_activations()
+            self._clamp_activations()
             done = good & (span - elapsed <= 1e-12 * span)
             least = self._least(start + elapsed)
             failed = active & ~done & (self.step_size < least)
-            told_here = self.sim.on_divergence == "raise" and not self._began_bad(
-                failed
-            )
+            told_here = self._divergence.mode == "raise" and not self._began_bad(failed)
             if told_here and bool(failed.any()):
                 raise self._step_error(failed, start + elapsed, h)
             stuck |= failed
@@ -239,27 +238,27 @@ class AdaptiveStepper(Stepper):
             time.copy_(start + elapsed)
             self._next_start(good & active, good)
         time.copy_(torch.where(elapsed > 0, start + span, start))
-        if self.integration.mass_flow is not None:
-            self.integration.mass_flow.empty.zero_()  # of steps that were rejected
+        if self._forcing.mass_flow is not None:
+            self._forcing.mass_flow.empty.zero_()  # of steps that were rejected
         return stuck if bool(stuck.any()) else None
 
     def _try_step(self, start: Tensor, h: Tensor, active: Tensor) -> None:
         """Run the stages after the first, and move to the end of the step."""
-        tableau, blocks = self.scheme.tableau, self.blocks
+        tableau, blocks = self._explicit.tableau, self.blocks
         ids = None if bool(active.all()) else active.nonzero().flatten()
         self.stages.set_steps(h)
         self.stages.chosen.copy_(active)
-        if self.integration.mass_flow is not None:
-            self.integration.mass_flow.empty.zero_()
-        time = self.sim.internals.engine.field("time").data
+        if self._forcing.mass_flow is not None:
+            self._forcing.mass_flow.empty.zero_()
+        time = self._engine.field("time").data
         for stage in range(1, tableau.num_stages):
-            self.displace(stage)
+            self._displace(stage)
             time.copy_(start + tableau.c[stage] * h)
-            self.integration.evaluate(ids)
+            self._forcing.evaluate_stage(ids)
             for block in blocks:
                 block.record(stage, active)
-        self.displace(tableau.num_stages)
-        self.evaluations += (tableau.num_stages - 1) * active
+        self._displace(tableau.num_stages)
+        self._evaluations += (tableau.num_stages - 1) * active
 
     def _start_steps(self, active: Tensor, span: Tensor) -> None:
         """Evaluate at the start, and guess a first step where none is remembered."""
@@ -273,8 +272,8 @@ class AdaptiveStepper(Stepper):
     def _evaluate_start(self, chosen: Tensor) -> None:
         """Evaluate the first stage at the origin, in the chosen worlds."""
         ids = None if bool(chosen.all()) else chosen.nonzero().flatten()
-        self.integration.evaluate(ids)
-        self.evaluations += chosen
+        self._forcing.evaluate_stage(ids)
+        self._evaluations += chosen
         self._record_start(chosen)
 
     def _record_start(self, chosen: Tensor) -> None:
@@ -291,7 +290,7 @@ class AdaptiveStepper(Stepper):
         if not bool(going_on.any()):
             return
         reusable = self._activation is None  # else clamping moved the state
-        if self.scheme.tableau.is_first_same_as_last and reusable:
+        if self._explicit.tableau.is_first_same_as_last and reusable:
             self._record_start(going_on)
         else:
             self._evaluate_start(going_on)
@@ -308,7 +307,7 @@ class AdaptiveStepper(Stepper):
         guess = 0.01 * size / speed
         # At rest, or at zero, nothing tells: begin with a thousandth of the span.
         guess = torch.where((speed > 0) & (size > 0), guess, 1e-3 * span)
-        least = torch.minimum((1e-6 * span).clamp(min=self.control.min_step), span)
+        least = torch.minimum((1e-6 * span).clamp(min=self._control.min_step), span)
         return torch.where(chosen, torch.clamp(guess, least, span), 0.0)
 
     def _tolerance(self, block: StateBlock) -> Tensor:
@@ -335,16 +334,16 @@ class AdaptiveStepper(Stepper):
         error = torch.zeros_like(h)
         for block in self.blocks:
             error = torch.maximum(error, _greatest(self._block_error(block, h)))
-        flow = self.integration.mass_flow
+        flow = self._forcing.mass_flow
         if flow is not None:  # a trial step that empties a tank is too long
             error = torch.where(flow.empty.any(dim=1), torch.inf, error)
         return error
 
     def _adapt(self, h: Tensor, error: Tensor, good: Tensor, active: Tensor) -> None:
         """Choose the next steps: longer after a good one, shorter after a bad one."""
-        self.accepted += good
-        self.rejected += active & ~good
-        exponent = -1 / (self.scheme.tableau.control_order + 1)
+        self._accepted += good
+        self._rejected += active & ~good
+        exponent = -1 / (self._explicit.tableau.control_order + 1)
         error = error.nan_to_num(nan=torch.inf).clamp(min=1e-10)
         factor = (_SAFETY * power(error, exponent)).clamp(_LEAST, _MOST)
         longer = h * factor
@@ -360,7 +359,7 @@ class AdaptiveStepper(Stepper):
 
         The end of the step says which.
         """
-        state = self.sim.internals.engine.field
+        state = self._engine.field
         fine = [
             state(name)[worlds].isfinite().all() for name in ("qpos", "qvel", "act")
         ]
@@ -369,7 +368,7 @@ class AdaptiveStepper(Stepper):
     def _step_error(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
         """The error for worlds that cannot go on, as the first of them is described."""
         world = int(failed.nonzero()[0])
-        empty = self._out_of_mass(world)
+        empty = self._mass_error(world)
         if empty is not None:
             return empty
         worst, name, element = -1.0, "", 0
@@ -384,7 +383,9 @@ class AdaptiveStepper(Stepper):
     def _error_of(self, failed: Tensor, first: Failure) -> IntegrationError:
         worlds = int_list(failed.nonzero().flatten())
         step = float(self.step_size[worlds[0]])
-        return tolerance_error(self.sim.model, self.scheme.name, worlds, step, first)
+        return tolerance_error(
+            self._worlds.model, self.scheme.name, worlds, step, first
+        )
 
 
 def _greatest(values: Tensor) -> Tensor:

@@ -3,88 +3,152 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from simstate.engine import OneTorchThread, Stage
+from simstate.engine import OneTorchThread, Seen, Stage
 from simstate.errors import InvalidInputError, SimStateError
 from simstate.ids import int_list
 from simstate.integrate.crossing import find_crossing
 from simstate.integrate.events import Action, Event, Task
+from simstate.step.forcing import Forcing
+from simstate.step.stepper import Stepper, union
+from simstate.world.calls import Scope
+from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:
     from simstate.integrate.history import History
-    from simstate.integrate.integration import Integration
-    from simstate.integrate.partial import PartialSteps
 
 MOST_EVENTS = 200
-"""In one world and one time step; more are taken for events without end."""
+"""Events in one world and one time step; more are taken for events without end."""
 
 
 class Timeline:
-    """Takes steps in parts: to the next crossing, the next task, the end."""
+    """Adds events, tasks and histories to a stepper.
 
-    def __init__(self, integration: Integration, parts: PartialSteps) -> None:
-        self.sim = integration.sim
-        self.parts = parts
+    It takes steps in parts: to the next crossing, the next task, the end. Its scope is
+    "run", since actions may write anything.
+    """
+
+    scope: Scope = "run"
+    current_through = Stage.CONSTANT
+
+    def __init__(
+        self, worlds: Worlds, forcing: Forcing, inner: Stepper, sim: Any
+    ) -> None:
+        self._worlds = worlds
+        self._forcing = forcing
+        self.inner = inner
+        """The stepper that takes the parts."""
+        self._sim = sim
         self.events: list[Event] = []
         self.tasks: list[Task] = []
         self.histories: list[History] = []
-        self.until: Tensor | None = None
-        """Where a run ends [s], in each world; None: no run."""
-        self.stopped = torch.zeros(
-            self.sim.num_envs, dtype=torch.bool, device=self.sim.device
-        )
-        """Worlds that a terminal event ended the last call in."""
-        self._happened = torch.zeros_like(self.stopped, dtype=torch.int64)
-        """Events in the present time step, of each world."""
+        shape, device = (worlds.num_envs,), worlds.device
+        self.stopped = torch.zeros(shape, dtype=torch.bool, device=device)
+        """Worlds in which a terminal event ended the last call; (num_envs,)."""
+        self._num_events = torch.zeros(shape, dtype=torch.int64, device=device)
+        """Number of events in the current time step; (num_envs,)."""
         self._marks: list[int] = []
+        self._bad: Tensor | None = None
+
+    # What a stepper is.
 
     @property
-    def is_busy(self) -> bool:
-        """Whether steps have anything to stop at."""
-        return bool(self.events or self.tasks or self.histories) or (
-            self.until is not None
-        )
+    def can_cut(self) -> bool:
+        """True if a step may be taken in parts."""
+        return self.inner.can_cut
 
-    def step(self, n: int, env_ids: Tensor | None) -> Tensor | None:
-        """Advance by n time steps; returns worlds that could not be, or None."""
+    @property
+    def chooses_steps(self) -> bool:
+        """True if the scheme chooses the length of its steps."""
+        return self.inner.chooses_steps
+
+    @property
+    def evaluations(self) -> Tensor | None:
+        """Number of evaluations so far, where they are counted; (num_envs,)."""
+        return self.inner.evaluations
+
+    def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
+        """Advance the worlds of a mask once, each by at most `limit` [s]."""
+        return self.inner.attempt(limit, going)
+
+    def move(self, h: Tensor, rows: Tensor) -> None:
+        """Advance each of these worlds by exactly h [s]; shape (n,)."""
+        self.inner.move(h, rows)
+
+    def timesteps(self) -> Tensor:
+        """Return the time step of each world [s], float64; (num_envs,)."""
+        return self.inner.timesteps()
+
+    def bad(self) -> Tensor | None:
+        """Return the mask of worlds that the last step could not advance, or None."""
+        return self._bad
+
+    def advance(self, n: int, rows: Tensor | None, until: Tensor | None = None) -> int:
+        """Advance worlds by n time steps, or `until` a time [s]; None: all worlds.
+
+        Returns:
+            Flags of `Seen`.
+        """
+        engine, fresh = self._worlds.engine, self._worlds.fresh
+        engine.begin_step()
         going = torch.ones_like(self.stopped)
-        if env_ids is not None:
-            going = torch.zeros_like(going).index_fill(0, env_ids, True)
+        if rows is not None:
+            going = torch.zeros_like(going).index_fill(0, rows, True)
+        invalid = self._forcing.invalid_worlds()
+        if invalid is not None:  # such worlds stay, and are reported afterwards
+            going &= ~invalid
         self.stopped.zero_()
         stuck = torch.zeros_like(going)
         self._marks = [history.mark() for history in self.histories]
         try:
             with OneTorchThread():
-                span = self.parts.timestep()
+                span = self.inner.timesteps()
                 # Where events are looked for, a step of the scheme's own ends with
                 # every time step: a longer one may pass two crossings.
-                if self.parts.has_own_steps and not self.events:
+                if self.inner.chooses_steps and not self.events:
                     n, span = 1, n * span
                 for _ in range(n):
-                    stuck |= self._advance(span, going & ~self.stopped & ~stuck)
+                    moving = going & ~self.stopped & ~stuck
+                    stuck |= self._take(span, moving, until)
         except BaseException:
-            self.forget(None)
+            self._forget(None)
             raise
-        return stuck if bool(stuck.any()) else None
+        is_all = rows is None and invalid is None
+        moved = None if is_all else going.nonzero().flatten()
+        fresh.mark_current(Stage.CONSTANT, moved, evaluated=False)
+        if fresh.mode != "auto":  # in auto mode the first read does it
+            self._worlds.forward(moved)
+        seen = engine.seen()
+        bad = union(
+            engine.find_bad() if seen & Seen.BAD else None,
+            stuck if bool(stuck.any()) else None,
+            invalid,
+            self._forcing.invalid_worlds(),
+        )
+        self._bad = bad
+        if bad is not None:
+            self._forget(bad)
+            seen |= Seen.STUCK
+        return seen
 
-    def forget(self, worlds: Tensor | None) -> None:
-        """Take samples of the last call back, of some worlds (None: all of them)."""
+    def _forget(self, worlds: Tensor | None) -> None:
+        """Remove the samples of the last call, of some worlds; None: all of them."""
         for history, mark in zip(self.histories, self._marks, strict=True):
             history.forget(mark, worlds)
 
-    def _advance(self, span: Tensor, going: Tensor) -> Tensor:
-        """Move worlds on by a span [s] in parts; returns those that got stuck."""
+    def _take(self, span: Tensor, going: Tensor, until: Tensor | None) -> Tensor:
+        """Advance worlds by a span [s] in parts; return the mask of those stuck."""
         time = self._time
         start = time.clone()
-        if self.until is not None and self.parts.can_be_cut:
-            span = torch.minimum(span, (self.until - start).clamp(min=0.0))
+        if until is not None and self.inner.can_cut:
+            span = torch.minimum(span, (until - start).clamp(min=0.0))
         elapsed = torch.zeros_like(start)
         stuck = torch.zeros_like(going)
-        self._happened.zero_()
+        self._num_events.zero_()
         self._arm(going)
         while bool(going.any()):
             self._run_tasks(going)
@@ -99,26 +163,26 @@ class Timeline:
             whole = done & ~self.stopped
             time.copy_(torch.where(whole, (start + span).to(time.dtype), time))
             going = going & ~done & ~self.stopped & ~failed
-            if bool((self._happened > MOST_EVENTS).any()):
+            if bool((self._num_events > MOST_EVENTS).any()):
                 raise self._endless()
         return stuck
 
     def _part(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
         """One part of a step, to the first crossing if there is one."""
-        kept = self.sim.internals.ledger.backup("step", "the start of a part")
+        kept = self._worlds.ledger.backup("step", "the start of a part")
         kept.save()
         before = [event.values(going.nonzero().flatten()) for event in self.events]
         start = self._time.clone()
-        taken, failed = self.parts.attempt(limit, going)
+        taken, failed = self.inner.attempt(limit, going)
         going = going & ~failed
-        self._moved(going, self.parts.has_refreshed)
+        self._moved(going, self.inner.current_through)
         after = [event.values(going.nonzero().flatten()) for event in self.events]
         crossed = [
             event.crossed(values) & going
             for event, values in zip(self.events, after, strict=True)
         ]
         some = torch.stack(crossed).any(dim=0) if crossed else torch.zeros_like(going)
-        if bool(some.any()) and self.parts.can_be_cut:
+        if bool(some.any()) and self.inner.can_cut:
             taken = self._cut(crossed, some, before, after, taken)
             now = [event.values(going.nonzero().flatten()) for event in self.events]
             crossed = [
@@ -175,10 +239,10 @@ class Timeline:
 
     def go_to(self, h: Tensor, worlds: Tensor) -> None:
         """Bring worlds to a time after the start of the present part [s]."""
-        self._put_back("the start of a part", worlds)
-        self.parts.exactly(h, worlds)
+        self._restore("the start of a part", worlds)
+        self.inner.move(h, worlds)
         moved = torch.zeros_like(self.stopped).index_fill(0, worlds, True)
-        self._moved(moved, self.parts.has_refreshed)
+        self._moved(moved, self.inner.current_through)
 
     def visit(self, h: Tensor, worlds: Tensor, look: Callable[[], None]) -> None:
         """Look at worlds at a time within the part that was taken [s].
@@ -186,21 +250,21 @@ class Timeline:
         They go on from its end as if nobody had looked.
         """
         end = "the end of a part"
-        self.sim.internals.ledger.backup("step", end).save()
+        self._worlds.ledger.backup("step", end).save()
         self.go_to(h, worlds)
         look()
-        self._put_back(end, worlds)
+        self._restore(end, worlds)
         self._moved(torch.zeros_like(self.stopped).index_fill(0, worlds, True))
 
-    def _put_back(self, purpose: str, worlds: Tensor) -> None:
-        """Give worlds what they had, but for the count of evaluations."""
-        physics, counted = self.sim.internals, self.parts.evaluations
+    def _restore(self, purpose: str, worlds: Tensor) -> None:
+        """Restore worlds, except for their count of evaluations."""
+        counted = self.inner.evaluations
         count = None if counted is None else counted.clone()
-        stage = physics.ledger.backup("step", purpose).put_back(worlds)
+        constants = self._worlds.ledger.backup("step", purpose).restore(worlds)
         if counted is not None and count is not None:
             counted.copy_(count)
-        if stage == Stage.CONSTANT:
-            physics.set_const(worlds)
+        if constants:
+            self._worlds.parameters.set_const(worlds)
 
     def _happen(self, crossed: list[Tensor]) -> None:
         """Count the events, run their actions, and stop where one is terminal."""
@@ -210,7 +274,7 @@ class Timeline:
             if not len(ids):
                 continue
             event.count[ids] += 1
-            self._happened[ids] += 1
+            self._num_events[ids] += 1
             event.time[ids] = now[ids].double()
             event.side[ids] = -event.side[ids]
             if event.terminal:
@@ -227,7 +291,7 @@ class Timeline:
 
     def _call(self, function: Action, ids: Tensor, what: str) -> None:
         """Run a user's function; it writes the worlds that it is given, and no time."""
-        sim, ledger = self.sim, self.sim.internals.ledger
+        sim, ledger = self._sim, self._worlds.ledger
         others = torch.ones_like(self.stopped).index_fill(0, ids, False)
         kept = ledger.backup("run", "the start of an action")
         kept.save()
@@ -250,7 +314,7 @@ class Timeline:
 
     @property
     def _time(self) -> Tensor:
-        return self.sim.internals.engine.field("time").data
+        return self._worlds.engine.field("time").data
 
     def _arm(self, worlds: Tensor) -> None:
         ids = worlds.nonzero().flatten()
@@ -258,19 +322,19 @@ class Timeline:
             for event in self.events:
                 event.arm(event.values(ids), ids)
 
-    def _moved(self, worlds: Tensor, is_refreshed: bool = False) -> None:
-        """Let what is derived in these worlds, and not refreshed, be computed anew."""
-        physics, ids = self.sim.internals, worlds.nonzero().flatten()
-        physics.fresh.write(Stage.POSITION, ids, "a part of a step")
-        if is_refreshed:
-            physics.fresh.forwarded(ids, Stage.VELOCITY)
-        if physics.fresh.mode != "auto":  # in auto mode the first read does it
-            physics.forward(ids)
+    def _moved(self, worlds: Tensor, current_through: Stage = Stage.CONSTANT) -> None:
+        """Mark derived values in these worlds as stale, beyond the current stage."""
+        fresh, ids = self._worlds.fresh, worlds.nonzero().flatten()
+        fresh.write(Stage.POSITION, ids, "a part of a step")
+        if current_through > Stage.CONSTANT:
+            fresh.mark_current(current_through, ids, evaluated=True)
+        if fresh.mode != "auto":  # in auto mode the first read does it
+            self._worlds.forward(ids)
 
     def _endless(self) -> SimStateError:
         names = ", ".join(repr(event.name) for event in self.events)
         return SimStateError(
-            f"World {int(self._happened.argmax())} has come to {MOST_EVENTS} events "
+            f"World {int(self._num_events.argmax())} has come to {MOST_EVENTS} events "
             f"within one time step: one of {names} happens again as soon as it has "
             "happened. Let its action end that, or make it terminal."
         )

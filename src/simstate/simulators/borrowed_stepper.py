@@ -1,11 +1,11 @@
-"""Another simulator's physics under our worlds, to play a policy or inputs in it.
+"""SimulatorStepper: another simulator advances our worlds, to play a policy in it.
 
     env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=8, auto_reset=False)
-    with borrowed_physics(env, "drake"):
+    with borrowed_stepper(env, "drake"):
         print(evaluate(env, OnnxPolicy(path, env), seconds=10.0))
 
 Observations, rewards, commands, events and ends of episodes stay those of the task:
-after each step its simulation is put where the other simulator's worlds are.
+after each step its simulation is moved to where the other simulator's worlds are.
 Accelerations and contact forces, where a task looks at them, are those of MuJoCo at
 these states. Parameters that a task makes differ by world, and forces that it applies
 to bodies, are not known to the other simulator.
@@ -19,22 +19,25 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from simstate.engine import Stage
+from simstate.engine import Seen, Stage
 from simstate.env import Env
 from simstate.errors import DivergenceError, InvalidInputError
 from simstate.ids import int_list
-from simstate.physics import Physics
+from simstate.simulation import Simulation
 from simstate.simulators.base import AdaptedSimulator
 from simstate.simulators.declared import info
 from simstate.simulators.making import make
-from simstate.worlds import Worlds
+from simstate.step.host import forcing_of, stepper_of
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.world.calls import Scope
+from simstate.world.worlds import Worlds, worlds_of
 
 
 @contextmanager
-def borrowed_physics(
-    env: Env | Worlds, simulator: str | AdaptedSimulator
+def borrowed_stepper(
+    env: Env | Simulation, simulator: str | AdaptedSimulator
 ) -> Generator[AdaptedSimulator]:
-    """While it is entered, `env` steps in another simulator, which it gives.
+    """Step an environment or simulation in another simulator within this context.
 
     A world that the simulator cannot advance has diverged, as in a simulation.
 
@@ -63,46 +66,72 @@ def borrowed_physics(
         raise InvalidInputError(
             f"The simulator has {made.num_envs} worlds, and {env.num_envs} are to move."
         )
-    physics = sim.internals
-    if sim.engine_name != "native" or not physics.steps_plainly:
+    is_plain = isinstance(stepper_of(sim), MujocoStepper) and not forcing_of(sim).models
+    if sim.engine_name != "native" or not is_plain:
         raise InvalidInputError(
             "Another simulator takes the place of MuJoCo's own stepper on the native "
             'engine: make it with engine="native", without an integrator, force '
             "models and processes."
         )
-    own = physics.advance
-    physics.advance = _Borrowed(physics, made).advance
-    try:
+    with sim.stepping(SimulatorStepper(worlds_of(sim), made)):
         yield made
-    finally:
-        physics.advance = own
 
 
-class _Borrowed:
-    """Advances worlds of ours in another simulator."""
+class SimulatorStepper:
+    """Advances worlds in another simulator, by its own time steps."""
 
-    def __init__(self, physics: Physics, simulator: AdaptedSimulator) -> None:
-        self._physics, self._simulator = physics, simulator
+    scope: Scope = "step"
+    current_through = Stage.CONSTANT
+    can_cut = False
+    chooses_steps = False
+    evaluations: Tensor | None = None
 
-    def advance(self, n: int, env_ids: Tensor | None) -> Tensor | None:
-        """Advance worlds by n time steps: what `env.sim.step` does meanwhile."""
-        physics, simulator = self._physics, self._simulator
-        rows = torch.arange(physics.num_envs) if env_ids is None else env_ids
-        ids = int_list(rows)
+    def __init__(self, worlds: Worlds, simulator: AdaptedSimulator) -> None:
+        self._worlds, self._simulator = worlds, simulator
+        self._bad: Tensor | None = None
+
+    def advance(self, n: int, rows: Tensor | None) -> int:
+        """Advance worlds by n time steps; None: all. Return flags of `Seen`."""
+        worlds, simulator = self._worlds, self._simulator
+        ids = list(range(worlds.num_envs)) if rows is None else int_list(rows)
         self._hand_over(ids)
-        simulator.ctrl.copy_(physics.engine.field("ctrl"))
-        bad = torch.zeros(physics.num_envs, dtype=torch.bool)
+        simulator.ctrl.copy_(worlds.engine.field("ctrl"))
+        bad = torch.zeros(worlds.num_envs, dtype=torch.bool)
         try:
             simulator.step(n, ids)
         except DivergenceError as error:
             bad[list(error.env_ids)] = True
         self._take_back(ids)
-        physics.engine.field("time")[ids] += n * simulator.timestep
-        physics.fresh.write(Stage.POSITION, env_ids, f"a step in {simulator.name}")
-        return bad
+        worlds.engine.field("time")[ids] += n * simulator.timestep
+        worlds.fresh.mark_current(Stage.CONSTANT, rows, evaluated=False)
+        self._bad = bad
+        return Seen.BAD if bool(bad.any()) else 0
+
+    def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
+        """Raise: a simulator takes whole time steps."""
+        raise self._refusal()
+
+    def move(self, h: Tensor, rows: Tensor) -> None:
+        """Raise: a simulator takes whole time steps."""
+        raise self._refusal()
+
+    def timesteps(self) -> Tensor:
+        """Return the time step of each world [s], float64; (num_envs,)."""
+        shape, step = (self._worlds.num_envs,), self._simulator.timestep
+        return torch.full(shape, step, dtype=torch.float64)
+
+    def bad(self) -> Tensor | None:
+        """Return the mask of worlds that the simulator could not advance."""
+        return self._bad
+
+    def _refusal(self) -> InvalidInputError:
+        return InvalidInputError(
+            f"{self._simulator.name} takes whole time steps: events, tasks and "
+            "sim.run, which cut them, need MuJoCo's or simstate's own steppers."
+        )
 
     def _hand_over(self, ids: list[int]) -> None:
-        """Give the simulator those worlds that are elsewhere: after a reset, say."""
+        """Write to the simulator those worlds that differ, such as after a reset."""
         qpos, qvel, act = self._fields()
         there, held = self._simulator.read(ids), self._simulator.reference.data.act
         same = (qpos[ids] == torch.as_tensor(there.qpos)).all(1)
@@ -114,7 +143,7 @@ class _Borrowed:
             self._simulator.write(qpos[changed].numpy(), qvel[changed].numpy(), changed)
 
     def _take_back(self, ids: list[int]) -> None:
-        """Put the environment's worlds where the simulator's are."""
+        """Move the worlds to where the simulator's are."""
         qpos, qvel, act = self._fields()
         motion = self._simulator.read(ids)
         qpos[ids] = torch.as_tensor(motion.qpos)
@@ -122,5 +151,5 @@ class _Borrowed:
         act[ids] = self._simulator.reference.data.act[ids]
 
     def _fields(self) -> tuple[Tensor, Tensor, Tensor]:
-        engine = self._physics.engine
+        engine = self._worlds.engine
         return engine.field("qpos"), engine.field("qvel"), engine.field("act")

@@ -1,0 +1,61 @@
+"""Forked processes, which have none of their parent's threads but the one that forked.
+
+A batch with threads would wait for them forever in a child, and abort the child when it
+is collected.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+
+import torch
+
+from simstate import compiled_core
+from simstate.errors import ThreadError
+
+_num_forks = 0
+_with_threads: weakref.WeakSet[object] = weakref.WeakSet()
+
+
+def num_forks() -> int:
+    """Return the number of forks since the first process that loaded simstate."""
+    return _num_forks
+
+
+def keep_in_child(batch: object) -> None:
+    """Never collect a batch with threads in a forked child."""
+    _with_threads.add(batch)
+
+
+def refusal(why: str) -> ThreadError:
+    """Return the error for a batch that is "busy" or was created before a "fork"."""
+    if why == "fork":
+        return ThreadError(
+            "This simulation was created before a fork, and its threads are in the "
+            "parent process: create it in the child, or start the child by "
+            'multiprocessing.get_context("spawn"). With '
+            "engine=NativeCfg(num_threads=1) a simulation continues in a fork."
+        )
+    return ThreadError(
+        "This simulation is computing in another thread. It belongs to one "
+        "thread at a time: wait for it, or use one Simulation for each."
+    )
+
+
+def _in_child() -> None:
+    """Prepare a forked child; torch works there with a single thread only."""
+    global _num_forks
+    _num_forks += 1
+    torch.set_num_threads(1)
+    if compiled_core.is_available():
+        compiled_core.module().forked()
+    for batch in list(_with_threads):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(batch))
+
+
+if compiled_core.is_available():
+    compiled_core.module().refuse_by(refusal)
+if hasattr(os, "register_at_fork"):  # there is no fork on Windows
+    os.register_at_fork(after_in_child=_in_child)

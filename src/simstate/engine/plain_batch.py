@@ -1,0 +1,80 @@
+"""mujoco.batch, for hosts without the compiled core: one thread at a time, silent."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import mujoco
+import numpy as np
+from mujoco import batch
+
+from simstate.engine.forks import keep_in_child, num_forks, refusal
+from simstate.errors import ModelError
+from simstate.mujoco_warnings import silenced
+
+T = TypeVar("T")
+
+
+class PlainBatch:
+    """`nsim` worlds of a model on `nthread` threads, by `mujoco.batch.Batch`.
+
+    It rejects calls from a second thread and from a forked child.
+    """
+
+    def __init__(self, model: mujoco.MjModel, nsim: int, nthread: int) -> None:
+        self._batch = batch.Batch(model, nsim, nthread)
+        self.model = self._batch.model
+        self.nthread = self._batch.nthread
+        self.state = self._batch.state
+        self.warning = self._batch.warning
+        self.bind = self._batch.bind
+        self.expand = self._batch.expand
+        self.get_model = self._batch.get_model
+        self._num_forks = num_forks()
+        self._caller: int | None = None
+        """The thread that is in a call."""
+        if self.nthread > 1:
+            keep_in_child(self._batch)
+
+    def step(self, ids: np.ndarray | None, nstep: int, stage: int) -> None:
+        """Advance by nstep × mj_step, then compute the stages up to `stage`."""
+        self._call(self._batch.step, ids, nstep, stage)
+
+    def forward(self, ids: np.ndarray | None, stage: int) -> None:
+        """Compute the stages up to `stage`."""
+        self._call(self._batch.forward, ids, stage)
+
+    def set_const(self, ids: np.ndarray | None) -> None:
+        """Run mj_setConst by world."""
+        self._call(self._batch.set_const, ids)
+
+    def ray(self, *args: Any, **kwargs: Any) -> Any:
+        """Cast rays, as `mujoco.batch.Batch.ray`."""
+        return self._call(lambda: self._batch.ray(*args, **kwargs))
+
+    def _call(self, function: Callable[..., T], *args: Any) -> T:
+        here = threading.get_ident()
+        if self._num_forks != num_forks() and self.nthread > 1:
+            raise refusal("fork")
+        if self._caller not in (None, here) and self._caller in _alive():
+            raise refusal("busy")
+        self._caller = here
+        try:
+            with silenced():
+                return function(*args)
+        except batch.SimulationError as error:
+            raise simulation_error(error) from error
+        finally:
+            self._caller = None
+
+
+def simulation_error(error: batch.SimulationError) -> ModelError:
+    """Return MuJoCo's error of a world as one of simstate's, with the remedy."""
+    hint = ' Give the model more: <size memory="…"/>.' if "memory" in str(error) else ""
+    return ModelError(f"{str(error).rstrip('.')}.{hint}")
+
+
+def _alive() -> set[int | None]:
+    return {thread.ident for thread in threading.enumerate()}

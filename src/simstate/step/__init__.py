@@ -1,0 +1,1 @@
+"""Steppers, what acts on the worlds, and what happens on the way."""

@@ -1,0 +1,160 @@
+"""Steps of a scheme in the compiled core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine import core
+from simstate.integrate.compiled_models import CompiledModels
+from simstate.integrate.schemes import Adaptive, Explicit
+from simstate.step.forcing import Forcing
+from simstate.world.worlds import Worlds
+
+if TYPE_CHECKING:
+    from simstate.step.adaptive_stepper import AdaptiveStepper
+
+
+class CoreSteps:
+    """A scheme of fixed step with compiled models: all stages of a world in one call.
+
+    Positions and velocities of the new state are current afterwards.
+    """
+
+    def __init__(
+        self,
+        batch: core.CoreBatch,
+        scheme: Explicit,
+        timestep: float,
+        models: CompiledModels,
+    ) -> None:
+        self.models = models
+        self.timestep = timestep
+        """The step [s]."""
+        self._core = core.Integrator(
+            *(batch, _tableau(scheme), scheme.attitude),
+            loads=models.loads,
+            frames=tuple(models.frames.values()),
+            masses=models.masses,
+        )
+
+    def step(self, n: int, rows: Tensor | None) -> None:
+        """Advance by n time steps."""
+        self._core.step(n, self.timestep, _ids(rows))
+        self.models.store()
+
+    def move(self, h: Tensor, rows: Tensor) -> None:
+        """Take one step of each world's own size [s]; (num_envs,)."""
+        self._core.move(h.numpy(), _ids(rows))
+        self.models.store()
+
+
+class CoreStages:
+    """A scheme of fixed step with Python models: one stage of all worlds at a time.
+
+    The core calls the models before each evaluation. It saves the inputs, checks that
+    the loads are finite, and restores the inputs afterwards. Writes of a model to
+    anything else are detected once per step, which is then rolled back.
+    """
+
+    def __init__(
+        self, worlds: Worlds, batch: core.CoreBatch, scheme: Explicit, forcing: Forcing
+    ) -> None:
+        self._ledger = worlds.ledger
+        self._core = core.Integrator(batch, _tableau(scheme), scheme.attitude)
+        self._call = forcing.call
+        columns = worlds.engine.columns
+        self._inputs = slice(columns["ctrl"].start, columns["xfrc_applied"].stop)
+
+    def step(self, n: int, h: float, rows: Tensor | None) -> None:
+        """Advance by n steps of h seconds."""
+        call = self._ledger.open[-1]
+        call.evaluating = True
+        self._core.step_with(n, h, _ids(rows), self._inputs, self._call)
+        self._ledger.observe()  # rejects writes to anything but inputs
+        call.evaluating = False
+
+
+class CoreAdaptiveSteps:
+    """An adaptive scheme in the core; its memory is that of the stepper."""
+
+    def __init__(
+        self,
+        stepper: AdaptiveStepper,
+        batch: core.CoreBatch,
+        scheme: Adaptive,
+        models: CompiledModels,
+    ) -> None:
+        model = batch.model
+        sizes = {"qpos": model.nv, "qvel": model.nv, "act": model.na}
+        sizes |= {"mass": model.nbody, **dict.fromkeys(models.frames, 6)}
+        self.models = models
+        tolerances = {k: stepper.tolerances(k, size) for k, size in sizes.items()}
+        self._stepper = stepper
+        self._core = core.AdaptiveIntegrator(
+            batch,
+            _tableau(scheme),
+            scheme.attitude,
+            atol={name: pair[0] for name, pair in tolerances.items()},
+            rtol={name: pair[1] for name, pair in tolerances.items()},
+            min_step=scheme.min_step,
+            max_step=scheme.max_step,
+            loads=models.loads,
+            frames=models.frames,
+            masses=models.masses,
+        )
+        counts = stepper.statistics
+        self._slots = [
+            (stepper.step_size.numpy(), self._core.step_size),
+            (counts.evaluations.numpy(), self._core.evaluations),
+            (counts.accepted.numpy(), self._core.accepted),
+            (counts.rejected.numpy(), self._core.rejected),
+        ]
+        """Slots of the ledger, and the core's copies of them."""
+
+    def step(self, n: int, rows: Tensor | None) -> Tensor | None:
+        """Advance by n time steps; return worlds that cannot meet their tolerance."""
+        span = n * self._stepper.timestep
+        stuck = self._run(lambda: self._core.advance(span, _ids(rows)))
+        return None if stuck is None else torch.as_tensor(stuck.copy())
+
+    def move(self, h: Tensor, rows: Tensor) -> None:
+        """Take one step of each world's own size [s], whatever its error."""
+        self._run(lambda: self._core.move(h.numpy(), _ids(rows)))
+
+    def attempt(self, limit: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Take one step of each world that meets its tolerance, at most `limit` [s].
+
+        Returns:
+            The steps, and the mask of worlds that cannot meet it; (num_envs,) each.
+        """
+        taken, stuck = self._run(lambda: self._core.attempt(limit.numpy(), _ids(rows)))
+        return torch.as_tensor(taken.copy()), torch.as_tensor(stuck.copy())
+
+    def _run(self, call: Callable[[], Any]) -> Any:
+        """Copy the slots to the core, call it, and copy them back."""
+        for slot, own in self._slots:
+            np.copyto(own, slot)
+        result = call()
+        for slot, own in self._slots:
+            np.copyto(slot, own)
+        self.models.store()
+        return result
+
+    def failure(self, world: int) -> core.Failure:
+        """Return the reason why a world is stuck."""
+        return self._core.failure(world)
+
+
+def _tableau(scheme: Explicit) -> core.TableauLike:
+    """Return the tableau: to pyright, a cached property does not fit the protocol."""
+    return cast("core.TableauLike", scheme.tableau)
+
+
+def _ids(rows: Tensor | None) -> np.ndarray | None:
+    """Return ascending ids, as the core takes them."""
+    return None if rows is None else np.sort(rows.numpy())

@@ -1,0 +1,352 @@
+"""Forcing: everything that acts on worlds, at every evaluation of their dynamics.
+
+A force model is called as `model(t, sim)` at each evaluation, that is at every stage of
+every step, with the worlds at that stage's state and time. It reads quantities
+(`sim.scene["robot"].data…`) and writes inputs: wrenches, controls, applied forces, mass
+rates. Before the first model the inputs are those that you set, and they are restored
+afterwards. So models add to each other with `+=` on `sim.data.xfrc_applied`,
+`sim.data.qfrc_applied` or `sim.mass_rate`, and a plain assignment replaces.
+
+A model has no memory: it must return the same loads for the same time and state. Stages
+run ahead of the step and back, and adaptive schemes reject whole steps, so a model would
+remember states that never occurred. Use a process (`sim.add_process`) for anything with
+memory, and let the model read it. A model that writes anything but inputs is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from torch import Tensor
+
+from simstate.engine import MAX_VALUE, Engine, Stage
+from simstate.errors import InvalidInputError
+from simstate.freshness import Freshness
+from simstate.integrate.processes import DrivingNoise, Process, finite_worlds
+from simstate.integrate.scene_force import ForceModel
+from simstate.integrate.schemes import Explicit
+from simstate.integrate.stochastic import Stochastic
+from simstate.ledger import Backup, Ledger
+from simstate.math.vector import greatest
+from simstate.step.force_views import ForceOnViews
+from simstate.world.worlds import Worlds
+
+if TYPE_CHECKING:  # these load Warp
+    from simstate.integrate.compiled_models import CompiledModels
+    from simstate.integrate.mass import MassFlow
+
+T = TypeVar("T")
+
+
+class Blocks(Protocol):
+    """The stepper of an integrator, whose state has one block for each process."""
+
+    @property
+    def scheme(self) -> Explicit | Stochastic:
+        """The scheme of the integrator."""
+        ...
+
+    def forget_blocks(self) -> None:
+        """Create the blocks again at the next step."""
+        ...
+
+
+class Forcing:
+    """Force models, processes, noise and mass flow of a simulation.
+
+    Args:
+        engine: the engine that evaluates the dynamics.
+        ledger: the slots of the worlds.
+        fresh: the freshness of derived values.
+        sim: the simulation that is passed to models, processes and noise.
+    """
+
+    def __init__(
+        self, engine: Engine, ledger: Ledger, fresh: Freshness, sim: Any
+    ) -> None:
+        self._engine = engine
+        self._ledger = ledger
+        self._fresh = fresh
+        self.sim = sim
+        self.models: list[ForceModel] = []
+        self.processes: list[Process] = []
+        self.noises: list[DrivingNoise] = []
+        self.mass_flow: MassFlow | None = None
+        self._time = engine.field("time")
+        self._compiled: tuple[tuple[int, int, bool], CompiledModels | None] | None
+        self._compiled = None
+
+    # Evaluations.
+
+    def evaluate(self, rows: Tensor | None) -> None:
+        """Evaluate the dynamics at the current time and state, with all loads."""
+        if self.models or self.mass_flow is not None:
+            self.with_loads(lambda: self._evaluate_loaded(rows))
+        else:
+            self._refuse_within_a_model()
+            self._engine.forward(rows, Stage.ACCELERATION)
+
+    def evaluate_stage(self, rows: Tensor | None) -> None:
+        """Evaluate the dynamics at a stage of a step, where models may read."""
+        if not self.has_readers:
+            self._engine.forward(rows, Stage.ACCELERATION)
+            return
+        self._fresh.write(Stage.POSITION, rows, "a stage of a step")
+        self.evaluate(rows)
+        self._fresh.mark_current(Stage.ACCELERATION, rows, evaluated=True)
+
+    def _evaluate_loaded(self, rows: Tensor | None) -> None:
+        if self.mass_flow is not None:
+            self.mass_flow.evaluated()
+        self._engine.forward(rows, Stage.ACCELERATION)
+
+    def with_loads(self, call: Callable[[], T]) -> T:
+        """Return `call()`, with the loads of all force models in the inputs."""
+        self._refuse_within_a_model()
+        if not self.models:
+            return call()
+        self._ledger.observe()
+        what = "an evaluation of force models"
+        return self._ledger.run("inputs", what, lambda: self._call_with_loads(call))
+
+    def _call_with_loads(self, call: Callable[[], T]) -> T:
+        ledger = self._ledger
+        backup = ledger.backup("inputs")
+        ledger.open[-1].evaluating = True
+        self._call_models()
+        ledger.observe()  # rejects writes to anything but inputs
+        self._check(backup)
+        result = call()
+        backup.restore()
+        ledger.watch.acknowledge(backup.storages)
+        return result
+
+    def call(self, world: int) -> None:
+        """Add the loads of all models at a stage; the compiled core calls this.
+
+        With world ≥ 0, the loads of that world are not finite: name the model.
+        """
+        self._fresh.begin_stage()
+        if world < 0:
+            self._call_models()
+        else:
+            self._refuse_infinite(self._inputs())
+
+    def _call_models(self) -> None:
+        time, sim = self._time.clone(), self.sim  # a copy, which models may keep
+        for model in self.models:
+            model(time, sim)
+
+    def _refuse_within_a_model(self) -> None:
+        if self._ledger.is_evaluating:
+            raise InvalidInputError(
+                "A force model read an acceleration or a force. Those depend on what "
+                "the model is about to write: read positions and velocities only."
+            )
+
+    def _inputs(self) -> dict[str, Tensor]:
+        """Return the non-empty slots that a model may write, by name."""
+        return {
+            slot.name: slot.tensor
+            for slot in self._ledger.of(("sim",))
+            if slot.kind == "input" and slot.tensor.numel()
+        }
+
+    def _check(self, backup: Backup) -> None:
+        """Raise if a load is not finite, and name the model that wrote it."""
+        inputs = self._inputs()
+        if all(_is_finite(tensor) for tensor in inputs.values()):
+            return
+        loaded = [_infinite(tensor) for tensor in inputs.values()]
+        backup.restore()
+        # Values set by the user, and worlds that have diverged, are found at the end
+        # of the step.
+        fine = self._fine_worlds(inputs)
+        if any(bool((worlds & fine).any()) for worlds in loaded):
+            self._refuse_infinite(inputs)
+        self._call_models()
+
+    def _fine_worlds(self, inputs: dict[str, Tensor]) -> Tensor:
+        """Return the mask of worlds whose state and inputs are finite; (num_envs,)."""
+        fine = finite_worlds(self._ledger)
+        for tensor in inputs.values():
+            fine &= ~_infinite(tensor)
+        return fine
+
+    def _refuse_infinite(self, inputs: dict[str, Tensor]) -> None:
+        """Call one model after the other, and raise at the first invalid load."""
+        fine = self._fine_worlds(inputs)
+        time = self._time.clone()
+        for model in self.models:
+            model(time, self.sim)
+            for name, tensor in inputs.items():
+                worlds = _infinite(tensor) & fine
+                if bool(worlds.any()):
+                    raise InvalidInputError(
+                        f"Force model {_name(model)} made {name.rpartition('/')[2]} a "
+                        "value that is not finite, first in world "
+                        f"{int(worlds.nonzero()[0])} at t = "
+                        f"{float(time[worlds][0]):g} s."
+                    )
+
+    # What acts.
+
+    @property
+    def has_readers(self) -> bool:
+        """True if models, processes or mass flow read time and state at the stages."""
+        return bool(self.models or self.processes) or self.mass_flow is not None
+
+    def add_force(
+        self, model: Any, reads: Sequence[str], writes: Sequence[str]
+    ) -> None:
+        """Evaluate a force model with all others from now on."""
+        self.refuse_within_a_step("sim.add_force")
+        added: Any = model
+        if reads or writes:
+            added = ForceOnViews(self._engine, self._fresh, model, reads, writes)
+        elif not callable(model) and not hasattr(model, "address"):
+            raise InvalidInputError(
+                f"A force model is called as model(t, sim); got {model!r}."
+            )
+        attach = getattr(model, "attach", None)
+        if attach is not None:
+            attach(self.sim)
+        self.models.append(added)
+        self._fresh.write(Stage.ACCELERATION, None, "sim.add_force()")
+
+    def add_process(self, process: Process, stepper: Blocks | None) -> None:
+        """Integrate a process with the mechanics from now on."""
+        if not isinstance(process, Process):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"A process is a simstate.integrate.Process; got {process!r}."
+            )
+        self.refuse_within_a_step("sim.add_process")
+        has_noise = type(process).diffusion is not Process.diffusion
+        if has_noise and process.num_sources < 1:
+            raise InvalidInputError(
+                f"Process {process.name!r} defines diffusion, but its num_sources is "
+                f"{process.num_sources}: say how many noise sources it has."
+            )
+        if process.num_sources:
+            _refuse_if_deterministic(process, f"process {process.name!r}", stepper)
+        stepper = _need(stepper, f"Process {process.name!r}")
+        if process.name in [other.name for other in self.processes]:
+            raise InvalidInputError(
+                f"There is a process {process.name!r} already; names must differ."
+            )
+        process.attach(self.sim)
+        self.processes.append(process)
+        if process.num_sources:
+            self.noises.append(process)
+        stepper.forget_blocks()
+
+    def add_noise(self, noise: DrivingNoise, stepper: Blocks | None) -> None:
+        """Let noise sources drive the state from now on."""
+        if not isinstance(noise, DrivingNoise):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                "Noise needs num_sources and diffusion(t, sim); got "
+                f"{type(noise).__name__}."
+            )
+        self.refuse_within_a_step("sim.add_noise")
+        _refuse_if_deterministic(noise, f"noise {type(noise).__name__!r}", stepper)
+        if noise in self.noises:
+            raise InvalidInputError(
+                f"Noise {type(noise).__name__!r} drives the state already."
+            )
+        self.noises.append(noise)
+
+    def enable_mass_flow(self, worlds: Worlds, stepper: Blocks | None) -> MassFlow:
+        """Make the body masses part of the state."""
+        if self.mass_flow is None:
+            from simstate.integrate.mass import MassFlow  # loads Warp
+
+            self.refuse_within_a_step("The first use of sim.mass_rate")
+            _need(stepper, "sim.mass_rate").forget_blocks()
+            self.mass_flow = MassFlow(worlds)
+        return self.mass_flow
+
+    def refuse_within_a_step(self, what: str) -> None:
+        """Raise if something that adds to a world is added within a step."""
+        ledger = self._ledger
+        if ledger.open:
+            ledger.calls.recover()
+        if ledger.is_stepping or ledger.is_evaluating:
+            raise InvalidInputError(
+                f"{what} adds to the state, which a force model cannot do while a step "
+                "is running: do it once before stepping."
+            )
+
+    def invalid_worlds(self) -> Tensor | None:
+        """Return the worlds with an invalid control, process or mass; None: none."""
+        values = [process.value for process in self.processes]
+        values.append(self._engine.field("ctrl"))
+        if self.mass_flow is not None:
+            values.append(self.mass_flow.mass)
+        if all(greatest(x) <= MAX_VALUE for x in values if x.numel()):
+            return None
+        valid = [(x.abs() <= MAX_VALUE).all(dim=1) for x in values if x.numel()]
+        mask = ~valid[0]
+        for each in valid[1:]:
+            mask |= ~each
+        return mask
+
+    # In the compiled core.
+
+    def compiled(self, span: float, adaptive: bool) -> CompiledModels | None:
+        """Return the models as the compiled core evaluates them, for a span [s].
+
+        None: Python must evaluate one of them.
+        """
+        known = (len(self.models), len(self.processes), self.mass_flow is None)
+        if self._compiled is not None and self._compiled[0] == known:
+            models = self._compiled[1]
+            if models is None or not models.has_fields:
+                return models
+            if models.covers(*self._times(span)):
+                return models
+        from simstate.integrate.compiled_models import compile_models  # loads Warp
+
+        self._compiled = (known, compile_models(self, adaptive, *self._times(span)))
+        return self._compiled[1]
+
+    def _times(self, span: float) -> tuple[float, float]:
+        """Return the earliest time, and the latest one after a span [s]."""
+        return float(self._time.min()), float(self._time.max()) + span
+
+
+def _need(stepper: Blocks | None, what: str) -> Blocks:
+    if stepper is None:
+        raise InvalidInputError(
+            f"{what} needs an integrator of simstate's own: MuJoCo's stepper does "
+            "not know that state. Use Simulation(…, integrator=integrate.RK4())."
+        )
+    return stepper
+
+
+def _refuse_if_deterministic(
+    noise: DrivingNoise, what: str, stepper: Blocks | None
+) -> None:
+    scheme = None if stepper is None else stepper.scheme
+    if not isinstance(scheme, Stochastic):
+        name = "MuJoCo's own" if scheme is None else scheme.name
+        raise InvalidInputError(
+            f"{what[0].upper()}{what[1:]} is stochastic, the integrator {name} is "
+            f"deterministic: it would leave the {noise.num_sources} noise sources "
+            "out. Use a stochastic scheme, such as integrate.SRIW1() or "
+            "EulerMaruyama()."
+        )
+
+
+def _infinite(tensor: Tensor) -> Tensor:
+    """Return the mask of worlds with a value that is not finite; (num_envs,)."""
+    return (~tensor.isfinite()).flatten(1).any(dim=1)
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    # Inf − inf and NaN alike make the sum NaN or infinite.
+    return bool(tensor.sum().isfinite()) or bool(tensor.isfinite().all())
+
+
+def _name(model: object) -> str:
+    return repr(getattr(model, "__qualname__", None) or type(model).__name__)

@@ -1,0 +1,389 @@
+"""RungeKuttaStepper: one loop over the stages of any scheme, for all worlds at once.
+
+Three implementations give the same results to rounding. If every model is compiled, the
+core runs all stages of a world in one call. If a model is a Python function, the core
+runs one stage of all worlds at a time, and calls Python before each. Without the core,
+on warp, and with processes or observers, the blocks of `simstate.integrate` do.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine import OneTorchThread, Seen, Stage
+from simstate.errors import InvalidInputError, ModelError
+from simstate.integrate.compiled_models import CompiledModels
+from simstate.integrate.flat_state import FlatState
+from simstate.integrate.processes import Process
+from simstate.integrate.qpos_state import QPosState
+from simstate.integrate.schemes import Explicit
+from simstate.integrate.stages import Stages
+from simstate.integrate.stochastic import Stochastic
+from simstate.step.core_steps import CoreStages, CoreSteps
+from simstate.step.divergence import Divergence
+from simstate.step.forcing import Forcing
+from simstate.step.statistics import Statistics
+from simstate.step.stepper import union
+from simstate.world.calls import Scope
+from simstate.world.worlds import Worlds
+
+StateBlock = QPosState | FlatState
+
+
+class RungeKuttaStepper:
+    """Advances worlds by a Runge-Kutta scheme of fixed step; `sim.integration`.
+
+    The state is qpos, qvel, act, body masses if they flow, and one block for each
+    process: the number of blocks does not depend on the model.
+    """
+
+    scope: Scope = "step"
+    can_cut = True
+    chooses_steps = False
+
+    def __init__(
+        self,
+        worlds: Worlds,
+        forcing: Forcing,
+        divergence: Divergence,
+        scheme: Explicit,
+    ) -> None:
+        check_model(worlds)
+        self._worlds = worlds
+        self._engine = worlds.engine
+        self._fresh = worlds.fresh
+        self._forcing = forcing
+        self._divergence = divergence
+        self.scheme: Explicit | Stochastic = scheme
+        """The scheme that `Simulation(integrator=…)` was given."""
+        self._explicit = scheme
+        self.timestep = float(worlds.model.opt.timestep)
+        """The step [s]: the model's, except while an order is measured."""
+        self.stages = Stages(scheme.tableau, worlds.num_envs, worlds.device)
+        self._evaluations: Tensor = self._counter("evaluations")
+        on_host = self._evaluations.device.type == "cpu"
+        self._counted = self._evaluations.numpy() if on_host else self._evaluations
+        """The same memory: NumPy's calls cost less than torch's."""
+        self._activation = activation_range(worlds)
+        self._blocks: list[StateBlock] | None = None
+        self._core_steps: CoreSteps | None = None
+        self._core_stages: CoreStages | None = None
+        self._is_refreshed = False
+        self._bad: Tensor | None = None
+
+    # What a stepper is.
+
+    @property
+    def current_through(self) -> Stage:
+        """Velocities if the compiled core took the last step, else constants."""
+        return Stage.VELOCITY if self._is_refreshed else Stage.CONSTANT
+
+    @property
+    def evaluations(self) -> Tensor:
+        """Number of evaluations of the dynamics so far; shape (num_envs,)."""
+        return self._evaluations
+
+    def timesteps(self) -> Tensor:
+        """Return the time step of each world [s], float64; (num_envs,)."""
+        self._check_timestep()
+        return torch.full_like(self.stages.h, self.timestep)
+
+    def _check_timestep(self) -> None:
+        if "opt.timestep" in self._engine.expanded:
+            raise InvalidInputError(
+                "simstate's integrators take one time step for all worlds, but "
+                'sim.expand("opt.timestep") made it differ: use integrator=None.'
+            )
+
+    def bad(self) -> Tensor | None:
+        """Return the mask of worlds that could not advance, or None."""
+        return self._bad
+
+    def advance(self, n: int, rows: Tensor | None) -> int:
+        """Advance worlds by n time steps; None: all. Return flags of `Seen`."""
+        engine, fresh, forcing = self._engine, self._fresh, self._forcing
+        self._check_timestep()
+        engine.begin_step()
+        invalid = forcing.invalid_worlds() if self._checks_inputs else None
+        moving = rows if invalid is None else _without(rows, invalid)
+        stuck = self._take(n, moving)
+        fresh.mark_current(self.current_through, moving, evaluated=False)
+        if fresh.mode != "auto":  # in auto mode the first read does it
+            self._worlds.forward(moving)
+        seen = engine.seen()
+        if not seen and stuck is None and invalid is None:
+            return 0
+        later = forcing.invalid_worlds() if self._checks_inputs else None
+        self._bad = union(engine.find_bad(), stuck, invalid, later)
+        return seen | (Seen.STUCK if self._bad is not None else 0)
+
+    @property
+    def _checks_inputs(self) -> bool:
+        """True if there are values that the engine does not check."""
+        forcing = self._forcing
+        return (
+            self.chooses_steps
+            or bool(forcing.processes)
+            or forcing.mass_flow is not None
+        )
+
+    def _take(self, n: int, rows: Tensor | None) -> Tensor | None:
+        """Advance worlds by n time steps; return those that could not, or None."""
+        core = self._compiled(n * self.timestep)
+        if core is not None:
+            core.step(n, rows)
+        else:
+            stages = self._called_stages()
+            if stages is not None:
+                stages.step(n, self.timestep, rows)
+            else:
+                self._take_blocks(n, rows)
+                return self._out_of_mass()
+        self._count(n * self._explicit.tableau.num_stages, rows)
+        return self._out_of_mass()
+
+    def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
+        """Advance the worlds of a mask by `limit` [s]; return it, and those stuck."""
+        h = torch.where(going, limit, 0.0)
+        self._move(h, going.nonzero().flatten())
+        empty = self._out_of_mass()
+        return h, torch.zeros_like(going) if empty is None else empty & going
+
+    def move(self, h: Tensor, rows: Tensor) -> None:
+        """Advance each of these worlds by exactly h [s], in one step; shape (n,)."""
+        steps = torch.zeros_like(self.stages.h)
+        steps[rows] = h
+        self._move(steps, rows)
+
+    def _move(self, h: Tensor, rows: Tensor) -> None:
+        """Take one step of each world's own size [s]; 0: none; (num_envs,)."""
+        core = self._compiled(float(h.max()))
+        if core is not None:
+            core.move(h, rows)
+            self._count(self._explicit.tableau.num_stages, rows)
+            return
+        self.stages.set_steps(h)
+        self._step_blocks(rows)
+
+    # For users.
+
+    @property
+    def processes(self) -> list[Process]:
+        """The processes that are integrated with the mechanics."""
+        return self._forcing.processes
+
+    @property
+    def statistics(self) -> Statistics:
+        """Number of evaluations and steps of each world so far."""
+        return Statistics(
+            self._evaluations,
+            self._evaluations // self._explicit.tableau.num_stages,
+            torch.zeros_like(self._evaluations),
+        )
+
+    def prescribe_noise(
+        self, increments: Tensor, integrals: Tensor | None = None
+    ) -> None:
+        """Use these increments in the next steps; needs a stochastic scheme."""
+        del increments, integrals
+        raise InvalidInputError(
+            f"{self.scheme.name} is deterministic and takes no noise; use a stochastic "
+            "scheme, such as integrate.SRIW1()."
+        )
+
+    # In the compiled core.
+
+    def _compiled(self, span: float) -> CoreSteps | None:
+        """Return the scheme in the core for a span of time [s]; None: it cannot."""
+        models = self._compiled_models(span)
+        if models is None:
+            return None
+        if self._core_steps is None or self._core_steps.models is not models:
+            assert self._engine.compiled is not None
+            self._core_steps = CoreSteps(
+                self._engine.compiled, self._explicit, self.timestep, models
+            )
+        self._core_steps.timestep = self.timestep
+        return self._core_steps
+
+    def _compiled_models(self, span: float) -> CompiledModels | None:
+        """Return the models in the core for a span of time [s], with current values.
+
+        Observers see every evaluation, which the blocks must then make.
+        """
+        engine = self._engine
+        self._is_refreshed = False
+        if engine.compiled is None or engine.observers:
+            return None
+        models = self._forcing.compiled(span, self.chooses_steps)
+        if models is None or not models.update():
+            return None
+        self._is_refreshed = True
+        return models
+
+    def _called_stages(self) -> CoreStages | None:
+        """Return the core's stages with calls of Python; None: the blocks do it."""
+        engine, forcing = self._engine, self._forcing
+        if (
+            engine.compiled is None
+            or engine.observers
+            or forcing.processes
+            or forcing.mass_flow is not None
+        ):
+            return None
+        if self._core_stages is None:
+            self._core_stages = CoreStages(
+                self._worlds, engine.compiled, self._explicit, forcing
+            )
+        self._is_refreshed = True
+        return self._core_stages
+
+    # By blocks.
+
+    @property
+    def blocks(self) -> list[StateBlock]:
+        """The blocks of the state."""
+        if self._blocks is None:
+            with torch.inference_mode(False):
+                self._blocks = self._make_blocks()
+        return self._blocks
+
+    def forget_blocks(self) -> None:
+        """Create the blocks again at the next step: there is a new one."""
+        self._blocks = None
+
+    def _make_blocks(self) -> list[StateBlock]:
+        engine, stages, forcing = self._engine, self.stages, self._forcing
+        qpos = QPosState(engine.field("qpos").data, self._explicit.attitude)
+        qpos.configure(engine.model)
+        qpos.plan(engine.field("qvel").data, stages)
+        blocks: list[StateBlock] = [qpos]
+        for name, rate in (("qvel", "qacc"), ("act", "act_dot")):
+            if engine.field(name).numel():
+                value, rate = engine.field(name).data, engine.field(rate).data
+                blocks.append(FlatState(name, value, rate, stages))
+        if forcing.mass_flow is not None:
+            blocks.append(forcing.mass_flow.block(stages))
+        blocks += [process.block(stages) for process in forcing.processes]
+        return blocks
+
+    def _take_blocks(self, n: int, rows: Tensor | None) -> None:
+        with OneTorchThread():
+            self._set_steps(rows)
+            for _ in range(n):
+                self._step_blocks(rows)
+
+    def _set_steps(self, rows: Tensor | None) -> None:
+        if rows is None:
+            self.stages.set_steps(self.timestep)
+            return
+        steps = torch.zeros_like(self.stages.h)
+        steps[rows] = self.timestep
+        self.stages.set_steps(steps)
+
+    def _step_blocks(self, rows: Tensor | None) -> None:
+        blocks, tableau, forcing = self.blocks, self._explicit.tableau, self._forcing
+        time = self._engine.field("time").data
+        start = time.clone()
+        h = self.stages.steps(time.dtype)
+        for block in blocks:
+            block.begin()
+        for stage, c in enumerate(tableau.c):
+            if forcing.has_readers:
+                torch.add(start, h, alpha=c, out=time)
+            forcing.evaluate_stage(rows)
+            for block in blocks:
+                block.advance(stage)
+        torch.add(start, h, out=time)
+        self._count(tableau.num_stages, rows)
+        self._finish(rows)
+
+    def _displace(self, stage: int) -> None:
+        """Move all blocks to a stage, or to the end of the step."""
+        for block in self.blocks:
+            block.displace(stage)
+
+    def _clamp_activations(self) -> None:
+        """Keep activations in their range, as MuJoCo does after each step."""
+        if self._activation is not None:
+            act = self._engine.field("act").data
+            torch.clamp(act, *self._activation, out=act)
+
+    def _finish(self, rows: Tensor | None, n: int = 1) -> None:
+        """End n steps as MuJoCo does, and inform the observers.
+
+        This clamps activations and keeps a warm start.
+        """
+        engine = self._engine
+        self._clamp_activations()
+        warmstart = engine.field("qacc_warmstart").data
+        if rows is None:
+            warmstart.copy_(engine.field("qacc"))
+        else:
+            warmstart[rows] = engine.field("qacc")[rows]
+        engine.note_steps(n, rows)
+
+    # Counts.
+
+    def _counter(self, name: str) -> Tensor:
+        """Return a count for each world, int64, in the ledger; shape (num_envs,)."""
+        return self._worlds.ledger.memory(
+            f"integrator/{name}", dtype=torch.int64, reset=None, moves=True,
+            optional=True,
+        ).tensor  # fmt: skip
+
+    def _count(self, evaluations: int, rows: Tensor | None) -> None:
+        """Add to the number of evaluations of these worlds; None: all."""
+        if rows is not None:
+            self._evaluations[rows] += evaluations
+        else:
+            self._counted += evaluations
+
+    def _out_of_mass(self) -> Tensor | None:
+        """Return the worlds that ran out of mass, or None; raise unless masked."""
+        flow = self._forcing.mass_flow
+        if flow is None or not bool(flow.empty.any()):
+            return None
+        if self._divergence.mode == "raise":
+            raise flow.out_of_mass_error()
+        return flow.empty.any(dim=1)
+
+
+def _without(rows: Tensor | None, excluded: Tensor) -> Tensor:
+    """Return the worlds of `rows` (None: all) that are not in a mask."""
+    left = ~excluded
+    if rows is not None:
+        left &= torch.zeros_like(left).index_fill(0, rows, True)
+    return left.nonzero().flatten()
+
+
+def check_model(worlds: Worlds) -> None:
+    """Raise if the model has a state that only MuJoCo's own stepper advances."""
+    reasons = {
+        "delayed controls or sensors (history)": worlds.model.nhistory,
+        "plugins with a state": worlds.model.npluginstate,
+    }
+    found = [text for text, count in reasons.items() if count]
+    if found:
+        raise ModelError(
+            f"The model has {' and '.join(found)}, which only MuJoCo's own stepper "
+            "advances: use integrator=None. Controls of the past may also be kept in "
+            "sim.memory, and the one that is due written before each step."
+        )
+
+
+def activation_range(worlds: Worlds) -> tuple[Tensor, Tensor] | None:
+    """Return the smallest and largest value of each activation; None: no limits."""
+    model = worlds.model
+    if not model.na or not np.any(model.actuator_actlimited):
+        return None
+    low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)
+    for actuator in np.flatnonzero(model.actuator_actlimited):
+        first = model.actuator_actadr[actuator]
+        if first >= 0:
+            part = slice(first, first + model.actuator_actnum[actuator])
+            low[part], high[part] = model.actuator_actrange[actuator]
+    like = worlds.engine.field("act")
+    return torch.as_tensor(low).to(like), torch.as_tensor(high).to(like)

@@ -1,0 +1,1 @@
+"""The worlds: open calls, the ledger of their state, and the freshness of values."""

@@ -1,0 +1,248 @@
+"""Worlds: the components that entities, steppers, sensors and states share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.engine import (
+    FIELDS,
+    STATE_FIELDS,
+    Engine,
+    OnDemand,
+    OneTorchThread,
+    Stage,
+)
+from simstate.engine.base import moving_columns
+from simstate.freshness import Freshness
+from simstate.ids import Ids, Selection, select
+from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
+from simstate.random import WorldRandom
+from simstate.state_rows import StateRows
+from simstate.world.invalid_values import report_invalid
+from simstate.world.parameters import Parameters
+
+T = TypeVar("T")
+
+
+class Loads(Protocol):
+    """Evaluations of the dynamics with everything that acts on the worlds."""
+
+    def evaluate(self, rows: Tensor | None) -> None:
+        """Evaluate the dynamics at the current state, with all loads; None: all."""
+        ...
+
+    def with_loads(self, call: Callable[[], T]) -> T:
+        """Return `call()`, with the loads of all force models in the inputs."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Worlds:
+    """All worlds on an engine: their ledger, freshness, parameters and random streams.
+
+    `Simulation` creates it once and passes it to its components.
+    """
+
+    engine: Engine
+    ledger: Ledger
+    fresh: Freshness
+    parameters: Parameters
+    rng: WorldRandom
+    everywhere: Selection
+    """The selection of all worlds."""
+    rows: StateRows
+    """The state as one tensor."""
+    loads: Loads
+    _last_ids: list[tuple[Tensor, Selection]] = field(
+        default_factory=list[tuple[Tensor, Selection]], repr=False
+    )
+
+    @cached_property
+    def model(self) -> mujoco.MjModel:
+        """The compiled scene."""
+        return self.engine.model
+
+    @cached_property
+    def num_envs(self) -> int:
+        """The number of worlds."""
+        return self.engine.num_envs
+
+    @cached_property
+    def device(self) -> torch.device:
+        """The device of all tensors."""
+        return self.engine.device
+
+    @cached_property
+    def dtype(self) -> torch.dtype:
+        """The floating-point type of the engine."""
+        return self.engine.dtype
+
+    def select(self, env_ids: Ids) -> Selection:
+        """Return the validated selection of worlds that `env_ids` makes."""
+        if env_ids is None:
+            return self.everywhere
+        if not isinstance(env_ids, Tensor) or env_ids.dtype != torch.int64:
+            return select(env_ids, self.num_envs, "env", self.device)
+        # The writes of a reset select the same worlds. Ids are compared by value:
+        # NumPy may have changed the tensor without torch counting it.
+        if self._last_ids:
+            known, selection = self._last_ids[0]
+            if known.shape == env_ids.shape and torch.equal(known, env_ids):
+                return selection
+        selection = select(env_ids.clone(), self.num_envs, "env", self.device)
+        if isinstance(selection.index, Tensor):
+            self._last_ids[:] = [(selection.index.clone(), selection)]
+        return selection
+
+    # Reads.
+
+    def read_field(self, name: str) -> Tensor:
+        """Return the live tensor of a raw field, as fresh as the mode demands."""
+        tensor = self.live_field(name)
+        declared = FIELDS[name]
+        stage = Stage.STATE if declared.is_state else declared.stage
+        self.fresh.ensure(stage, f"sim.data.{name}")
+        return tensor
+
+    def live_field(self, name: str) -> Tensor:
+        """Return the live tensor of a raw field; computed now if it was not before."""
+        if not self.engine.is_bound(name):
+            self.engine.compute_late(name)
+        self.fresh.watch_derived(name)
+        return self.engine.field(name)
+
+    def acceleration_now(self) -> Tensor:
+        """Return qacc at the current state, in qvel's axes; shape (num_envs, nv).
+
+        After a step, the field qacc is that of the state before it. This evaluates the
+        dynamics and leaves the fields unchanged, so that reading one quantity never
+        changes another.
+        """
+        if self.fresh.mode == "off" or self.fresh.evaluated_now:
+            return self.engine.field("qacc").clone()
+        self.fresh.refresh_constants()
+        kept = self.engine.keep_accelerations(slice(None))
+        try:
+            self.evaluate(None)
+            return self.engine.field("qacc").clone()
+        finally:
+            self.engine.put_back(kept, slice(None))
+
+    def on_demand(self, compute: Callable[[OnDemand], T]) -> T:
+        """Return what no step computes, for the current state, with all loads.
+
+        Fields of the last dynamics evaluation keep their values.
+        """
+        self.ledger.calls.recover()
+        self.fresh.ensure(Stage.VELOCITY, "what is computed on demand")
+        with torch.inference_mode(False), OneTorchThread():
+            return self.loads.with_loads(lambda: compute(self.engine.on_demand))
+
+    # Computations.
+
+    def compute(self, env_ids: Tensor | None, stage: Stage) -> None:
+        """Compute derived values up to a stage, in some worlds; None: all."""
+        if stage == Stage.CONSTANT:
+            self.parameters.set_const(env_ids)
+        elif stage == Stage.ACCELERATION:
+            self.evaluate(env_ids)
+        else:
+            self.engine.forward(env_ids, stage)
+
+    def forward(self, env_ids: Tensor | None) -> None:
+        """Evaluate the dynamics at the current state, whether stale or not."""
+        fresh = self.fresh
+        self.rows.collect()
+        self.ledger.observe()
+        fresh.write(
+            Stage.POSITION, env_ids, "sim.forward()"
+        )  # in case it is interrupted
+        for name, ids in self.parameters.changed_inputs().items():
+            fresh.write(Stage.CONSTANT, ids, f'a write to sim.expand("{name}")')
+        fresh.refresh_constants()
+        self.evaluate(env_ids)
+        fresh.mark_current(Stage.ACCELERATION, env_ids, evaluated=True)
+
+    def evaluate(self, env_ids: Tensor | None) -> None:
+        """Evaluate the dynamics; report warnings, unless within a step."""
+        if self.ledger.is_stepping:
+            self.loads.evaluate(env_ids)
+            return
+        self.engine.begin_evaluation()
+        self.loads.evaluate(env_ids)
+        self.engine.report_warnings(env_ids)
+        report_invalid(self.engine, self.ledger["diverged"].tensor, env_ids)
+
+    def state_before(self, saved: Backup) -> dict[str, Tensor]:
+        """Return the state that a step started with, by field; (num_envs, …) each."""
+        fields = {name: self.engine.field(name) for name in STATE_FIELDS}
+        for (name, *others), memory in self.engine.state_memory():
+            if others:
+                moving = moving_columns(self.engine)
+                kept = saved.copied_rows(memory)[:, : moving.stop]
+                whole = torch.cat([kept, memory[:, moving.stop :]], dim=1)
+                return self.engine.split(whole)
+            if FIELDS[name].moves and memory.numel():
+                fields[name] = saved.copied_rows(memory)
+        return fields
+
+    def write_rows(self, state: Tensor, rows: Selection) -> None:
+        """Write rows of the state, unchecked, into its fields; (n or 1, nstate)."""
+        fields = self.engine.split(state)
+        self.ledger.write(
+            *(Write(name, rows, None, fields[name]) for name in STATE_FIELDS)
+        )
+
+
+def worlds_of(sim: Any) -> Worlds:
+    """Return the components of a simulation, for simstate's own modules."""
+    return sim._worlds
+
+
+def add_state_fields(
+    engine: Engine, ledger: Ledger, initial: Mapping[str, Tensor]
+) -> None:
+    """Register the engine's state; on native, its rows are one piece of memory.
+
+    `initial` is the state of one world at reset, by field, without leading dimension.
+    """
+    for names, memory in engine.state_memory():
+        has_all = len(names) > 1
+        first = FIELDS[names[0]]
+        is_input = not first.moves and first.stage == Stage.ACCELERATION
+        chunk = Chunk(
+            memory,
+            "sim",
+            moving_columns(engine) if has_all else _all_if(first.moves),
+            _input_columns(engine) if has_all else _all_if(is_input),
+            stage=Stage.POSITION if has_all else first.stage,
+        )
+        for name in names:
+            declared = FIELDS[name]
+            slot = Slot(
+                name=name,
+                kind="state" if declared.moves else "input",
+                tensor=engine.field(name),
+                stage=declared.stage,
+                moves=declared.moves,
+                initial=initial[name][None],
+                reset="initial",
+                unit=declared.unit,
+                axes=declared.axes,
+            )
+            ledger.add(slot, chunk)
+
+
+def _input_columns(engine: Engine) -> slice:
+    return slice(engine.columns["ctrl"].start, engine.columns["xfrc_applied"].stop)
+
+
+def _all_if(condition: bool) -> slice | None:
+    return slice(None) if condition else None
