@@ -17,7 +17,7 @@ import numpy as np
 from torch import Tensor
 
 from simstate import Simulation, compiled_core
-from simstate.engine import Engine, layout
+from simstate.engine import Engine, Stage, layout
 from simstate.engine.core import integrator
 from simstate.entity import Entity
 from simstate.entity.data import EntityData
@@ -241,11 +241,13 @@ def record_forwards(
 
     Each item has the ids of the worlds (None: all) and the last stage.
     """
-    engine, calls = engine_of(sim), []
+    engine = engine_of(sim)
     forward = engine.forward
+    calls: list[tuple[list[int] | None, int]] = []
 
-    def recorded(env_ids: Tensor | None, stage: Any) -> None:
-        calls.append((None if env_ids is None else env_ids.tolist(), stage))
+    def recorded(env_ids: Tensor | None, stage: Stage) -> None:
+        ids = None if env_ids is None else [int(k) for k in env_ids]
+        calls.append((ids, stage))
         forward(env_ids, stage)
 
     monkeypatch.setattr(engine, "forward", recorded)
