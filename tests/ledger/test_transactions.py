@@ -138,7 +138,7 @@ def test_a_step_that_is_interrupted(integrator):
 
 
 NOT_YET = pytest.mark.xfail(
-    reason="a second interruption leaves loads of force models in the inputs"
+    reason="a step that calls a force model is not atomic if interrupted twice"
 )
 
 
