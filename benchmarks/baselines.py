@@ -64,14 +64,15 @@ def on_warp(table: Table, results: dict[str, float]) -> None:
     other = mjw.put_model(sim.model)
     data = mjw.put_data(sim.model, mujoco.MjData(sim.model), nworld=WARP_WORLDS)
     qpos, qvel = (wp.to_torch(getattr(data, name)) for name in ("qpos", "qvel"))
+    nq, nv = sim.model.nq, sim.model.nv
 
     def ours() -> None:
         sim.write_state(start)
         sim.step(SUBSTEPS)
 
     def theirs() -> None:
-        qpos.copy_(start[:, sim.internals.engine.columns["qpos"]])
-        qvel.copy_(start[:, sim.internals.engine.columns["qvel"]])
+        qpos.copy_(start[:, 1 : 1 + nq])  # after the time
+        qvel.copy_(start[:, 1 + nq : 1 + nq + nv])
         for _ in range(SUBSTEPS):
             mjw.step(other, data)
 
@@ -166,9 +167,7 @@ class _Loop:
 
 def _same_end(sim: Simulation, calls: dict[str, object]) -> None:
     """All end in the same qpos, bit for bit; otherwise the ratios mean nothing."""
-    columns = sim.internals.engine.columns[
-        "qpos"
-    ]  # both layouts begin with time and qpos
+    columns = slice(1, 1 + sim.model.nq)  # both layouts begin with time and qpos
     want = sim.state[:, columns].numpy()
     for name, call in calls.items():
         if name != "simstate":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from rich.table import Table
 
+from inside import batch_of
 from simstate import (
     ContactCfg,
     EntityCfg,
@@ -84,7 +85,7 @@ def scans(table: Table, results: dict[str, float]) -> None:
     cfg = RayCastCfg(body="robot/trunk", pos=(0.0, 0.0, 1.0), alignment="yaw")
     sim = _quadrupeds(rays={"scan": cfg})
     scan = sim.rays["scan"]
-    batch = _quadrupeds().internals.engine.batch  # pyright: ignore
+    batch = batch_of(_quadrupeds())  # pyright: ignore
     groups = batch.expand("geom_group")
     groups[:] = 1
     groups[:, sim.model.geom("ground").id] = 0

@@ -10,6 +10,7 @@ import torch
 from mujoco import batch
 from rich.table import Table
 
+from inside import engine_of
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
 from timing import interleaved
 
@@ -47,7 +48,7 @@ def make(model: str, num_envs: int) -> Simulation:
 def bare(sim: Simulation) -> batch.Batch:
     """mujoco.batch with the same model, worlds and bound fields."""
     other = batch.Batch(sim.model, sim.num_envs)
-    for name in sim.internals.engine.fields:
+    for name in engine_of(sim).fields:
         other.bind(name)
     return other
 

@@ -10,6 +10,7 @@ import torch
 from mujoco import batch
 from rich.table import Table
 
+from inside import batch_of
 from simstate.env import Env, tasks
 from timing import interleaved, rest
 
@@ -39,7 +40,7 @@ def stepping(table: Table, results: dict[str, float]) -> None:
 
     def same_state() -> None:
         rest()
-        np.copyto(bare.state, env.sim.internals.engine.batch.state)
+        np.copyto(bare.state, batch_of(env.sim).state)
 
     def new_actions() -> None:
         rest()

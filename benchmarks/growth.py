@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.table import Table
 
 from entity_data import KEYFRAMES, SUBSTEPS, make
+from inside import engine_of
 from timing import interleaved, rest
 
 WORLDS = (1, 8, 64, 512, 2048, 8192)
@@ -94,7 +95,7 @@ def print_resident(what: str, model: str, num_envs: int) -> None:
     else:
         small = make(model, 1)  # which fields are bound
         bare = batch.Batch(small.model, num_envs)
-        for name in small.internals.engine.fields:
+        for name in engine_of(small).fields:
             bare.bind(name)
         bare.step(nstep=SUBSTEPS, stage=mujoco.mjtStage.mjSTAGE_VEL.value)
     gc.collect()

@@ -86,7 +86,7 @@ def adaptive_steps(table: Table, results: dict[str, float]) -> None:
         sim.data.qvel[0, 3:] = torch.tensor(SPIN)
         sim.step(100)
         error = angle(sim.data.qpos[0, 3:].numpy(), end)
-        count = int(sim.integration.stepper.evaluations[0])
+        count = int(sim.integration.statistics.evaluations[0])
         table.add_row(
             f"{scheme.name} at 1e-10: attitude error [rad], evaluations in 10 s",
             f"{error:.1e}",

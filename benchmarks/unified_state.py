@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rich.table import Table
 
+from inside import fresh_of
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
 from timing import interleaved
 
@@ -46,9 +47,7 @@ def converting(table: Table, results: dict[str, float]) -> None:
     built = list(sim.get_states())
 
     def tensors() -> None:
-        sim.internals.fresh.stepped(
-            None
-        )  # as a step does: every quantity is computed anew
+        fresh_of(sim).stepped(None)  # as a step does: every quantity is computed anew
         sim.get_states(mode="tensor")
 
     calls = {

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import columns_of, engine_of, fresh_of, ledger_of, record_forwards
 
 from simstate.engine import FIELDS, Stage
 from simstate.errors import InvalidInputError, StaleReadError
@@ -61,9 +62,9 @@ def put_new_view(sim, view):
 
 
 def put_state(sim, view):
-    if not sim.internals.engine.state_is_live:
+    if not engine_of(sim).state_is_live:
         pytest.skip("the state is a copy on this engine")
-    sim.state[1, sim.internals.engine.columns["qpos"].start + 2] = 2.0
+    sim.state[1, columns_of(sim)["qpos"].start + 2] = 2.0
 
 
 RAW_WRITES = [
@@ -78,19 +79,6 @@ RAW_WRITES = [
     put_new_view,
     put_state,
 ]
-
-
-def record_forwards(sim, monkeypatch):
-    """The worlds and stages of the engine's forward passes from now on."""
-    calls = []
-    forward = sim.internals.engine.forward
-
-    def recorded(env_ids, stage):
-        calls.append((None if env_ids is None else env_ids.tolist(), stage))
-        forward(env_ids, stage)
-
-    monkeypatch.setattr(sim.internals.engine, "forward", recorded)
-    return calls
 
 
 def assert_positions_fresh(sim, engine):
@@ -513,12 +501,12 @@ def test_a_read_undoes_what_was_interrupted(make_sim, engine):
     """A call that was left in its midst is taken back by the next read."""
     sim = make_sim(engine)
     before = sim.data.xpos.clone()
-    ledger = sim.internals.ledger
+    ledger = ledger_of(sim)
 
     def begin_and_leave():
         ledger.transaction("sim", "a call").__enter__()
-        sim.internals.engine.field("qpos").data[:, 2] += 1.0
-        sim.internals.fresh.write(Stage.POSITION, None, "a call")
+        engine_of(sim).field("qpos").data[:, 2] += 1.0
+        fresh_of(sim).write(Stage.POSITION, None, "a call")
 
     begin_and_leave()
     assert np.allclose(sim.data.xpos, before, atol=1e-6)

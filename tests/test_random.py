@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tests.inside import draw_as_on_a_device
 
 from simstate.engine import core
 from simstate.errors import InvalidInputError
@@ -163,8 +164,7 @@ def test_a_devices_rows_are_looked_at_again_when_torch_has_changed_them(monkeypa
     """On a device nothing but torch writes into them, so it is asked how often."""
     rng, twin = streams(4, 3), streams(4, 3)
     for one in (rng, twin):
-        monkeypatch.setattr(one, "_on_host", False)
-        monkeypatch.setattr(one, "_in_core", False)
+        draw_as_on_a_device(monkeypatch, one)
     rows = torch.tensor([2, 0])
     first = rng.uniform(rows, 1)
     assert torch.equal(first, twin.uniform(torch.tensor([2, 0]), 1))

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import engine_of
 
 from simstate import (
     CameraCfg,
@@ -81,7 +82,7 @@ def test_each_world_moves_as_its_own_model(engine):
             got, want = sim.data.qpos[world], own.data.qpos[0]
             torch.testing.assert_close(got, want, rtol=0, atol=2e-3)
         for name in ("geom_rbound", "body_subtreemass", "geom_aabb"):
-            got = sim.internals.engine.parameter(name)[world].double().numpy()
+            got = engine_of(sim).parameter(name)[world].double().numpy()
             want = np.asarray(getattr(own.model, name)).reshape(got.shape)
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6, err_msg=name)
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.cli.own_task import OWN_TASK
 from tests.foreign_models import FOREIGN
+from tests.inside import slot_of
 
 from simstate.cli import main
 from simstate.env import Env, tasks
@@ -61,7 +62,7 @@ def test_the_reward_remembers_and_starts_anew_at_a_reset(folder):
     env = Env(tasks.make_cfg("swing.py"), num_envs=3)
     action = torch.tensor([[0.5], [1.0], [0.0]])
     env.step(action)
-    mean = env.sim.internals.ledger["env/reward/steady/mean"].tensor
+    mean = slot_of(env.sim, "env/reward/steady/mean")
     assert mean.tolist() == pytest.approx(
         [0.25 + 0.2 * (a - 0.25) for a in (0.5, 1, 0)]
     )

@@ -4,6 +4,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import columns_of
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
 from simstate import conventions as c
@@ -70,7 +71,7 @@ def test_write_what_was_read(sim, name):
 def _positive(sim):
     """The state with the quaternion of the other sign."""
     state = sim.state.clone()
-    first = sim.internals.engine.columns["qpos"].start + 3
+    first = columns_of(sim)["qpos"].start + 3
     state[:, first : first + 4] *= -1
     return state
 

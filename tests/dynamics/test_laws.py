@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import acceleration_of
 from tests.laws.zoo import SECOND_TREE
 
 from simstate import (
@@ -79,7 +80,7 @@ def test_relative_motion_is_the_rate_of_the_relative_pose() -> None:
     sim = _two(2)
     seen = sim.relative("rest/hand", "arm/lower")
     turned = sim.relative("rest/hand", "arm/lower", "arm/hand")
-    qvel, qacc = sim.data.qvel.clone(), sim.internals.acceleration_now()
+    qvel, qacc = sim.data.qvel.clone(), acceleration_of(sim)
     now = [x.clone() for x in (seen.lin_vel, seen.lin_acc, seen.ang_acc)]
     spin, quat = seen.ang_vel.clone(), seen.quat.clone()
     for frame in (turned, seen, sim.relative("arm/hand", "world", "rest/tip")):

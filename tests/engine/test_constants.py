@@ -8,7 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.ledger.interruptions import interrupted, lines_of
+from tests.tracer import lines_of, traced
 
 from simstate import StaleReadError
 
@@ -95,7 +95,7 @@ def test_an_interruption_loses_no_constant(make_sim):
         sim.forward()
 
     for line in range(0, lines_of(change), 2):
-        interrupted(change, line)
+        traced(change, line)
         assert float(sim.expand("dof_invweight0")[1, 3]) == 7.5
         sim.forward()
         want = expected(sim, 2).dof_invweight0

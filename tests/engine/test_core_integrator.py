@@ -12,11 +12,11 @@ from mujoco import batch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 from tests.engine.core_models import load, random_states, tolerances
+from tests.inside import columns_of, set_integrator_budget, stepper_of
 from tests.mujoco_versions import IS_4, its_rk4_is_ours
 
 from simstate import Simulation, integrate
 from simstate.engine import core
-from simstate.engine.core import integrator as integrator_module
 from simstate.engine.layout import state_columns
 from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
 
@@ -294,10 +294,10 @@ def test_adaptive_schemes_are_those_of_the_stepper(stepper_sim, name, scheme, at
     np.testing.assert_array_equal(ours.accepted, counts.accepted.numpy())
     np.testing.assert_array_equal(ours.rejected, counts.rejected.numpy())
     # Rounding in an error estimate that nearly cancels moves the steps a little.
-    columns = sim.internals.engine.columns["qacc_warmstart"].start
+    columns = columns_of(sim)["qacc_warmstart"].start
     want = sim.state.numpy()[:, :columns]
     np.testing.assert_allclose(worlds.state[:, :columns], want, rtol=1e-9, atol=1e-10)
-    want = sim.integration.stepper.step_size.numpy()
+    want = stepper_of(sim).step_size.numpy()
     np.testing.assert_allclose(ours.step_size, want, rtol=1e-4)
 
 
@@ -320,7 +320,7 @@ def test_breaks_for_signals_change_nothing(monkeypatch):
     method = integrate.DOP853(atol=1e-9, rtol=1e-9)
     results = []
     for budget in (20_000, 15):
-        monkeypatch.setattr(integrator_module, "_BUDGET", budget)
+        set_integrator_budget(monkeypatch, budget)
         worlds = make_batch(model, rows, ["xpos"])
         ours = adaptive(worlds, method)
         ours.step_size[:] = 0.1  # far too long: the first steps are thrown away

@@ -15,6 +15,7 @@ import pytest
 import torch
 from mujoco import batch
 from tests.engine.core_models import load, random_states
+from tests.inside import batch_of, forget_core, library_path
 
 from simstate import Simulation, compiled_core
 from simstate.cli import main
@@ -30,20 +31,18 @@ needs_core = pytest.mark.skipif(
 @pytest.fixture
 def look_again():
     """Lets the core be looked for again, now and after the test."""
-    compiled_core._joined.cache_clear()
+    forget_core()
     yield
-    compiled_core._joined.cache_clear()
+    forget_core()
 
 
 def steps_without_the_core():
-    return isinstance(Simulation(load("small"), 2).internals.engine.batch, batch.Batch)
+    return isinstance(batch_of(Simulation(load("small"), 2)), batch.Batch)
 
 
 @needs_core
 def test_the_engine_runs_on_the_core(capsys):
-    assert isinstance(
-        Simulation(load("small"), 2).internals.engine.batch, core.CoreBatch
-    )
+    assert isinstance(batch_of(Simulation(load("small"), 2)), core.CoreBatch)
     assert main(["--version"]) == 0
     said = capsys.readouterr().out
     assert said.rstrip().endswith("native engine: compiled core")
@@ -200,7 +199,7 @@ def test_warnings_are_counted_and_not_printed(tmp_path, monkeypatch, capfd):
     kept = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(messages.append)
     pointer = ctypes.c_void_p.in_dll(
-        ctypes.CDLL(str(compiled_core._library_path())), "mju_user_warning"
+        ctypes.CDLL(str(library_path())), "mju_user_warning"
     )
     before = pointer.value
     try:

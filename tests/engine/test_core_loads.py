@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from tests.engine.core_models import tolerances
+from tests.inside import columns_of, mass_flow_of
 
 from simstate import Simulation, integrate
 from simstate.engine import core
@@ -108,7 +109,7 @@ class Pair:
             )
             ours.step(n, h)
         # Rounding moves adaptive steps a little, and with them the last evaluation.
-        columns = slice(0, self.sim.internals.engine.columns["qacc_warmstart"].start)
+        columns = slice(0, columns_of(self.sim)["qacc_warmstart"].start)
         np.testing.assert_allclose(
             *(self.worlds.state[:, columns], self.sim.state.numpy()[:, columns]),
             rtol=1e-11,
@@ -202,7 +203,7 @@ def test_thrusters_that_use_mass(pair):
         want = pair.sim.expand(name).numpy()
         np.testing.assert_allclose(pair.worlds.expand(name), want, rtol=1e-12)
     assert not masses.empty.any()
-    want = pair.sim.integration.mass_flow.total_rate.numpy()
+    want = mass_flow_of(pair.sim).total_rate.numpy()
     np.testing.assert_allclose(masses.total_rate, want, atol=1e-15)
 
 

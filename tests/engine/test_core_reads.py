@@ -8,6 +8,7 @@ import pytest
 import torch
 from tests.conftest import SMALL
 from tests.engine.core_models import load, random_states
+from tests.inside import engine_of, reader_of
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.engine import core
@@ -48,8 +49,8 @@ class Entity:
     """The arrays and ids of an entity, as reads take them."""
 
     def __init__(self, sim, name):
-        self.data, model = sim.scene[name].data._reader, sim.model
-        engine = sim.internals.engine
+        self.data, model = reader_of(sim.scene[name].data), sim.model
+        engine = engine_of(sim)
         self.model = model
         self.numpy = lambda field: engine.field(field).numpy()
         self.parameter = lambda field: engine.parameter(field).numpy()

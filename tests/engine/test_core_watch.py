@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.engine.core_models import load, random_states
+from tests.inside import engine_of, find_bad_by_numpy, risen_warnings
 
 from simstate import Simulation
 from simstate.engine import MAX_VALUE, core
@@ -23,7 +24,7 @@ def engine():
     model = load("small")
     sim = Simulation(model, NUM, on_divergence="mask")
     sim.write_state(torch.tensor(random_states(model, NUM, 5)))
-    return sim.internals.engine
+    return engine_of(sim)
 
 
 def watch_of(engine):
@@ -34,21 +35,12 @@ def watch_of(engine):
     return core.Watch(engine.batch, looked_at, MAX_VALUE)
 
 
-def without_the_core(engine):
-    """The worlds that the engine finds bad by NumPy, in the same state."""
-    kept, engine._watch = engine._watch, None
-    try:
-        return engine.find_bad()
-    finally:
-        engine._watch = kept
-
-
 def test_a_sound_step(engine):
     watch = watch_of(engine)
     watch.begin()
     engine.begin_step()
     engine.advance(3, None)
-    assert without_the_core(engine) is None
+    assert find_bad_by_numpy(engine) is None
     assert watch.look() == (False, False)
     assert not watch.warned()
     assert not watch.bad.any()
@@ -65,14 +57,14 @@ def test_worlds_that_go_bad_are_those_of_the_engine(engine):
     watch.begin()
     engine.begin_step()
     engine.advance(2, None)
-    want = without_the_core(engine)
+    want = find_bad_by_numpy(engine)
     assert watch.look() == (True, True)
     assert watch.warned()
     np.testing.assert_array_equal(watch.bad, want.numpy())
     np.testing.assert_array_equal(np.flatnonzero(watch.bad), [1, 2, 4, 6])
     control = mujoco.mjtWarning.mjWARN_BADCTRL.value
     np.testing.assert_array_equal(np.flatnonzero(watch.risen[:, control]), [6])
-    np.testing.assert_array_equal(watch.risen, engine._counts != engine._counts_before)
+    np.testing.assert_array_equal(watch.risen, risen_warnings(engine))
     found = engine.find_bad()
     assert torch.equal(found, want)
     watch.begin()

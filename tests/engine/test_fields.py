@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import columns_of, engine_of
 
 from simstate.engine import FIELDS, STATE_FIELDS, Stage
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
@@ -99,16 +100,14 @@ def test_a_field_is_live(make_sim, engine):
 
 def test_native_state_fields_are_columns_of_the_state(make_sim):
     sim = make_sim(num_envs=3)
-    for name, columns in sim.internals.engine.columns.items():
+    for name, columns in columns_of(sim).items():
         tensor = getattr(sim.data, name)
         if tensor.numel():
             assert tensor.data_ptr() == sim.state[0, columns].data_ptr(), name
-    sim.state[1, sim.internals.engine.columns["qpos"]] = torch.arange(
-        13.0, dtype=sim.dtype
-    )
+    sim.state[1, columns_of(sim)["qpos"]] = torch.arange(13.0, dtype=sim.dtype)
     assert sim.data.qpos[1].tolist() == list(range(13))
     sim.data.mocap_pos[2, 0] = 7.0
-    assert sim.state[2, sim.internals.engine.columns["mocap_pos"]].tolist() == [7.0] * 3
+    assert sim.state[2, columns_of(sim)["mocap_pos"]].tolist() == [7.0] * 3
 
 
 @pytest.mark.parametrize("calls", [(6,), (1,) * 6, (2, 3, 1)])
@@ -234,7 +233,7 @@ def test_columns_are_those_of_mj_getstate(make_sim, random_rows, load_row, small
             size = mujoco.mj_stateSize(small_model, component.value)
             part = np.zeros(size)
             mujoco.mj_getState(small_model, data, part, component.value)
-            columns = sim.internals.engine.columns[name]
+            columns = columns_of(sim)[name]
             np.testing.assert_array_equal(sim.state[world, columns], part, name)
             field = getattr(sim.data, name)[world]
             np.testing.assert_array_equal(field.ravel(), part, name)
@@ -287,7 +286,7 @@ def test_a_bad_state_is_refused_whole(make_sim, engine):
     sim = make_sim(engine, num_envs=3)
     before = sim.state.clone()
     with pytest.raises(ShapeError, match="state must have shape"):
-        sim.write_state(torch.zeros(2, sim.internals.engine.nstate))
+        sim.write_state(torch.zeros(2, engine_of(sim).nstate))
     with pytest.raises(InvalidInputError, match="finite"):
         sim.write_state(torch.full_like(before, torch.nan))
     assert torch.equal(sim.state, before)
@@ -298,7 +297,7 @@ def test_native_state_carries_to_warp(make_sim, random_rows, small_model):
     native.write_state(random_rows(small_model, 3, seed=6, height=-0.35))
     native.step(20)
     warp.write_state(native.state)
-    assert warp.internals.engine.columns == native.internals.engine.columns
+    assert columns_of(warp) == columns_of(native)
     assert torch.equal(warp.state, native.state.float())
     for name in ("xpos", "site_xpos", "subtree_com", "geom_xpos"):
         got, want = getattr(warp.data, name), getattr(native.data, name)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import mujoco
 import pytest
+from tests.inside import set_state_component
 from tests.mujoco_versions import IS_4
 
 from simstate import ModelError, SimStateError, Simulation
-from simstate.engine import layout
 from simstate.mujoco_version import check_mujoco
 
 WITH_USERDATA = """
@@ -40,8 +40,7 @@ def test_a_state_that_we_do_not_know_is_refused(monkeypatch):
     """Rather than left out of resets and snapshots."""
     model = mujoco.MjModel.from_xml_string(WITH_USERDATA)
     Simulation(model, 2)
-    components = {**layout._COMPONENTS, "userdata": mujoco.mjtState.mjSTATE_ACT}
-    monkeypatch.setattr(layout, "_COMPONENTS", components)
+    set_state_component(monkeypatch, "userdata", mujoco.mjtState.mjSTATE_ACT)
     with pytest.raises(ModelError, match="keeps 3 numbers in the state"):
         Simulation(model, 2)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from tests.engine.core_models import load, random_states
+from tests.inside import batch_of
 
 from simstate import NativeCfg, Simulation
 from simstate.engine import threads
@@ -29,9 +30,9 @@ def test_threads_by_the_work(monkeypatch, seconds, num_envs, cpus, wanted):
 
 
 def test_one_world_runs_in_the_calling_thread():
-    assert Simulation(load("cartpole"), 1).internals.engine.batch.nthread == 1
+    assert batch_of(Simulation(load("cartpole"), 1)).nthread == 1
     sim = Simulation(load("cartpole"), NUM, engine=NativeCfg(num_threads=3))
-    assert sim.internals.engine.batch.nthread == 3
+    assert batch_of(sim).nthread == 3
 
 
 def test_measuring_leaves_the_user_alone(tmp_path, monkeypatch, capfd):

@@ -8,9 +8,9 @@ import warnings
 import mujoco
 import pytest
 import torch
+from tests.inside import set_unread_steps
 
 from simstate import DivergenceError, ModelError, Simulation, WarpCfg, integrate
-from simstate.engine import warp_room
 
 BALLS = """
 <mujoco model="balls">
@@ -138,7 +138,7 @@ def test_contacts_that_come_within_a_call_are_seen(unread, monkeypatch):
 
     Whenever the host looks at what was kept of them.
     """
-    monkeypatch.setattr(warp_room, "_UNREAD", unread)
+    set_unread_steps(monkeypatch, unread)
     sim = make(WarpCfg(contacts_per_world=1, constraints_per_world=80))
     qpos = sim.data.qpos.view(6, 5, 7)
     qpos[:, :, 2] += 1.0

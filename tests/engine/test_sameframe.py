@@ -12,6 +12,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import engine_of
 
 from simstate import EntityCfg, SceneCfg, Simulation, StaleReadError
 from simstate.math import quaternion
@@ -63,9 +64,9 @@ def sim(engine, sims):
         sims[engine] = Simulation(scene(), 3, engine=engine)
     sim = sims[engine]
     sim.reset()
-    for name in list(sim.internals.engine.expanded):
+    for name in list(engine_of(sim).expanded):
         if name in CHANGES:
-            sim.expand(name)[:] = sim.internals.engine.model_parameter(name)
+            sim.expand(name)[:] = engine_of(sim).model_parameter(name)
     rng = np.random.default_rng(4)
     sim.data.qpos[:, 7:] += torch.as_tensor(rng.normal(size=(3, 12)) * 0.3).to(
         sim.dtype

@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.conftest import SMALL
 from tests.engine.core_models import random_states
+from tests.inside import is_read_by_core
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.engine import core
@@ -53,8 +54,7 @@ def assert_alike(ours, plain):
 
 
 def compiled(sim, entity, name):
-    reader = sim.scene[entity].data._reader
-    return reader._compiled_read(reader.quantities[name]) is not None
+    return is_read_by_core(sim.scene[entity].data, name)
 
 
 def test_all_quantities_are_those_of_the_formulas(both):

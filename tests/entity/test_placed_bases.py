@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import ledger_of
 
 from simstate import (
     CameraCfg,
@@ -205,7 +206,7 @@ def test_where_it_is_already_nothing_is_expanded(engine):
     arm.write_root_link_pose_to_sim(arm.data.root_link_pose_w.clone())
     sim.set_states(sim.get_states(cameras=False))
     sim.reset()
-    assert not any(name.startswith("model/") for name in sim.internals.ledger.slots)
+    assert not any(name.startswith("model/") for name in ledger_of(sim).slots)
 
 
 def test_strict_reads_say_what_was_written():

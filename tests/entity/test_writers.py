@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import columns_of, model_of
 from torch import Tensor
 
 from simstate import (
@@ -179,7 +180,7 @@ def can_write(name: str, robot: Entity) -> bool:
     """Whether the entity's base lets the quantity be written at all."""
     base = robot.index.base
     if name.startswith("root_") and "pose" in name:
-        moved = robot.internals.model.body_dofnum[robot.index.root_body_id]
+        moved = model_of(robot).body_dofnum[robot.index.root_body_id]
         return base != "fixed" or not moved
     if name.startswith("root_"):
         return base == "free"
@@ -368,7 +369,7 @@ def test_a_writer_touches_its_own_worlds_and_fields_alone(
     changed = (mixed.state[1] != before[1]).nonzero().flatten().tolist()
     fields = {
         field
-        for field, part in mixed.internals.engine.columns.items()
+        for field, part in columns_of(mixed).items()
         if any(part.start <= k < part.stop for k in changed)
     }
     keys = [key for key in TOUCHED if key in name]

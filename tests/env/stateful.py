@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+from tests.inside import processes_of
 
 from simstate import integrate
 from simstate.env import (
@@ -114,7 +115,7 @@ def stateful_cfg():
 def stateful_env(num_envs: int = 4, seed: int = 1) -> Env:
     env = Env(stateful_cfg(), num_envs, seed=seed, integrator=integrate.EulerMaruyama())
     env.sim.add_process(integrate.OrnsteinUhlenbeck("wind", [0.3, 0.0], 0.5, 2.0))
-    wind = env.sim.integration.processes[0]
+    wind = processes_of(env.sim)[0]
 
     def blow(t, sim):
         sim.data.xfrc_applied[:, 1, :2] += wind.value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.inside import columns_of
 
 from simstate import Simulation
 from simstate.env import Env, RewardTermCfg, rewards
@@ -63,7 +64,7 @@ def _replay(env: Env, folder: object, before: torch.Tensor) -> None:
     ]
     for path, world in zip(env.divergence.paths, (1, 3), strict=True):
         snapshot = Snapshot.load(path)
-        qvel = env.sim.internals.engine.columns["qvel"]
+        qvel = columns_of(env.sim)["qvel"]
         assert torch.equal(snapshot.state[0, qvel], before[world, qvel].cpu())
         again = Simulation(
             env.cfg.scene, 1, engine=env.sim.engine_name, on_divergence="mask"

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import stepper_of
 
 from simstate import Simulation
 from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
@@ -55,7 +56,7 @@ def test_tight_tolerances_are_met_within_900_evaluations(truth):
     sim = started(DOP853(atol=1e-10, rtol=1e-10))
     sim.step(100)
     assert angle(sim.data.qpos[0, 3:], truth) <= 1e-9
-    assert int(sim.integration.stepper.evaluations[0]) <= 900
+    assert int(sim.integration.statistics.evaluations[0]) <= 900
 
 
 def test_errors_follow_the_tolerance(truth):
@@ -104,7 +105,7 @@ def test_worlds_step_on_their_own():
     rate = torch.tensor([0.1, 1.0, 5.0], dtype=torch.float64)
     batch.data.qvel[:, 4] = rate
     batch.step(20)
-    accepted = batch.integration.stepper.accepted.tolist()
+    accepted = batch.integration.statistics.accepted.tolist()
     assert accepted[0] < accepted[1] < accepted[2]
     for world in range(3):
         alone = started(DP54(atol=1e-8, rtol=1e-8))
@@ -135,7 +136,7 @@ def test_the_step_size_goes_on_from_call_to_call():
     sim.step(10)
     end, second = run(sim, 10)
     other.step(10)
-    other.integration.stepper.step_size.zero_()
+    stepper_of(other).step_size.zero_()
     again, guessed = run(other, 10)
     assert (guessed > second).all()
     assert not torch.equal(end, again)
@@ -213,7 +214,7 @@ def test_metres_and_radians_have_tolerances_of_their_own(truth):
         sim.data.qvel[:, :3] = torch.tensor([0.3, -0.2, 0.1], dtype=torch.float64)
         sim.step(100)
         errors.append(angle(sim.data.qpos[1, 3:], truth))
-        counts.append(int(sim.integration.stepper.evaluations[1]))
+        counts.append(int(sim.integration.statistics.evaluations[1]))
     assert errors[0] < 1e-7 < 1e-4 < errors[1]
     assert counts[1] < counts[0] / 4
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.engine.core_models import load, random_states
 from tests.engine.test_core_loads import CRAFT, MU, RADIUS, SPEED
+from tests.inside import compiled_models_of, record_forwards, slot_of
 
 from simstate import Simulation, integrate
 from simstate.engine import core
@@ -48,7 +49,7 @@ def smooth(name):
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_simulation_steps_as_without_the_core(both, scheme):
     ours, plain = sims = both(smooth("small"), scheme)
-    found = [sim.integration.stepper.compiled_models() for sim in sims]
+    found = [compiled_models_of(sim) for sim in sims]
     assert [x is not None for x in found] == [True, False]
     for sim in sims:
         sim.step(4)
@@ -77,8 +78,7 @@ def test_a_position_that_is_read_costs_no_evaluation(both, monkeypatch):
     sim, _ = both(smooth("small"), SCHEMES[0])
     sim.data.xpos  # noqa: B018
     sim.step()
-    calls = []
-    monkeypatch.setattr(sim.internals.engine, "forward", lambda *x: calls.append(x))
+    calls = record_forwards(sim, monkeypatch)
     sim.data.xpos  # noqa: B018
     assert not calls
     sim.data.qacc  # noqa: B018
@@ -108,7 +108,7 @@ def test_a_force_model_is_called_from_the_next_step_on(both):
         sim.step(2)
         sim.add_force(push)
         sim.step(2)
-        assert sim.integration.stepper.compiled_models() is None
+        assert compiled_models_of(sim) is None
     torch.testing.assert_close(ours.state, plain.state, rtol=1e-9, atol=1e-9)
 
 
@@ -134,7 +134,7 @@ def test_a_world_that_goes_bad_is_put_back_with_its_step(both):
     sim, _ = both(smooth("small"), SCHEMES[1], on_divergence="mask")
     sim.step()
     sim.data.qvel[2, 3] = torch.inf
-    slot = sim.internals.ledger["integrator/step_size"].tensor
+    slot = slot_of(sim, "integrator/step_size")
     before, size = sim.state[2].clone(), slot[2].clone()
     others = slot.clone()
     sim.step(5)
@@ -151,7 +151,7 @@ MODEL_SCHEMES = [integrate.RK4("lie"), integrate.DP54(atol=1e-9, rtol=1e-9)]
 
 
 def runs_in_the_core(sim):
-    return sim.integration.stepper.compiled_models() is not None
+    return compiled_models_of(sim) is not None
 
 
 def craft():
@@ -254,20 +254,12 @@ def test_running_out_of_mass_is_said_alike(both, scheme):
     assert messages[0] == messages[1]
 
 
-def count_evaluations(sim, monkeypatch):
-    """A list that grows with every evaluation that Python asks for."""
-    calls, engine = [], sim.internals.engine
-    forward = engine.forward
-    monkeypatch.setattr(engine, "forward", lambda *x: (calls.append(x), forward(*x)))
-    return calls
-
-
 @pytest.mark.parametrize("scheme", MODEL_SCHEMES)
 def test_parts_of_steps_are_taken_by_the_core(both, scheme, monkeypatch):
     """Events, tasks and records: the same instants, steps and samples either way."""
     found = []
     for sim in both(craft(), scheme):
-        evaluated = count_evaluations(sim, monkeypatch)
+        evaluated = record_forwards(sim, monkeypatch)
         push = thruster(dry_mass=0.0)
         sim.add_force(push)
         sim.add_force(integrate.UniformGravity((0.3, -0.2, 1.0)))

@@ -7,6 +7,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import stepper_of
 
 from simstate import InvalidInputError, Simulation, integrate
 from simstate.cli import main
@@ -56,7 +57,7 @@ def test_the_order_and_the_drifts(attitude, order):
     turned = drifts["angular momentum [kg·m²/s]"]
     assert turned < 1e-4 if order == 4 else 1e-4 < turned < 1e-1
     assert torch.equal(sim.state, before)  # left as it was
-    assert sim.integration.stepper.timestep == sim.timestep
+    assert stepper_of(sim).timestep == sim.timestep
 
 
 def test_orders_of_rounding_are_left_out():

@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import force_models_of
 
 from simstate import Simulation
 from simstate.errors import InvalidInputError, UnknownNameError
@@ -221,7 +222,7 @@ def test_unknown_names_and_bad_values():
         PointMassGravity(-1.0)
     with pytest.raises(InvalidInputError, match="model\\(t, sim\\)"):
         sim.add_force(3)
-    assert sim.integration.forces.models == []
+    assert force_models_of(sim) == []
 
 
 def test_a_model_is_not_blamed_for_a_world_that_diverged():

@@ -6,6 +6,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import slot_of
 
 from simstate import EntityCfg, SceneCfg, Simulation
 from simstate.errors import InvalidInputError, ShapeError, SimStateError
@@ -201,7 +202,7 @@ def test_parameters_are_written_as_they_are_given():
     rows = torch.arange(9.0).reshape(3, 3)
     push.parameters["force"] = rows
     push.parameters["throttle"] = 0.25
-    assert sim.internals.ledger["parameter/Thruster/force"].tensor.equal(rows.double())
+    assert slot_of(sim, "parameter/Thruster/force").equal(rows.double())
     for name, wrong, message in (
         ("throttle", 1.5, "≤ 1"), ("throttle", [0.1, 0.2], "2 rows"),
         ("force", [1.0, 2.0], "shape"), ("force", torch.ones(2, 3), "2 rows"),

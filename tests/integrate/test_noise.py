@@ -9,6 +9,7 @@ import torch
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 from scipy.stats import kstest
+from tests.inside import processes_of
 
 from simstate import Simulation
 from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
@@ -135,7 +136,7 @@ def ou_run(seed=0, num_envs=4, scheme=SRIW1, **options):
 
 
 def values(sim):
-    parts = [sim.data.qpos, sim.data.qvel, sim.integration.processes[0].value]
+    parts = [sim.data.qpos, sim.data.qvel, processes_of(sim)[0].value]
     return torch.cat(parts, dim=1).clone()
 
 
@@ -175,7 +176,7 @@ def test_a_reset_does_not_change_the_noise_of_other_worlds():
     for each in (sim, other):
         each.step(2)
     sim.reset([1])
-    assert sim.integration.processes[0].value[1].tolist() == [0.5, 0.0]
+    assert processes_of(sim)[0].value[1].tolist() == [0.5, 0.0]
     for each in (sim, other):
         each.step(2)
     rest = [0, 2, 3]
@@ -194,7 +195,7 @@ def test_brownian_velocity_is_exact_with_the_integral_of_the_noise():
     sim = make(SRA1(), n, h=h)
     sim.add_noise(Constant(qvel=sigma * np.eye(1, 11, 0)))
     # The rail is the root of a tree at rest, and its coordinate is x.
-    sim.integration.stepper.prescribe(torch.tensor(w), torch.tensor(z))
+    sim.integration.prescribe_noise(torch.tensor(w), torch.tensor(z))
     sim.step(steps)
     before = np.cumsum(w, axis=0) - w
     np.testing.assert_allclose(sim.data.qvel[:, 0], sigma * w.sum(0)[:, 0], atol=1e-13)
@@ -321,7 +322,7 @@ def test_position_noise_in_a_turning_body_converges_in_distribution(scheme, atti
         sim = make(scheme(attitude=attitude), len(weight), h=h)
         sim.add_noise(Constant(qpos=g))
         sim.data.qvel[:, RATES[1]] = torch.tensor(omega)
-        sim.integration.stepper.prescribe(torch.tensor(w), torch.tensor(z))
+        sim.integration.prescribe_noise(torch.tensor(w), torch.tensor(z))
         sim.step()
         mean = np.einsum(
             "n,nij->ij", weight, rotations(sim.data.qpos, QUATERNIONS[1]).as_matrix()
@@ -377,7 +378,7 @@ def test_both_engines_move_alike_with_prescribed_noise(make_sim, scheme):
         sizes = {"qpos": sim.model.nv, "qvel": sim.model.nv, "act": sim.model.na}
         blocks = {k: 0.3 * rng.normal(size=(2, v)) for k, v in sizes.items()}
         sim.add_noise(Constant(**blocks))
-        sim.integration.stepper.prescribe(w, w * 0.002)
+        sim.integration.prescribe_noise(w, w * 0.002)
         start = sim.data.qpos.clone()
         sim.step(3)
         assert (sim.data.qpos != start).all()
@@ -435,7 +436,7 @@ def test_bad_noise_objects_and_increments():
     with pytest.raises(InvalidInputError, match="num_sources"):
         sim.add_noise(object())
     sim.add_noise(Gusts(qvel=np.eye(2, 11)))
-    prescribe = sim.integration.stepper.prescribe
+    prescribe = sim.integration.prescribe_noise
     good = torch.zeros(3, 4, 2)
     for bad in (good[0], good[:, :3], good[..., :1]):
         with pytest.raises(ShapeError, match=r"\(steps, 4, 2\)"):
@@ -453,7 +454,7 @@ def test_bad_noise_objects_and_increments():
 def test_prescribed_noise_is_followed_by_random_noise():
     sim = make(EulerMaruyama())
     sim.add_noise(Gusts(qvel=np.eye(1, 11)))
-    sim.integration.stepper.prescribe(torch.full((2, 4, 1), 0.5))
+    sim.integration.prescribe_noise(torch.full((2, 4, 1), 0.5))
     sim.step(2)
     assert sim.data.qvel[:, 0].tolist() == [1.0] * 4
     sim.step()
@@ -464,9 +465,7 @@ def test_a_step_that_raised_gives_its_increments_back():
     sim = make(EulerMaruyama())
     noise = Gusts(qvel=np.full((1, 11), np.nan))
     sim.add_noise(noise)
-    sim.integration.stepper.prescribe(
-        torch.tensor([1.0, 2.0]).repeat(4, 1).T[..., None]
-    )
+    sim.integration.prescribe_noise(torch.tensor([1.0, 2.0]).repeat(4, 1).T[..., None])
     with pytest.raises(InvalidInputError, match="finite"):
         sim.step()
     noise.blocks["qvel"] = torch.eye(1, 11, dtype=torch.float64)
@@ -478,13 +477,13 @@ def test_increments_of_no_steps_are_refused():
     sim = make(EulerMaruyama())
     sim.add_noise(Gusts(qvel=np.eye(1, 11)))
     with pytest.raises(InvalidInputError):
-        sim.integration.stepper.prescribe(torch.zeros(0, 4, 1))
+        sim.integration.prescribe_noise(torch.zeros(0, 4, 1))
 
 
 def test_increments_for_fewer_sources_than_there_are_now_are_refused():
     sim = make(EulerMaruyama())
     sim.add_noise(Gusts(qvel=np.eye(1, 11)))
-    sim.integration.stepper.prescribe(torch.zeros(1, 4, 1))
+    sim.integration.prescribe_noise(torch.zeros(1, 4, 1))
     sim.add_noise(Gusts(qvel=np.eye(1, 11)))
     with pytest.raises(InvalidInputError):
         sim.step()
@@ -517,8 +516,8 @@ def test_seeding_some_worlds_leaves_the_noise_of_the_others(scheme):
     sim.rng.seed(9, torch.tensor([2]))
     same = ou_run(9, 3, scheme)  # not yet stepped: its noise is at its start
     same.set_states(sim.get_states())
-    gust = same.integration.processes[0]
-    gust.value.copy_(sim.integration.processes[0].value)
+    gust = processes_of(same)[0]
+    gust.value.copy_(processes_of(sim)[0].value)
     for each in (sim, twin, same):
         each.step(3)
     assert torch.equal(values(sim)[:2], values(twin)[:2])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import kstest
+from tests.inside import processes_of
 
 from simstate import Simulation
 from simstate.errors import InvalidInputError, ShapeError
@@ -111,7 +112,7 @@ def test_euler_maruyama_on_ornstein_uhlenbeck_is_the_known_recursion():
     sim = make(EulerMaruyama(), n, h=h)
     process = OrnsteinUhlenbeck("ou", [1.0, -1.0], tau, std, 0.5)
     sim.add_process(process)
-    sim.integration.stepper.prescribe(torch.tensor(w))
+    sim.integration.prescribe_noise(torch.tensor(w))
     sim.step(steps)
     x = np.tile([1.0, -1.0], (n, 1))
     for dw in w:  # each number has a source of its own
@@ -177,7 +178,7 @@ def test_processes_need_an_integrator_and_names_that_differ():
         sim.add_process(Oscillator("swing", [0.0, 0.0]))
     with pytest.raises(InvalidInputError, match=r"'gust' is stochastic.*RK4"):
         sim.add_process(OrnsteinUhlenbeck("gust", [0.0], 1.0, 1.0))
-    assert [process.name for process in sim.integration.processes] == ["swing"]
+    assert [process.name for process in processes_of(sim)] == ["swing"]
 
 
 class Fixed(Process):

@@ -3,6 +3,7 @@
 import mujoco
 import pytest
 import torch
+from tests.inside import processes_of
 
 from simstate import DivergenceError, InvalidInputError, Simulation, SnapshotError
 from simstate.integrate import (
@@ -224,7 +225,7 @@ def test_snapshots_and_processes_that_differ():
     sim.add_process(OrnsteinUhlenbeck("x", [0.5, 0.5], 1.0, 1.0))
     sim.step(3)
     sim.restore(older)  # what the snapshot does not know goes back to its start
-    process = sim.integration.processes[0]
+    process = processes_of(sim)[0]
     assert process.value.tolist() == [[0.5, 0.5]] * 2
     other = make(SRIW1())
     other.add_process(OrnsteinUhlenbeck("x", [0.5], 1.0, 1.0))
@@ -244,8 +245,8 @@ def test_noise_goes_on_with_its_seed_in_another_row():
     second.restore(first.snapshot([2]), [0])
     for sim in (first, second):
         sim.step(2)
-    got = second.integration.processes[0].value[0]
-    assert torch.equal(got, first.integration.processes[0].value[2])
+    got = processes_of(second)[0].value[0]
+    assert torch.equal(got, processes_of(first)[0].value[2])
 
 
 def test_masses_that_were_randomised_are_what_a_reset_brings_back():

@@ -261,7 +261,7 @@ def test_geometric_brownian_is_an_ito_process():
     sim = make(SRIW1(), 0.1, 1, process)
     w = torch.tensor([[[0.25]], [[-0.1]]])
     z = 0.05 * w
-    sim.integration.stepper.prescribe(w, z)
+    sim.integration.prescribe_noise(w, z)
     sim.step(2)
     want = 2.0 * np.exp((0.4 - 0.5**2 / 2) * 0.2 + 0.5 * 0.15)
     assert float(process.value) == pytest.approx(want, rel=1e-3)

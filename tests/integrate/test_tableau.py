@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import stepper_of
 
 from simstate import Simulation
 from simstate.errors import InvalidInputError, UnknownNameError
@@ -240,6 +241,6 @@ def test_what_is_no_scheme_is_refused(bad):
 def test_blocks_do_not_grow_with_the_model(make_sim):
     sim = make_sim(integrator=RK4())
     sim.step()
-    names = [block.name for block in sim.integration.stepper.blocks]
+    names = [block.name for block in stepper_of(sim).blocks]
     assert names == ["qpos", "qvel", "act"]
     assert torch.isfinite(sim.data.qpos).all()

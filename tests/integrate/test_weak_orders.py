@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.integrate import solve_ivp
+from tests.inside import stepper_of
 from tests.integrate.stochastic_problems import Given, make, slope
 
 from simstate import integrate
@@ -156,7 +157,7 @@ def after_one_step(scheme, h, process, points):
         kind = "increments"
     w, z, signs, chances = outcomes(kind, process.num_sources, points)
     sim = make(scheme(), h, len(chances), process)
-    stepper = sim.integration.stepper
+    stepper = stepper_of(sim)
     if kind == "platen":
         stepper.stream = Signs(signs)
     w, z = (torch.tensor(x * np.sqrt(h))[None] for x in (w, z))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.inside import engine_of
 
 from simstate import EntityCfg, ModelError, SceneCfg, Simulation, WarpCfg, oracles
 from simstate.oracles import randomize
@@ -67,7 +68,7 @@ def test_native_needs_no_such_note():
     report = oracles.check(scene(SUNK))
     assert report.passed
     assert report.notes == []
-    assert Simulation(scene(SUNK)).internals.engine.bare_forward() is None
+    assert engine_of(Simulation(scene(SUNK))).bare_forward() is None
 
 
 def test_what_we_do_differently_fails(monkeypatch):
@@ -90,7 +91,7 @@ def test_what_we_do_differently_fails(monkeypatch):
 def test_a_check_has_room_for_all_contacts():
     sim = Simulation(scene(CROWD), 4, engine="warp")
     randomize(sim, seed=0)
-    roomier = sim.internals.engine.bare_forward().roomier
+    roomier = engine_of(sim).bare_forward().roomier
     assert isinstance(roomier, WarpCfg)
     assert roomier.contacts_per_world >= 66
     assert roomier.constraints_per_world >= 66
@@ -100,7 +101,7 @@ def test_a_check_has_room_for_all_contacts():
         contacts_per_world=200, constraints_per_world=400
     ))  # fmt: skip
     randomize(enough, seed=0)
-    assert enough.internals.engine.bare_forward().roomier is None
+    assert engine_of(enough).bare_forward().roomier is None
 
 
 @pytest.mark.parametrize("more", ["", HELD])
@@ -108,7 +109,7 @@ def test_the_bare_library_gives_our_bits(more):
     xml = SUNK.replace("</mujoco>", f"{more}</mujoco>")
     sim = Simulation(scene(xml), 3, engine="warp")
     randomize(sim, seed=2)
-    bare = sim.internals.engine.bare_forward()
+    bare = engine_of(sim).bare_forward()
     sim.forward()
     np.testing.assert_array_equal(sim.data.qacc, bare.qacc)
     assert set(bare.contact_world) <= {0, 1, 2}
@@ -119,7 +120,7 @@ def test_the_bare_library_gives_our_bits(more):
 def test_worlds_with_parameters_of_their_own_are_not_run_bare():
     sim = Simulation(scene(SUNK), 2, engine="warp")
     sim.expand("body_mass")
-    assert sim.internals.engine.bare_forward() is None
+    assert engine_of(sim).bare_forward() is None
 
 
 @pytest.mark.parametrize(

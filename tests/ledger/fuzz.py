@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import torch
 import warp as wp
+from tests.inside import columns_of
 from tests.ledger.plain import PlainWorlds
 
 from simstate import (
@@ -158,7 +159,7 @@ class Fuzz:
                     self.sim.state[world].double().numpy(),
                     self.plain.row(world),
                 )
-                columns = self.sim.internals.engine.columns
+                columns = columns_of(self.sim)
                 for name in ("time", "qpos", "qvel", "act"):  # the rest is not motion
                     part = columns[name]
                     np.testing.assert_allclose(row[part], want[part], 2e-3, 2e-2)
@@ -179,7 +180,7 @@ class Fuzz:
                              torch.tensor(value, dtype=field.dtype))  # fmt: skip
         elif way == 3:
             rows = self.sim.state
-            start = self.sim.internals.engine.columns[name].start
+            start = columns_of(self.sim)[name].start
             rows[element[0], start + _flat(field, element)] = value
         elif way == 4:
             field.numpy()[element] = value
@@ -193,7 +194,7 @@ class Fuzz:
             self.sim.forward()
         stored = float(getattr(self.sim.data, name)[element])
         row = self.plain.row(element[0])
-        columns = self.sim.internals.engine.columns[name]
+        columns = columns_of(self.sim)[name]
         row[columns.start + _flat(field, element)] = stored
         self.plain.write_row(element[0], row)
 

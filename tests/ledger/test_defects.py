@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import warp as wp
+from tests.inside import columns_of
 
 from simstate import (
     DivergenceError,
@@ -310,7 +311,7 @@ def test_a_force_model_that_writes_the_state_is_refused(integrator, way):
 
 def test_the_state_can_be_written_on_every_engine(engine):
     sim = make(engine=engine)
-    columns = sim.internals.engine.columns
+    columns = columns_of(sim)
     sim.state[1, columns["qpos"].start + 2] = 7.0
     assert sim.data.qpos[:, 2].tolist() == pytest.approx([1.5, 7.0, 1.5])
     assert float(sim.scene["robot"].data.root_link_pos_w[1, 2]) == 7.0

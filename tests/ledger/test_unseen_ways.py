@@ -6,12 +6,12 @@ import threading
 
 import pytest
 import torch
+from tests.inside import failing_step, failing_undo
 from tests.ledger.test_transactions import make
 from tests.ledger.test_user_memory import cartpole, still
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.errors import InvalidInputError, SimStateError, SnapshotError, ThreadError
-from simstate.ledger import Backup
 from simstate.state import Snapshot
 
 CUBE = """<mujoco><worldbody><body name="cube" pos="0 0 1" quat="0.5 0.5 -0.5 0.5">
@@ -94,13 +94,8 @@ def test_a_write_before_an_interrupted_step_is_not_forgotten():
     sim.expand("body_subtreemass")
     sim.expand("body_mass")[:, 1] = 4.0
 
-    def interrupt(n, env_ids):
-        raise KeyboardInterrupt
-
-    own, sim.internals.advance = sim.internals.advance, interrupt
-    with pytest.raises(KeyboardInterrupt):
+    with failing_step(sim, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         sim.step()
-    sim.internals.advance = own
     assert float(sim.expand("body_subtreemass")[0, 1]) == 4.0
 
 
@@ -127,7 +122,7 @@ def test_a_force_model_does_not_reset_worlds(call, scheme):
     assert float(sim.time) == 0.0
 
 
-def test_a_snapshot_waits_for_an_undo_that_was_itself_interrupted(monkeypatch):
+def test_a_snapshot_waits_for_an_undo_that_was_itself_interrupted():
     env = cartpole()
     env.step(still(env))
 
@@ -135,11 +130,8 @@ def test_a_snapshot_waits_for_an_undo_that_was_itself_interrupted(monkeypatch):
         raise KeyboardInterrupt
 
     env.rewards.terms[0].function = interrupt
-    put_back = Backup.put_back
-    monkeypatch.setattr(Backup, "put_back", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+    with failing_undo(KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         env.step(still(env))
-    monkeypatch.setattr(Backup, "put_back", put_back)
     assert env.episode_length_buf.tolist() == [1, 1]
     assert torch.equal(env.snapshot().time, env.sim.time)
     assert float(env.sim.time[0]) == pytest.approx(env.step_dt)
@@ -244,12 +236,12 @@ def test_noise_that_was_prescribed_is_asked_for_again_after_a_restore():
 
     one, other = shaken(), shaken()
     noise = torch.linspace(0.1, 0.5, 5, dtype=torch.float64).reshape(5, 1, 1)
-    one.integration.stepper.prescribe(noise)
+    one.integration.prescribe_noise(noise)
     one.step(2)
     other.restore(one.snapshot())
     with pytest.raises(InvalidInputError, match="prescribe the 3 that are left"):
         other.step()
-    other.integration.stepper.prescribe(noise[2:])
+    other.integration.prescribe_noise(noise[2:])
     one.step(2)
     other.step(2)
     assert torch.equal(one.data.qvel, other.data.qvel)

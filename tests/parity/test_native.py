@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import batch_of
 
 from simstate import EntityCfg, NativeCfg, SceneCfg, Simulation
 from simstate.engine import FIELDS
@@ -123,7 +124,7 @@ def test_threads_do_not_matter(make_sim, random_rows, threads):
     sims = [
         make_sim(NativeCfg(num_threads=count), num_envs=7) for count in (1, threads)
     ]
-    assert [sim.internals.engine.batch.nthread for sim in sims] == [1, threads]
+    assert [batch_of(sim).nthread for sim in sims] == [1, threads]
     rows = random_rows(sims[0].model, 7, seed=14, height=-0.35)
     for sim in sims:
         sim.write_state(rows)

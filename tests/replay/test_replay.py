@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import AtStepEnd, attached, slot_of
 from tests.record.conftest import drive, scene
 from tests.simulators.looped import INFO, LoopedSimulator
 
@@ -120,12 +121,11 @@ def test_bits_are_compared_and_not_numbers_alone(tmp_path):
 
     for memory, value, element in ((other, 2**60 + 1, "large"), (zero, -0.0, "signed")):
 
-        def change(*_, memory=memory, value=value):
+        def change(memory=memory, value=value):
             memory[1] = value
 
-        again.internals.after_step.append(change)
-        found = replay(recording, again)
-        again.internals.after_step.remove(change)
+        with attached(again, AtStepEnd(change)):
+            found = replay(recording, again)
         assert found.first is not None
         assert (found.first.column, found.first.world) == (f"memory/{element}", 1)
     assert replay(recording, again).is_same
@@ -180,7 +180,7 @@ def test_forces_events_integrators_and_runs(tmp_path):
         drive(sim, 12, torch.Generator().manual_seed(4))
         sim.run(until=float(sim.time.max()) + 0.0333, env_ids=[2, 1])
         sim.step()
-    assert float(sim.internals.ledger["event/bounce/count"].tensor.sum()) > 0
+    assert float(slot_of(sim, "event/bounce/count").sum()) > 0
     found = replay(path, with_forces())
     assert found.is_same, found
     with pytest.raises(RecordingError, match=r"RK4.*force.*event bounce"):

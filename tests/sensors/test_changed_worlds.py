@@ -7,6 +7,7 @@ import copy
 import mujoco
 import numpy as np
 import torch
+from tests.inside import engine_of
 
 from simstate import CameraCfg, EntityCfg, SceneCfg, Simulation
 from simstate.engine.base import model_value
@@ -43,7 +44,7 @@ def things(engine, num_envs=3):
 def world_of(sim, world):
     """Plain MuJoCo's model and data with the parameters and state of a world."""
     model = copy.copy(sim.model)
-    for name, values in sim.internals.engine.expanded.items():
+    for name, values in engine_of(sim).expanded.items():
         if name not in mujoco.MjModel._setconst_outputs or name in ("geom_size",):
             own = model_value(model, name)
             own[...] = values[world].numpy().reshape(np.shape(own))

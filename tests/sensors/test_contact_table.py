@@ -7,6 +7,7 @@ import json
 import mujoco
 import numpy as np
 import pytest
+from tests.inside import worlds_of
 from tests.sensors.heap import ROCK, heap, mujoco_at, stir
 
 from simstate import EntityCfg, SceneCfg, Simulation, UnknownNameError
@@ -126,5 +127,5 @@ def test_nothing_has_a_weight_without_gravity() -> None:
         timestep=0.002,
         options={"disableflags": mujoco.mjtDisableBit.mjDSBL_GRAVITY.value},
     )
-    assert (weight_of(Simulation(scene).internals) == 0).all()
-    assert weight_of(heap(1).internals)[0, 2] == pytest.approx(-9.81 * 7.35)
+    assert (weight_of(worlds_of(Simulation(scene))) == 0).all()
+    assert weight_of(worlds_of(heap(1)))[0, 2] == pytest.approx(-9.81 * 7.35)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.inside import compiled_of
 from tests.sensors.heap import CONTACTS, heap, stir
 
 from simstate import NativeCfg
@@ -26,8 +27,8 @@ def make_pair(monkeypatch, **options):
     with monkeypatch.context() as patch:
         patch.setenv(core.library.SWITCH, "0")
         sims.append(heap(4, **options))
-    assert sims[0].internals.engine.compiled is not None
-    assert sims[1].internals.engine.compiled is None
+    assert compiled_of(sims[0]) is not None
+    assert compiled_of(sims[1]) is None
     for sim in sims:
         stir(sim, 7)
         sim.data.qvel[:, 2] -= 0.4
@@ -116,7 +117,7 @@ def test_a_force_that_is_not_a_number_stays(monkeypatch):
 
 def test_what_does_not_fit_is_refused():
     sim = heap(3)
-    batch = sim.internals.engine.compiled
+    batch = compiled_of(sim)
     assert batch is not None
     slots = {name: np.zeros((3, 2)) for name in core.contacts.SLOTS}
     slots["force_history_w"] = np.zeros((3, 1, 2, 3))
@@ -141,7 +142,7 @@ def test_what_does_not_fit_is_refused():
         make(air_time=np.zeros((3, 2), np.float32))
     with pytest.raises(ValueError, match="float64 of shape"):
         make(greatest_force=np.zeros((1, 2)))
-    other = heap(2).internals.engine.compiled
+    other = compiled_of(heap(2))
     assert other is not None
     with pytest.raises(ValueError, match="those of this batch"):
         other.step(None, 1, contacts=(made,))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.inside import compiled_of
 from tests.sensors.heap import ROCK, SLOPE, WALKER
 
 from simstate import (
@@ -63,8 +64,8 @@ def pair():
         ours = make(3)
         patch.setenv(core.library.SWITCH, "0")
         plain = make(3)
-    assert ours.internals.engine.compiled is not None
-    assert plain.internals.engine.compiled is None
+    assert compiled_of(ours) is not None
+    assert compiled_of(plain) is None
     return ours, plain
 
 

@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import compiled_models_of, processes_of
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.engine import core
@@ -109,12 +110,12 @@ def flown(monkeypatch, scheme, add, steps=(3, 4), world=scene):
         sim = Simulation(world(), NUM, integrator=scheme)
         sim.data.qvel[:, 3:6] = torch.tensor([2e-3, -1e-3, 3e-3], dtype=F64)
         add(sim)
-        is_compiled = sim.integration.stepper.compiled_models() is not None
+        is_compiled = compiled_models_of(sim) is not None
         assert is_compiled == (value == "1")
         sim.step(steps[0])
         sim.step(steps[1], env_ids=[2, 0])
         moved = torch.cat([sim.data.qpos, sim.data.qvel], dim=1)
-        ends.append((moved, [x.value.clone() for x in sim.integration.processes]))
+        ends.append((moved, [x.value.clone() for x in processes_of(sim)]))
     return ends
 
 
@@ -247,7 +248,7 @@ def test_the_air_from_the_ground_up():
     sim.add_force(
         integrate.Drag("model", "probe", 3.0, air.density, wind=(0.0, 0.0, 40.0))
     )
-    assert sim.integration.stepper.compiled_models() is not None
+    assert compiled_models_of(sim) is not None
     sim.step()
     com = sim.data.xipos[:, 2]
     want = 0.5 * air.density(com) * 3.0 * 40.0**2 / 5.0 * 1e-13
@@ -312,7 +313,7 @@ def test_what_only_python_has(monkeypatch):
 
     def orbit(sim, gravity):
         sim.add_process(integrate.MovingFrame(gravity, PLACE, SPEED))
-        return sim.integration.stepper.compiled_models()
+        return compiled_models_of(sim)
 
     def make():
         return Simulation(mujoco.MjModel.from_xml_string(CRAFT), NUM, integrator=RK4)
@@ -327,15 +328,15 @@ def test_what_only_python_has(monkeypatch):
     hot = StandardAtmosphere(temperature_offset=torch.tensor([0.0, 20.0, 0.0]))
     air = PlanetAir(atmosphere=hot)
     sim.add_force(integrate.Drag("model", "bus", 3.0, air.density, air.wind))
-    assert sim.integration.stepper.compiled_models() is None
+    assert compiled_models_of(sim) is None
     hot.parameters["temperature_offset"].zero_()
-    assert sim.integration.stepper.compiled_models() is not None
+    assert compiled_models_of(sim) is not None
 
     class Shaded(PanelDrag):
         pass
 
     sim.add_force(Shaded("model", "bus", *box_panels((1.0, 2.0, 3.0)), air))
-    assert sim.integration.stepper.compiled_models() is None
+    assert compiled_models_of(sim) is None
 
 
 def test_polynomials_are_fitted_on_as_time_goes(monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from tests.inside import force_models_of, with_loads_of
 
 from simstate import Simulation
 from simstate.errors import InvalidInputError, ShapeError
@@ -92,10 +93,10 @@ def test_panels_at_rest_in_the_air_feel_none(turns):
 
 def loads(sim, world):
     """What the drag model alone adds; the gravity of the frame is left out."""
-    forces, seen = sim.integration.forces, []
-    pull = forces.models.pop(0)
-    forces.with_loads(lambda: seen.append(sim.data.xfrc_applied[world, 1].clone()))
-    forces.models.insert(0, pull)
+    seen, models = [], force_models_of(sim)[1:]
+    with_loads_of(
+        sim, models, lambda: seen.append(sim.data.xfrc_applied[world, 1].clone())
+    )
     return seen[0].numpy()
 
 

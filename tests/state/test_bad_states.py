@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.inside import ledger_of
 
 from simstate import (
     EntityCfg,
@@ -335,8 +336,8 @@ def test_a_fixed_base_may_be_given_where_it_is(native):
     native.set_states(states)
     got = native.get_states(cameras=False)[2]["objects"]["cube"]["pos"]
     assert torch.equal(got, state["objects"]["cube"]["pos"])
-    assert "model/body_pos" not in native.internals.ledger
-    assert "model/body_quat" not in native.internals.ledger
+    assert "model/body_pos" not in ledger_of(native)
+    assert "model/body_quat" not in ledger_of(native)
 
 
 def test_a_mocap_body_has_no_velocity():

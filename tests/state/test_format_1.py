@@ -11,6 +11,7 @@ from pathlib import Path
 import mujoco
 import numpy as np
 import pytest
+from tests.inside import stepper_of
 
 from simstate import EntityCfg, SceneCfg, Simulation, SnapshotError, integrate
 from simstate.state import Snapshot
@@ -76,7 +77,7 @@ def test_an_integrators_memory_comes_back():
     decay = np.exp(-2 * 0.028)
     for row in process.value.tolist():
         assert row == pytest.approx([decay, 2 * decay], rel=1e-6)
-    assert (sim.integration.stepper.step_size > 0).all()
+    assert (stepper_of(sim).step_size > 0).all()
     sim.step(5)
     # As simstate 0.1.0 went on from there.
     want = [-0.047411095774670134, -0.01290436253426877, 0.02257437054897998]

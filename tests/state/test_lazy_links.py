@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.inside import columns_of
 from tests.state.conftest import document_scene
 from torch.utils import _pytree as pytree
 
@@ -122,7 +123,7 @@ def test_written_as_they_were_read(sim):
         assert not torch.equal(sim.state, before)
         sim.set_states(given)
         names = ("qpos", "qvel", "ctrl")
-        rows = [sim.internals.engine.columns[name] for name in names]
+        rows = [columns_of(sim)[name] for name in names]
         for columns in rows:
             torch.testing.assert_close(
                 sim.state[:, columns], before[:, columns], rtol=0, atol=1e-12

@@ -15,6 +15,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import batch_of
 
 from simstate import (
     DivergenceError,
@@ -175,7 +176,7 @@ def test_parameters_of_each_world_come_back(tmp_path):
     other.restore(Snapshot.load(tmp_path / "it.npz"))
     other.forward()  # constants follow by the first read or step
     for world in range(4):
-        ours, theirs = (s.internals.engine.batch.get_model(world) for s in (sim, other))
+        ours, theirs = (batch_of(s).get_model(world) for s in (sim, other))
         for name in dir(ours):
             value = getattr(ours, name)
             if isinstance(value, np.ndarray):

@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import field_of, ledger_of
 from tests.record.conftest import drive, scene
 from tests.simulators.looped import INFO
 from tests.view.client import Client
@@ -83,7 +84,7 @@ def other_worlds(pair: ComparedCourse) -> ComparedCourse:
 
 
 def parameters(course: Course) -> dict[str, torch.Tensor]:
-    ledger = course.worlds.internals.ledger
+    ledger = ledger_of(course.worlds)
     kinds = "parameter", "setting"
     return {
         name: slot.tensor.clone()
@@ -229,10 +230,10 @@ def test_a_client_asks_what_differs(pair: ComparedCourse) -> None:
         run_until(viewer, lambda: "heavier" in viewer.panel.answer.content, "it")
         assert "qvel" in viewer.panel.answer.content
         client.set("put both in the same state", True)
-        state = pair.second.worlds.internals.read_field
+        second = pair.second.worlds
         run_until(
             viewer,
-            lambda: torch.equal(state("qpos"), pair.worlds.data.qpos),
+            lambda: torch.equal(field_of(second, "qpos"), pair.worlds.data.qpos),
             "the same state",
         )
         client.close()
@@ -248,7 +249,7 @@ def test_two_recordings_are_compared_at_the_same_time(tmp_path: Path) -> None:
     assert source.history is not None
     table = source.history(2)
     np.testing.assert_array_equal(table[0, 1:], 0.0)
-    qpos = [host(c.worlds.internals.read_field("qpos")[2]) for c in (first, second)]
+    qpos = [host(field_of(c.worlds, "qpos")[2]) for c in (first, second)]
     np.testing.assert_array_equal(table[17, 1:], qpos[1] - qpos[0])
     assert np.abs(table[17, 1:]).max() > 0.0
     with pytest.raises(InvalidInputError, match="not changed"):

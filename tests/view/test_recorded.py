@@ -9,6 +9,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import field_of
 from tests.record.conftest import drive, scene
 from tests.view.client import Client
 from tests.view.scenes import host, run_until, slow_down
@@ -55,7 +56,7 @@ def test_the_worlds_are_where_they_were_at_every_step(path: Path) -> None:
         assert course.timeline.num_steps == recording.num_steps == 40
         for step in (40, 0, 17, 18, 3, 31, 30, 16, 40, 25):
             course.go_to(step)
-            now = host(course.worlds.internals.read_field("qpos"))[[3, 1]]
+            now = host(field_of(course.worlds, "qpos"))[[3, 1]]
             np.testing.assert_array_equal(now, qpos[counts == step][0])
         course.go_to(40)
         with pytest.raises(InvalidInputError, match="ends here"):
@@ -100,7 +101,7 @@ def test_a_client_scrubs_and_plays(path: Path, viewer: Viewer) -> None:
     run_until(viewer, lambda: course.at == 33, "the scrub")
     with Recording(path) as recording:
         k = int((recording["step"] == 33).nonzero()[0])
-        there = host(course.worlds.internals.read_field("qpos"))[[3, 1]]
+        there = host(field_of(course.worlds, "qpos"))[[3, 1]]
         np.testing.assert_array_equal(there, host(recording["qpos"][k]))
     client.set("back", True)
     run_until(viewer, lambda: course.at == 32, "the step back")
@@ -237,7 +238,7 @@ def test_a_divergence_is_marked_and_shown(tmp_path: Path) -> None:
         viewer.picture.look_at(1)
         ball, _ = viewer.picture.marks.shapes(viewer.picture.seen())
         data = mujoco.MjData(sim.model)
-        data.qpos[:] = host(course.worlds.internals.read_field("qpos")[1])
+        data.qpos[:] = host(field_of(course.worlds, "qpos")[1])
         mujoco.mj_kinematics(sim.model, data)
         anchor = data.xanchor[sim.model.joint("arm/wild").id]
         np.testing.assert_allclose(ball.pos, anchor, atol=1e-9)
@@ -266,7 +267,7 @@ def test_a_task_shows_its_events_and_ends(tmp_path: Path) -> None:
     assert terms <= {f"ended by {name}" for name in env.ends.names}
     assert terms
     course.go_to(60)
-    there = host(course.worlds.internals.read_field("qpos"))
+    there = host(field_of(course.worlds, "qpos"))
     np.testing.assert_array_equal(there, last)
     assert "recorded action" in course.sources()
     assert "reward terms" in course.sources()

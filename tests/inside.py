@@ -1,0 +1,294 @@
+"""Access to simstate's internals, for tests and benchmarks that need it.
+
+No other test file knows how a Simulation is composed. When the composition changes,
+the bodies of these functions change and the tests stay. A test uses a public interface
+wherever one exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mujoco
+import numpy as np
+from torch import Tensor
+
+from simstate import Simulation, compiled_core
+from simstate.engine import Engine, Stage, layout
+from simstate.engine.core import integrator
+from simstate.entity import Entity
+from simstate.entity.data import EntityData
+from simstate.freshness import Freshness
+from simstate.ids import Selection
+from simstate.integrate import Process
+from simstate.ledger import Backup, Ledger
+from simstate.physics import Physics, StepRecorder
+from simstate.random import WorldRandom
+from simstate.worlds import Worlds
+
+if TYPE_CHECKING:
+    import pytest  # benchmarks run without it
+
+# Components.
+
+
+def worlds_of(sim: Worlds) -> Physics:
+    """Return the object that simstate's components share."""
+    return sim.internals
+
+
+def engine_of(sim: Worlds) -> Engine:
+    """Return the engine that runs the worlds."""
+    return sim.internals.engine
+
+
+def ledger_of(sim: Worlds) -> Ledger:
+    """Return the ledger that holds every slot."""
+    return sim.internals.ledger
+
+
+def fresh_of(sim: Worlds) -> Freshness:
+    """Return the record of which stages are current."""
+    return sim.internals.fresh
+
+
+def stepper_of(sim: Simulation) -> Any:
+    """Return the scheme that advances the worlds, with its counts and options."""
+    assert sim.integration is not None
+    return sim.integration.stepper
+
+
+def processes_of(sim: Simulation) -> Sequence[Process]:
+    """Return the processes in the order in which they were added."""
+    assert sim.integration is not None
+    return sim.integration.processes
+
+
+def force_models_of(sim: Simulation) -> Sequence[object]:
+    """Return the force models in the order in which they were added."""
+    assert sim.integration is not None
+    return sim.integration.forces.models
+
+
+def mass_flow_of(sim: Simulation) -> Any:
+    """Return the flow of the bodies' masses."""
+    assert sim.integration is not None
+    return sim.integration.mass_flow
+
+
+# Memory.
+
+
+def columns_of(sim: Worlds) -> Mapping[str, slice]:
+    """Return the columns of each field in a row of `sim.state`."""
+    return engine_of(sim).columns
+
+
+def slot_of(sim: Worlds, name: str) -> Tensor:
+    """Return the live memory of a slot."""
+    return ledger_of(sim)[name].tensor
+
+
+def all_slots(sim: Worlds) -> dict[str, Tensor]:
+    """Return copies of all slots, without completing an interrupted call first."""
+    slots = ledger_of(sim).slots
+    return {name: slot.tensor.detach().clone() for name, slot in slots.items()}
+
+
+def field_of(sim: Worlds, name: str) -> Tensor:
+    """Return a raw field of any kind of worlds, up to date."""
+    return worlds_of(sim).read_field(name)
+
+
+def acceleration_of(sim: Worlds) -> Tensor:
+    """Return qacc at the current state; shape (num_envs, nv)."""
+    return worlds_of(sim).acceleration_now()
+
+
+def model_of(entity: Entity) -> mujoco.MjModel:
+    """Return the compiled model that an entity is part of."""
+    return entity.internals.model
+
+
+def reader_of(data: EntityData) -> Any:
+    """Return the object that computes an entity's quantities."""
+    return data._reader  # pyright: ignore[reportPrivateUsage]
+
+
+def is_read_by_core(data: EntityData, name: str) -> bool:
+    """Return True if the compiled core computes a quantity of this entity."""
+    reader = reader_of(data)
+    return reader._compiled_read(reader.quantities[name]) is not None
+
+
+def forget_reads(data: EntityData) -> None:
+    """Forget how an entity's quantities are read, so that the next read resolves it."""
+    reader_of(data)._compiled.clear()
+    data.__dict__.pop("_shared_gravity_direction", None)
+
+
+# The native engine.
+
+
+def batch_of(sim: Worlds) -> Any:
+    """Return the native engine's batch: CoreBatch, or Batch of mujoco.batch."""
+    return engine_of(sim).batch  # pyright: ignore
+
+
+def compiled_of(sim: Worlds) -> Any:
+    """Return the compiled core's batch; None without the core."""
+    return engine_of(sim).compiled  # pyright: ignore
+
+
+def compiled_models_of(sim: Simulation) -> Any:
+    """Return the force models as the compiled core evaluates them; None: it cannot."""
+    return stepper_of(sim).compiled_models()
+
+
+def forget_core() -> None:
+    """Forget if the compiled core is available, so that it is looked up again."""
+    compiled_core._joined.cache_clear()  # pyright: ignore[reportPrivateUsage]
+
+
+def library_path() -> Path:
+    """Return the path of the libmujoco that is loaded."""
+    return compiled_core._library_path()  # pyright: ignore[reportPrivateUsage]
+
+
+def find_bad_by_numpy(engine: Any) -> Tensor | None:
+    """Return the mask of diverged worlds as found without the compiled core."""
+    kept, engine._watch = engine._watch, None
+    try:
+        return engine.find_bad()
+    finally:
+        engine._watch = kept
+
+
+def risen_warnings(engine: Any) -> np.ndarray:
+    """Return which of MuJoCo's warnings were raised in this step; (worlds, kinds)."""
+    return engine._counts != engine._counts_before
+
+
+def set_integrator_budget(monkeypatch: pytest.MonkeyPatch, budget: int) -> None:
+    """Set the work that the core's integrator does between two checks for signals."""
+    monkeypatch.setattr(integrator, "_BUDGET", budget)
+
+
+def set_unread_steps(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    """Set the number of warp steps between two checks for dropped contacts."""
+    from simstate.engine import warp_room  # loads Warp
+
+    monkeypatch.setattr(warp_room, "_UNREAD", steps)
+
+
+def set_state_component(
+    monkeypatch: pytest.MonkeyPatch, name: str, component: mujoco.mjtState
+) -> None:
+    """Declare a component of MuJoCo's state as another one."""
+    components = layout._COMPONENTS  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(layout, "_COMPONENTS", {**components, name: component})
+
+
+def draw_as_on_a_device(monkeypatch: pytest.MonkeyPatch, rng: WorldRandom) -> None:
+    """Make random streams on the host take the path of those on a device."""
+    monkeypatch.setattr(rng, "_on_host", False)
+    monkeypatch.setattr(rng, "_in_core", False)
+
+
+# Behaviour.
+
+
+def takes_plain_steps(sim: Worlds) -> bool:
+    """Return True if nothing but the engine advances the worlds."""
+    return worlds_of(sim).steps_plainly
+
+
+def with_loads_of(
+    sim: Simulation, models: Sequence[Any], call: Callable[[], None]
+) -> None:
+    """Call a function while the inputs have the loads of these force models only."""
+    assert sim.integration is not None
+    forces = sim.integration.forces
+    own = forces.models[:]
+    forces.models[:] = models
+    try:
+        forces.with_loads(call)
+    finally:
+        forces.models[:] = own
+
+
+@contextmanager
+def failing_undo(error: type[BaseException]) -> Generator[None]:
+    """Raise `error` whenever an interrupted call is about to be rolled back."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    own, Backup.put_back = Backup.put_back, fail  # pyright: ignore
+    try:
+        yield
+    finally:
+        Backup.put_back = own
+
+
+def record_forwards(
+    sim: Worlds, monkeypatch: pytest.MonkeyPatch
+) -> list[tuple[list[int] | None, int]]:
+    """Return a list that grows with each forward pass requested by Python code.
+
+    Each item has the ids of the worlds (None: all) and the last stage.
+    """
+    engine = engine_of(sim)
+    forward = engine.forward
+    calls: list[tuple[list[int] | None, int]] = []
+
+    def recorded(env_ids: Tensor | None, stage: Stage) -> None:
+        ids = None if env_ids is None else [int(k) for k in env_ids]
+        calls.append((ids, stage))
+        forward(env_ids, stage)
+
+    monkeypatch.setattr(engine, "forward", recorded)
+    return calls
+
+
+@contextmanager
+def failing_step(sim: Worlds, error: type[BaseException]) -> Generator[None]:
+    """Raise `error` in each step, in place of advancing the worlds."""
+
+    def fail(n: int, env_ids: Tensor | None) -> None:
+        raise error
+
+    physics = worlds_of(sim)
+    own, physics.advance = physics.advance, fail
+    try:
+        yield
+    finally:
+        physics.advance = own
+
+
+class AtStepEnd:
+    """A recorder that calls a function at the end of each step."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function = function
+
+    def begin(self, n: int, rows: Selection) -> None:
+        """Do nothing before a step."""
+
+    def end(self) -> None:
+        """Call the function."""
+        self._function()
+
+
+@contextmanager
+def attached(sim: Worlds, recorder: StepRecorder) -> Generator[None]:
+    """Attach a recorder of steps."""
+    recorders = worlds_of(sim).recorders
+    recorders.append(recorder)
+    try:
+        yield
+    finally:
+        recorders.remove(recorder)
