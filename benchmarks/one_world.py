@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 import ctypes
-import functools
 import gc
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ import numpy as np
 
 import simstate
 from entity_data import make
-from rows import Call, Result, Timed, alone, difference, main, row
+from rows import Call, Result, Timed, difference, main, row
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation, integrate
 from simstate.errors import SimStateError
 
@@ -140,10 +139,24 @@ def _rk4_many() -> Result:
     return difference(ours=ours, hand=by_mujoco(sim, RK4))
 
 
-class RungeKutta:
-    """RK4 of the free body with drag, written by hand with mj_forward and NumPy."""
+Load = Callable[[mujoco.MjData], None]
 
-    def __init__(self, sim: Simulation) -> None:
+
+def drag_by_hand(data: mujoco.MjData) -> None:
+    """Set the drag of the free body."""
+    data.xfrc_applied[1, :3] = -DRAG * data.qvel[:3]
+
+
+def push_by_hand(data: mujoco.MjData) -> None:
+    """Set a constant force."""
+    data.xfrc_applied[1, 0] = 1.0
+
+
+class RungeKutta:
+    """RK4 of the free body with a load, written by hand with mj_forward and NumPy."""
+
+    def __init__(self, sim: Simulation, load: Load) -> None:
+        self.load = load
         self.model = model = sim.model
         self.data = mujoco.MjData(model)
         self.start = sim.state[0].numpy().copy()
@@ -165,7 +178,7 @@ class RungeKutta:
             if stage:
                 self.displace(h * share, self.speeds[stage - 1], self.rates[stage - 1])
             data.time = start + share * h
-            data.xfrc_applied[1, :3] = -DRAG * data.qvel[:3]
+            self.load(data)
             mujoco.mj_forward(model, data)
             self.speeds[stage], self.rates[stage] = data.qvel, data.qacc
         self.displace(h, WEIGHTS @ self.speeds, WEIGHTS @ self.rates)
@@ -178,21 +191,19 @@ class RungeKutta:
         mujoco.mj_integratePos(self.model, data.qpos, speed, h)
         data.qvel[:] = self.qvel + h * rate
 
-    def timed(self) -> Timed:
-        """Time a step."""
-        return Timed(self.step, self.prepare, STEPS)
 
-
-def forced(add: Callable[[Simulation], None]) -> Result:
-    """Return the row of RK4 steps with the drag that `add` adds to a simulation."""
+def forced(add: Callable[[Simulation], object], load: Load = drag_by_hand) -> Result:
+    """Return the row of RK4 steps with the load that `add` adds to a simulation."""
     sim = rk4()
-    by_hand = RungeKutta(sim)
+    by_hand = RungeKutta(sim, load)
     try:
         add(sim)
     except (SimStateError, TypeError, NotImplementedError) as error:
         print(f"not available: {error}", file=sys.stderr)
         return Result("not available")
-    result = difference(ours=stepping(sim), hand=by_hand.timed())
+    result = difference(
+        ours=stepping(sim), hand=Timed(by_hand.step, by_hand.prepare, STEPS)
+    )
     if not np.allclose(sim.data.qvel[0].numpy()[:3], by_hand.data.qvel[:3], rtol=1e-9):
         raise AssertionError("The force acts otherwise than by hand.")
     return result
@@ -223,19 +234,14 @@ def _force_on_views() -> Result:
     return forced(add)
 
 
+def push(_: object, sim: Simulation) -> None:
+    """Add a constant force."""
+    sim.data.xfrc_applied[:, 1, 0].add_(1.0)
+
+
 @row("RK4, force in torch", "≤ 65")
-def _force_torch() -> Result:
-    def drag(_: object, sim: Simulation) -> None:
-        sim.data.xfrc_applied[:, 1, :3] -= DRAG * sim.data.qvel[:, :3]
-
-    return forced(lambda sim: sim.add_force(drag))
-
-
-@row("RK4, force in torch, constant", "≤ 65")
 def _force_constant() -> Result:
-    sim = rk4()
-    sim.add_force(lambda _, sim: sim.data.xfrc_applied[:, 1, 0].add_(1.0))
-    return alone(ours=stepping(sim))
+    return forced(lambda sim: sim.add_force(push), push_by_hand)
 
 
 @row("RK4, force in torch that reads a quantity", "≤ 150")
@@ -255,7 +261,6 @@ class Compiled:
     library: ctypes.CDLL = field(repr=False)
 
 
-@functools.cache
 def compiled() -> Compiled | None:
     """Return the drag as a C function, or None without a compiler."""
     cc = shutil.which("cc")
@@ -316,7 +321,7 @@ def _path_read() -> Result:
 @row("call path, calls/files: RK4 with a force", "≤ 80/13")
 def _path_force() -> Result:
     sim = rk4()
-    sim.add_force(lambda _, sim: sim.data.xfrc_applied[:, 1, 0].add_(1.0))
+    sim.add_force(push)
     sim.step()
     return path(sim.step)
 
