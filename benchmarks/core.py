@@ -83,7 +83,7 @@ def _fresh(model: mujoco.MjModel, num: int, n: int, threads: int) -> dict[str, T
         return call
 
     times = measure({"core": run(ours), "other": run(theirs)}, 25, threads)
-    return {name: _per(time, rounds) for name, time in times.items()}
+    return {name: time.per(rounds) for name, time in times.items()}
 
 
 def _as_the_engine_runs_it(model: mujoco.MjModel) -> mujoco.MjModel:
@@ -131,7 +131,7 @@ def one_step(table: Table, threads: int) -> None:
 
         times = measure({"core": ours, "other": plain}, 25, 1)
         label = f"{name}, one world: CoreBatch.step() and a mj_step"
-        _row(table, label, {k: _per(v, 100) for k, v in times.items()}, 1)
+        _row(table, label, {k: v.per(100) for k, v in times.items()}, 1)
 
 
 def runge_kutta(table: Table, threads: int) -> None:
@@ -222,10 +222,6 @@ def orbit(table: Table, threads: int) -> None:
         times = measure({"core": fly, "other": rest}, 25, threads)
         label = f"RK4 lie in a moving frame, {num} worlds; other: no loads, core"
         _row(table, label, times, num * n)
-
-
-def _per(time: Timing, count: int) -> Timing:
-    return Timing(time.median / count, time.low / count, time.high / count)
 
 
 def _row(table: Table, label: str, times: dict[str, Timing], work: int) -> None:

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from inside import engine_of
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from simstate.engine import EngineCfg
 from timing import interleaved
 
 SUBSTEPS = 4
@@ -31,11 +32,11 @@ MJLAB_NINE_US = 14_940
 """The same nine reads by mjlab 1.6.0, measured elsewhere on 2 cores, microseconds."""
 
 
-def make(model: str, num_envs: int) -> Simulation:
-    """The model on a ground, each world with joint velocities of its own."""
+def make(model: str, num_envs: int, engine: EngineCfg = "native") -> Simulation:
+    """Return the model on a ground, with different joint velocities in each world."""
     state = InitialStateCfg(keyframe=KEYFRAMES[model])
     scene = SceneCfg(entities={"robot": EntityCfg(model=model, init_state=state)})
-    sim = Simulation(scene, num_envs)
+    sim = Simulation(scene, num_envs, engine=engine)
     robot = sim.scene["robot"]
     vel = 0.3 * sim.rng.normal(slice(None), robot.data.joint_vel.shape[1])
     robot.write_joint_velocity_to_sim(vel)
