@@ -24,10 +24,13 @@ from simstate.entity.data import EntityData
 from simstate.freshness import Freshness
 from simstate.ids import Selection
 from simstate.integrate import Process
-from simstate.ledger import Backup, Ledger
-from simstate.physics import Physics, StepRecorder
+from simstate.ledger import Ledger
+from simstate.ledger.watch import Watch as WriteWatch
 from simstate.random import WorldRandom
-from simstate.worlds import Worlds
+from simstate.step.host import StepRecorder, forcing_of
+from simstate.step.host import stepper_of as advancing_stepper_of
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     import pytest  # benchmarks run without it
@@ -35,82 +38,74 @@ if TYPE_CHECKING:
 # Components.
 
 
-def worlds_of(sim: Worlds) -> Physics:
-    """Return the object that simstate's components share."""
-    return sim.internals
-
-
-def engine_of(sim: Worlds) -> Engine:
+def engine_of(sim: Simulation) -> Engine:
     """Return the engine that runs the worlds."""
-    return sim.internals.engine
+    return worlds_of(sim).engine
 
 
-def ledger_of(sim: Worlds) -> Ledger:
+def ledger_of(sim: Simulation) -> Ledger:
     """Return the ledger that holds every slot."""
-    return sim.internals.ledger
+    return worlds_of(sim).ledger
 
 
-def fresh_of(sim: Worlds) -> Freshness:
+def fresh_of(sim: Simulation) -> Freshness:
     """Return the record of which stages are current."""
-    return sim.internals.fresh
+    return worlds_of(sim).fresh
 
 
 def stepper_of(sim: Simulation) -> Any:
     """Return the scheme that advances the worlds, with its counts and options."""
     assert sim.integration is not None
-    return sim.integration.stepper
+    return sim.integration
 
 
 def processes_of(sim: Simulation) -> Sequence[Process]:
     """Return the processes in the order in which they were added."""
-    assert sim.integration is not None
-    return sim.integration.processes
+    return forcing_of(sim).processes
 
 
 def force_models_of(sim: Simulation) -> Sequence[object]:
     """Return the force models in the order in which they were added."""
-    assert sim.integration is not None
-    return sim.integration.forces.models
+    return forcing_of(sim).models
 
 
 def mass_flow_of(sim: Simulation) -> Any:
     """Return the flow of the bodies' masses."""
-    assert sim.integration is not None
-    return sim.integration.mass_flow
+    return forcing_of(sim).mass_flow
 
 
 # Memory.
 
 
-def columns_of(sim: Worlds) -> Mapping[str, slice]:
+def columns_of(sim: Simulation) -> Mapping[str, slice]:
     """Return the columns of each field in a row of `sim.state`."""
     return engine_of(sim).columns
 
 
-def slot_of(sim: Worlds, name: str) -> Tensor:
+def slot_of(sim: Simulation, name: str) -> Tensor:
     """Return the live memory of a slot."""
     return ledger_of(sim)[name].tensor
 
 
-def all_slots(sim: Worlds) -> dict[str, Tensor]:
+def all_slots(sim: Simulation) -> dict[str, Tensor]:
     """Return copies of all slots, without completing an interrupted call first."""
     slots = ledger_of(sim).slots
     return {name: slot.tensor.detach().clone() for name, slot in slots.items()}
 
 
-def field_of(sim: Worlds, name: str) -> Tensor:
+def field_of(sim: Simulation, name: str) -> Tensor:
     """Return a raw field of any kind of worlds, up to date."""
     return worlds_of(sim).read_field(name)
 
 
-def acceleration_of(sim: Worlds) -> Tensor:
+def acceleration_of(sim: Simulation) -> Tensor:
     """Return qacc at the current state; shape (num_envs, nv)."""
     return worlds_of(sim).acceleration_now()
 
 
 def model_of(entity: Entity) -> mujoco.MjModel:
     """Return the compiled model that an entity is part of."""
-    return entity.internals.model
+    return worlds_of(entity).model
 
 
 def reader_of(data: EntityData) -> Any:
@@ -133,19 +128,19 @@ def forget_reads(data: EntityData) -> None:
 # The native engine.
 
 
-def batch_of(sim: Worlds) -> Any:
+def batch_of(sim: Simulation) -> Any:
     """Return the native engine's batch: CoreBatch, or Batch of mujoco.batch."""
     return engine_of(sim).batch  # pyright: ignore
 
 
-def compiled_of(sim: Worlds) -> Any:
+def compiled_of(sim: Simulation) -> Any:
     """Return the compiled core's batch; None without the core."""
     return engine_of(sim).compiled  # pyright: ignore
 
 
 def compiled_models_of(sim: Simulation) -> Any:
     """Return the force models as the compiled core evaluates them; None: it cannot."""
-    return stepper_of(sim).compiled_models()
+    return stepper_of(sim)._compiled_models(0.0)
 
 
 def forget_core() -> None:
@@ -201,17 +196,17 @@ def draw_as_on_a_device(monkeypatch: pytest.MonkeyPatch, rng: WorldRandom) -> No
 # Behaviour.
 
 
-def takes_plain_steps(sim: Worlds) -> bool:
+def takes_plain_steps(sim: Simulation) -> bool:
     """Return True if nothing but the engine advances the worlds."""
-    return worlds_of(sim).steps_plainly
+    stepper = advancing_stepper_of(sim)
+    return isinstance(stepper, MujocoStepper) and not forcing_of(sim).models
 
 
 def with_loads_of(
     sim: Simulation, models: Sequence[Any], call: Callable[[], None]
 ) -> None:
     """Call a function while the inputs have the loads of these force models only."""
-    assert sim.integration is not None
-    forces = sim.integration.forces
+    forces = forcing_of(sim)
     own = forces.models[:]
     forces.models[:] = models
     try:
@@ -222,20 +217,20 @@ def with_loads_of(
 
 @contextmanager
 def failing_undo(error: type[BaseException]) -> Generator[None]:
-    """Raise `error` whenever an interrupted call is about to be rolled back."""
+    """Raise `error` whenever an interrupted call is rolled back."""
 
     def fail(*_: object) -> None:
         raise error
 
-    own, Backup.put_back = Backup.put_back, fail  # pyright: ignore
+    own, WriteWatch.acknowledge = WriteWatch.acknowledge, fail  # pyright: ignore
     try:
         yield
     finally:
-        Backup.put_back = own
+        WriteWatch.acknowledge = own
 
 
 def record_forwards(
-    sim: Worlds, monkeypatch: pytest.MonkeyPatch
+    sim: Simulation, monkeypatch: pytest.MonkeyPatch
 ) -> list[tuple[list[int] | None, int]]:
     """Return a list that grows with each forward pass requested by Python code.
 
@@ -255,18 +250,15 @@ def record_forwards(
 
 
 @contextmanager
-def failing_step(sim: Worlds, error: type[BaseException]) -> Generator[None]:
+def failing_step(sim: Simulation, error: type[BaseException]) -> Generator[None]:
     """Raise `error` in each step, in place of advancing the worlds."""
 
-    def fail(n: int, env_ids: Tensor | None) -> None:
-        raise error
+    class Failing(MujocoStepper):
+        def advance(self, n: int, rows: Tensor | None) -> int:
+            raise error
 
-    physics = worlds_of(sim)
-    own, physics.advance = physics.advance, fail
-    try:
+    with sim.stepping(Failing(worlds_of(sim), forcing_of(sim), sim.divergence)):
         yield
-    finally:
-        physics.advance = own
 
 
 class AtStepEnd:
@@ -275,7 +267,7 @@ class AtStepEnd:
     def __init__(self, function: Callable[[], None]) -> None:
         self._function = function
 
-    def begin(self, n: int, rows: Selection) -> None:
+    def begin(self, n: int, rows: Selection, until: Tensor | None) -> None:
         """Do nothing before a step."""
 
     def end(self) -> None:
@@ -284,11 +276,10 @@ class AtStepEnd:
 
 
 @contextmanager
-def attached(sim: Worlds, recorder: StepRecorder) -> Generator[None]:
+def attached(sim: Simulation, recorder: StepRecorder) -> Generator[None]:
     """Attach a recorder of steps."""
-    recorders = worlds_of(sim).recorders
-    recorders.append(recorder)
+    sim.attach(recorder)
     try:
         yield
     finally:
-        recorders.remove(recorder)
+        sim.detach(recorder)

@@ -299,19 +299,19 @@ def test_plain_mujoco_would_have_reset_it(small_model, random_rows, load_row):
 
 def test_what_diverged_in_the_last_step_is_kept(started, engine):
     sim = started("mask")
-    assert sim.divergence is None
+    assert sim.divergence.cause is None
     sim.data.qvel[[1, 3], 7] = 1e12
     before = sim.state.clone()
     sim.step()
-    assert sim.divergence is not None
-    assert sim.divergence.env_ids == [1, 3]
-    assert "wrist" in sim.divergence.elements[0]
-    after = sim.divergence.after
+    assert sim.divergence.cause is not None
+    assert sim.divergence.cause.env_ids == [1, 3]
+    assert "wrist" in sim.divergence.cause.elements[0]
+    after = sim.divergence.cause.after
     assert after.shape == (2, sim.state.shape[1])
     assert not bool((after.abs() <= 1e10).all())
     assert torch.equal(sim.state[[1, 3]], before[[1, 3]])
     sim.step()
-    assert sim.divergence is None
+    assert sim.divergence.cause is None
 
 
 @pytest.mark.parametrize("force", [1e20, -1e25])
@@ -336,7 +336,7 @@ def test_a_wrench_on_what_cannot_move_is_named_too(started):
     sim.data.xfrc_applied[BAD, 0, 3] = float("nan")
     with pytest.raises(DivergenceError, match=r"xfrc_applied\[3\] = nan \(body"):
         sim.step()
-    assert sim.divergence.env_ids == [BAD]
+    assert sim.divergence.cause.env_ids == [BAD]
 
 
 @pytest.mark.parametrize("value", FEWER_VALUES)

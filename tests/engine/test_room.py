@@ -120,8 +120,8 @@ def test_mask_counts_them_each_time(cfg):
     sim, twin = make(cfg, on_divergence="mask"), make(ROOMY)
     with pytest.warns(RuntimeWarning, match="dropped contacts or constraints"):
         sim.step(2)
-    assert sim.divergence is not None
-    assert "dropped contacts" in sim.divergence.elements[0]
+    assert sim.divergence.cause is not None
+    assert "dropped contacts" in sim.divergence.cause.elements[0]
     bad = sim.diverged.nonzero().flatten().tolist()
     assert bad
     assert set(bad) <= set(ON_THE_GROUND)
@@ -189,7 +189,7 @@ def test_native_names_the_worlds_whose_contacts_it_drops():
     with pytest.warns(RuntimeWarning, match=r"1 of 3 worlds \(1\): .*contacts"):
         sim.step(4)
     assert sim.diverged.tolist() == [False, True, False]
-    assert sim.divergence is not None
-    assert "Too many contacts" in sim.divergence.elements[0]
+    assert sim.divergence.cause is not None
+    assert "Too many contacts" in sim.divergence.cause.elements[0]
     twin.step(4)
     assert torch.equal(sim.state[[0, 2]], twin.state[[0, 2]])
