@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from threading import get_ident
 from typing import Literal
 
 import torch
@@ -92,7 +93,8 @@ class Freshness:
         """Bring `stage` up to date as the mode demands; return its token."""
         ledger = self._ledger
         is_evaluating = ledger.is_evaluating
-        if not is_evaluating:  # writes of a force model are checked when the step ends
+        # Writes of a force model are checked when the step ends.
+        if not is_evaluating or ledger.open[-1].thread != get_ident():
             if ledger.open:
                 ledger.calls.recover()
             ledger.observe()
