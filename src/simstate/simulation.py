@@ -211,8 +211,8 @@ class Simulation:
         """Write the entities' defaults, which become the state at reset."""
         ledger, rows = self._worlds.ledger, self._worlds.everywhere
         ledger.reset(rows, ("sim",))
-        for entity in self.scene.values():
-            ledger.write(*entity.default_writes(rows))
+        entities = list(self.scene.values())
+        ledger.write(*Entity.default_writes_of(entities, rows))
         for name in self._worlds.engine.columns:
             slot = ledger[name]
             slot.initial = slot.tensor[:1].clone()

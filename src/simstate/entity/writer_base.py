@@ -117,7 +117,8 @@ class WriterBase:
         columns = as_index([inputs.ctrl[k] for k in taken], device)
         picked = as_index([place[inputs.joints[k]] for k in taken], device)
         scales = as_index(taken, device)
-        others = [k for k, joint in enumerate(chosen) if joint not in inputs.joints]
+        driven = frozenset(inputs.joints)
+        others = [k for k, joint in enumerate(chosen) if joint not in driven]
         beside = as_index([chosen[k] for k in others], device)
         slot = f"entity/{self.index.name}/{TARGET_NAMES[kind]}"
 

@@ -17,6 +17,10 @@ from simstate.world.calls import Saved, Scope, make_saved
 ARENA_COLUMNS = 32
 """Room for small slots in the first piece of memory for them; more in later ones."""
 
+ARENA_NUMBERS = 8192
+"""Numbers of all worlds in a piece that slots share; with many worlds slots fill a
+piece each, and unused columns would cost more than the calls that sharing saves."""
+
 
 @dataclass(eq=False)
 class Chunk:

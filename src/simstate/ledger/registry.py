@@ -15,7 +15,13 @@ from torch import Tensor
 
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.ledger.memory import ARENA_COLUMNS, Arena, Backup, Chunk
+from simstate.ledger.memory import (
+    ARENA_COLUMNS,
+    ARENA_NUMBERS,
+    Arena,
+    Backup,
+    Chunk,
+)
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, rows_for
 from simstate.ledger.watch import Watch
 from simstate.world.calls import Call, Scope, make_calls
@@ -188,6 +194,7 @@ class Registry(ABC):
         arena = self._arenas.get(key)
         if arena is None or not arena.has_room(width):
             columns = ARENA_COLUMNS if arena is None else 2 * arena.tensor.shape[1]
+            columns = min(columns, ARENA_NUMBERS // self.num_envs)
             chunk = chunk_for(slot, like)
             arena = Arena(self.num_envs, max(width, columns), like, chunk)
             self._arenas[key] = arena
