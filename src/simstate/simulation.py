@@ -343,7 +343,9 @@ class Simulation:
         for entity in self.scene.values():
             if entity.defaults_changed(rows):
                 writes += entity.default_writes(rows)
-        self._worlds.ledger.run("sim", "sim.reset()", self._reset, rows, writes)
+        ledger = self._worlds.ledger
+        only = rows if ledger.resets_rows_alone(("sim",)) else None
+        ledger.run("sim", "sim.reset()", self._reset, rows, writes, rows=only)
 
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))

@@ -43,6 +43,7 @@ class Entity(EntityKinematics):
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self._reader = EntityReader(index, worlds, factor)
         self._links = Links([index], worlds)
+        self._all_targets = {}
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
         label = f"{index.name}.dynamics"

@@ -143,7 +143,10 @@ class Links:
         if free:
             adrs = [self._qpos_adr[bodies[k]] + first for k in free]
             columns = self._columns(adrs, values.shape[-1])
-            writes.append(Write("qpos", rows, columns, values[:, free].flatten(1)))
+            of_free = values if len(free) == len(bodies) else values[:, free]
+            writes.append(Write("qpos", rows, columns, of_free.flatten(1)))
+            if of_free is values:
+                return writes
         mocap = [k for k, body in enumerate(bodies) if body in self._mocap]
         for part in parts if mocap else ():
             ids = self._index([self._mocap[bodies[k]] for k in mocap])
@@ -205,6 +208,8 @@ class Links:
         return Write("qvel", rows, columns, ang_vel_b.flatten(1))
 
     def _columns(self, adrs: Sequence[int], width: int) -> Index:
+        if len(adrs) == 1:
+            return slice(adrs[0], adrs[0] + width)
         return self._index([adr + k for adr in adrs for k in range(width)])
 
     def _index(self, ids: Sequence[int]) -> Index:
@@ -212,12 +217,20 @@ class Links:
 
 
 def unit_pose(pose: Tensor, name: str) -> Tensor:
-    """The poses (…, 7) with quaternions of unit length."""
-    return torch.cat([pose[..., :3], unit_quat(pose[..., 3:7], name)], dim=-1)
+    """Return a copy of poses (…, 7) with quaternions of unit length."""
+    found = pose.clone()
+    quat = found[..., 3:]
+    quat /= _length(quat, name)
+    return found
 
 
 def unit_quat(quat: Tensor, name: str) -> Tensor:
-    """The quaternions scaled to unit length; a zero one raises."""
+    """Return quaternions scaled to unit length; a zero one raises."""
+    return quat / _length(quat, name)
+
+
+def _length(quat: Tensor, name: str) -> Tensor:
+    """Return the length of each quaternion; a zero one raises."""
     length = norm(quat)
     if bool((length < 1e-9).any()):
         where = int_list((length[..., 0] < 1e-9).nonzero()[0])
@@ -225,4 +238,4 @@ def unit_quat(quat: Tensor, name: str) -> Tensor:
             f"The quaternion of {name} at {where} is zero: it has no direction. "
             "Nothing was written."
         )
-    return quat / length
+    return length

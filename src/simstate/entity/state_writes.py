@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from simstate.checks import check_finite
 from simstate.entity.links import Links, unit_pose, unit_quat
+from simstate.entity.targets import Targets
 from simstate.entity.writers import EntityWriters
 from simstate.errors import InvalidInputError
 from simstate.ids import Selection, as_index
-from simstate.ledger import Write
+from simstate.ledger import Write, memory_of
 from simstate.scene.index import TargetKind
 
 _DEFAULTS = ("default_root_state", "default_joint_pos", "default_joint_vel")
@@ -92,7 +94,7 @@ class StateWrites(EntityWriters):
         if not moved:
             return []
         indexes = [entities[k].index for k in moved]
-        links = Links(indexes, entities[0].internals)
+        links = Links(indexes, entities[0]._worlds)
         roots = [index.root_body_id for index in indexes]
         state = torch.stack([states[k] for k in moved], dim=1)
         pose = poses[:, moved]
@@ -108,13 +110,22 @@ class StateWrites(EntityWriters):
 
         Their `default_…` quantities are others, or a fixed base is elsewhere.
         """
-        ledger = self._worlds.ledger
-        for name in _DEFAULTS:
-            slot = ledger[f"entity/{self.index.name}/{name}"]
-            assert slot.initial is not None
-            if not bool((slot.tensor[rows.index] == slot.initial).all()):
+        for live, initial in self._default_memory:
+            index: Any = rows.index if isinstance(live, Tensor) else rows.host
+            if not (live[index] == initial).all():
                 return True
         return self._links.is_placed
+
+    @cached_property
+    def _default_memory(self) -> list[tuple[Any, Any]]:
+        """The memory of the `default_…` quantities, and of their initial values."""
+        ledger, prefix = self._worlds.ledger, f"entity/{self.index.name}/"
+        slots = [ledger[prefix + name] for name in _DEFAULTS]
+        return [
+            (memory_of(slot.tensor.data), memory_of(slot.initial))
+            for slot in slots
+            if slot.initial is not None
+        ]
 
     @classmethod
     def state_writes(
@@ -130,7 +141,7 @@ class StateWrites(EntityWriters):
         not given stays. Links that joints move follow their joints: what is given of
         them is not used. The links of all entities are written together.
         """
-        links = Links([entity.index for entity in entities], entities[0].internals)
+        links = Links([entity.index for entity in entities], entities[0]._worlds)
         parts = {
             key: _joined_links(entities, given, key, of)
             for key, of in (
@@ -167,7 +178,8 @@ class StateWrites(EntityWriters):
                 joints = Selection(
                     as_index(ids, self._worlds.device), len(ids), self._num_joints
                 )
-                writes += self._target_writes(kind, joints)(values, rows)
+                targets = Targets(self._reader, self.index, kind, joints)
+                writes += targets.writes(values, rows)
         return writes
 
 

@@ -94,8 +94,8 @@ class Backup:
                 storages.add(part.untyped_storage().data_ptr())
                 on_host = on_host and part.device.type == "cpu"
                 self._chunks.append(chunk)
-                self._live.append(_array(part))
-                self._copies.append(_array(torch.zeros_like(part)))
+                self._live.append(memory_of(part))
+                self._copies.append(memory_of(torch.zeros_like(part)))
         self.storages = frozenset(storages)
         """Addresses of the storages that the memory belongs to."""
         self.saved: Saved = self
@@ -169,8 +169,8 @@ class Backup:
         return zip(self._chunks, self._live, self._copies, strict=True)
 
 
-def _array(tensor: Tensor) -> Any:
-    """A NumPy array on the tensor's memory, or the tensor where it is on a device."""
+def memory_of(tensor: Tensor) -> Any:
+    """Return a NumPy array on the tensor's memory; the tensor itself on a device."""
     return tensor.numpy() if tensor.device.type == "cpu" else tensor
 
 

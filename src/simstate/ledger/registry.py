@@ -22,6 +22,7 @@ from simstate.ledger.memory import (
     Backup,
     Chunk,
 )
+from simstate.ledger.row_backup import RowBackup
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, rows_for
 from simstate.ledger.watch import Watch
 from simstate.world.calls import Call, Scope, make_calls
@@ -61,6 +62,7 @@ class Registry(ABC):
         self._chunk_of: dict[str, Chunk] = {}
         self._arenas: dict[tuple[object, ...], Arena] = {}
         self._backups: dict[tuple[Scope, str], Backup] = {}
+        self._row_backups: dict[Scope, RowBackup] = {}
 
     @abstractmethod
     def on_undo(self, call: Call, constants: bool) -> None:
@@ -89,7 +91,7 @@ class Registry(ABC):
             chunk = chunk_for(slot, slot.tensor.data)
         if chunk not in self._chunks:
             self._chunks.append(chunk)
-        self._backups.clear()  # a chunk may have grown
+        self._forget_backups()  # a chunk may have grown
         self.slots[slot.name] = slot
         if slot.users_own:
             self._users_own.append(slot)
@@ -166,7 +168,7 @@ class Registry(ABC):
         slot = self[name]
         slot.moves = True
         self._chunk_of[name].moving = slice(None)
-        self._backups.clear()
+        self._forget_backups()
         return slot
 
     def drop_graphs(self) -> None:
@@ -212,6 +214,10 @@ class Registry(ABC):
     def of(self, owners: Iterable[Owner]) -> Iterator[Slot]:
         """The slots of some owners, in the order in which they were added."""
         return (slot for slot in self.slots.values() if slot.owner in owners)
+
+    def _forget_backups(self) -> None:
+        self._backups.clear()
+        self._row_backups.clear()
 
     def backup(self, scope: Scope, purpose: str = "") -> Backup:
         """The memory of a scope, with room for a copy of it for each purpose."""

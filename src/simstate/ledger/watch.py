@@ -64,6 +64,12 @@ class WriteCounts(Generic[Key]):
         keys, _, counts, _ = self._lists
         counts[keys.index(key)] = count
 
+    def is_moved(self, key: Key) -> bool:
+        """Return whether a tensor was given other memory."""
+        keys, tensors, _, addresses = self._lists
+        place = keys.index(key)
+        return tensors[place].data_ptr() != addresses[place]
+
     def moved(self) -> list[Key]:
         """Those that were given other memory."""
         keys, tensors, _, addresses = self._lists
@@ -136,8 +142,17 @@ class Watch:
     def check_addresses(self) -> None:
         """Raise if a tensor was given other memory, so that writes to it are lost."""
         for watched in self.counts.moved():
-            raise InvalidInputError(
-                f"{watched.label} was given other memory, with set_() or .data =, "
-                "so that the simulation no longer sees it: write into it with "
-                "[:] = … instead."
-            )
+            raise _moved(watched)
+
+    def check_address(self, watched: Watched) -> None:
+        """Raise if this tensor was given other memory."""
+        if self.counts.is_moved(watched):
+            raise _moved(watched)
+
+
+def _moved(watched: Watched) -> InvalidInputError:
+    return InvalidInputError(
+        f"{watched.label} was given other memory, with set_() or .data =, "
+        "so that the simulation no longer sees it: write into it with "
+        "[:] = … instead."
+    )

@@ -223,7 +223,7 @@ def _joined_data(entities: Sequence[Entity]) -> EntityData:
         tuple(i for entity in entities for i in entity.index.bodies.ids),
     )
     index = replace(first.index, bodies=bodies)
-    return EntityData(EntityReader(index, first.internals, 1.0))
+    return EntityData(EntityReader(index, worlds_of(first), 1.0))
 
 
 def tensor_shapes(entity: Entity) -> dict[str, tuple[int, ...]]:
