@@ -61,7 +61,7 @@ typedef struct {
 
   int num_loads;
   core_load* load;
-  int has_wheels;                        /* whether loads change controls and qfrc */
+  int changes_inputs;                    /* whether loads change controls and qfrc */
   int num_frames;
   double** frame;                        /* each (num_worlds, 6) */
   double* mass_rate;                     /* (num_worlds, nbody); NULL: masses are fixed */

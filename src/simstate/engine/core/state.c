@@ -70,7 +70,7 @@ void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
   w->turn = allocate(w, 3 * in->num_quats);
   w->xfrc = allocate(w, 6 * in->nbody);
   memcpy(w->xfrc, d->xfrc_applied, BYTES(6 * in->nbody));
-  if (in->has_wheels) {
+  if (in->changes_inputs) {
     w->ctrl = allocate(w, m->nu);
     w->qfrc = allocate(w, in->nv);
     memcpy(w->ctrl, d->ctrl, BYTES(m->nu));
