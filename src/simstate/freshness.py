@@ -29,6 +29,7 @@ Mode = Literal["auto", "strict", "off"]
 _STATE, _CONSTANT, _POSITION, _VELOCITY, _ACCELERATION = Stage
 _DERIVED = (_CONSTANT, _POSITION, _VELOCITY, _ACCELERATION)
 _END = len(Stage)
+_AFTER_A_STEP = ["a step"] * _END
 
 Evaluate = Callable[[Tensor | None, Stage], None]
 """`evaluate(rows, stage)` computes derived values up to a stage; None: all worlds."""
@@ -142,15 +143,21 @@ class Freshness:
                 has changed the state: values of later stages are then behind.
         """
         new = next(self._numbers)
-        first = _CONSTANT if evaluated else _STATE
-        self.tokens[first : stage + 1] = [new] * (stage + 1 - first)
-        if not evaluated and stage < _ACCELERATION:
-            self.write(Stage(stage + 1), rows, "a step")
+        if evaluated:
+            self.tokens[_CONSTANT : stage + 1] = [new] * stage
+        else:
+            self.tokens = [new] * _END
+            self.evaluated_now = False
         if rows is None:
             self._behind[_CONSTANT : stage + 1] = [False] * stage
+            if not evaluated:
+                self._behind[stage + 1 :] = [True] * (_ACCELERATION - stage)
+                self._reason[:] = _AFTER_A_STEP
         else:
             for derived in _DERIVED[:stage]:
                 self._clear(derived, rows)
+            if not evaluated and stage < _ACCELERATION:
+                self.write(Stage(stage + 1), rows, "a step")
         if stage == _ACCELERATION:
             self.evaluated_now = evaluated and rows is None
 

@@ -236,7 +236,8 @@ class Simulation:
             until: simulation time at which the steps of each world end at the latest
                 [s], float64, shape (num_envs,); None: no limit.
         """
-        n = whole_number("n", n, 1, MAX_STEPS)
+        if type(n) is not int or not 0 < n <= MAX_STEPS:
+            n = whole_number("n", n, 1, MAX_STEPS)
         worlds = self._worlds
         if worlds.ledger.open:
             worlds.ledger.refuse_within_step("sim.step")

@@ -299,15 +299,14 @@ def test_a_failed_call_on_some_worlds_is_undone_by_their_rows():
     want, rows = everything(sim), worlds_of(sim).select([3, 0])
 
     def fail():
-        with ledger.transaction("sim", "a test", rows):
-            ledger.reset(rows, ("sim",))
-            mass.data[[3, 0]] = 2.5
-            ledger["memory/flag"].tensor.data[[3, 0]] ^= True
-            sim.set_const([3, 0])
-            raise RuntimeError("failed")
+        ledger.reset(rows, ("sim",))
+        mass.data[[3, 0]] = 2.5
+        ledger["memory/flag"].tensor.data[[3, 0]] ^= True
+        sim.set_const([3, 0])
+        raise RuntimeError("failed")
 
     with pytest.raises(RuntimeError, match="failed"):
-        fail()
+        ledger.run("sim", "a test", fail, rows=rows)
     assert_same(everything(sim), want)
     constants = make().expand("dof_invweight0")  # which follow from the masses
     assert torch.equal(sim.expand("dof_invweight0"), constants)

@@ -151,7 +151,8 @@ class NativeEngine(Engine):
         """Run n × mj_step, then the velocity stage at the new state; and check it."""
         if self.compiled is None:
             return super().step(n, env_ids, settle)
-        ids, contacts = _ids(env_ids), ()
+        ids = None if env_ids is None else _ids(env_ids)
+        contacts = ()
         if self.observers:
             contacts = self._begin_observation()
         seen = self._watched_step(ids, n, contacts)

@@ -17,6 +17,7 @@ from simstate.engine import core
 from simstate.integrate.compiled_force import Compilable, CompiledForce
 from simstate.integrate.frame import MovingFrame
 from simstate.integrate.mass import LEAST_SHARE, MassFlow
+from simstate.integrate.scene_force import ForceModel
 
 if TYPE_CHECKING:
     from simstate.step.forcing import Forcing
@@ -125,9 +126,7 @@ class CompiledModels:
             np.copyto(slot, own)
 
 
-def compile_models(
-    forcing: Forcing, is_adaptive: bool, start: float, end: float
-) -> CompiledModels | None:
+def compile_models(forcing: Forcing, start: float, end: float) -> CompiledModels | None:
     """Return the models of a simulation for the core; None: Python must evaluate one.
 
     Motions of other bodies extend at least from one time to another [s].
@@ -147,6 +146,24 @@ def compile_models(
     if forcing.mass_flow is not None and sim.model.nflex:
         return None
     return CompiledModels(models, frames, forcing.mass_flow)
+
+
+def split_models(
+    models: Sequence[ForceModel], num_envs: int
+) -> tuple[CompiledModels, list[ForceModel]]:
+    """Return the models that the core evaluates at a stage, and the others.
+
+    Those in moving frames, and those whose motions end at some time, are others.
+    """
+    compiled: list[_Model] = []
+    called: list[ForceModel] = []
+    for model in models:
+        force = model.compiled(0.0, 0.0) if isinstance(model, Compilable) else None
+        if force is None or force.frame is not None or force.field is not None:
+            called.append(model)
+        else:
+            compiled.append(_Model(force, num_envs, ()))
+    return CompiledModels(compiled, (), None), called
 
 
 def _mass_arrays(flow: MassFlow) -> core.MassArrays:

@@ -363,7 +363,8 @@ class Ledger(Registry):
         worlds that the call changes; None: it may change any.
         """
         if not self.open:
-            self.observe()  # a rollback reverts only what follows
+            if self.watch.has_changed():  # a rollback reverts only what follows
+                self.observe()
             if self._users_own:
                 self.drop_graphs()
         elif scope == "env":
@@ -375,11 +376,11 @@ class Ledger(Registry):
         elif scope == "sim":
             self.calls.recover()
             return call(*args)
-        if rows is None or rows.is_all:
-            saved = self.backup(scope).saved
-        else:
+        if rows is not None and not rows.is_all:
             saved = self._backup_of_rows(scope, rows)
-        return self.calls.run(scope, what, saved, call, *args)
+            return self.calls.run(scope, what, saved, call, *args)
+        backup = self._backups.get((scope, "")) or self.backup(scope)
+        return self.calls.run(scope, what, backup.saved, call, *args)
 
     def _backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
         """Return a backup of some worlds, for a call that changes no others."""
