@@ -19,7 +19,12 @@ from tests.mujoco_versions import IS_4, its_rk4_is_ours
 from simstate import Simulation, integrate
 from simstate.engine import core
 from simstate.engine.layout import state_columns
-from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
+from simstate.errors import (
+    IntegrationError,
+    InvalidInputError,
+    ModelError,
+    UnknownNameError,
+)
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"
@@ -377,7 +382,7 @@ def test_an_error_of_mujoco_leaves_a_world_as_it_was():
     ours = core.AdaptiveIntegrator(
         worlds, integrate.DP54().tableau, atol=blocks, rtol=blocks, **options
     )
-    with pytest.raises(batch.SimulationError, match=r"\(1, 3\)"):
+    with pytest.raises(ModelError, match=r"\(1, 3\)"):
         ours.advance(0.01)
     np.testing.assert_array_equal(worlds.state[[1, 3]], rows[[1, 3]])
     np.testing.assert_array_equal(frame[[1, 3]], kept[[1, 3]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mujoco
 import pytest
 import torch
+from tests.inside import compiled_models_of
 
 from simstate import Simulation, integrate
 from simstate.engine import core
@@ -75,7 +76,7 @@ def runs_in_the_core(*models):
     sim = Simulation(model, NUM, integrator=integrate.RK4())
     for force in models:
         sim.add_force(force)
-    return sim.integration.stepper.compiled_models() is not None
+    return compiled_models_of(sim) is not None
 
 
 @pytest.mark.parametrize("kind", MAKE, ids=lambda kind: kind.__name__)
@@ -93,7 +94,7 @@ def test_a_moving_frame_falls_by_what_its_gravity_is():
             speed = (0.0, 7.5e3, 0.0)
             frame = integrate.MovingFrame(MAKE[kind](gravity), (7e6, 0, 0), speed)
             sim.add_process(frame)
-            found.append(sim.integration.stepper.compiled_models() is not None)
+            found.append(compiled_models_of(sim) is not None)
         assert found == [True, False]
 
 

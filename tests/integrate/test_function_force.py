@@ -13,6 +13,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import compiled_models_of
 
 from simstate import Simulation, integrate
 from simstate.engine import core
@@ -163,7 +164,7 @@ def fly(sim, model):
 
 
 def in_the_core(sim):
-    return sim.integration.stepper.compiled_models() is not None
+    return compiled_models_of(sim) is not None
 
 
 @pytest.mark.skipif(not core.is_available(), reason="the compiled core is not there")
