@@ -108,9 +108,10 @@ class CompiledModels:
                    for model in self._models)  # fmt: skip
 
     def update(self) -> bool:
-        """Take the present numbers; False: there is one for Python to see to."""
-        if not all(model.update() for model in self._models):
-            return False
+        """Copy the current numbers; False: Python must evaluate a model."""
+        for model in self._models:
+            if not model.update():
+                return False
         for slot, own in self._frames:
             np.copyto(own, slot)
         flow, masses = self._flow, self.masses

@@ -45,7 +45,8 @@ class CoreSteps:
 
     def step(self, n: int, rows: Tensor | None) -> int:
         """Advance by n time steps; return flags of `Seen`."""
-        seen = self._core.step(n, self.timestep, _ids(rows))
+        ids = None if rows is None else _ids(rows)
+        seen = self._core.step(n, self.timestep, ids)
         if self.models.frames:
             self.models.store()
         return seen
@@ -87,7 +88,8 @@ class CoreStages:
         """Advance by n steps of h seconds; return flags of `Seen`."""
         call = self._ledger.open[-1]
         call.evaluating = True
-        seen = self._core.step_with(n, h, _ids(rows), self._inputs, self._call)
+        ids = None if rows is None else _ids(rows)
+        seen = self._core.step_with(n, h, ids, self._inputs, self._call)
         self._ledger.observe()  # rejects writes to anything but inputs
         call.evaluating = False
         return seen

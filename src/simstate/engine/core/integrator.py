@@ -142,9 +142,11 @@ class Integrator:
         fields: positions and velocities at the new state, the others of the last stage.
         A mass that runs out stays, and is noted in `masses.empty`.
         """
-        ids = self.batch.ids(ids)
+        if ids is not None:
+            ids = self.batch.ids(ids)
         seen = self._core.step(ids, n, h, refresh)
-        self.batch.check(ids, seen & _FAILED)
+        if seen & _FAILED:
+            self.batch.check(ids, 1)
         return seen
 
     def step_with(
@@ -168,10 +170,12 @@ class Integrator:
 
         Writes what `step` writes, with the fields refreshed; returns flags of `Seen`.
         """
-        ids = self.batch.ids(ids)
+        if ids is not None:
+            ids = self.batch.ids(ids)
         first, count = inputs.start, inputs.stop - inputs.start
         seen = self._core.step_with(ids, n, h, first, count, call)
-        self.batch.check(ids, seen & _FAILED)
+        if seen & _FAILED:
+            self.batch.check(ids, 1)
         return seen
 
     def move(self, h: Array, ids: Array | None = None, refresh: bool = True) -> None:
