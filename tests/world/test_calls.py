@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import gc
+import _thread
 import os
 import signal
+import sys
 import threading
 import traceback
 
@@ -256,14 +257,18 @@ def test_a_fork_within_a_call_of_another_thread(memory):
     np.testing.assert_array_equal(memory.live, before + 5.0)
 
 
-@pytest.mark.skipif(
-    not hasattr(signal, "setitimer"), reason="there are no timers of signals here"
-)
-def test_interrupts_by_a_signal_leave_the_memory_before_or_after(memory):
-    """SIGINT at random moments, in the call or around it."""
+def test_interrupts_leave_the_memory_before_or_after(memory):
+    """SIGINT at random moments, in the call or around it, sent by another thread."""
     if memory.kind == "python":
         module._interrupts.install()
-    rng = np.random.default_rng(3)
+    rng, ready, end = np.random.default_rng(3), threading.Event(), threading.Event()
+
+    def interrupt():
+        while ready.wait() and not end.is_set():
+            ready.clear()
+            for _ in range(int(rng.integers(60))):
+                pass
+            _thread.interrupt_main(signal.SIGINT)
 
     def work():
         memory.live += 1.0
@@ -271,19 +276,20 @@ def test_interrupts_by_a_signal_leave_the_memory_before_or_after(memory):
             memory.live *= 1.0
         memory.live += 1.0
 
-    previous = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(2))
+    thread, interval = threading.Thread(target=interrupt), sys.getswitchinterval()
+    thread.start()
+    sys.setswitchinterval(1e-6)
     num_in_calls = 0
-    gc.disable()  # Python drops exceptions that handlers raise in callbacks of gc
     try:
         for _ in range(300):
             before, saved = memory.live.copy(), memory.saved()
             num_done = 0
-            with pytest.raises(KeyboardInterrupt):
-                signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-6, 300e-6))
+            with pytest.raises(KeyboardInterrupt):  # noqa: PT012
+                ready.set()
                 for _ in range(8):
                     memory.calls.run("sim", "work", saved, work)
                     num_done += 1
-                while True:  # until the signal arrives
+                while True:  # until it arrives
                     num_done += 0
             num_in_calls += num_done < 8
             change = memory.live - before
@@ -291,8 +297,10 @@ def test_interrupts_by_a_signal_leave_the_memory_before_or_after(memory):
             assert change[0, 0] in (2.0 * num_done, 2.0 * num_done + 2.0)
             assert memory.calls.open == []
     finally:
-        gc.enable()
-        signal.signal(signal.SIGALRM, previous)
+        sys.setswitchinterval(interval)
+        end.set()
+        ready.set()
+        thread.join()
     assert num_in_calls > 10
 
 
