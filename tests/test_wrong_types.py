@@ -52,8 +52,7 @@ def callables(package: ModuleType) -> Iterator[tuple[str, Callable[..., object]]
             continue
         if inspect.isclass(thing) and issubclass(thing, tuple | Exception):
             continue  # what we return or raise
-        if thing is not integrate.Integration:  # made by Simulation alone
-            yield f"{package.__name__}.{name}", thing
+        yield f"{package.__name__}.{name}", thing
 
 
 def calls(thing: Callable[..., object], wrong: object) -> Iterator[dict[str, object]]:

@@ -138,7 +138,7 @@ def test_a_change_in_one_world_is_named_by_world_and_time(run):
         step = other.step
         taken = []
 
-        def pushed(n=1, env_ids=None):
+        def pushed(n=1, env_ids=None, until=None):
             taken.append(n)
             if len(taken) == 9:
                 other.data.qvel[2, 1] += 1e-12

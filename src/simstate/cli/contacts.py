@@ -11,7 +11,6 @@ from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.model import ENTITY, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model
-from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     import torch
@@ -35,6 +34,8 @@ class Contacts:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
+        from simstate.world.worlds import worlds_of  # loads torch
+
         from simstate.checks import number
         from simstate.sensors.contact_table import weight_of
         from simstate.simulation import Simulation

@@ -24,7 +24,6 @@ from simstate.cli.options import (
     check_writable,
 )
 from simstate.errors import InvalidInputError
-from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -199,6 +198,8 @@ def _ground_text(sim: Simulation) -> str:
 
 def quantity_table(entity: Entity, world: int) -> Table:
     """The entity's quantities in one world, each with its contract."""
+    from simstate.world.worlds import worlds_of  # loads torch
+
     time = float(worlds_of(entity).read_field("time")[world])
     table = Table(
         title=f"{entity.name}, world {world}, t = {time:g} s",

@@ -245,12 +245,13 @@ class TrainingRun:
         """Write a checkpoint, unless there is one of just now."""
         if self.saved == self.iteration:
             return
+        snapshot = self.env.snapshot()
         content: Content = {
             "run": self.cfg.as_dict(),
             "iteration": self.iteration,
             "algorithm": self.algorithm.save(),
             "rng": torch.get_rng_state(),
-            "env": vars(self.env.snapshot()),
+            "env": {"header": snapshot.header, "slots": snapshot.slots},
             "episodes": self._episodes.save(),
         }
         write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)

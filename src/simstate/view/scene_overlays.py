@@ -143,7 +143,7 @@ def tendons(seen: OneWorld) -> list[Shape]:
     worlds = worlds_of(seen.worlds)
     model = model_of_world(worlds, seen.world)
     data = mujoco.MjData(model)
-    row = np.ascontiguousarray(on_host(worlds.state[seen.world]))
+    row = np.ascontiguousarray(on_host(worlds.rows.read()[seen.world]))
     mujoco.mj_setState(model, data, row, _STATE)
     mujoco.mj_fwdPosition(model, data)
     places = data.wrap_xpos.reshape(-1, 3)
