@@ -6,6 +6,7 @@ from world to world, and what the core does not have, are computed by the formul
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
     from simstate.entity.reader import EntityReader
 
 
+_UNSHARED = 2
+"""References to an array that nothing but its owner uses, as sys.getrefcount counts."""
+
+
 class CompiledRead:
     """One quantity of an entity, as the core computes it.
 
@@ -29,14 +34,19 @@ class CompiledRead:
     """
 
     def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
-        self._reads = reads.Reads(num_envs, [read])
-        self._shape = (num_envs, *sizes)
+        self._write = reads.Reads(num_envs, [read]).write
+        self._values = np.empty((num_envs, *sizes))
 
     def run(self) -> Tensor:
-        """Its values in the present state, in memory of their own."""
-        values = np.empty(self._shape)
-        self._reads.write(values)
-        return torch.from_numpy(values)  # pyright: ignore[reportUnknownMemberType]
+        """Return the values at the current state.
+
+        A tensor refers to its array for as long as it, a view of it or a computation
+        graph is in use. If there is none any more, the memory is used again.
+        """
+        if sys.getrefcount(self._values) > _UNSHARED:
+            self._values = np.empty_like(self._values)
+        self._write(self._values)
+        return torch.from_numpy(self._values)  # pyright: ignore[reportUnknownMemberType]
 
 
 def pose_w(data: EntityReader, frame: Frame, local: Tensor | None) -> reads.Read:
@@ -92,8 +102,8 @@ def take(data: EntityReader, field: str, columns: str) -> reads.Read | None:
 
 
 def _field(data: EntityReader, name: str) -> Any:
-    """A raw field's live array, current from now on."""
-    return data.raw(name).numpy()
+    """Return a raw field's live array, current from now on."""
+    return data.field(name).numpy()
 
 
 def _motion(data: EntityReader) -> reads.Motion:

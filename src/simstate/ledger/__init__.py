@@ -4,7 +4,6 @@ from simstate.ledger.ledger import Ledger
 from simstate.ledger.memory import Backup, Chunk
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, Write
 from simstate.ledger.user_memory import adopt, user_memory
-from simstate.ledger.watch import WriteCounts
 
 __all__ = [
     "Backup",
@@ -15,7 +14,6 @@ __all__ = [
     "Reset",
     "Slot",
     "Write",
-    "WriteCounts",
     "adopt",
     "user_memory",
 ]

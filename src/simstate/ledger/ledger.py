@@ -25,10 +25,13 @@ from simstate.ledger.registry import Registry, chunk_for
 from simstate.ledger.saved import check_saved
 from simstate.ledger.slot import Owner, Slot, Write, rows_for
 from simstate.ledger.watch import Watched
-from simstate.world.calls import Call, Scope
+from simstate.world.calls import Call, Scope, has_changed
 
-Listener = Callable[[Stage, Tensor | None, str], None]
-"""`listener(stage, env_ids, reason)`: values from `stage` on are stale; None: all."""
+Listener = Callable[[Stage, Tensor | None, str, bool], None]
+"""`listener(stage, env_ids, reason, parameters)`: values from `stage` on are stale.
+
+None: in all worlds. `parameters` is True if parameters or settings may have changed.
+"""
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -127,40 +130,54 @@ class Ledger(Registry):
         if self.follow is not None:
             self.follow()
 
+    def announce_parameter(self, slot: Slot) -> None:
+        """Announce that a parameter differs by world from now on, with equal values."""
+        self.listener(Stage.STATE, None, slot.label, True)
+
     def _announce(self, slot: Slot, rows: Selection | None) -> None:
         if slot.stage is not None:
             ids = None if rows is None or rows.is_all else rows.tensor(self.device)
-            self.listener(slot.stage, ids, f"a write to {slot.label}")
+            reason = f"a write to {slot.label}"
+            self.listener(slot.stage, ids, reason, slot.is_parameter)
 
     def observe(self) -> None:
-        """Detect writes that were not announced: they may have hit any world."""
-        if self.watch.has_changed():
-            self.watch.check_addresses()
-            for watched, count in self.watch.counts.risen():
-                self._found(watched, count)
+        """Detect writes that were not announced: they may have hit any world.
 
-    def _found(self, watched: Watched, count: int) -> None:
-        """Take note of a write that was found: the count last, should it not end."""
-        tensor = watched.tensor
-        # A slot holds numbers: a graph would grow with each step.
-        for one in (tensor, *(slot.tensor for slot in watched.slots)):
-            if one.requires_grad:
-                one.detach_()
+        Raises:
+            InvalidInputError: a field that is computed from the state was written.
+        """
+        if not has_changed(*self.watch.lists):
+            return
+        rejected: Watched | None = None
+        for watched, version in self.watch.changes():
+            if watched.is_derived:
+                rejected = watched
+                self.watch.record(watched, version)
+                self.listener(watched.stage, None, f"a write to {watched.label}", False)
+            else:
+                self._found(watched, version)
+        if rejected is not None:
+            raise rejected.rejection()
+
+    def _found(self, watched: Watched, version: int) -> None:
+        """Announce a write that was detected; recorded last, in case of an error."""
+        watched.detach()
         if self.is_evaluating:
             for slot in watched.slots:
                 self._refuse_while_evaluating(slot)
-            self.watch.counts.note(watched, count)
+            self.watch.record(watched, version)
             return
         for slot in watched.slots:
             if slot.check is not None:
                 slot.check(slot.tensor, None)
         if watched.on_write is not None:
             watched.on_write()
-        self.listener(watched.stage, None, f"a write to {watched.label}")
+        reason = f"a write to {watched.label}"
+        self.listener(watched.stage, None, reason, watched.has_parameters)
         for slot in watched.slots:
             if slot.on_write is not None:
                 slot.on_write(None)
-        self.watch.counts.note(watched, count)
+        self.watch.record(watched, version)
 
     def _refuse_while_evaluating(self, slot: Slot) -> None:
         if not self.is_evaluating:
@@ -215,7 +232,7 @@ class Ledger(Registry):
             value = values.get(slot.name)
             if value is None and slot.computed:  # from what the others are then
                 ids = None if rows.is_all else rows.tensor(self.device)
-                self.listener(Stage.CONSTANT, ids, "a restore")
+                self.listener(Stage.CONSTANT, ids, "a restore", True)
                 continue
             if value is None:
                 value = slot.initial_of(rows)
@@ -331,8 +348,10 @@ class Ledger(Registry):
         if call.saved is not None:
             self.watch.acknowledge(call.saved.storages)
         stage = Stage.CONSTANT if constants else Stage.POSITION
-        self.listener(stage, None, "a call that was undone: " + call.what)
+        self.listener(stage, None, "a call that was undone: " + call.what, True)
 
 
-def _ignore(stage: Stage, env_ids: Tensor | None, reason: str) -> None:
-    del stage, env_ids, reason
+def _ignore(
+    stage: Stage, env_ids: Tensor | None, reason: str, parameters: bool
+) -> None:
+    del stage, env_ids, reason, parameters

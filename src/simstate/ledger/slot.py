@@ -71,6 +71,11 @@ class Slot:
         """The shape of one world's values, or of the whole if it is shared."""
         return tuple(self.tensor.shape if self.shared else self.tensor.shape[1:])
 
+    @property
+    def is_parameter(self) -> bool:
+        """True for a parameter or a setting: quantities may depend on nothing else."""
+        return self.kind in ("parameter", "setting")
+
     @cached_property
     def array(self) -> np.ndarray[Any, Any] | None:
         """The memory of the live values, whose writes nobody counts; None: a device's.

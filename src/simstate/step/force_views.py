@@ -68,8 +68,12 @@ class ForceOnViews:
     def __call__(self, t: Tensor, sim: Any) -> None:
         """Bring the fields that it reads up to date, and call the function."""
         if self._stage is not None:
-            self._fresh.ensure(self._stage, f"Force model {self.__qualname__!r}")
+            self._fresh.ensure(self._stage, self, self.__qualname__)
         self._model(t.numpy() if t.device.type == "cpu" else t, *self._views)
+
+    def label_of(self, name: str) -> str:
+        """Return the name of the model in error messages."""
+        return f"Force model {name!r}"
 
 
 def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:

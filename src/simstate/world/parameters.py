@@ -67,6 +67,11 @@ class Parameters:
             self._followed[name] = tensor.detach().clone()
         slot.check = check_of(engine.model, name)
         ledger.add(slot)
+        ledger.announce_parameter(slot)
+
+    def label_of(self, name: str) -> str:
+        """Return the name of a parameter in error messages."""
+        return f'sim.expand("{name}")'
 
     def write(
         self, name: str, values: Values, element_ids: Ids, rows: Selection

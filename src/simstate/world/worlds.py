@@ -108,7 +108,7 @@ class Worlds:
         tensor = self.live_field(name)
         declared = FIELDS[name]
         stage = Stage.STATE if declared.is_state else declared.stage
-        self.fresh.ensure(stage, f"sim.data.{name}")
+        self.fresh.ensure(stage, self, name)
         return tensor
 
     def live_field(self, name: str) -> Tensor:
@@ -117,6 +117,10 @@ class Worlds:
             self.engine.compute_late(name)
         self.fresh.watch_derived(name)
         return self.engine.field(name)
+
+    def label_of(self, name: str) -> str:
+        """Return the name of a raw field in error messages."""
+        return f"sim.data.{name}"
 
     def acceleration_now(self) -> Tensor:
         """Return qacc at the current state, in qvel's axes; shape (num_envs, nv).
@@ -141,7 +145,7 @@ class Worlds:
         Fields of the last dynamics evaluation keep their values.
         """
         self.ledger.calls.recover()
-        self.fresh.ensure(Stage.VELOCITY, "what is computed on demand")
+        self.fresh.ensure(Stage.VELOCITY, None, "what is computed on demand")
         with torch.inference_mode(False), OneTorchThread():
             return self.loads.with_loads(lambda: compute(self.engine.on_demand))
 
@@ -161,9 +165,8 @@ class Worlds:
         fresh = self.fresh
         self.rows.collect()
         self.ledger.observe()
-        fresh.write(
-            Stage.POSITION, env_ids, "sim.forward()"
-        )  # in case it is interrupted
+        # First, in case it is interrupted. Parameters may have been written uncounted.
+        fresh.write(Stage.POSITION, env_ids, "sim.forward()", parameters=True)
         for name, ids in self.parameters.changed_inputs().items():
             fresh.write(Stage.CONSTANT, ids, f'a write to sim.expand("{name}")')
         fresh.refresh_constants()
