@@ -1,8 +1,8 @@
 """Freshness: the values that are stale since each stage was last computed.
 
 Torch counts in-place writes to a tensor in its `_version`, views included. The ledger
-watches every slot that derived values depend on, and every derived field that a user may
-hold, so any write is detected, also one by hand to `sim.data.qpos`. The writers of
+watches every slot that derived values depend on, and every derived field that a user
+may hold, so any write is detected, also one by hand to `sim.data.qpos`. The writers of
 entities pass the ledger the worlds that they write, so that the others stay fresh.
 
 Not counted, because torch does not: writes through `.data`, `.numpy()`, DLPack or

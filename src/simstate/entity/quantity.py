@@ -121,7 +121,7 @@ class Quantity(Declared):
         }
 
     def check_read_of(self, other: Quantity) -> None:
-        """Raise if its declaration does not cover that its computation reads another."""
+        """Raise if its computation reads a quantity that `reads` does not cover."""
         if other.evaluates and not self.evaluates:
             raise ModelError(
                 f"Quantity {self.name!r} read {other.name!r}, which evaluates the "
@@ -131,7 +131,7 @@ class Quantity(Declared):
             self.check_read(other.name, other.stage)
 
     def check_read(self, name: str, stage: Stage) -> None:
-        """Raise if its declaration does not cover that its computation reads a value."""
+        """Raise if its computation reads a value that `reads` does not cover."""
         if stage > self.stage or (self.stage == Stage.CONSTANT and not self.evaluates):
             raise ModelError(
                 f"Quantity {self.name!r} read {name!r}, which is computed at the stage "
@@ -141,13 +141,11 @@ class Quantity(Declared):
             )
 
 
-class QuantitySet(DeclaredSet):
+class QuantitySet(DeclaredSet["EntityReader"]):
     """The quantities of one entity as attributes, and nothing else."""
 
     quantities: ClassVar[dict[str, Quantity]] = {}
     """The contract of every quantity, by name."""
-
-    _reader: EntityReader
 
     def __init_subclass__(cls) -> None:
         own = {n: q for n, q in vars(cls).items() if isinstance(q, Quantity)}

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from simstate.dynamics.motion import moved_by, spatial_acceleration
-from simstate.engine import STATE_FIELDS, OneTorchThread, Stage
+from simstate.engine import OneTorchThread, Stage
 from simstate.entity import joints as j
 from simstate.entity.compiled_reads import CompiledRead
 from simstate.entity.frames import Frame, Picks
@@ -89,7 +89,7 @@ class EntityReader(Reader):
         return self.quantities[name]
 
     def read(self, name: str) -> Tensor:
-        """Return a quantity that a computation reads, which has seen to its freshness."""
+        """Return a quantity that another one reads, which has made it fresh."""
         return self.quantity(name).current(self)
 
     def stored(self, name: str) -> Tensor:
@@ -130,7 +130,7 @@ class EntityReader(Reader):
         return 7 * elements * self.num_envs < _TORCH_GRAIN
 
     def _compiled_read(self, quantity: Quantity) -> CompiledRead | None:
-        """Return the quantity as the compiled core computes it; None: by its formula."""
+        """Return the quantity as the core computes it; None: by its formula."""
         if quantity.compiled is None or self.engine.compiled is None:
             return None
         token = self.fresh.tokens[Stage.CONSTANT]
@@ -160,10 +160,8 @@ class EntityReader(Reader):
         return CompiledRead(self.num_envs, read, sizes)
 
     def field(self, name: str) -> Tensor:
-        """Return the tensor of a raw field, for a computation that does not return it."""
-        if not self.engine.is_bound(name) and name not in STATE_FIELDS:
-            return self.worlds.read_field(name)
-        return self.engine.field(name)
+        """Return the tensor of a raw field, for a result that is no view of it."""
+        return self.worlds.bound_field(name)
 
     def raw(self, name: str) -> Tensor:
         """Return the live tensor of a raw field; the quantity has made it fresh."""
@@ -268,7 +266,7 @@ class _CheckedReader(EntityReader):
     """
 
     def __init__(self, reader: EntityReader, quantity: Quantity) -> None:
-        self.__dict__.update(reader.__dict__)
+        vars(self).update(vars(reader))
         self._reader = reader
         self._quantity = quantity
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError
 from simstate.ledger.slot import Slot
+from simstate.world.calls import Pointer
 
 
 @dataclass(eq=False)
@@ -25,17 +26,16 @@ class Watched:
     is_derived: bool = False
     """True for a field that is computed from the state: writes to it are rejected."""
     slots: list[Slot] = field(default_factory=list[Slot])
-
-    @property
-    def has_parameters(self) -> bool:
-        """True if a slot in it is a parameter or a setting."""
-        return any(slot.is_parameter for slot in self.slots)
+    has_parameters: bool = False
+    """True if a slot in it is a parameter or a setting."""
 
     def detach(self) -> None:
         """Detach the tensor and its slots: a graph would grow with each step."""
-        for tensor in (self.tensor, *[slot.tensor for slot in self.slots]):
-            if tensor.requires_grad:
-                tensor.detach_()
+        if self.tensor.requires_grad:
+            self.tensor.detach_()
+        for slot in self.slots:
+            if slot.tensor.requires_grad:
+                slot.tensor.detach_()
 
     def rejection(self) -> InvalidInputError:
         """Return the error for a write to a field that is computed from the state."""
@@ -49,15 +49,16 @@ class Watched:
 class Watch:
     """The tensors whose writes are detected.
 
-    Those are the slots that derived values depend on, and the derived fields that a user
-    may hold.
+    Those are the slots that derived values depend on, and the derived fields that a
+    user may hold.
     """
 
     def __init__(self) -> None:
         self._watched: dict[int, Watched] = {}
         """By the id of the tensor."""
-        self.lists: tuple[list[Tensor], list[int], list[int]] = ([], [], [])
-        """Tensors, with versions and addresses as last recorded; for `has_changed`."""
+        self.lists: tuple[list[Tensor], list[int], list[Pointer], list[int]]
+        self.lists = ([], [], [], [])
+        """The arguments of `has_changed`: versions and addresses as last recorded."""
 
     def add(
         self,
@@ -69,7 +70,7 @@ class Watch:
         is_derived: bool = False,
     ) -> Watched:
         """Detect writes to a tensor from now on."""
-        tensors, versions, addresses = self.lists
+        tensors, versions, pointers, addresses = self.lists
         place = len(tensors)
         watched = Watched(label, tensor, stage, place, on_write, is_derived)
         self._watched[id(tensor)] = watched
@@ -77,6 +78,7 @@ class Watch:
         self.lists = (
             [*tensors, tensor],
             [*versions, tensor._version],
+            [*pointers, tensor.data_ptr],
             [*addresses, tensor.data_ptr()],
         )
         return watched
@@ -101,16 +103,17 @@ class Watch:
         elif found.slots:
             found.label = f"{found.label} or {slot.label}"
         found.slots.append(slot)
+        found.has_parameters |= slot.is_parameter
 
     def changes(self) -> list[tuple[Watched, int]]:
         """Return the tensors that were written since recorded, with their versions.
 
         Raises:
-            InvalidInputError: one was given other memory, so that writes to it are lost.
+            InvalidInputError: one was given other memory, so that writes are lost.
         """
         found: list[tuple[Watched, int]] = []
-        for tensor, version, address in zip(*self.lists, strict=True):
-            if tensor.data_ptr() != address:
+        for tensor, version, pointer, address in zip(*self.lists, strict=True):
+            if pointer() != address:
                 raise InvalidInputError(
                     f"{self._watched[id(tensor)].label} was given other memory, with "
                     "set_() or .data =, so that the simulation no longer sees it: "
@@ -129,7 +132,7 @@ class Watch:
 
         Other writes are detected later.
         """
-        tensors, versions, _ = self.lists
+        tensors, versions, _, _ = self.lists
         for place, tensor in enumerate(tensors):
             if tensor._version != versions[place] and (
                 tensor.untyped_storage().data_ptr() in storages

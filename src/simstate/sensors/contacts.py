@@ -12,10 +12,10 @@ from simstate.checks import number
 from simstate.engine import Stage
 from simstate.math.vector import apply, cross, dot, norm
 from simstate.named import Named
-from simstate.world.declared import LAST_EVALUATION, Reading, Readings
 from simstate.scene.contacts import BuiltContacts
 from simstate.sensors.contact_layout import ContactLayout
 from simstate.sensors.contact_memory import ContactMemory
+from simstate.world.declared import LAST_EVALUATION, Reading, Readings
 from simstate.world.worlds import Worlds
 
 T = TypeVar("T")

@@ -14,8 +14,8 @@ from simstate.engine.core import CarriedRays
 from simstate.math import quaternion
 from simstate.math.elementwise import hypot
 from simstate.named import Named
-from simstate.world.declared import Reading, Readings
 from simstate.scene.rays import BuiltRays
+from simstate.world.declared import Reading, Readings
 from simstate.world.worlds import Worlds
 
 

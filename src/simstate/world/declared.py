@@ -1,14 +1,14 @@
 """Declared: every value that can be read, with its contract and its computation.
 
-A declaration is a class attribute with a docstring below it. Reading it brings the stage
-that it needs up to date, and computes it once for each state.
+A declaration is a class attribute with a docstring below it. Reading it brings the
+stage that it needs up to date, and computes it once for each state.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, overload
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
 from torch import Tensor
 
@@ -21,6 +21,7 @@ LAST_EVALUATION = "last dynamics evaluation"
 EVALUATED = "dynamics of the present state, evaluated when read"
 
 T = TypeVar("T")
+R = TypeVar("R", bound="Reader")
 
 
 class Memo(NamedTuple):
@@ -94,11 +95,11 @@ class Declared:
     @overload
     def __get__(self, owner: None, kind: type) -> Self: ...
     @overload
-    def __get__(self, owner: DeclaredSet, kind: type) -> Tensor: ...
-    def __get__(self, owner: DeclaredSet | None, kind: type) -> Self | Tensor:
+    def __get__(self, owner: DeclaredSet[Any], kind: type) -> Tensor: ...
+    def __get__(self, owner: DeclaredSet[Any] | None, kind: type) -> Self | Tensor:
         return self if owner is None else self.read(owner._reader)  # pyright: ignore[reportPrivateUsage]
 
-    def __set__(self, owner: DeclaredSet, value: object) -> None:
+    def __set__(self, owner: DeclaredSet[Any], value: object) -> None:
         reader = owner._reader  # pyright: ignore[reportPrivateUsage]
         memo = reader.memo.get(self.name)
         if memo is None or memo.version is not None or memo.value is not value:
@@ -174,10 +175,10 @@ class Reader(ABC):
         return memo.value
 
 
-class DeclaredSet:
+class DeclaredSet(Generic[R]):
     """An object whose declared values are attributes."""
 
-    _reader: Reader
+    _reader: R
 
 
 class Reading(Declared):
@@ -222,6 +223,7 @@ class Reading(Declared):
         )  # fmt: skip
         self.point = point
         self.axes = axes
+        self.live = live
 
     def to_dict(self) -> dict[str, object]:
         """Return the contract, for JSON."""
@@ -251,7 +253,7 @@ class ReadingReader(Reader):
         return self.memoise(declared.name, token, value)
 
 
-class Readings(DeclaredSet):
+class Readings(DeclaredSet["ReadingReader"]):
     """The readings of one object as attributes."""
 
     readings: ClassVar[dict[str, Reading]] = {}

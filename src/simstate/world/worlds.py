@@ -113,9 +113,14 @@ class Worlds:
 
     def live_field(self, name: str) -> Tensor:
         """Return the live tensor of a raw field; computed now if it was not before."""
+        tensor = self.bound_field(name)
+        self.fresh.watch_derived(name)
+        return tensor
+
+    def bound_field(self, name: str) -> Tensor:
+        """Return the same for computations: writes to it are not detected."""
         if not self.engine.is_bound(name):
             self.engine.compute_late(name)
-        self.fresh.watch_derived(name)
         return self.engine.field(name)
 
     def label_of(self, name: str) -> str:

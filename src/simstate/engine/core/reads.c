@@ -41,9 +41,13 @@ static const double* row_of(const core_source* s, int world) {
   return s->at ? s->at + (size_t)world * s->stride : NULL;
 }
 
-static void take(const core_read* r, const rows* x, double* out) {
+static void take(const core_read* r, const rows* x, double* restrict out) {
   const double* first = x->source + r->first;
   int width = r->width, each = r->each;
+  if (width == 1 && each == 1) {
+    for (int i = 0; i < r->count; i++) out[i] = first[r->element[i]];
+    return;
+  }
   for (int i = 0; i < r->count; i++, out += width) {
     const double* from = first + (size_t)r->element[i] * each;
     for (int k = 0; k < width; k++) out[k] = from[k];
