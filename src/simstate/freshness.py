@@ -12,15 +12,16 @@ Not counted, because torch does not: writes through `.data`, `.numpy()`, DLPack 
 from __future__ import annotations
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage
 from simstate.errors import StaleReadError
-from simstate.ledger import Ledger
+from simstate.ledger import Ledger, Trees
 from simstate.world.calls import has_changed
 
 Mode = Literal["auto", "strict", "off"]
@@ -34,21 +35,26 @@ Evaluate = Callable[[Tensor | None, Stage], None]
 """`evaluate(rows, stage)` computes derived values up to a stage; None: all worlds."""
 
 
-class Labelled(Protocol):
-    """An object whose values have names in error messages."""
+class ReadOwner(ABC):
+    """An object whose values are read."""
 
+    @abstractmethod
     def label_of(self, name: str) -> str:
         """Return the name of a value in error messages."""
-        ...
+
+    def trees_of(self, name: str) -> Trees:
+        """Return the trees whose joints and mocap poses alone a value depends on."""
+        del name
+        return None
 
 
 class Freshness:
     """Knows for each stage which worlds are behind, and brings them up to date.
 
     The ledger calls `write` when something was written; reads call `ensure` first; and
-    `mark_current` follows a step or an evaluation. While force models are evaluated at a
-    stage of a step, the state is that of the stage: reads bring values up to date in any
-    mode, and writes to inputs make nothing stale, because they are restored.
+    `mark_current` follows a step or an evaluation. While force models are evaluated at
+    a stage of a step, the state is that of the stage: reads bring values up to date in
+    any mode, and writes to inputs make nothing stale, because they are restored.
     """
 
     def __init__(
@@ -65,6 +71,8 @@ class Freshness:
         self._ledger = ledger
         self._behind: list[Tensor | bool] = [False] * _END
         """Per stage: False, True for all worlds, or the mask of those behind."""
+        self._reach: list[Trees] = [None] * _END
+        """Per stage: the trees that the worlds are behind in; None: all."""
         self._reason = [""] * _END
         self._open = ledger.open
         self._watch = ledger.watch
@@ -79,11 +87,17 @@ class Freshness:
         env_ids: Tensor | None,
         reason: str,
         parameters: bool = False,
+        trees: Trees = None,
     ) -> None:
         """Mark what comes from `stage` on as behind in these worlds (None: all).
 
-        `parameters` is True if parameters or settings may have been written: values
-        that depend on nothing else are then computed again.
+        Args:
+            stage: the first stage that is behind.
+            env_ids: the worlds.
+            reason: the write, in words.
+            parameters: True if parameters or settings may have been written. Values
+                that depend on nothing else are then computed again.
+            trees: the trees whose joints or mocap poses were written; None: any.
         """
         tokens, new = self.tokens, next(self._numbers)
         tokens[_STATE] = new
@@ -98,6 +112,10 @@ class Freshness:
         for derived in range(stage, _END):
             tokens[derived] = new
             reasons[derived] = reason
+            if behind[derived] is False:
+                self._reach[derived] = trees
+            elif (known := self._reach[derived]) is not None:
+                self._reach[derived] = None if trees is None else known | trees
             if env_ids is None:
                 behind[derived] = True
             elif (mask := behind[derived]) is not True:
@@ -110,7 +128,7 @@ class Freshness:
         """Whether constants do not follow from their parameters, and should."""
         return self._behind[_CONSTANT] is not False and self.mode != "off"
 
-    def ensure(self, stage: Stage, owner: Labelled | None, name: str) -> int:
+    def ensure(self, stage: Stage, owner: ReadOwner | None, name: str) -> int:
         """Bring `stage` up to date as the mode demands; return its token.
 
         `owner.label_of(name)` is the value that is read, in error messages; without an
@@ -127,8 +145,13 @@ class Freshness:
             self._update(stage, owner, name)
         return self.tokens[stage]
 
-    def _update(self, stage: Stage, owner: Labelled | None, name: str) -> None:
+    def _update(self, stage: Stage, owner: ReadOwner | None, name: str) -> None:
         if self.mode == "auto" or self._ledger.is_evaluating:
+            reach = self._reach[stage]
+            if reach is not None and owner is not None:
+                trees = owner.trees_of(name)
+                if trees is not None and trees.isdisjoint(reach):
+                    return  # only others have moved
             self.refresh(stage)
         elif self.mode == "strict":
             what = name if owner is None else owner.label_of(name)
@@ -184,6 +207,7 @@ class Freshness:
     def begin_stage(self) -> None:
         """Mark all worlds as being at a new stage of a step."""
         self._behind = [False, self._behind[_CONSTANT], True, True, True]
+        self._reach = [None] * _END
         constant, new = self.tokens[_CONSTANT], next(self._numbers)
         self.tokens[:] = [new] * _END
         if not self._ledger.moves_parameters:

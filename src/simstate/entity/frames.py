@@ -354,6 +354,7 @@ def _declare(
         evaluates=evaluates,
         compiled=compiled,
         is_view=is_view,
+        is_local=not evaluates,
     )
 
 

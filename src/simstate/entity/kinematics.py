@@ -23,6 +23,7 @@ from simstate.engine.core import matrices
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.freshness import ReadOwner
 from simstate.ids import Values, as_values
 from simstate.math import compute_velocity_from_cvel, quaternion
 
@@ -49,7 +50,7 @@ class _CompiledPoints:
     arrays: tuple[np.ndarray, ...]
 
 
-class EntityKinematics(ConventionState):
+class EntityKinematics(ConventionState, ReadOwner):
     """The part of Entity that has Jacobians."""
 
     _reader: EntityReader

@@ -58,6 +58,7 @@ class Quantity(Declared):
         evaluates: bool = False,
         compiled: Compile | None = None,
         is_view: bool = False,
+        is_local: bool = False,
     ) -> None:
         computed = "it is computed from the state and has no writer of its own"
         written = f"use {{entity}}.{writer}(…)" if writer else computed
@@ -78,6 +79,8 @@ class Quantity(Declared):
         )
         self.compiled = compiled
         """The same by the compiled core; None: it has no such formula."""
+        self.is_local = is_local
+        """True if it depends on no joint or mocap pose of another kinematic tree."""
         self.kind = kind
         self.subject = subject
         self.point = point

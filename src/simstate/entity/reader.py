@@ -19,6 +19,7 @@ from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
+from simstate.ledger import Trees
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
 from simstate.world.declared import Declared, Memo, Reader
@@ -81,6 +82,25 @@ class EntityReader(Reader):
     def label_of(self, name: str) -> str:
         """Return the name of a quantity in error messages."""
         return f"{self.name}.data.{name}"
+
+    def trees_of(self, name: str) -> Trees:
+        """Return the trees whose joints and mocap poses alone a quantity depends on."""
+        return self.trees if self.quantities[name].is_local else None
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The trees that the entity's elements are in; None: some are in none."""
+        model, index = self.model, self.index
+        bodies = {
+            *index.bodies.ids,
+            *(int(model.geom_bodyid[i]) for i in index.geoms.ids),
+            *(int(model.site_bodyid[i]) for i in index.sites.ids),
+        }
+        joints = (index.joints, index.ball_joints, index.free_joints)
+        moved = {int(model.jnt_bodyid[i]) for group in joints for i in group.ids}
+        if 0 in bodies or not moved <= bodies:
+            return None
+        return frozenset(int(model.body_rootid[body]) for body in bodies)
 
     def quantity(self, name: str) -> Quantity:
         """Return the contract of a quantity."""

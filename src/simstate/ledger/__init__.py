@@ -2,7 +2,7 @@
 
 from simstate.ledger.ledger import Ledger
 from simstate.ledger.memory import Backup, Chunk
-from simstate.ledger.slot import Kind, Owner, Reset, Slot, Write
+from simstate.ledger.slot import Kind, Owner, Reset, Slot, Trees, Write
 from simstate.ledger.user_memory import adopt, user_memory
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Owner",
     "Reset",
     "Slot",
+    "Trees",
     "Write",
     "adopt",
     "user_memory",

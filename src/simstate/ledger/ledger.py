@@ -11,7 +11,7 @@ what is in none is not part of the world.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -23,15 +23,25 @@ from simstate.ids import Selection, assign, everything
 from simstate.ledger.memory import Backup
 from simstate.ledger.registry import Registry, chunk_for
 from simstate.ledger.saved import check_saved
-from simstate.ledger.slot import Owner, Slot, Write, rows_for
+from simstate.ledger.slot import Owner, Slot, Trees, Write, rows_for
 from simstate.ledger.watch import Watched
 from simstate.world.calls import Call, Scope, has_changed
 
-Listener = Callable[[Stage, Tensor | None, str, bool], None]
-"""`listener(stage, env_ids, reason, parameters)`: values from `stage` on are stale.
 
-None: in all worlds. `parameters` is True if parameters or settings may have changed.
-"""
+class Listener(Protocol):
+    """`Freshness.write`: values from `stage` on are stale."""
+
+    def __call__(
+        self,
+        stage: Stage,
+        env_ids: Tensor | None,
+        reason: str,
+        parameters: bool = False,
+        trees: Trees = None,
+    ) -> None:
+        """Mark them as stale in these worlds; None: all."""
+        ...
+
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -55,9 +65,10 @@ class Ledger(Registry):
     `put` writes them, and `reset` writes what the contracts say. A slot that all worlds
     share is not reset, and is put only together with all of them.
 
-    `run` makes a call atomic: it saves the memory that the call may change, and restores
-    it if the call raises. A slot that was first added within the call then gets its
-    initial value. Within an evaluation of force models only inputs may be written.
+    `run` makes a call atomic: it saves the memory that the call may change, and
+    restores it if the call raises. A slot that was first added within the call then
+    gets its initial value. Within an evaluation of force models only inputs may be
+    written.
     """
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
@@ -71,8 +82,11 @@ class Ledger(Registry):
 
     # Writes.
 
-    def write(self, *writes: Write) -> None:
-        """Make writes whose values are checked, all of them or none."""
+    def write(self, *writes: Write, trees: Trees = None) -> None:
+        """Make writes whose values are checked, all of them or none.
+
+        `trees` are those whose joints and mocap poses are written; None: any.
+        """
         writes = tuple([w for w in writes if w.rows.count and w.values.numel()])
         if not writes:
             return
@@ -86,11 +100,11 @@ class Ledger(Registry):
                 slot.check(write.values, write.rows)
         alone = len(writes) == 1 and slots[0].on_write is None
         if alone or self.open:
-            self._write(writes)
+            self._write(writes, trees)
             return
         slots = list(dict.fromkeys(slots))
         names = [name for slot in slots for name in (slot.name, *slot.companions)]
-        self.run_saving(names, "a write", self._write, writes)
+        self.run_saving(names, "a write", self._write, writes, trees)
 
     def write_array(self, slot: Slot, columns: slice, values: Array) -> None:
         """Write checked numbers of all worlds that are in NumPy's memory; as `write`.
@@ -111,11 +125,11 @@ class Ledger(Registry):
         if self.follow is not None:
             self.follow()
 
-    def _write(self, writes: Iterable[Write]) -> None:
+    def _write(self, writes: Iterable[Write], trees: Trees) -> None:
         for name, rows, columns, values in writes:
             slot = self.slots[name]
             self.puts += 1
-            self._announce(slot, rows)  # first: should it be interrupted, all is seen
+            self._announce(slot, rows, trees)  # first, in case of an interruption
             if values.dtype != slot.tensor.dtype:
                 values = values.to(slot.tensor.dtype)
             is_block = isinstance(rows.index, slice) and not isinstance(columns, Tensor)
@@ -134,11 +148,15 @@ class Ledger(Registry):
         """Announce that a parameter differs by world from now on, with equal values."""
         self.listener(Stage.STATE, None, slot.label, True)
 
-    def _announce(self, slot: Slot, rows: Selection | None) -> None:
+    def _announce(
+        self, slot: Slot, rows: Selection | None, trees: Trees = None
+    ) -> None:
         if slot.stage is not None:
             ids = None if rows is None or rows.is_all else rows.tensor(self.device)
             reason = f"a write to {slot.label}"
-            self.listener(slot.stage, ids, reason, slot.is_parameter)
+            if slot.is_parameter:
+                trees = None  # of other elements, too
+            self.listener(slot.stage, ids, reason, slot.is_parameter, trees)
 
     def observe(self) -> None:
         """Detect writes that were not announced: they may have hit any world.
@@ -352,6 +370,10 @@ class Ledger(Registry):
 
 
 def _ignore(
-    stage: Stage, env_ids: Tensor | None, reason: str, parameters: bool
+    stage: Stage,
+    env_ids: Tensor | None,
+    reason: str,
+    parameters: bool = False,
+    trees: Trees = None,
 ) -> None:
-    del stage, env_ids, reason, parameters
+    del stage, env_ids, reason, parameters, trees

@@ -22,6 +22,9 @@ remembers (clocks, sums, histories, commands, random streams, a user's own)."""
 
 Owner = Literal["sim", "env"]
 
+Trees: TypeAlias = "frozenset[int] | None"
+"""Kinematic trees by the ids of their root bodies; None: any."""
+
 Reset: TypeAlias = (
     "float | Tensor | Sequence[float] | Callable[[Tensor], Tensor] | None"
 )

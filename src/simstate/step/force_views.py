@@ -18,13 +18,13 @@ from torch import Tensor
 
 from simstate.engine import FIELDS, Engine, Stage
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.freshness import Freshness
+from simstate.freshness import Freshness, ReadOwner
 
 WRITABLE = ("ctrl", "qfrc_applied", "xfrc_applied")
 """The inputs that a force model may write."""
 
 
-class ForceOnViews:
+class ForceOnViews(ReadOwner):
     """A force model called as `model(t, *reads, *writes)`.
 
     Args:

@@ -6,7 +6,7 @@ stage that it needs up to date, and computes it once for each state.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from simstate.attribute_docs import attribute_docs
 from simstate.engine import OneTorchThread, Stage, lasting
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.freshness import ReadOwner
 from simstate.world.worlds import Worlds
 
 LAST_EVALUATION = "last dynamics evaluation"
@@ -134,7 +135,7 @@ class Declared:
         return InvalidInputError(self._refusal.format(label=label, entity=reader.name))
 
 
-class Reader(ABC):
+class Reader(ReadOwner):
     """The computation of an object's declared values, and their memo.
 
     Args:

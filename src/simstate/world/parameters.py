@@ -13,11 +13,12 @@ from simstate.engine.choices import check_of
 from simstate.engine.mesh_bounds import MeshBounds
 from simstate.engine.shortcuts import Shortcuts
 from simstate.errors import InvalidInputError
+from simstate.freshness import ReadOwner
 from simstate.ids import Ids, Selection, Values, as_values, select
 from simstate.ledger import Ledger, Slot, Write
 
 
-class Parameters:
+class Parameters(ReadOwner):
     """The per-world model parameters of an engine, in slots of the ledger.
 
     The constants that `mj_setConst` derives follow the parameters that they depend on.

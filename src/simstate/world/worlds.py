@@ -20,7 +20,7 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.base import moving_columns
-from simstate.freshness import Freshness
+from simstate.freshness import Freshness, ReadOwner
 from simstate.ids import Ids, Selection, select
 from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
 from simstate.random import WorldRandom
@@ -44,7 +44,7 @@ class Loads(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Worlds:
+class Worlds(ReadOwner):
     """All worlds on an engine: their ledger, freshness, parameters and random streams.
 
     `Simulation` creates it once and passes it to its components.
