@@ -29,7 +29,7 @@ def extension(name: str, sources: Path, include_dirs: list[str]) -> Extension:
     return Extension(
         name,
         sources=sorted(str(path) for path in sources.glob("*.c")),
-        depends=sorted(str(path) for path in sources.glob("*.h")),
+        depends=sorted(str(path) for path in sources.rglob("*.h")),
         include_dirs=include_dirs,
         define_macros=[("Py_LIMITED_API", "0x030B0000")],
         # No contraction to fused operations: the bits are the same on every machine.

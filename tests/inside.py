@@ -197,6 +197,11 @@ def draw_as_on_a_device(monkeypatch: pytest.MonkeyPatch, rng: WorldRandom) -> No
 # Behaviour.
 
 
+def draw_noise_from(sim: Simulation, stream: object) -> None:
+    """Let a stochastic scheme draw its noise from another stream."""
+    stepper_of(sim)._stream = stream
+
+
 def takes_plain_steps(sim: Simulation) -> bool:
     """Return True if nothing but the engine advances the worlds."""
     stepper = advancing_stepper_of(sim)

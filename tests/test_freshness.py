@@ -8,7 +8,14 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from tests.inside import columns_of, engine_of, fresh_of, ledger_of, record_forwards
+from tests.inside import (
+    columns_of,
+    engine_of,
+    failing_undo,
+    fresh_of,
+    ledger_of,
+    record_forwards,
+)
 
 from simstate.engine import FIELDS, Stage
 from simstate.errors import InvalidInputError, StaleReadError
@@ -497,17 +504,18 @@ def test_a_step_of_some_worlds_leaves_what_is_behind_in_others(make_sim, engine)
     assert np.allclose(sim.data.xpos[1, trunk], pose[0, :3], atol=1e-6)
 
 
-def test_a_read_undoes_what_was_interrupted(make_sim, engine):
-    """A call that was left in its midst is taken back by the next read."""
+def test_a_read_finishes_a_rollback_that_did_not_complete(make_sim, engine):
+    """A call whose rollback fails every time is undone by the next read."""
     sim = make_sim(engine)
-    before = sim.data.xpos.clone()
-    ledger = ledger_of(sim)
+    before, ledger = sim.data.xpos.clone(), ledger_of(sim)
 
-    def begin_and_leave():
-        ledger.transaction("sim", "a call").__enter__()
+    def change():
         engine_of(sim).field("qpos").data[:, 2] += 1.0
         fresh_of(sim).write(Stage.POSITION, None, "a call")
+        raise ValueError("the call failed")
 
-    begin_and_leave()
+    with failing_undo(KeyboardInterrupt), pytest.raises(ValueError, match="failed"):
+        ledger.run("sim", "a call", change)
+    assert [call.failed for call in ledger.open] == [True]
     assert np.allclose(sim.data.xpos, before, atol=1e-6)
     assert not ledger.open

@@ -64,7 +64,7 @@ def test_threads_are_not_in_a_forked_child(call):
         "read": lambda: sim.scene["robot"].data.body_link_acc_w,
     }
     answer = in_fork(calls[call])
-    assert "ThreadError: This simulation was made before a fork" in answer
+    assert "ThreadError: This simulation was created before a fork" in answer
     assert "num_threads=1" in answer
     assert "status" not in answer
     sim.step()  # the parent goes on

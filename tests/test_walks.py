@@ -119,7 +119,6 @@ def test_the_path_of_a_call_is_short(name: str) -> None:
     assert len(files) <= LIMITS[name].files
 
 
-@pytest.mark.xfail(strict=False, reason="each step leaves four objects in cycles")
 def test_steps_leave_no_garbage() -> None:
     cube = SceneCfg(entities={"cube": EntityCfg(model="cube")}, ground=False)
     sim = Simulation(cube, 2)

@@ -14,12 +14,13 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal
+from threading import get_ident
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage
+from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage, lasting
 from simstate.errors import StaleReadError
 from simstate.ledger import Ledger, Trees
 from simstate.world.calls import has_changed
@@ -30,6 +31,7 @@ Mode = Literal["auto", "strict", "off"]
 _STATE, _CONSTANT, _POSITION, _VELOCITY, _ACCELERATION = Stage
 _DERIVED = (_CONSTANT, _POSITION, _VELOCITY, _ACCELERATION)
 _END = len(Stage)
+_AFTER_A_STEP = ["a step"] * _END
 
 Evaluate = Callable[[Tensor | None, Stage], None]
 """`evaluate(rows, stage)` computes derived values up to a stage; None: all worlds."""
@@ -109,6 +111,9 @@ class Freshness:
             return
         self.evaluated_now = False
         behind, reasons = self._behind, self._reason
+        worlds: Any = env_ids  # NumPy takes a third of torch's time
+        if env_ids is not None and env_ids.is_cpu:
+            worlds = env_ids.numpy()
         for derived in range(stage, _END):
             tokens[derived] = new
             reasons[derived] = reason
@@ -116,12 +121,13 @@ class Freshness:
                 self._reach[derived] = trees
             elif (known := self._reach[derived]) is not None:
                 self._reach[derived] = None if trees is None else known | trees
-            if env_ids is None:
+            if worlds is None:
                 behind[derived] = True
             elif (mask := behind[derived]) is not True:
                 if mask is False:
                     mask = behind[derived] = self._mask(False)
-                mask[env_ids] = True
+                live: Any = mask if isinstance(worlds, Tensor) else mask.numpy()
+                live[worlds] = True
 
     @property
     def constants_are_behind(self) -> bool:
@@ -138,9 +144,10 @@ class Freshness:
         if not calls:
             if has_changed(*self._watch.lists):
                 self._ledger.observe()
-        elif not calls[-1].evaluating:  # else writes are checked when the step ends
+        elif not calls[-1].evaluating or calls[-1].thread != get_ident():
             self._ledger.calls.recover()
             self._ledger.observe()
+        # Else a force model reads: its writes are checked when the step ends.
         if self._behind[stage] is not False:
             self._update(stage, owner, name)
         return self.tokens[stage]
@@ -189,18 +196,23 @@ class Freshness:
                 has changed the state: values of later stages are then behind.
         """
         tokens, new = self.tokens, next(self._numbers)
-        if not evaluated:
-            tokens[_STATE] = new
-            if self._ledger.moves_parameters:
-                tokens[_CONSTANT] = new
-        tokens[_POSITION : stage + 1] = [new] * max(0, stage + 1 - _POSITION)
-        if not evaluated and stage < _ACCELERATION:
-            self.write(Stage(stage + 1), rows, "a step")
+        if evaluated:
+            tokens[_POSITION : stage + 1] = [new] * max(0, stage + 1 - _POSITION)
+        else:
+            constant = new if self._ledger.moves_parameters else tokens[_CONSTANT]
+            self.tokens = [new, constant, new, new, new]
+            self._reach = [None] * _END
+            self.evaluated_now = False
         if rows is None:
             self._behind[_CONSTANT : stage + 1] = [False] * stage
+            if not evaluated:
+                self._behind[stage + 1 :] = [True] * (_ACCELERATION - stage)
+                self._reason[:] = _AFTER_A_STEP
         else:
             for derived in _DERIVED[:stage]:
                 self._clear(derived, rows)
+            if not evaluated and stage < _ACCELERATION:
+                self.write(Stage(stage + 1), rows, "a step")
         if stage == _ACCELERATION:
             self.evaluated_now = evaluated and rows is None
 
@@ -208,10 +220,9 @@ class Freshness:
         """Mark all worlds as being at a new stage of a step."""
         self._behind = [False, self._behind[_CONSTANT], True, True, True]
         self._reach = [None] * _END
-        constant, new = self.tokens[_CONSTANT], next(self._numbers)
-        self.tokens[:] = [new] * _END
-        if not self._ledger.moves_parameters:
-            self.tokens[_CONSTANT] = constant
+        new = next(self._numbers)
+        constant = new if self._ledger.moves_parameters else self.tokens[_CONSTANT]
+        self.tokens = [new, constant, new, new, new]
         self.evaluated_now = False
 
     def watch_derived(self, name: str) -> None:
@@ -257,7 +268,7 @@ class Freshness:
 
     def _mask(self, value: bool) -> Tensor:
         """A mask of the worlds, which outlives a caller's inference mode."""
-        with torch.inference_mode(False):
+        with lasting():
             return torch.full(
                 (self._ledger.num_envs,), value, device=self._ledger.device
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -41,6 +42,12 @@ class Selection:
         """Whether everything is selected, in order."""
         return isinstance(self.index, slice) and self.count == self.size
 
+    @cached_property
+    def host(self) -> slice | np.ndarray[Any, Any]:
+        """What selects them in a NumPy array."""
+        index = self.index
+        return index if isinstance(index, slice) else index.cpu().numpy()
+
     def tensor(self, device: torch.device) -> Tensor:
         """The selected ids, int64, shape (count,)."""
         if isinstance(self.index, slice):
@@ -72,6 +79,8 @@ def select(ids: Ids, size: int, kind: str, device: torch.device) -> Selection:
     """The validated selection that `ids` makes of `size` things called `kind`."""
     if ids is None:
         return everything(size)
+    if type(ids) is int and 0 <= ids < size:
+        return Selection(slice(ids, ids + 1, 1), 1, size)
     if isinstance(ids, slice):
         chosen = _slice(ids, size, kind)
         if chosen.step > 0:

@@ -211,8 +211,8 @@ class Simulation:
         """Write the entities' defaults, which become the state at reset."""
         ledger, rows = self._worlds.ledger, self._worlds.everywhere
         ledger.reset(rows, ("sim",))
-        for entity in self.scene.values():
-            ledger.write(*entity.default_writes(rows))
+        entities = list(self.scene.values())
+        ledger.write(*Entity.default_writes_of(entities, rows))
         for name in self._worlds.engine.columns:
             slot = ledger[name]
             slot.initial = slot.tensor[:1].clone()
@@ -236,7 +236,8 @@ class Simulation:
             until: simulation time at which the steps of each world end at the latest
                 [s], float64, shape (num_envs,); None: no limit.
         """
-        n = whole_number("n", n, 1, MAX_STEPS)
+        if type(n) is not int or not 0 < n <= MAX_STEPS:
+            n = whole_number("n", n, 1, MAX_STEPS)
         worlds = self._worlds
         if worlds.ledger.open:
             worlds.ledger.refuse_within_step("sim.step")
@@ -343,7 +344,9 @@ class Simulation:
         for entity in self.scene.values():
             if entity.defaults_changed(rows):
                 writes += entity.default_writes(rows)
-        self._worlds.ledger.run("sim", "sim.reset()", self._reset, rows, writes)
+        ledger = self._worlds.ledger
+        only = rows if ledger.resets_rows_alone(("sim",)) else None
+        ledger.run("sim", "sim.reset()", self._reset, rows, writes, rows=only)
 
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))

@@ -11,6 +11,7 @@ import torch
 from mujoco import batch
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
+from tests.engine import core_loads
 from tests.engine.core_models import load, random_states, tolerances
 from tests.inside import columns_of, set_integrator_budget, stepper_of
 from tests.mujoco_versions import IS_4, its_rk4_is_ours
@@ -18,7 +19,12 @@ from tests.mujoco_versions import IS_4, its_rk4_is_ours
 from simstate import Simulation, integrate
 from simstate.engine import core
 from simstate.engine.layout import state_columns
-from simstate.errors import IntegrationError, InvalidInputError, UnknownNameError
+from simstate.errors import (
+    IntegrationError,
+    InvalidInputError,
+    ModelError,
+    UnknownNameError,
+)
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"
@@ -370,13 +376,13 @@ def test_an_error_of_mujoco_leaves_a_world_as_it_was():
     kept = frame.copy()
     worlds = make_batch(model, rows, ["xpos"])
     worlds.expand("eq_type")[[1, 3]] = 99
-    load_ = core.point_mass_gravity([1, 2], [3.0], [[1.0, 2.0, 5.0]], frame=0)
+    load_ = core_loads.point_mass_gravity([1, 2], [3.0], [[1.0, 2.0, 5.0]], frame=0)
     options = {"loads": [load_], "frames": {"frame": frame}}
     blocks = dict.fromkeys(("qpos", "qvel", "act", "frame"), 1e-6)
     ours = core.AdaptiveIntegrator(
         worlds, integrate.DP54().tableau, atol=blocks, rtol=blocks, **options
     )
-    with pytest.raises(batch.SimulationError, match=r"\(1, 3\)"):
+    with pytest.raises(ModelError, match=r"\(1, 3\)"):
         ours.advance(0.01)
     np.testing.assert_array_equal(worlds.state[[1, 3]], rows[[1, 3]])
     np.testing.assert_array_equal(frame[[1, 3]], kept[[1, 3]])
@@ -447,7 +453,9 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(InvalidInputError, match="frame"):
         core.Integrator(worlds, pair, frames=[np.zeros((NUM, 5))])
     with pytest.raises(InvalidInputError, match="Load of kind 0"):
-        core.Integrator(worlds, pair, loads=[core.uniform_gravity([99], (0, 0, 1))])
+        core.Integrator(
+            worlds, pair, loads=[core_loads.uniform_gravity([99], (0, 0, 1))]
+        )
     ours = core.Integrator(worlds, pair)
     for ids in ([3, 1], [0, NUM], [-1, 2]):
         with pytest.raises(ValueError, match="ids must rise"):

@@ -20,6 +20,7 @@ from tests.inside import batch_of, forget_core, library_path
 from simstate import Simulation, compiled_core
 from simstate.cli import main
 from simstate.engine import FIELDS, core
+from simstate.engine.plain_batch import PlainBatch
 from simstate.integrate import RK4
 
 NUM = 6
@@ -37,7 +38,7 @@ def look_again():
 
 
 def steps_without_the_core():
-    return isinstance(batch_of(Simulation(load("small"), 2)), batch.Batch)
+    return isinstance(batch_of(Simulation(load("small"), 2)), PlainBatch)
 
 
 @needs_core

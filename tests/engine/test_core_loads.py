@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.engine import core_loads
 from tests.engine.core_models import tolerances
 from tests.inside import columns_of, mass_flow_of
 
@@ -139,14 +140,19 @@ def test_uniform_gravity_and_drag(pair):
     pair.sim.add_force(integrate.UniformGravity(gravity))
     pair.sim.add_force(integrate.Drag("model", "panel", 1.3, density=0.7, wind=wind))
     bodies = range(1, pair.model.nbody)
-    loads = [core.uniform_gravity(bodies, gravity), core.drag(2, 1.3, 0.7, wind)]
+    loads = [
+        core_loads.uniform_gravity(bodies, gravity),
+        core_loads.drag(2, 1.3, 0.7, wind),
+    ]
     pair.run(loads)
 
 
 def test_point_masses(pair):
     mu, places = [30.0, 11.0], [[4.0, 3.0, 9.0], [-7.0, 2.0, 5.0]]
     pair.sim.add_force(integrate.PointMassGravity(mu, places))
-    pair.run([core.point_mass_gravity([1, 2, 3], mu, places, gradient_torque=True)])
+    pair.run(
+        [core_loads.point_mass_gravity([1, 2, 3], mu, places, gradient_torque=True)]
+    )
 
 
 def test_a_moving_frame_with_drag(pair):
@@ -159,10 +165,10 @@ def test_a_moving_frame_with_drag(pair):
     )
     value = np.concatenate([start, speed], axis=1)
     loads = [
-        core.point_mass_gravity(
+        core_loads.point_mass_gravity(
             *([1, 2, 3], MU, (0, 0, 0)), frame=0, gradient_torque=True
         ),
-        core.drag(1, 2.0, 1e-11, (50, 0, 0), frame=0),
+        core_loads.drag(1, 2.0, 1e-11, (50, 0, 0), frame=0),
     ]
     pair.run(loads, {"frame": value})
     np.testing.assert_allclose(value, frame.value.numpy(), rtol=1e-13)
@@ -196,7 +202,7 @@ def test_thrusters_that_use_mass(pair):
     rate[:, 3] = [-0.1, 0.05, -0.02, 0.0]
     pair.sim.mass_rate[:] = torch.tensor(rate)
     masses = mass_arrays(pair.worlds, rate)
-    loads = [core.thruster(1, force, point, mass_flow=0.3, throttle=throttle)]
+    loads = [core_loads.thruster(1, force, point, mass_flow=0.3, throttle=throttle)]
     pair.run(loads, masses=masses)
     names = ("body_mass", "body_inertia", "body_subtreemass", "dof_invweight0")
     for name in names:
@@ -212,7 +218,7 @@ def test_what_the_user_applied_stays():
     worlds = core.CoreBatch(model, NUM, 1)
     worlds.state[:] = states(model)
     before = worlds.bind("xfrc_applied").copy()
-    loads = [core.uniform_gravity([1, 2], (1, 2, 3))]
+    loads = [core_loads.uniform_gravity([1, 2], (1, 2, 3))]
     core.Integrator(worlds, RK4, loads=loads).step(2, 0.1)
     np.testing.assert_array_equal(worlds.bind("xfrc_applied"), before)
 
@@ -222,7 +228,7 @@ def test_a_throw_is_a_parabola():
     gravity = np.array([[0, 0, -9.81], [1, 2, -3], [0, 4, 0], [-2, 0, 5]], float)
     velocity = np.arange(12.0).reshape(NUM, 3)
     worlds.bind("qvel")[:, :3] = velocity
-    load = core.uniform_gravity([1], gravity)
+    load = core_loads.uniform_gravity([1], gravity)
     core.Integrator(worlds, RK4, loads=[load]).step(20, 0.05)
     want = velocity + gravity / 2
     np.testing.assert_allclose(worlds.bind("qpos")[:, :3], want, atol=1e-12)
@@ -233,7 +239,7 @@ def test_drag_slows_down_by_the_closed_form():
     worlds = core.CoreBatch(one_body(2.0), NUM, 1)
     speed = np.array([3.0, 10.0, 22.0, 41.0])
     worlds.bind("qvel")[:, 1] = speed
-    core.Integrator(worlds, RK4, loads=[core.drag(1, 0.8, 1.1)]).step(400, 0.005)
+    core.Integrator(worlds, RK4, loads=[core_loads.drag(1, 0.8, 1.1)]).step(400, 0.005)
     k = 0.5 * 1.1 * 0.8 / 2.0
     want = speed / (1 + k * speed * 2.0)
     np.testing.assert_allclose(worlds.bind("qvel")[:, 1], want, rtol=1e-6)
@@ -242,7 +248,7 @@ def test_drag_slows_down_by_the_closed_form():
 def test_a_circular_orbit_in_a_moving_frame():
     worlds = core.CoreBatch(one_body(100.0), 1, 1)
     frame = np.array([[RADIUS, 0, 0, 0, SPEED, 0]])
-    load = core.point_mass_gravity([1], MU, (0, 0, 0), frame=0)
+    load = core_loads.point_mass_gravity([1], MU, (0, 0, 0), frame=0)
     blocks = {"qpos": 1e-11, "qvel": 1e-11, "act": 1.0, "frame": 1e-6}
     ours = core.AdaptiveIntegrator(
         *(worlds, integrate.DOP853().tableau),
@@ -264,7 +270,7 @@ def test_tides_are_those_of_high_precision():
     offset = np.array([3.0, -2.0, 1.0])
     worlds.bind("qpos")[0, :3] = offset
     frame = np.array([[RADIUS, 0, 0, 0, SPEED, 0]])
-    load = core.point_mass_gravity([1], MU, (0, 0, 0), frame=0)
+    load = core_loads.point_mass_gravity([1], MU, (0, 0, 0), frame=0)
     euler = integrate.Euler().tableau
     core.Integrator(worlds, euler, loads=[load], frames=[frame]).step(1, 1e-9)
     d = offset.astype(np.longdouble)

@@ -99,6 +99,5 @@ def test_a_number_at_the_limit_is_fine(engine):
 
 
 def test_wrong_columns_are_refused(engine):
-    watch = core.Watch(engine.batch, [slice(0, engine.nstate + 1)], 1.0)
     with pytest.raises(ValueError, match="Columns must be from 0"):
-        watch.look()
+        core.Watch(engine.batch, [slice(0, engine.nstate + 1)], 1.0)

@@ -109,7 +109,9 @@ def test_what_a_shortcut_takes_for_fixed_is_refused(
     assert torch.equal(sim.expand(parameter)[0], sim.expand(parameter)[1])
     own = sim.expand(parameter)[1, element].clone()
     sim.expand(parameter)[1, element] = torch.tensor(value, dtype=sim.dtype)
-    with pytest.raises(InvalidInputError, match=f"{names}.*{REMEDY}.*put the model"):
+    with pytest.raises(
+        InvalidInputError, match=f"{names}.*{REMEDY}.*restore the model"
+    ):
         sim.step()
     with pytest.raises(InvalidInputError, match=REMEDY):
         _ = sim.data.xipos

@@ -411,7 +411,7 @@ def test_other_writes_and_reads_concern_all_trees(monkeypatch):
     assert not torch.equal(sim.scene["second"].data.body_link_pos_w, before)
     assert len(forwards) == 2
     WRITES["cube"](sim.scene["cube"])
-    _ = sim.data.xpos
+    _ = sim.data.cvel
     assert len(forwards) == 3
     WRITES["cube"](sim.scene["cube"])
     _ = sim.scene["first"].data.joint_acc  # accelerations depend on all of them

@@ -250,7 +250,14 @@ def test_running_out_of_mass_is_said_alike(both, scheme):
         with pytest.raises(InvalidInputError, match="run out of mass") as error:
             sim.step(40)
         assert torch.equal(sim.state, before)
-        messages.append(str(error.value).partition(" would")[0])
+        # Python's loop raises at the first world, the core for the lowest one.
+        messages.append(
+            re.sub(
+                r"world \d|at about t = .*? s|has .*? kg|loses .*? kg",
+                "",
+                str(error.value),
+            )
+        )
     assert messages[0] == messages[1]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.integrate import solve_ivp
-from tests.inside import stepper_of
+from tests.inside import draw_noise_from
 from tests.integrate.stochastic_problems import Given, make, slope
 
 from simstate import integrate
@@ -157,9 +157,8 @@ def after_one_step(scheme, h, process, points):
         kind = "increments"
     w, z, signs, chances = outcomes(kind, process.num_sources, points)
     sim = make(scheme(), h, len(chances), process)
-    stepper = stepper_of(sim)
     if kind == "platen":
-        stepper.stream = Signs(signs)
+        draw_noise_from(sim, Signs(signs))
     w, z = (torch.tensor(x * np.sqrt(h))[None] for x in (w, z))
     sim.integration.prescribe_noise(w, brownian_integrals(w, z, h))
     sim.step()

@@ -137,15 +137,7 @@ def test_a_step_that_is_interrupted(integrator):
     whole_or_nothing(sim, lambda: sim.step(2), 60, seconds=[False])
 
 
-NOT_YET = pytest.mark.xfail(
-    reason="a step that calls a force model is not atomic if interrupted twice"
-)
-
-
-@pytest.mark.parametrize(
-    "integrator",
-    [None, *(pytest.param(scheme, marks=NOT_YET) for scheme in INTEGRATORS[1:])],
-)
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 def test_a_step_that_is_interrupted_twice(integrator):
     sim = make(integrator=integrator)
     whole_or_nothing(sim, lambda: sim.step(2), 60, seconds=[True])

@@ -163,19 +163,13 @@ def pairs(
             return
 
 
-NOT_YET = pytest.mark.xfail(
-    strict=False,
-    reason="a step that calls a force model is not atomic if interrupted twice",
-)
-
-
 @pytest.mark.parametrize("follow", [None, read, Simulation.snapshot])
 @pytest.mark.parametrize(
     "make_case",
     [
         plain_step,
-        pytest.param(step_with_force, marks=NOT_YET),
-        pytest.param(step_with_mass_flow, marks=NOT_YET),
+        step_with_force,
+        step_with_mass_flow,
         reset,
         restore,
         write,

@@ -9,10 +9,12 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.engine.core_loads import load
 from tests.inside import compiled_models_of, processes_of
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.engine import core
+from simstate.engine.core import LoadKind
 from simstate.errors import InvalidInputError
 from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
 from simstate.space import (
@@ -363,18 +365,21 @@ def test_tables_that_do_not_fit_are_refused():
     worlds = core.CoreBatch(model, NUM, 1)
     zonal = HarmonicGravity(zonal_coefficients(EARTH)).compiled_form(0.0, 1.0)
     assert zonal is not None
-    good = core.field_gravity([1, 2], zonal.field, NUM)
+    good = load(
+        LoadKind.FIELD_GRAVITY, [1, 2], [[1.0, 1, 0, 0, 0]], -1, zonal.field.row()
+    )
     core.Integrator(worlds, RK4.tableau, loads=[good])
     for table in (good.table[:-1], good.table[:3], np.full(200, math.nan)):
         bad = core.Load(good.kind, good.bodies, good.parameters, -1, table)
         with pytest.raises(InvalidInputError, match="table"):
             core.Integrator(worlds, RK4.tableau, loads=[bad])
-    wheels = core.reaction_wheels([2], [0], NUM)
+    wheels = load(LoadKind.WHEELS, [0], [[1.0, 1, 1]], -1, [1.0, 2, 0])
     with pytest.raises(InvalidInputError, match="table"):  # there is no such control
         core.Integrator(worlds, RK4.tableau, loads=[wheels])
-    air = core.air_drag(1, core.PlanetAirTable(6.4e6, 0.003, 0.0), NUM)
+    table = core.PlanetAirTable(6.4e6, 0.003, 0.0).row()
+    air = load(LoadKind.AIR_DRAG, [1], np.ones((NUM, 7)), -1, table)
     core.Integrator(worlds, RK4.tableau, loads=[air])
-    panels = core.panel_drag(1, core.PlanetAirTable(6.4e6, 0.003, 0.0), 2, NUM)
+    panels = load(LoadKind.PANELS, [1], np.ones((NUM, 3 + 2 * 8)), -1, table)
     core.Integrator(worlds, RK4.tableau, loads=[panels])
     numbers = np.ascontiguousarray(panels.parameters[:, :-1])
     bad = core.Load(panels.kind, panels.bodies, numbers, -1, panels.table)

@@ -23,8 +23,10 @@ class DynamicsParts:
         self.worlds = worlds
         self.bodies = tuple(bodies)
         model = worlds.model
-        owner = np.asarray(model.dof_bodyid)
-        self.dofs = tuple(int(dof) for dof in np.flatnonzero(np.isin(owner, bodies)))
+        own = list(self.bodies)
+        first, number = model.body_dofadr[own].tolist(), model.body_dofnum[own].tolist()
+        blocks = sorted(zip(first, number, strict=True))  # no dof: first is −1
+        self.dofs = tuple(adr + k for adr, count in blocks for k in range(count))
         device = worlds.device
         self.body_index = as_index(self.bodies, device)
         self.dof_index = as_index(self.dofs, device)

@@ -20,7 +20,7 @@ from simstate.checks import whole_number
 from simstate.engine.base import MAX_VALUE, Engine, moving_columns
 from simstate.engine.cfg import NativeCfg
 from simstate.engine.core import CoreBatch, Watch, is_available
-from simstate.engine.fields import EVALUATED_FIELDS, STATE_FIELDS
+from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
 from simstate.engine.native_on_demand import NativeOnDemand
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.plain_batch import PlainBatch
@@ -36,6 +36,8 @@ _STAGES = {
     Stage.VELOCITY: mujoco.mjtStage.mjSTAGE_VEL.value,
     Stage.ACCELERATION: mujoco.mjtStage.mjSTAGE_ACC.value,
 }
+_LATE_WORLDS = 512
+"""Worlds in which a field that is bound late is computed at a time."""
 _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE.value
 _FIRST_LOSS = mujoco.mjtWarning.mjWARN_CONTACTFULL.value
 _FIRST_BAD = mujoco.mjtWarning.mjWARN_BADQPOS.value
@@ -116,6 +118,20 @@ class NativeEngine(Engine):
             tensor = torch.from_numpy(array)
         return tensor.view(self.field_shape(name))
 
+    def compute_late(self, name: str) -> None:
+        """Compute a field that was not bound so far, some worlds at a time.
+
+        What must be kept meanwhile then takes little memory.
+        """
+        self.field(name)
+        stage = max(FIELDS[name].stage, Stage.VELOCITY)
+        for first in range(0, self.num_envs, _LATE_WORLDS):
+            rows = slice(first, min(first + _LATE_WORLDS, self.num_envs))
+            kept = self.keep_accelerations(rows)
+            whole = rows.stop - rows.start == self.num_envs
+            self.forward(None if whole else torch.arange(rows.start, rows.stop), stage)
+            self.put_back(kept, rows)
+
     def _make_on_demand(self) -> OnDemand:
         return NativeOnDemand(self)
 
@@ -135,7 +151,8 @@ class NativeEngine(Engine):
         """Run n × mj_step, then the velocity stage at the new state; and check it."""
         if self.compiled is None:
             return super().step(n, env_ids, settle)
-        ids, contacts = _ids(env_ids), ()
+        ids = None if env_ids is None else _ids(env_ids)
+        contacts = ()
         if self.observers:
             contacts = self._begin_observation()
         seen = self._watched_step(ids, n, contacts)

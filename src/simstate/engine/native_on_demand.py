@@ -6,6 +6,7 @@ MjData of its own: tens of microseconds each, for robots.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -25,11 +26,19 @@ if TYPE_CHECKING:
     from simstate.engine.native import NativeEngine
 
 _STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
+_INPUTS = ("xfrc_applied", "qfrc_applied", "ctrl")
+"""The inputs that a C function may change."""
+_FORCE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
+)
+"""The type `simstate_force` of simstate/force.h."""
 _FORCE_LIMITS = ("actuator_forcelimited", "jnt_actfrclimited", "tendon_actfrclimited")
 
 
 class NativeOnDemand(OnDemand):
     """On demand, by MuJoCo's C functions."""
+
+    can_call_functions = True
 
     def __init__(self, engine: NativeEngine) -> None:
         self._engine = engine
@@ -92,6 +101,23 @@ class NativeOnDemand(OnDemand):
                 mujoco.mj_energyVel(model, data)
                 row[:] = data.energy
         return torch.as_tensor(out)
+
+    def call_function(self, address: int, parameters: np.ndarray) -> dict[str, Tensor]:
+        """By its address, one world after the other."""
+        engine = self._engine
+        function = _FORCE(address)
+        found = {name: engine.field(name).clone() for name in _INPUTS}
+        rows = np.ascontiguousarray(parameters)
+        with silenced():
+            worlds = self._worlds(list(range(engine.num_envs)))
+            for world, (model, data) in enumerate(worlds):
+                mujoco.mj_fwdPosition(model, data)
+                mujoco.mj_fwdVelocity(model, data)
+                row = rows[world].ctypes.data
+                function(model._address, data._address, row, world)
+                for name, values in found.items():
+                    values[world] = torch.as_tensor(getattr(data, name))
+        return found
 
     @contextmanager
     def _without_limits(self) -> Generator[None]:

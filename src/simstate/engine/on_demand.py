@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -96,6 +97,9 @@ class OnDemand(ABC):
     their values. Inputs are as they stand.
     """
 
+    can_call_functions: ClassVar[bool] = False
+    """Whether worlds have an mjData, which C functions take; see `call_function`."""
+
     @abstractmethod
     def joint_wrenches(self) -> Tensor:
         """What acts on each body through its joints; (num_envs, nbody, 6).
@@ -131,6 +135,15 @@ class OnDemand(ABC):
 
         Positions are fresh. Normals cost time, and may be left out.
         """
+
+    def call_function(self, address: int, parameters: np.ndarray) -> dict[str, Tensor]:
+        """Return the inputs after a C function has changed them, by name.
+
+        The function is that of simstate/force.h, called for each world at its present
+        state with its row of the parameters, (num_envs, k).
+        """
+        del address, parameters
+        raise NotImplementedError("These worlds have no mjData.")
 
     def cast_carried(self, rays: CarriedRays, normals: bool) -> RayHits | None:
         """The same for rays that a body carries; None: not on this engine."""

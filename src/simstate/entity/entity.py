@@ -19,6 +19,7 @@ from simstate.ids import as_index
 from simstate.math import quaternion
 from simstate.named import Named
 from simstate.scene import EntityCfg, EntityIndex
+from simstate.scene.index import Elements
 from simstate.scene.load import matching
 from simstate.world.worlds import Worlds
 
@@ -41,7 +42,8 @@ class Entity(EntityKinematics):
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self._reader = EntityReader(index, worlds, factor)
-        self._links = Links(index, worlds)
+        self._links = Links([index], worlds)
+        self._all_targets = {}
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
         label = f"{index.name}.dynamics"
@@ -197,7 +199,7 @@ class Entity(EntityKinematics):
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the links that match in full; see `find_joints`."""
-        return _find(names, self.body_names, "body", preserve_order)
+        return _find(names, self.index.bodies, "body", preserve_order)
 
     def find_joints(
         self, names: Patterns, preserve_order: bool = False
@@ -207,49 +209,49 @@ class Entity(EntityKinematics):
         In the entity's order, or in that of the expressions if `preserve_order`. An
         expression that matches nothing raises.
         """
-        return _find(names, self.joint_names, "joint", preserve_order)
+        return _find(names, self.index.joints, "joint", preserve_order)
 
     def find_ball_joints(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the ball joints that match in full; see `find_joints`."""
-        return _find(names, self.ball_joint_names, "ball joint", preserve_order)
+        return _find(names, self.index.ball_joints, "ball joint", preserve_order)
 
     def find_geoms(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the geoms that match in full; see `find_joints`."""
-        return _find(names, self.geom_names, "geom", preserve_order)
+        return _find(names, self.index.geoms, "geom", preserve_order)
 
     def find_sites(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the sites that match in full; see `find_joints`."""
-        return _find(names, self.site_names, "site", preserve_order)
+        return _find(names, self.index.sites, "site", preserve_order)
 
     def find_tendons(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the tendons that match in full; see `find_joints`."""
-        return _find(names, self.tendon_names, "tendon", preserve_order)
+        return _find(names, self.index.tendons, "tendon", preserve_order)
 
     def find_actuators(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the actuators that match in full; see `find_joints`."""
-        return _find(names, self.actuator_names, "actuator", preserve_order)
+        return _find(names, self.index.actuators, "actuator", preserve_order)
 
     def find_controls(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the controls that match in full; see `find_joints`."""
-        return _find(names, self.control_names, "control", preserve_order)
+        return _find(names, self.index.controls, "control", preserve_order)
 
     def find_sensors(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the sensors that match in full; see `find_joints`."""
-        return _find(names, self.sensor_names, "sensor", preserve_order)
+        return _find(names, self.index.sensors, "sensor", preserve_order)
 
     def sensor(self, name: str) -> Tensor:
         """The readings of one sensor of the model, live; (num_envs, dim).
@@ -261,9 +263,10 @@ class Entity(EntityKinematics):
 
     def sensor_contract(self, name: str) -> SensorContract:
         """What a sensor of the model measures: type, unit, axes, point, shape."""
-        if name not in self.sensor_names:
-            raise unknown_name("sensor", name, self.sensor_names)
-        sensor = self.index.sensors.ids[self.sensor_names.index(name)]
+        sensors = self.index.sensors
+        if name not in sensors.names:
+            raise unknown_name("sensor", name, sensors.names)
+        sensor = sensors.ids[sensors.places[name]]
         return sensor_contract(self._worlds.model, sensor, name)
 
     def sensor_fields(self, name: str) -> dict[str, Tensor]:
@@ -367,15 +370,12 @@ class SceneEntities(Named[Entity]):
 
 
 def _find(
-    patterns: Patterns, names: Sequence[str], kind: str, preserve_order: bool
+    patterns: Patterns, elements: Elements, kind: str, preserve_order: bool
 ) -> tuple[list[int], list[str]]:
-    """Positions and names of what matches, each once."""
+    """Return positions and names of what matches, each once."""
+    names = elements.names
     if not isinstance(patterns, str | Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise unknown_name(f"{kind} (a name or a regex)", str(patterns), names)
-    if preserve_order:
-        ordered = [patterns] if isinstance(patterns, str) else list(patterns)
-        found = [name for one in ordered for name in matching(one, names, kind)]
-        found = list(dict.fromkeys(found))
-    else:
-        found = matching(patterns, names, kind)
-    return [names.index(name) for name in found], found
+    found = matching(patterns, names, kind, preserve_order)
+    places = elements.places
+    return [places[name] for name in found], found

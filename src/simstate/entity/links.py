@@ -41,36 +41,40 @@ _SAME = 2e-7
 
 
 class Links:
-    """The links of one entity that can be placed, by their body ids."""
+    """The links of some entities that can be placed, by their body ids."""
 
-    def __init__(self, index: EntityIndex, worlds: Worlds) -> None:
+    def __init__(self, indexes: Sequence[EntityIndex], worlds: Worlds) -> None:
         model = worlds.model
         self._worlds = worlds
-        free = index.free_body_ids
-        self._qpos_adr = dict(zip(free, index.free_qpos_adr, strict=True))
-        self._dof_adr = dict(zip(free, index.free_dof_adr, strict=True))
-        self._mocap = {b: int(model.body_mocapid[b]) for b in index.mocap_bodies.ids}
-        self.base: int | None = None
-        """The root link, if it is fixed to the world and no joint moves it."""
-        if index.base == "fixed" and not model.body_dofnum[index.root_body_id]:
-            self.base = index.root_body_id
-
-    @property
-    def free(self) -> frozenset[int]:
+        self._qpos_adr: dict[int, int] = {}
+        self._dof_adr: dict[int, int] = {}
+        self._mocap: dict[int, int] = {}
+        bases: list[int] = []
+        for index in indexes:
+            free = index.free_body_ids
+            self._qpos_adr.update(zip(free, index.free_qpos_adr, strict=True))
+            self._dof_adr.update(zip(free, index.free_dof_adr, strict=True))
+            for body in index.mocap_bodies.ids:
+                self._mocap[body] = int(model.body_mocapid[body])
+            if index.base == "fixed" and not model.body_dofnum[index.root_body_id]:
+                bases.append(index.root_body_id)
+        self.bases = frozenset(bases)
+        """Root links that are fixed to the world and moved by no joint."""
+        self.free = frozenset(self._qpos_adr)
         """Links with a free joint, which have a velocity, too."""
-        return frozenset(self._qpos_adr)
+        self.placeable = frozenset((*self._qpos_adr, *self._mocap, *bases))
+        """Links whose pose can be written."""
 
     @property
-    def placeable(self) -> frozenset[int]:
-        """Links whose pose can be written."""
-        base = () if self.base is None else (self.base,)
-        return frozenset((*self._qpos_adr, *self._mocap, *base))
+    def base(self) -> int | None:
+        """The root link of a single entity, if it is among `bases`."""
+        return next(iter(self.bases), None)
 
     @property
     def is_placed(self) -> bool:
         """Whether a fixed base may be elsewhere than the model has it."""
         expanded = self._worlds.engine.expanded
-        return self.base is not None and any(p.parameter in expanded for p in _POSE)
+        return bool(self.bases) and any(p.parameter in expanded for p in _POSE)
 
     # Reads.
 
@@ -139,30 +143,37 @@ class Links:
         if free:
             adrs = [self._qpos_adr[bodies[k]] + first for k in free]
             columns = self._columns(adrs, values.shape[-1])
-            writes.append(Write("qpos", rows, columns, values[:, free].flatten(1)))
+            of_free = values if len(free) == len(bodies) else values[:, free]
+            writes.append(Write("qpos", rows, columns, of_free.flatten(1)))
+            if of_free is values:
+                return writes
         mocap = [k for k, body in enumerate(bodies) if body in self._mocap]
         for part in parts if mocap else ():
             ids = self._index([self._mocap[bodies[k]] for k in mocap])
             of_part = values[:, mocap, part.start - first : part.stop - first]
             writes.append(Write(part.mocap_field, rows, ids, of_part))
-        fixed = [k for k, body in enumerate(bodies) if body == self.base]
+        fixed = [k for k, body in enumerate(bodies) if body in self.bases]
         for part in parts if fixed else ():
-            of_part = values[:, fixed, part.start - first : part.stop - first]
-            if self._is_as_compiled(part.parameter, of_part[:, 0]):
-                continue
-            self._worlds.parameters.expand(part.parameter)
-            ids = self._index([bodies[k] for k in fixed])
-            writes.append(Write(f"model/{part.parameter}", rows, ids, of_part))
+            of_part = values[..., part.start - first : part.stop - first]
+            moved: list[int] = []
+            for k in fixed:
+                if not self._is_as_compiled(part.parameter, bodies[k], of_part[:, k]):
+                    self._worlds.parameters.expand(part.parameter)
+                    moved.append(k)
+            if moved:
+                ids = self._index([bodies[k] for k in moved])
+                name = f"model/{part.parameter}"
+                writes.append(Write(name, rows, ids, of_part[:, moved]))
         return writes
 
-    def _is_as_compiled(self, parameter: str, values: Tensor) -> bool:
-        """Whether a base that was never moved is there already, to float32's digits.
+    def _is_as_compiled(self, parameter: str, base: int, values: Tensor) -> bool:
+        """Return True if a base that was never moved is there already.
 
-        Then all worlds can go on to have its place in common.
+        Compared to the precision of float32. All worlds keep its place in common then.
         """
         if parameter in self._worlds.engine.expanded:
             return False
-        now = self._worlds.engine.parameter(parameter)[:, self.base]
+        now = self._worlds.engine.parameter(parameter)[:, base]
         if now.shape[-1] == 4:  # q and −q are one orientation
             now = torch.where((values * now).sum(-1, keepdim=True) < 0.0, -now, now)
         return bool(((values - now).abs() <= _SAME * (1.0 + now.abs())).all())
@@ -197,6 +208,8 @@ class Links:
         return Write("qvel", rows, columns, ang_vel_b.flatten(1))
 
     def _columns(self, adrs: Sequence[int], width: int) -> Index:
+        if len(adrs) == 1:
+            return slice(adrs[0], adrs[0] + width)
         return self._index([adr + k for adr in adrs for k in range(width)])
 
     def _index(self, ids: Sequence[int]) -> Index:
@@ -204,12 +217,20 @@ class Links:
 
 
 def unit_pose(pose: Tensor, name: str) -> Tensor:
-    """The poses (…, 7) with quaternions of unit length."""
-    return torch.cat([pose[..., :3], unit_quat(pose[..., 3:7], name)], dim=-1)
+    """Return a copy of poses (…, 7) with quaternions of unit length."""
+    found = pose.clone()
+    quat = found[..., 3:]
+    quat /= _length(quat, name)
+    return found
 
 
 def unit_quat(quat: Tensor, name: str) -> Tensor:
-    """The quaternions scaled to unit length; a zero one raises."""
+    """Return quaternions scaled to unit length; a zero one raises."""
+    return quat / _length(quat, name)
+
+
+def _length(quat: Tensor, name: str) -> Tensor:
+    """Return the length of each quaternion; a zero one raises."""
     length = norm(quat)
     if bool((length < 1e-9).any()):
         where = int_list((length[..., 0] < 1e-9).nonzero()[0])
@@ -217,4 +238,4 @@ def unit_quat(quat: Tensor, name: str) -> Tensor:
             f"The quaternion of {name} at {where} is zero: it has no direction. "
             "Nothing was written."
         )
-    return quat / length
+    return length

@@ -1,14 +1,21 @@
 """What the writers of an entity share: checked values, and the fields they go to."""
 
+# Torch's signature of from_numpy is incomplete.
+# pyright: reportUnknownMemberType=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from simstate.checks import check_finite
 from simstate.entity.links import Links, unit_pose
 from simstate.entity.reader import EntityReader
+from simstate.entity.targets import Targets
 from simstate.errors import InvalidInputError, listed
 from simstate.ids import (
     Ids,
@@ -26,12 +33,7 @@ from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
 from simstate.world.worlds import Worlds
 
-TARGET_NAMES: dict[TargetKind, str] = {
-    "position": "joint_pos_target",
-    "velocity": "joint_vel_target",
-    "effort": "joint_effort_target",
-}
-"""The quantity that shows each kind of target."""
+Array = np.ndarray[Any, Any]
 
 
 class WriterBase:
@@ -41,6 +43,8 @@ class WriterBase:
     _worlds: Worlds
     _reader: EntityReader
     _links: Links
+    _all_targets: dict[TargetKind, Targets]
+    """Where the targets of all joints are written, by kind."""
 
     @property
     def _num_joints(self) -> int:
@@ -49,12 +53,32 @@ class WriterBase:
     def _rows(
         self, name: str, values: Values, shape: tuple[int, ...], env_ids: Ids
     ) -> tuple[Selection, Tensor]:
-        """The selected worlds, and finite values of the right shape for them."""
+        """Return the selected worlds, and finite values of the right shape for them."""
         rows = self._worlds.select(env_ids)
+        return rows, self._values(name, values, shape, rows.count)
+
+    def _values(
+        self, name: str, values: Values, shape: tuple[int, ...], count: int
+    ) -> Tensor:
+        """Return a copy of values, checked to be finite; shape (count or 1, *shape)."""
         like = self._worlds.engine.field("qpos")
-        tensor = as_values(values, name, rows.count, shape, like)
-        check_finite(tensor, name)
-        return rows, tensor
+        if like.is_cpu:
+            numbers = self._numbers(name, values, shape, count)
+            return torch.from_numpy(numbers.copy())
+        tensor = as_values(values, name, count, shape, like)
+        return check_finite(tensor, name)
+
+    def _numbers(
+        self, name: str, values: Values, shape: tuple[int, ...], count: int
+    ) -> Array:
+        """Return the same in the host's memory: the given one where it can be."""
+        like = self._worlds.engine.field("qpos")
+        numbers = _in_place(values, like)
+        if numbers is None or numbers.shape not in ((count, *shape), (1, *shape)):
+            numbers = as_values(values, name, count, shape, like).numpy()
+        if not np.isfinite(numbers).all():
+            check_finite(torch.as_tensor(numbers), name)  # which raises
+        return numbers
 
     def _chosen(self, kind: str, ids: Ids, of: Sequence[int]) -> list[int]:
         """Those of the model's ids `of` that the entity's own ids select."""
@@ -101,36 +125,28 @@ class WriterBase:
     def _set_target(
         self, kind: TargetKind, target: Values, joint_ids: Ids, env_ids: Ids
     ) -> None:
-        """Write targets: into the controls that take them, else beside them."""
+        """Write targets: into the controls that take them, others into their slot."""
+        targets = self._targets(kind, joint_ids)
+        rows = self._worlds.select(env_ids)
+        if targets.are_controls:
+            values = self._numbers("target", target, targets.shape, rows.count)
+            controls = targets.controls(values, rows)
+            self._worlds.ledger.write_array(
+                targets.ctrl, targets.columns, controls, rows
+            )
+        else:
+            tensor = self._values("target", target, targets.shape, rows.count)
+            self._write(*targets.writes(tensor, rows))
+
+    def _targets(self, kind: TargetKind, joint_ids: Ids) -> Targets:
+        """Return where targets of some joints are written."""
+        if joint_ids is None and kind in self._all_targets:
+            return self._all_targets[kind]
         joints = select(joint_ids, self._num_joints, "joint", self._worlds.device)
-        rows, values = self._rows("target", target, (joints.count,), env_ids)
-        self._write(*self._target_writes(kind, joints)(values, rows))
-
-    def _target_writes(
-        self, kind: TargetKind, joints: Selection
-    ) -> Callable[[Tensor, Selection], list[Write]]:
-        """What makes writes of some joints' targets, checked (n, J), resolved once."""
-        device, inputs = self._worlds.device, self.index.target_inputs(kind)
-        chosen = int_list(joints.tensor(device))
-        place = {joint: k for k, joint in enumerate(chosen)}
-        taken = [k for k, joint in enumerate(inputs.joints) if joint in place]
-        columns = as_index([inputs.ctrl[k] for k in taken], device)
-        picked = as_index([place[inputs.joints[k]] for k in taken], device)
-        scales = as_index(taken, device)
-        others = [k for k, joint in enumerate(chosen) if joint not in inputs.joints]
-        beside = as_index([chosen[k] for k in others], device)
-        slot = f"entity/{self.index.name}/{TARGET_NAMES[kind]}"
-
-        def writes(values: Tensor, rows: Selection) -> list[Write]:
-            scale = self._reader.target_inputs(kind)[2][:, scales]
-            if scale.shape[0] > 1:
-                scale = scale[rows.index]
-            found = [Write("ctrl", rows, columns, values[:, picked] * scale)]
-            if others:
-                found.append(Write(slot, rows, beside, values[:, others]))
-            return found
-
-        return writes
+        found = Targets(self._reader, self.index, kind, joints)
+        if joint_ids is None:
+            self._all_targets[kind] = found
+        return found
 
     def _of_worlds(self, parameter: str, rows: Selection) -> Tensor:
         """A model parameter in the selected worlds; (n or 1, …)."""
@@ -194,3 +210,13 @@ class WriterBase:
     def _block_columns(self, adrs: Sequence[int], width: int) -> Index:
         columns = [adr + k for adr in adrs for k in range(width)]
         return as_index(columns, self._worlds.device)
+
+
+def _in_place(values: Values, like: Tensor) -> Array | None:
+    """Return an array on the values' own memory; None: they must be converted."""
+    if not isinstance(values, Tensor) or values.dtype != like.dtype:
+        return None
+    try:
+        return values.numpy()
+    except (RuntimeError, TypeError):  # on a device, sparse, or with a graph
+        return None

@@ -20,7 +20,6 @@ from simstate.ids import (
     Values,
     everything,
     ndim,
-    select,
 )
 from simstate.ledger import Write
 from simstate.math import move_velocity, quaternion
@@ -337,8 +336,7 @@ class EntityWriters(WriterBase):
         As `set_joint_…_target`, with names resolved once and values not checked: for
         what is called in every step.
         """
-        joints = select(joint_ids, self._num_joints, "joint", self._worlds.device)
-        writes = self._target_writes(kind, joints)
+        writes = self._targets(kind, joint_ids).writes
         rows = everything(self._worlds.num_envs)
         return lambda values: self._write(*writes(values, rows))
 

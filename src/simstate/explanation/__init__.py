@@ -16,7 +16,7 @@ from simstate.explanation.names import Names
 from simstate.scene import EntityIndex, SceneCfg, build_scene
 from simstate.scene.build import WHOLE_MODEL
 from simstate.scene.cfg import ModelSource
-from simstate.scene.index import index_entity
+from simstate.scene.index import index_entities
 from simstate.scene.load import compile_spec, load_spec
 
 __all__ = ["FIELDS", "ElementInfo", "Explanation", "explain"]
@@ -53,4 +53,4 @@ def _compiled(
         return built.model, built.entities
     if not isinstance(model, mujoco.MjModel):
         model = compile_spec(load_spec(model), "The model")
-    return model, {WHOLE_MODEL: index_entity(model, WHOLE_MODEL, "")}
+    return model, index_entities(model, {WHOLE_MODEL: ""})

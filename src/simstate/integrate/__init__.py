@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from simstate.integrate.events import Event, Task
 from simstate.integrate.frame import MovingFrame
+from simstate.integrate.function_force import CFunction, get_include
 from simstate.integrate.gravity import Gravity, UniformGravity
 from simstate.integrate.gravity_sources import (
     CentralGravity,
@@ -103,6 +104,7 @@ __all__ = [
     "SRIW1",
     "STOCHASTIC_SCHEMES",
     "Adaptive",
+    "CFunction",
     "CentralGravity",
     "ConservationReport",
     "Drag",
@@ -139,6 +141,7 @@ __all__ = [
     "W2Ito1",
     "W2Ito2",
     "brownian_integrals",
+    "get_include",
     "report",
     "scheme",
 ]

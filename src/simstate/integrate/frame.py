@@ -16,6 +16,7 @@ from torch import Tensor
 
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Ids, Values
+from simstate.integrate.compiled_force import CompiledForce
 from simstate.integrate.gravity import Gravity
 from simstate.integrate.parameters import Parameter
 from simstate.integrate.processes import Process
@@ -77,7 +78,7 @@ class MovingFrame(Process):
         self.gravity.attach(sim)
         _refuse_collisions(sim, self)
         super().attach(sim)
-        sim.add_force(self.pull)
+        sim.add_force(FrameGravity(self))
 
     @property
     def position(self) -> Tensor:
@@ -139,6 +140,27 @@ class MovingFrame(Process):
         offset = sim.data.xipos[:, gravity.bodies].double()
         beyond = gravity.difference(t, origin, offset)
         gravity.add_loads(sim, beyond, t, origin + offset)
+
+
+class FrameGravity:
+    """The force model by which gravity acts on the bodies of a moving frame."""
+
+    def __init__(self, frame: MovingFrame) -> None:
+        self.frame = frame
+
+    @property
+    def gravity(self) -> Gravity:
+        """The frame's gravity."""
+        return self.frame.gravity
+
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
+        """Add the loads to those of the bodies."""
+        self.frame.pull(t, sim)
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the loads for the core, if it knows the frame's gravity."""
+        form = self.gravity.compiled_form(start, end)
+        return None if form is None else form.force(self.gravity, self.frame)
 
 
 def frames(sim: SteppingHost) -> list[MovingFrame]:

@@ -8,9 +8,9 @@ has on it, how a `MovingFrame` falls, and what a body feels in the frame.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from torch import Tensor
 from simstate.engine import core
 from simstate.errors import InvalidInputError, warn
 from simstate.ids import Values
+from simstate.integrate.compiled_force import CompiledForce
 from simstate.integrate.scene_force import SceneForce, body_ids
 from simstate.integrate.schemes import Adaptive
 from simstate.math.vector import apply, greatest, norm
@@ -25,6 +26,7 @@ from simstate.step.host import forcing_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
+    from simstate.integrate.frame import MovingFrame
     from simstate.step.host import SteppingHost
 
 _FAST = 1000.0
@@ -35,13 +37,56 @@ _FAR32 = 1e5
 
 @dataclass(frozen=True, eq=False)
 class CompiledField:
-    """A field about the origin as the compiled core has it."""
+    """A field about the origin as the compiled core evaluates it."""
 
     field: core.Field
     """What all worlds share."""
-    numbers: Mapping[int, Tensor]
-    """Live numbers of the worlds by the first column that they are for; see
-    `core.field_gravity`."""
+    mu: Tensor
+    """Live, of the central body [m³/s²]."""
+    radius: Tensor | float = 1.0
+    """Of the harmonics [m]."""
+    rate: Tensor | float = 0.0
+    """Of a uniform rotation [rad/s]."""
+    angle: Tensor | float = 0.0
+    """Of that rotation at t = 0 [rad]."""
+    bodies: Sequence[Tensor | float] = ()
+    """μ and position of each other body: four columns."""
+
+    def force(
+        self, gravity: Gravity, frame: MovingFrame | None
+    ) -> CompiledForce | None:
+        """Return the force on bodies; None: the core does not take such a field."""
+        if not self.field.is_small_enough:
+            return None
+        flag = float(gravity.gradient_torque)
+        return CompiledForce(
+            core.LoadKind.FIELD_GRAVITY,
+            gravity.bodies,
+            [self.mu, self.radius, self.rate, self.angle, flag, *self.bodies],
+            table=self.field.row(),
+            frame=frame,
+            field=self.field,
+        )
+
+    @property
+    def central(self) -> CompiledField | None:
+        """The field as that of a central body; None: its source is elsewhere."""
+        return self
+
+
+class CompiledGravity(Protocol):
+    """The form in which a `Gravity` runs in the core."""
+
+    def force(
+        self, gravity: Gravity, frame: MovingFrame | None
+    ) -> CompiledForce | None:
+        """Return the force on the bodies of a gravity."""
+        ...
+
+    @property
+    def central(self) -> CompiledField | None:
+        """The field as that of a central body; None: its source is elsewhere."""
+        ...
 
 
 class Gravity(SceneForce, ABC):
@@ -100,12 +145,20 @@ class Gravity(SceneForce, ABC):
         change = self.difference(t, behind.flatten(1, 2), apart.flatten(1, 2))
         return (change.view(apart.shape) / (2 * step)).mT
 
-    def compiled_form(self, start: float, end: float) -> CompiledField | None:
-        """As the compiled core evaluates it between two times [s]; None: it does not.
+    def compiled_form(self, start: float, end: float) -> CompiledGravity | None:
+        """Return the field for the core between two times [s]; None: Python's alone.
 
         A subclass has none unless it defines one.
         """
         del start, end
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the weights for the core; adaptive schemes need a warning's check."""
+        integration = None if self._sim is None else self._sim.integration
+        if integration is None or isinstance(integration.scheme, Adaptive):
+            return None
+        form = self.compiled_form(start, end)
+        return None if form is None else form.force(self, None)
 
     def attach(self, sim: SteppingHost) -> None:
         """Find the bodies; refuse a scene where something else pulls at them."""
@@ -213,6 +266,14 @@ class UniformGravity(SceneForce):
         super().attach(sim)
         self._bodies = body_ids(sim, self.entity)
 
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the weights for the core."""
+        del start, end
+        if type(self) is not UniformGravity:
+            return None
+        numbers = [self.parameters["acceleration"]]
+        return CompiledForce(core.LoadKind.UNIFORM_GRAVITY, self._bodies, numbers)
+
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the weights to the loads."""
         mass = worlds_of(sim).engine.parameter("body_mass")[:, self._bodies, None]
@@ -223,8 +284,7 @@ class UniformGravity(SceneForce):
 def _refuse_another(sim: SteppingHost, bodies: list[int]) -> None:
     """Raise if another gravity pulls at some of these bodies already."""
     for model in forcing_of(sim).models:
-        owner = getattr(model, "__self__", None)
-        other = getattr(owner, "gravity", None) if owner is not None else model
+        other = getattr(model, "gravity", model)
         if isinstance(other, Gravity) and set(other.bodies) & set(bodies):
             names = [sim.model.body(b).name for b in set(other.bodies) & set(bodies)]
             raise InvalidInputError(

@@ -7,7 +7,7 @@ unaccelerated, in `CentralGravity` it is the central body, which the others pull
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from torch import Tensor
@@ -17,6 +17,7 @@ from simstate.engine import core
 from simstate.errors import InvalidInputError, ShapeError
 from simstate.ids import Values
 from simstate.integrate import point_mass
+from simstate.integrate.compiled_force import CompiledForce
 from simstate.integrate.gravity import CompiledField, Gravity
 from simstate.integrate.parameters import (
     Numbers,
@@ -29,7 +30,35 @@ from simstate.integrate.scene_force import SceneForce
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
+    from simstate.integrate.frame import MovingFrame
     from simstate.step.host import SteppingHost
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledMasses:
+    """Point masses as the compiled core evaluates them."""
+
+    mu: Tensor
+    """Live [m³/s²]; (num_envs, masses)."""
+    position: Tensor
+    """Live [m]; (num_envs, masses, 3)."""
+
+    def force(self, gravity: Gravity, frame: MovingFrame | None) -> CompiledForce:
+        """Return the force on the bodies of a gravity."""
+        return CompiledForce(
+            core.LoadKind.POINT_GRAVITY,
+            gravity.bodies,
+            [float(gravity.gradient_torque)],
+            [self.mu, self.position],
+            frame=frame,
+        )
+
+    @property
+    def central(self) -> CompiledField | None:
+        """The field of one mass at the origin; None: they are others."""
+        if self.mu.shape[-1] != 1 or bool(self.position.any()):
+            return None
+        return CompiledField(core.Field(), self.mu)
 
 
 class PointMassGravity(Gravity):
@@ -106,15 +135,12 @@ class PointMassGravity(Gravity):
         from_mass, mu = self._seen(t, pos)
         return point_mass.gradient(mu, from_mass).sum(dim=2)
 
-    def compiled_form(self, start: float, end: float) -> CompiledField | None:
-        """One mass at the origin as the core's central body; None: it is not one."""
+    def compiled_form(self, start: float, end: float) -> CompiledMasses | None:
+        """Return the masses for the core, unless they move."""
         del start, end
-        place = self.parameters
-        if "position" not in place or place["mu"].shape[-1] != 1:
+        if self._move is not None:
             return None
-        if bool(place["position"].any()):
-            return None
-        return CompiledField(core.Field(), {0: place["mu"]})
+        return CompiledMasses(self.parameters["mu"], self.parameters["position"])
 
     def _seen(self, t: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
         """From the masses to points, (n, k, masses, 3), and mu, (n, 1, masses, 1)."""
@@ -255,21 +281,21 @@ class CentralGravity(Gravity):
         return total
 
     def compiled_form(self, start: float, end: float) -> CompiledField | None:
-        """As the core evaluates it, where it has the field and every motion."""
+        """Return the field for the core, which must know every motion."""
         form = self.central.compiled_form(start, end)
-        if form is None:
+        field = None if form is None else form.central
+        if field is None:
             return None
         paths: list[core.Polynomials | None] = []
-        numbers = dict(form.numbers)
-        for k, body in enumerate(self.third_bodies):
+        bodies: list[Tensor | float] = []
+        for body in self.third_bodies:
             path = body.path(start, end)
             if path is None and not body.stays:
                 return None
             paths.append(path)
-            numbers[5 + 4 * k] = body.parameters["mu"]
-            if body.stays:
-                numbers[6 + 4 * k] = body.parameters["position"]
-        return CompiledField(replace(form.field, bodies=paths), numbers)
+            place = [body.parameters["position"]] if body.stays else [1.0, 1.0, 1.0]
+            bodies += [body.parameters["mu"], *place]
+        return replace(field, field=replace(field.field, bodies=paths), bodies=bodies)
 
 
 def _check_central(central: Gravity) -> None:

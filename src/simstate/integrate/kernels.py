@@ -15,6 +15,8 @@ from typing import Any
 
 import warp as wp
 
+from simstate.integrate.formulas import native
+
 # Nobody differentiates a step by Warp: half the compilation.
 wp.set_module_options({"enable_backward": False})
 
@@ -93,6 +95,70 @@ def advance_flat(
     displace_flat_world(origin, rates, weights, h[world], value, world)
 
 
+@wp.func_native(
+    native(
+        "attitude",
+        "h",
+        """
+        const REAL move[4] = {a, b, c, d};
+        REAL start[4], vec[3], quat[4];
+        for (int k = 0; k < 4; k++) start[k] = *wp::address(origin, q + k);
+        formula::attitude_displace(mode, start, move, h, vec, quat);
+        for (int k = 0; k < 4; k++) *wp::address(value, q + k) = quat[k];
+        if (mode == formula::ATTITUDE_HIGH_ORDER) return;
+        for (int k = 0; k < 3; k++) *wp::address(turn, u + k) = vec[k];
+        """,
+    )
+)
+def displace_attitude(
+    mode: int,
+    q: int,
+    origin: wp.array(dtype=Any),
+    a: Any,
+    b: Any,
+    c: Any,
+    d: Any,
+    h: Any,
+    u: int,
+    turn: wp.array(dtype=Any),
+    value: wp.array(dtype=Any),
+):
+    """Displace a quaternion of a world by h times a rate (a, b, c, d)."""
+    ...
+
+
+@wp.func_native(
+    native(
+        "attitude",
+        "+qpos.data[0]",
+        """
+        REAL quat[4], vec[3] = {0, 0, 0}, spin[3], out[4] = {0, 0, 0, 0};
+        for (int k = 0; k < 4; k++) quat[k] = *wp::address(qpos, q + k);
+        for (int k = 0; k < 3; k++) spin[k] = *wp::address(qvel, v + k);
+        if (mode == formula::ATTITUDE_LIE) {
+          for (int k = 0; k < 3; k++) vec[k] = *wp::address(turn, u + k);
+        }
+        formula::attitude_rate(mode, quat, vec, spin, out);
+        int width = mode == formula::ATTITUDE_HIGH_ORDER ? 4 : 3;
+        for (int k = 0; k < width; k++) *wp::address(rate, r + k) = out[k];
+        """,
+    )
+)
+def record_attitude(
+    mode: int,
+    q: int,
+    qpos: wp.array(dtype=Any),
+    u: int,
+    turn: wp.array(dtype=Any),
+    v: int,
+    qvel: wp.array(dtype=Any),
+    r: int,
+    rate: wp.array(dtype=Any),
+):
+    """Take the rate of a quaternion's coordinates in a world."""
+    ...
+
+
 @wp.func
 def displace_position_world(
     origin: wp.array2d(dtype=Any),
@@ -113,65 +179,23 @@ def displace_position_world(
         move = step * combined(rates, weights, world, layout.flat_rate[n])
         value[world, k] = origin[world, k] + move
     for n in range(layout.quat_qpos.shape[0]):
-        q = layout.quat_qpos[n]
         r = layout.quat_rate[n]
-        qw = origin[world, q]
-        qx = origin[world, q + 1]
-        qy = origin[world, q + 2]
-        qz = origin[world, q + 3]
-        # Where MuJoCo does it, with its threshold: rounding must not add up over steps.
-        norm = wp.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
-        if wp.abs(norm - h.dtype(1.0)) > h.dtype(1e-15):
-            scale = h.dtype(1.0) / norm
-            qw = qw * scale
-            qx = qx * scale
-            qy = qy * scale
-            qz = qz * scale
+        last = h.dtype(0.0)
         if layout.mode == HIGH_ORDER:
-            w = qw + step * combined(rates, weights, world, r)
-            x = qx + step * combined(rates, weights, world, r + 1)
-            y = qy + step * combined(rates, weights, world, r + 2)
-            z = qz + step * combined(rates, weights, world, r + 3)
-            norm = wp.sqrt(w * w + x * x + y * y + z * z)
-            value[world, q] = w / norm
-            value[world, q + 1] = x / norm
-            value[world, q + 2] = y / norm
-            value[world, q + 3] = z / norm
-        else:
-            ux = combined(rates, weights, world, r)
-            uy = combined(rates, weights, world, r + 1)
-            uz = combined(rates, weights, world, r + 2)
-            rotation[world, 3 * n] = step * ux
-            rotation[world, 3 * n + 1] = step * uy
-            rotation[world, 3 * n + 2] = step * uz
-            # In MuJoCo's order of operations (mju_quatIntegrate): the same bits.
-            speed = wp.sqrt(ux * ux + uy * uy + uz * uz)
-            half = step * speed * h.dtype(0.5)
-            ew = wp.cos(half)
-            s = wp.sin(half)
-            inverse = h.dtype(0.0)
-            if speed > h.dtype(0.0):
-                inverse = h.dtype(1.0) / speed
-            ex = ux * inverse * s
-            ey = uy * inverse * s
-            ez = uz * inverse * s
-            value[world, q] = qw * ew - qx * ex - qy * ey - qz * ez
-            value[world, q + 1] = qw * ex + qx * ew + qy * ez - qz * ey
-            value[world, q + 2] = qw * ey - qx * ez + qy * ew + qz * ex
-            value[world, q + 3] = qw * ez + qx * ey - qy * ex + qz * ew
-
-
-@wp.func
-def dexp_inverse_factor(angle2: Any):
-    """(1 − (θ/2) cot(θ/2)) / θ², which is 1/12 at θ = 0."""
-    one = type(angle2)(1.0)
-    if angle2 < type(angle2)(1e-2):
-        # The series' next term is below 2e-16 here.
-        series = one / type(angle2)(30240.0) + angle2 / type(angle2)(1209600.0)
-        series = one / type(angle2)(720.0) + angle2 * series
-        return one / type(angle2)(12.0) + angle2 * series
-    half = wp.sqrt(angle2) * type(angle2)(0.5)
-    return (one - half * wp.cos(half) / wp.sin(half)) / angle2
+            last = combined(rates, weights, world, r + 3)
+        displace_attitude(
+            layout.mode,
+            layout.quat_qpos[n],
+            origin[world],
+            combined(rates, weights, world, r),
+            combined(rates, weights, world, r + 1),
+            combined(rates, weights, world, r + 2),
+            last,
+            step,
+            3 * n,
+            rotation[world],
+            value[world],
+        )
 
 
 @wp.func
@@ -187,49 +211,17 @@ def record_position_world(
     for n in range(layout.flat_rate.shape[0]):
         rate[world, layout.flat_rate[n]] = qvel[world, layout.flat_qvel[n]]
     for n in range(layout.quat_qpos.shape[0]):
-        r = layout.quat_rate[n]
-        x = qvel[world, layout.quat_qvel[n]]
-        y = qvel[world, layout.quat_qvel[n] + 1]
-        z = qvel[world, layout.quat_qvel[n] + 2]
-        if layout.mode == MANIFOLD:
-            rate[world, r] = x
-            rate[world, r + 1] = y
-            rate[world, r + 2] = z
-        elif layout.mode == HIGH_ORDER:
-            q = layout.quat_qpos[n]
-            half = qvel.dtype(0.5)
-            qw = qpos[world, q]
-            qx = qpos[world, q + 1]
-            qy = qpos[world, q + 2]
-            qz = qpos[world, q + 3]
-            half = half / wp.sqrt(qw * qw + qx * qx + qy * qy + qz * qz)
-            qw = half * qw
-            qx = half * qx
-            qy = half * qy
-            qz = half * qz
-            rate[world, r] = -qx * x - qy * y - qz * z
-            rate[world, r + 1] = qw * x + qy * z - qz * y
-            rate[world, r + 2] = qw * y - qx * z + qz * x
-            rate[world, r + 3] = qw * z + qx * y - qy * x
-        else:
-            # The rotation vector u of q = q0 exp(u) moves with
-            # u' = ω + u × ω / 2 + factor · u × (u × ω), for ω in body axes.
-            ux = rotation[world, 3 * n]
-            uy = rotation[world, 3 * n + 1]
-            uz = rotation[world, 3 * n + 2]
-            cx = uy * z - uz * y
-            cy = uz * x - ux * z
-            cz = ux * y - uy * x
-            half = qvel.dtype(0.5)
-            angle2 = ux * ux + uy * uy + uz * uz
-            spin2 = x * x + y * y + z * z
-            factor = qvel.dtype(0.0)
-            # Along one axis nothing is to correct, also where the factor is singular.
-            if cx * cx + cy * cy + cz * cz > qvel.dtype(1e-28) * angle2 * spin2:
-                factor = dexp_inverse_factor(angle2)
-            rate[world, r] = x + half * cx + factor * (uy * cz - uz * cy)
-            rate[world, r + 1] = y + half * cy + factor * (uz * cx - ux * cz)
-            rate[world, r + 2] = z + half * cz + factor * (ux * cy - uy * cx)
+        record_attitude(
+            layout.mode,
+            layout.quat_qpos[n],
+            qpos[world],
+            3 * n,
+            rotation[world],
+            layout.quat_qvel[n],
+            qvel[world],
+            layout.quat_rate[n],
+            rate[world],
+        )
 
 
 @wp.kernel

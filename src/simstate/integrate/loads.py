@@ -6,15 +6,17 @@ All add to the loads that are there, so several act together.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from torch import Tensor
 
 from simstate.checks import Limits
+from simstate.engine import core
 from simstate.errors import InvalidInputError
 from simstate.ids import Values
-from simstate.integrate.frame import com_in_world
+from simstate.integrate.compiled_force import CompiledAir, CompiledForce
+from simstate.integrate.frame import com_in_world, frame_of
 from simstate.integrate.parameters import (
     Numbers,
     OfTime,
@@ -26,6 +28,7 @@ from simstate.math import vector
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
+    from simstate.integrate.frame import MovingFrame
     from simstate.step.host import SteppingHost
 
 Density: TypeAlias = Callable[[Tensor], Tensor]
@@ -34,6 +37,27 @@ Density: TypeAlias = Callable[[Tensor], Tensor]
 Wind: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """The velocity of the air, world axes [m/s], at a time (num_envs,) and at places
 (num_envs, 3) in world axes [m]; (num_envs, 3)."""
+
+
+@runtime_checkable
+class Air(Protocol):
+    """Air with numbers by world, whose methods a drag model takes as functions."""
+
+    def attach(self, sim: SteppingHost) -> None:
+        """Give every world its rows of the parameters."""
+        ...
+
+    def density(self, position: Tensor, /) -> Tensor:
+        """Return the density at places; see `Density`."""
+        ...
+
+    def wind(self, t: Tensor, position: Tensor, /) -> Tensor:
+        """Return the velocity of the air at places; see `Wind`."""
+        ...
+
+    def compiled_air(self, turns: bool) -> CompiledAir | None:
+        """Return the air as the core evaluates it, with its rotation or without."""
+        ...
 
 
 class Thruster(SceneForce):
@@ -80,10 +104,20 @@ class Thruster(SceneForce):
         flows = bool(self.parameters["mass_flow"].any())
         self._mass_rate = sim.mass_rate if flows else None
 
-    @property
-    def uses_mass(self) -> bool:
-        """Whether it lets the body's mass flow."""
-        return self._mass_rate is not None
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the thruster for the core, unless its throttle is a function."""
+        del start, end
+        if type(self) is not Thruster or self._throttle is not None:
+            return None
+        given = self.parameters
+        throttle = given["throttle"]
+        flow = 0.0 if self._mass_rate is None else given["mass_flow"]
+        return CompiledForce(
+            core.LoadKind.THRUSTER,
+            [self._body],
+            [given["force"], given["position"], flow, throttle, given["dry_mass"]],
+            limits=[(throttle, 0.0, 1.0)],
+        )
 
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the thrust, its moment about the body's COM, and the mass flow."""
@@ -158,6 +192,39 @@ class Drag(SceneForce):
         attach = getattr(getattr(self.density, "__self__", None), "attach", None)
         if attach is not None:
             attach(sim)
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the drag for the core; functions must be those of an `Air`."""
+        del start, end
+        if type(self) is not Drag or self._sim is None:
+            return None
+        given, frame = self.parameters, frame_of(self._sim, self._body)
+        if self.density is not None:
+            return self._compiled_in_air(frame)
+        if self.wind is not None:
+            return None
+        numbers = [given["area"], given["density"], given["wind"]]
+        return CompiledForce(core.LoadKind.DRAG, [self._body], numbers, frame=frame)
+
+    def _compiled_in_air(self, frame: MovingFrame | None) -> CompiledForce | None:
+        """Return the drag for the core where density and wind are those of an `Air`."""
+        air = getattr(self.density, "__self__", None)
+        if not isinstance(air, Air) or self.density != air.density:
+            return None
+        if self.wind is not None and self.wind != air.wind:
+            return None
+        found = air.compiled_air(self.wind is not None)
+        if found is None:
+            return None
+        wind = [self.parameters["wind"]] if self.wind is None else [0.0, 0.0, 0.0]
+        return CompiledForce(
+            core.LoadKind.AIR_DRAG,
+            [self._body],
+            [self.parameters["area"], *wind, *found.numbers],
+            table=found.table.row(),
+            frame=frame,
+            limits=found.limits,
+        )
 
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the drag to the loads."""

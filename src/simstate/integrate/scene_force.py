@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from simstate.errors import InvalidInputError, listed
+from simstate.integrate.compiled_force import CompiledForce
 from simstate.integrate.parameters import Parameters
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ class SceneForce:
             )
         self.parameters.attach(sim)
         self._sim = sim
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the model as the core evaluates it; None: Python evaluates it.
+
+        See `Compilable`.
+        """
+        del start, end
 
 
 def body_ids(sim: SteppingHost, entity: str | None) -> list[int]:

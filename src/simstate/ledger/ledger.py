@@ -17,11 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.engine import OneTorchThread, Stage
+from simstate.engine import Stage
 from simstate.errors import InvalidInputError
-from simstate.ids import Selection, assign, everything
+from simstate.ids import Index, Selection, assign, everything
+from simstate.ledger.layout import Fills, Packed, Plan
 from simstate.ledger.memory import Backup
 from simstate.ledger.registry import Registry, chunk_for
+from simstate.ledger.row_backup import RowBackup
 from simstate.ledger.saved import check_saved
 from simstate.ledger.slot import Owner, Slot, Trees, Write, rows_for
 from simstate.ledger.watch import Watched
@@ -79,6 +81,7 @@ class Ledger(Registry):
         """Called when slots were written: copies of them follow."""
         self.puts = 0
         """How often slots were written other than by their tensors."""
+        self._plans: dict[tuple[Owner, ...], Plan] = {}
 
     # Writes.
 
@@ -106,11 +109,18 @@ class Ledger(Registry):
         names = [name for slot in slots for name in (slot.name, *slot.companions)]
         self.run_saving(names, "a write", self._write, writes, trees)
 
-    def write_array(self, slot: Slot, columns: slice, values: Array) -> None:
-        """Write checked numbers of all worlds that are in NumPy's memory; as `write`.
+    def write_array(
+        self,
+        slot: Slot,
+        columns: Index | None,
+        values: Array,
+        rows: Selection | None = None,
+    ) -> None:
+        """Write checked numbers that are in NumPy's memory; as `write`.
 
-        For few worlds, where torch's calls tell. The slot is on the host, has no check
-        of its own, and nobody is told of writes to it.
+        NumPy's calls take a fraction of torch's time, which matters for few worlds. The
+        slot is on the host and has neither a check nor companions. `values` may be a
+        view of the slot. `rows` are the worlds; None: all of them.
         """
         assert slot.array is not None
         assert slot.check is None
@@ -120,8 +130,8 @@ class Ledger(Registry):
         self.observe()
         self._refuse_while_evaluating(slot)
         self.puts += 1
-        self._announce(slot, None)
-        slot.array[:, columns] = values
+        self._announce(slot, rows)
+        slot.array[_host_place(rows, columns)] = values
         if self.follow is not None:
             self.follow()
 
@@ -132,13 +142,10 @@ class Ledger(Registry):
             self._announce(slot, rows, trees)  # first, in case of an interruption
             if values.dtype != slot.tensor.dtype:
                 values = values.to(slot.tensor.dtype)
-            is_block = isinstance(rows.index, slice) and not isinstance(columns, Tensor)
-            if slot.array is not None and is_block:
-                place = rows.index if columns is None else (rows.index, columns)
-                slot.array[place] = values.detach().numpy()
+            if slot.array is not None:
+                slot.array[_host_place(rows, columns)] = values.detach().numpy()
             else:
-                with OneTorchThread():
-                    assign(slot.tensor.data, rows.index, columns, values)
+                assign(slot.tensor.data, rows.index, columns, values)
             if slot.on_write is not None:
                 slot.on_write(rows)
         if self.follow is not None:
@@ -152,11 +159,20 @@ class Ledger(Registry):
         self, slot: Slot, rows: Selection | None, trees: Trees = None
     ) -> None:
         if slot.stage is not None:
-            ids = None if rows is None or rows.is_all else rows.tensor(self.device)
-            reason = f"a write to {slot.label}"
-            if slot.is_parameter:
-                trees = None  # of other elements, too
-            self.listener(slot.stage, ids, reason, slot.is_parameter, trees)
+            trees = None if slot.is_parameter else trees  # of other elements, too
+            reason = "a write to " + slot.label
+            self._announce_stage(slot.stage, rows, reason, slot.is_parameter, trees)
+
+    def _announce_stage(
+        self,
+        stage: Stage,
+        rows: Selection | None,
+        reason: str,
+        parameters: bool,
+        trees: Trees = None,
+    ) -> None:
+        ids = None if rows is None or rows.is_all else rows.tensor(self.device)
+        self.listener(stage, ids, reason, parameters, trees)
 
     def observe(self) -> None:
         """Detect writes that were not announced: they may have hit any world.
@@ -218,20 +234,71 @@ class Ledger(Registry):
 
     # Copies.
 
-    def copy(self, rows: Selection, owners: Sequence[Owner]) -> dict[str, Tensor]:
-        """The values of the slots in some worlds, on the host; shape (n, …) each."""
+    def plan(self, owners: Sequence[Owner]) -> Plan:
+        """Return the slots of some owners, resolved to chunks of memory."""
+        key = tuple(owners)
+        found = self._plans.get(key)
+        if found is None or found.size != len(self.slots):
+            with torch.inference_mode(False):
+                found = Plan(self.of(key), self._chunk_of, len(self.slots))
+            self._plans[key] = found
+        return found
+
+    def copy(self, rows: Selection, owners: Sequence[Owner]) -> Packed:
+        """Return the values of the slots in some worlds, on the host."""
         self.observe()
-        copies: dict[str, Tensor] = {}
-        for slot in self.of(owners):
-            part = slot.tensor if slot.shared else slot.tensor[rows.index]
-            copies[slot.name] = part.detach().to("cpu", copy=True)
-        return copies
+        return self.plan(owners).copy(rows)
 
     def check(
         self, values: Mapping[str, Tensor], owners: Sequence[Owner], count: int
     ) -> None:
         """Raise unless `put` can write these values, with `count` rows each."""
         check_saved(self, values, owners, count)
+
+    def can_put(self, packed: Packed, owners: Sequence[Owner]) -> bool:
+        """Return whether `put_packed` can write a copy as it is.
+
+        It must be one of these slots, with finite numbers throughout. Other copies may
+        be written, too, after `check`.
+        """
+        plan = self.plan(owners)
+        if packed.layout is not plan.layout:
+            return False
+        try:
+            for slot in plan.checked:
+                assert slot.check is not None
+                slot.check(packed.slot(slot.name), None)
+        except InvalidInputError:
+            return False
+        return packed.is_finite
+
+    def put_packed(
+        self, packed: Packed, rows: Selection, owners: Sequence[Owner], shared: bool
+    ) -> None:
+        """Write a copy that `can_put` has accepted, with one row or one for each world.
+
+        `shared` says whether slots that all worlds have in common are written, too.
+        """
+        self.observe()
+        self._refuse_rewriting("restored")
+        plan, index = self.plan(owners), rows.host
+        self.puts += 1
+        if plan.stage is not None:
+            self._announce_stage(plan.stage, rows, "a restore", True)
+        for number, chunk in enumerate(plan.chunks):
+            memory, piece = plan.memory[number], packed.pieces[number]
+            if chunk.shared and not shared:
+                continue
+            if plan.compared[number]:
+                for slot in plan.compared[number]:
+                    self._put(slot, packed.slot(slot.name), rows)
+            elif isinstance(memory, Tensor):
+                place = slice(None) if chunk.shared else rows.index
+                memory[place] = torch.as_tensor(piece, device=memory.device)
+            else:
+                memory[... if chunk.shared else index] = piece
+        if self.follow is not None:
+            self.follow()
 
     def put(
         self,
@@ -249,8 +316,7 @@ class Ledger(Registry):
         for slot in self.of(owners):
             value = values.get(slot.name)
             if value is None and slot.computed:  # from what the others are then
-                ids = None if rows.is_all else rows.tensor(self.device)
-                self.listener(Stage.CONSTANT, ids, "a restore", True)
+                self._announce_stage(Stage.CONSTANT, rows, "a restore", True)
                 continue
             if value is None:
                 value = slot.initial_of(rows)
@@ -268,21 +334,36 @@ class Ledger(Registry):
         if self.follow is not None:
             self.follow()
 
+    def resets_rows_alone(self, owners: Sequence[Owner]) -> bool:
+        """Return whether a reset writes the selected worlds and runs no user's code."""
+        steps = self.plan(owners).resets()
+        return not any(isinstance(s, Slot) and callable(s.reset) for s in steps)
+
     def reset(self, rows: Selection, owners: Sequence[Owner]) -> None:
         """Bring the slots of some worlds to what their contracts say."""
         self.observe()
         self._refuse_rewriting("reset")
-        for slot in self.of(owners):
-            if slot.shared or slot.reset == "keep":
+        for step in self.plan(owners).resets():
+            if isinstance(step, Fills):
+                self._fill(step, rows)
                 continue
-            value = slot.initial_of(rows)
-            if callable(slot.reset):
-                drawn = slot.reset(rows.tensor(self.device).clone())
-                value = rows_for(slot.name, drawn, rows.count, slot)
+            value = step.initial_of(rows)
+            if callable(step.reset):
+                drawn = step.reset(rows.tensor(self.device).clone())
+                value = rows_for(step.name, drawn, rows.count, step)
             if value is not None:
-                self._put(slot, value, rows)
+                self._put(step, value, rows)
         if self.follow is not None:
             self.follow()
+
+    def _fill(self, fills: Fills, rows: Selection) -> None:
+        """Write equal rows into chunks, and announce it once."""
+        self.puts += 1
+        if fills.stage is not None:
+            self._announce_stage(fills.stage, rows, "a reset", fills.has_parameters)
+        index = rows.host
+        for memory, row in fills.parts:
+            memory[rows.index if isinstance(memory, Tensor) else index] = row
 
     def _put(self, slot: Slot, value: Tensor, rows: Selection) -> None:
         """Write a slot's rows, and announce it."""
@@ -292,23 +373,34 @@ class Ledger(Registry):
         if slot.shared:
             memory.copy_(value)
             return
-        if slot.stage == Stage.CONSTANT:  # what follows from it is costly
-            wanted = value.expand(rows.count, *slot.shape)
-            if torch.equal(memory[rows.index], wanted):
-                return
+        live: Any = memory if slot.array is None else slot.array
+        place: Any = rows.index if slot.array is None else rows.host
+        given: Any = value if slot.array is None else value.detach().numpy()
+        # Constants are costly to compute again.
+        if slot.stage == Stage.CONSTANT and bool((live[place] == given).all()):
+            return
         self._announce(slot, rows)
-        memory[rows.index] = value
+        live[place] = given
 
     # Calls.
 
-    def run(self, scope: Scope, what: str, call: Callable[..., T], *args: Any) -> T:
+    def run(
+        self,
+        scope: Scope,
+        what: str,
+        call: Callable[..., T],
+        *args: Any,
+        rows: Selection | None = None,
+    ) -> T:
         """Return `call(*args)`; on an exception, restore the memory of `scope` first.
 
         A call of scope "sim" within another call is part of that one, which rolls back
-        both. One of scope "env" within another call is an error.
+        both. One of scope "env" within another call is an error. `rows` are the only
+        worlds that the call changes; None: it may change any.
         """
         if not self.open:
-            self.observe()  # a rollback reverts only what follows
+            if has_changed(*self.watch.lists):  # a rollback reverts only what follows
+                self.observe()
             if self._users_own:
                 self.drop_graphs()
         elif scope == "env":
@@ -320,7 +412,19 @@ class Ledger(Registry):
         elif scope == "sim":
             self.calls.recover()
             return call(*args)
-        return self.calls.run(scope, what, self.backup(scope).saved, call, *args)
+        if rows is not None and not rows.is_all:
+            saved = self._backup_of_rows(scope, rows)
+            return self.calls.run(scope, what, saved, call, *args)
+        backup = self._backups.get((scope, "")) or self.backup(scope)
+        return self.calls.run(scope, what, backup.saved, call, *args)
+
+    def _backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
+        """Return a backup of some worlds, for a call that changes no others."""
+        known = self._row_backups.get(scope)
+        if known is None:
+            with torch.inference_mode(False):
+                known = self._row_backups[scope] = RowBackup(self._chunks, scope)
+        return known.of(rows)
 
     def run_saving(
         self, names: Iterable[str], what: str, call: Callable[..., T], *args: Any
@@ -367,6 +471,17 @@ class Ledger(Registry):
             self.watch.acknowledge(call.saved.storages)
         stage = Stage.CONSTANT if constants else Stage.POSITION
         self.listener(stage, None, "a call that was undone: " + call.what, True)
+
+
+def _host_place(rows: Selection | None, columns: Index | None) -> Any:
+    """Return what selects some columns of some worlds in a NumPy array."""
+    place: Any = slice(None) if rows is None else rows.host
+    if columns is None:
+        return place
+    if isinstance(columns, slice):
+        return place, columns
+    across = columns.numpy()
+    return (place if isinstance(place, slice) else place[:, None]), across
 
 
 def _ignore(

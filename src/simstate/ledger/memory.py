@@ -17,6 +17,10 @@ from simstate.world.calls import Saved, Scope, make_saved
 ARENA_COLUMNS = 32
 """Room for small slots in the first piece of memory for them; more in later ones."""
 
+ARENA_NUMBERS = 8192
+"""Numbers of all worlds in a piece that slots share; with many worlds slots fill a
+piece each, and unused columns would cost more than the calls that sharing saves."""
+
 
 @dataclass(eq=False)
 class Chunk:
@@ -90,8 +94,8 @@ class Backup:
                 storages.add(part.untyped_storage().data_ptr())
                 on_host = on_host and part.device.type == "cpu"
                 self._chunks.append(chunk)
-                self._live.append(_array(part))
-                self._copies.append(_array(torch.zeros_like(part)))
+                self._live.append(memory_of(part))
+                self._copies.append(memory_of(torch.zeros_like(part)))
         self.storages = frozenset(storages)
         """Addresses of the storages that the memory belongs to."""
         self.saved: Saved = self
@@ -165,8 +169,8 @@ class Backup:
         return zip(self._chunks, self._live, self._copies, strict=True)
 
 
-def _array(tensor: Tensor) -> Any:
-    """A NumPy array on the tensor's memory, or the tensor where it is on a device."""
+def memory_of(tensor: Tensor) -> Any:
+    """Return a NumPy array on the tensor's memory; the tensor itself on a device."""
     return tensor.numpy() if tensor.device.type == "cpu" else tensor
 
 

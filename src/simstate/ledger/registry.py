@@ -15,7 +15,14 @@ from torch import Tensor
 
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.ledger.memory import ARENA_COLUMNS, Arena, Backup, Chunk
+from simstate.ledger.memory import (
+    ARENA_COLUMNS,
+    ARENA_NUMBERS,
+    Arena,
+    Backup,
+    Chunk,
+)
+from simstate.ledger.row_backup import RowBackup
 from simstate.ledger.slot import Kind, Owner, Reset, Slot, rows_for
 from simstate.ledger.watch import Watch
 from simstate.world.calls import Call, Scope, make_calls
@@ -57,6 +64,7 @@ class Registry(ABC):
         self._chunk_of: dict[str, Chunk] = {}
         self._arenas: dict[tuple[object, ...], Arena] = {}
         self._backups: dict[tuple[Scope, str], Backup] = {}
+        self._row_backups: dict[Scope, RowBackup] = {}
 
     @abstractmethod
     def on_undo(self, call: Call, constants: bool) -> None:
@@ -85,7 +93,7 @@ class Registry(ABC):
             chunk = chunk_for(slot, slot.tensor.data)
         if chunk not in self._chunks:
             self._chunks.append(chunk)
-        self._backups.clear()  # a chunk may have grown
+        self._forget_backups()  # a chunk may have grown
         self.slots[slot.name] = slot
         if slot.users_own:
             self._users_own.append(slot)
@@ -163,7 +171,7 @@ class Registry(ABC):
         slot.moves = True
         self.moves_parameters |= slot.is_parameter
         self._chunk_of[name].moving = slice(None)
-        self._backups.clear()
+        self._forget_backups()
         return slot
 
     def drop_graphs(self) -> None:
@@ -191,6 +199,7 @@ class Registry(ABC):
         arena = self._arenas.get(key)
         if arena is None or not arena.has_room(width):
             columns = ARENA_COLUMNS if arena is None else 2 * arena.tensor.shape[1]
+            columns = min(columns, ARENA_NUMBERS // self.num_envs)
             chunk = chunk_for(slot, like)
             arena = Arena(self.num_envs, max(width, columns), like, chunk)
             self._arenas[key] = arena
@@ -208,6 +217,10 @@ class Registry(ABC):
     def of(self, owners: Iterable[Owner]) -> Iterator[Slot]:
         """The slots of some owners, in the order in which they were added."""
         return (slot for slot in self.slots.values() if slot.owner in owners)
+
+    def _forget_backups(self) -> None:
+        self._backups.clear()
+        self._row_backups.clear()
 
     def backup(self, scope: Scope, purpose: str = "") -> Backup:
         """The memory of a scope, with room for a copy of it for each purpose."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -16,7 +17,7 @@ from simstate.scene.cameras import add_cameras
 from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.contacts import BuiltContacts, add_contacts
 from simstate.scene.ground import add_ground, add_sun, wants_ground, would_meet_ground
-from simstate.scene.index import EntityIndex, index_entity
+from simstate.scene.index import EntityIndex, index_entities
 from simstate.scene.initial import Start, carrying, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
 from simstate.scene.rays import BuiltRays, build_rays
@@ -61,20 +62,17 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     if isinstance(scene, mujoco.MjModel):
         return scene_of_model(scene, [WHOLE_MODEL])
     _check_scene(scene)
-    parts: dict[str, EntityModel] = {}
-    for name, cfg in scene.entities.items():
-        with written_at(cfg.place):
-            parts[name] = prepare_entity(name, cfg)
+    parts = _prepare_entities(scene.entities)
     parent = mujoco.MjSpec()
     parent.modelname = "scene"
-    settle(parent, {name: part.spec for name, part in parts.items()}, scene)
+    settle(parent, _specs(parts), scene)
     ground = scene.ground
     if not isinstance(ground, bool | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
             f"SceneCfg.ground must be True, False or None, got {ground!r}."
         )
     if ground is None:
-        floating = wants_ground(part.own for part in parts.values())
+        floating = wants_ground(part.own for part in dict.fromkeys(parts.values()))
         ground = floating and scene.terrain is None
     if ground:
         add_ground(parent)
@@ -82,16 +80,13 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
         Terrain(instance_of("terrain", scene.terrain, TerrainCfg)).add_to(parent)
         if not ground:
             add_sun(parent)
-    starts = {
-        name: _attach(parent, name, part, scene.entities[name])
-        for name, part in parts.items()
-    }
+    starts = _attach_all(parent, parts, scene.entities)
     add_cameras(parent, scene.cameras)
     contacts = add_contacts(parent, scene.contacts)
     model = compile_spec(parent, "The scene")
     _check_model(model)
     _warn_of_new_defaults(scene, model, ground)
-    entities = {name: index_entity(model, name, f"{name}/") for name in parts}
+    entities = index_entities(model, {name: f"{name}/" for name in parts})
     default = default_data(model, entities, starts)
     configs: dict[str, EntityCfg | None] = dict(scene.entities)
     cameras = dict(scene.cameras)
@@ -107,7 +102,7 @@ def scene_of_model(model: mujoco.MjModel, names: Sequence[str]) -> BuiltScene:
     _check_model(model)
     whole = list(names) == [WHOLE_MODEL]
     prefixes = {name: "" if whole else f"{name}/" for name in names}
-    entities = {n: index_entity(model, n, prefix) for n, prefix in prefixes.items()}
+    entities = index_entities(model, prefixes)
     # As MuJoCo resets it: the controls are left alone.
     start = Start(InitialStateCfg(), np.zeros(3), _NO_TURN, True, True)
     default = default_data(model, entities, dict.fromkeys(names, start))
@@ -181,6 +176,59 @@ def _warn_of_new_defaults(scene: SceneCfg, model: mujoco.MjModel, ground: bool) 
             f"scene moves: {'; '.join(changes)}.",
             UserWarning,
         )
+
+
+def _prepare_entities(entities: Mapping[str, EntityCfg]) -> dict[str, EntityModel]:
+    """Return the models of the entities; entities with the same model share one."""
+    prepared: dict[Hashable, EntityModel] = {}
+    parts: dict[str, EntityModel] = {}
+    for name, cfg in entities.items():
+        key = _model_key(name, cfg)
+        if key not in prepared:
+            with written_at(cfg.place):
+                prepared[key] = prepare_entity(name, cfg)
+        parts[name] = prepared[key]
+    return parts
+
+
+def _model_key(name: str, cfg: EntityCfg) -> Hashable:
+    """Return a key that is equal for entities whose prepared models are equal.
+
+    Two calls of a function that makes a model may differ, so its models are not shared.
+    """
+    source = cfg.model
+    if isinstance(source, mujoco.MjSpec):
+        model: Hashable = ("spec", id(source))
+    elif isinstance(source, str | Path):
+        model = (type(source), source)
+    else:
+        model = ("entity", name)
+    packages = id(cfg.packages) if cfg.packages else None
+    flags = bool(cfg.com_varies), bool(cfg.keep_model_actuators)
+    return (model, packages, id(cfg.actuators), flags)
+
+
+def _specs(parts: Mapping[str, EntityModel]) -> dict[tuple[str, ...], mujoco.MjSpec]:
+    """Return each distinct specification, by the names of the entities that use it."""
+    users: dict[int, list[str]] = {}
+    for name, part in parts.items():
+        users.setdefault(id(part), []).append(name)
+    return {tuple(names): parts[names[0]].spec for names in users.values()}
+
+
+def _attach_all(
+    parent: mujoco.MjSpec,
+    parts: Mapping[str, EntityModel],
+    entities: Mapping[str, EntityCfg],
+) -> dict[str, Start]:
+    """Attach the entities in order; all but the last user of a model get a copy."""
+    last = {id(part): name for name, part in parts.items()}
+    starts: dict[str, Start] = {}
+    for name, part in parts.items():
+        if last[id(part)] != name:
+            part = EntityModel(part.spec.copy(), part.own)
+        starts[name] = _attach(parent, name, part, entities[name])
+    return starts
 
 
 def _attach(

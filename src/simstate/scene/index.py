@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import mujoco
@@ -26,6 +27,11 @@ _JOINT_TRANSMISSIONS = (
 )
 
 
+def places_of(names: Sequence[str]) -> dict[str, int]:
+    """Return the position of each name; of a repeated name, the first."""
+    return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
+
+
 @dataclass(frozen=True)
 class Elements:
     """Some elements of one kind: the entity's own names for them, and their ids."""
@@ -35,6 +41,11 @@ class Elements:
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """The position of each name; of a repeated name, the first."""
+        return places_of(self.names)
 
 
 @dataclass(frozen=True)
@@ -105,21 +116,90 @@ class EntityIndex:
         return self.bodies.ids[0]
 
 
-def index_entity(model: mujoco.MjModel, name: str, prefix: str) -> EntityIndex:
-    """The index of the elements whose names start with `prefix` ("": all of them)."""
+def index_entities(
+    model: mujoco.MjModel, prefixes: Mapping[str, str]
+) -> dict[str, EntityIndex]:
+    """Return the index of each entity, given the prefix of its elements' names.
 
-    def elements(kind: str, count: int, first: int = 0) -> Elements:
-        return _named(model, kind, range(first, count), prefix)
+    A prefix is "" (all elements) or a name without "/", followed by "/".
+    """
+    names = _Names(model)
+    return {
+        name: _index_entity(model, name, prefix, names)
+        for name, prefix in prefixes.items()
+    }
 
-    bodies = elements("body", model.nbody, first=1)
-    all_joints = elements("joint", model.njnt)
+
+class _Names:
+    """The names of all elements of a model, read once and grouped by prefix."""
+
+    def __init__(self, model: mujoco.MjModel) -> None:
+        self._raw: dict[str, list[str]] = {}
+        self._by_prefix: dict[str, dict[str, list[int]]] = {}
+        counts = {
+            "body": model.nbody,
+            "joint": model.njnt,
+            "geom": model.ngeom,
+            "site": model.nsite,
+            "tendon": model.ntendon,
+            "actuator": model.nactuator,
+            "sensor": model.nsensor,
+            "equality": model.neq,
+        }
+        for kind, count in counts.items():
+            number = OBJECTS[kind].value
+            raw = [mujoco.mj_id2name(model, number, i) or "" for i in range(count)]
+            groups: dict[str, list[int]] = {}
+            for i, name in enumerate(raw):
+                owner, slash, _ = name.partition("/")
+                if slash:
+                    groups.setdefault(owner + slash, []).append(i)
+            self._raw[kind], self._by_prefix[kind] = raw, groups
+
+    def elements(self, kind: str, prefix: str, first: int = 0) -> Elements:
+        """Return the elements from id `first` on whose names have the prefix.
+
+        The prefix is removed from their names.
+        """
+        raw = self._raw[kind]
+        if not prefix:
+            return _all_named(raw, kind, first)
+        ids = self._by_prefix[kind].get(prefix, ())
+        start = len(prefix)
+        return Elements(tuple(raw[i][start:] for i in ids), tuple(ids))
+
+
+def _all_named(raw: Sequence[str], kind: str, first: int) -> Elements:
+    """Return all elements from id `first` on; unnamed ones get a name."""
+    ids = range(first, len(raw))
+    taken = {raw[i] for i in ids}
+    names: list[str] = []
+    for i in ids:
+        name = raw[i]
+        if not name:
+            name = unused_name(f"{kind}_{i}", taken)
+            taken.add(name)
+        names.append(name)
+    return Elements(tuple(names), tuple(ids))
+
+
+def _index_entity(
+    model: mujoco.MjModel, name: str, prefix: str, names: _Names
+) -> EntityIndex:
+    """Return the index of the elements whose names start with `prefix`."""
+
+    def elements(kind: str, first: int = 0) -> Elements:
+        return names.elements(kind, prefix, first)
+
+    bodies = elements("body", first=1)
+    all_joints = elements("joint")
     by_type = {
         kind: _subset(all_joints, lambda j, kind=kind: model.jnt_type[j] == kind)
         for kind in (_FREE, _BALL)
     }
     joints = _subset(all_joints, lambda j: model.jnt_type[j] not in (_FREE, _BALL))
     free, ball = by_type[_FREE], by_type[_BALL]
-    raw_actuators = elements("actuator", model.nactuator)
+    raw_actuators = elements("actuator")
     return EntityIndex(
         name=name,
         prefix=prefix,
@@ -136,9 +216,9 @@ def index_entity(model: mujoco.MjModel, name: str, prefix: str) -> EntityIndex:
         free_qpos_adr=_take(model.jnt_qposadr, free),
         free_dof_adr=_take(model.jnt_dofadr, free),
         mocap_bodies=_subset(bodies, lambda b: model.body_mocapid[b] >= 0),
-        geoms=elements("geom", model.ngeom),
-        sites=elements("site", model.nsite),
-        tendons=elements("tendon", model.ntendon),
+        geoms=elements("geom"),
+        sites=elements("site"),
+        tendons=elements("tendon"),
         actuators=_spread(
             raw_actuators, model.actuator_outadr, model.actuator_outnum, _numbered
         ),
@@ -151,29 +231,12 @@ def index_entity(model: mujoco.MjModel, name: str, prefix: str) -> EntityIndex:
         activations=_spread(
             raw_actuators, model.actuator_actadr, model.actuator_actnum, _numbered
         ),
-        sensors=elements("sensor", model.nsensor),
-        equalities=elements("equality", model.neq),
+        sensors=elements("sensor"),
+        equalities=elements("equality"),
         position_inputs=_target_inputs(model, raw_actuators, joints, _POSITION),
         velocity_inputs=_target_inputs(model, raw_actuators, joints, _VELOCITY),
         effort_inputs=_target_inputs(model, raw_actuators, joints, _EFFORT),
     )
-
-
-def _named(model: mujoco.MjModel, kind: str, ids: range, prefix: str) -> Elements:
-    """The elements with the prefix, which is cut off; unnamed ones get a name."""
-    raw = [mujoco.mj_id2name(model, OBJECTS[kind].value, i) or "" for i in ids]
-    taken = set(raw)
-    names: list[str] = []
-    found: list[int] = []
-    for i, name in zip(ids, raw, strict=True):
-        if not name.startswith(prefix):
-            continue
-        if not name:
-            name = unused_name(f"{kind}_{i}", taken)
-            taken.add(name)
-        names.append(name.removeprefix(prefix))
-        found.append(i)
-    return Elements(tuple(names), tuple(found))
 
 
 def _subset(elements: Elements, keep: Callable[[int], bool]) -> Elements:
@@ -253,10 +316,11 @@ def _target_inputs(
 ) -> TargetInputs:
     """The controls that take the kind of target that `bit` stands for."""
     found: list[tuple[int, int, int, int, bool]] = []
+    places = {joint: place for place, joint in enumerate(joints.ids)}
     for actuator in actuators.ids:
         joint = int(model.actuator_trnid[actuator, 0])
         drives_joint = model.actuator_trntype[actuator] in _JOINT_TRANSMISSIONS
-        if not drives_joint or joint not in joints.ids:
+        if not drives_joint or joint not in places:
             continue
         inputs = _inputs(model, actuator)
         output = int(model.actuator_outadr[actuator])
@@ -264,8 +328,7 @@ def _target_inputs(
             continue
         column = int(model.actuator_ctrladr[actuator]) + inputs.index(bit)
         has_gain = model.actuator_gaintype[actuator] != mujoco.mjtGain.mjGAIN_PID.value
-        place = joints.ids.index(joint)
-        found.append((place, column, actuator, output, bool(has_gain)))
+        found.append((places[joint], column, actuator, output, bool(has_gain)))
     found.sort()
     columns = zip(*found, strict=True) if found else ((),) * 5
     return TargetInputs(*(tuple(column) for column in columns))

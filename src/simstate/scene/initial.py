@@ -13,7 +13,7 @@ import torch
 from simstate.checks import as_array, check_finite, has_shape
 from simstate.errors import InvalidInputError, unknown_name, warn
 from simstate.scene.cfg import InitialStateCfg, JointValue
-from simstate.scene.index import Elements, EntityIndex
+from simstate.scene.index import Elements, EntityIndex, places_of
 from simstate.scene.load import matching
 
 
@@ -78,7 +78,8 @@ def vector(values: Sequence[float], size: int, what: str) -> np.ndarray:
     """The numbers as an array of `size` finite float64s."""
     array = as_array(values, what)
     has_shape(what, array, (size,))
-    check_finite(torch.as_tensor(array), what, after="")
+    if not np.isfinite(array).all():
+        check_finite(torch.as_tensor(array), what, after="")  # names the first
     return array
 
 
@@ -250,10 +251,11 @@ def _set_joints(
         (state.joint_vel, data.qvel, index.dof_adr, index.ball_dof_adr, 3, "joint_vel"),
     )
     for given, target, single, ball, width, what in targets:
+        adrs = single + ball
         sizes = [1] * len(single) + [width] * len(ball)
         values = _resolve(given, both.names, len(single), what)
         for joint, value in values.items():
-            adr, size = (single + ball)[joint], sizes[joint]
+            adr, size = adrs[joint], sizes[joint]
             label = f"init_state.{what} of {both.names[joint]!r}"
             numbers = cast("Sequence[float]", np.atleast_1d(value).tolist())
             checked = vector(numbers, size, label)
@@ -271,13 +273,14 @@ def _resolve(
     """
     values: dict[int, JointValue] = {}
     source: dict[int, str] = {}
+    places = places_of(names)
     for pattern, value in given.items():
         matched = matching(pattern, names, f"joint in init_state.{what}")
-        single = [name for name in matched if names.index(name) < num_single]
+        single = [name for name in matched if places[name] < num_single]
         if np.ndim(value) == 0 and single:
             matched = single
         for name in matched:
-            joint = names.index(name)
+            joint = places[name]
             if joint in source:
                 raise InvalidInputError(
                     f"init_state.{what} gives joint {name!r} two values, by "

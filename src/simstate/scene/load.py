@@ -231,27 +231,42 @@ def unused_name(name: str, taken: set[str]) -> str:
 
 
 def matching(
-    patterns: str | Sequence[str], names: Sequence[str], kind: str
+    patterns: str | Sequence[str],
+    names: Sequence[str],
+    kind: str,
+    preserve_order: bool = False,
 ) -> list[str]:
-    """The names, in their order, that match a pattern in full; none for one raises."""
+    """Return the names that match a pattern in full, each once.
+
+    They are in the order of `names`, or of the patterns if `preserve_order`. A pattern
+    that matches nothing raises.
+    """
     if not isinstance(patterns, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise unknown_name(f"{kind} (a name or a regex)", patterns, names)
     patterns = [patterns] if isinstance(patterns, str) else list(patterns)
     for pattern in patterns:
         if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise unknown_name(f"{kind} (a name or a regex)", str(pattern), names)
-    found: set[str] = set()
+    known = frozenset(names)
+    found: dict[str, None] = {}
     for pattern in patterns:
-        try:
-            # A whole name comes first: names may hold what means more in a regex.
-            exact = {pattern} & set(names)
-            hits = exact or {name for name in names if re.fullmatch(pattern, name)}
-        except re.error as error:
-            raise unknown_name(f"{kind} (bad regex: {error})", pattern, names) from None
+        # An exact name has precedence: names may contain characters special in a regex.
+        hits = [pattern] if pattern in known else _hits(pattern, names, kind)
         if not hits:
             raise unknown_name(kind, pattern, names)
-        found |= hits
+        found.update(dict.fromkeys(hits))
+    if preserve_order:
+        return list(found)
     return [name for name in names if name in found]
+
+
+def _hits(pattern: str, names: Sequence[str], kind: str) -> list[str]:
+    """Return the names that a regular expression matches in full."""
+    try:
+        matches = re.compile(pattern).fullmatch
+    except re.error as error:
+        raise unknown_name(f"{kind} (bad regex: {error})", pattern, names) from None
+    return [name for name in names if matches(name)]
 
 
 def _add_actuators(

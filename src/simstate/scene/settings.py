@@ -21,8 +21,11 @@ from simstate.scene.cfg import SceneCfg
 from simstate.scene.option_limits import option_limits
 from simstate.scene.option_words import option_value, option_word
 
-Specs = Mapping[str, mujoco.MjSpec]
-"""The entities' specifications, by the entities' names."""
+Users = tuple[str, ...]
+"""The names of the entities that share a specification."""
+
+Specs = Mapping[Users, mujoco.MjSpec]
+"""The distinct specifications of the entities."""
 
 SIZES = (
     "memory",
@@ -60,7 +63,7 @@ def settle(parent: mujoco.MjSpec, specs: Specs, scene: SceneCfg) -> None:
     _settle_options(everyone, specs, scene)
     _settle_sizes(everyone, specs, scene.sizes)
     _settle_looks(everyone, specs)
-    if len(specs) == 1:
+    if sum(map(len, specs)) == 1:
         _take_statistics(parent, next(iter(specs.values())))
 
 
@@ -103,8 +106,8 @@ def _agreed_option(name: str, specs: Specs) -> Any:
     default = getattr(mujoco.MjSpec().option, name)
     bit = _authored_bits()[name]
     stated = {
-        entity: option_word(name, copy.copy(getattr(spec.option, name)))
-        for entity, spec in specs.items()
+        users: option_word(name, copy.copy(getattr(spec.option, name)))
+        for users, spec in specs.items()
         if spec.authored.option & bit
         or not np.array_equal(getattr(spec.option, name), default)
     }
@@ -118,13 +121,18 @@ def _agreed_bits(name: str, specs: Specs) -> int:
     clear, raised = ("disable", "enable")
     if name.startswith("disable"):
         clear, raised = raised, clear
+    values = {users: int(getattr(spec.option, name)) for users, spec in specs.items()}
+    authored = {
+        users: int(getattr(spec.authored, name)) | (values[users] ^ default)
+        for users, spec in specs.items()
+    }
     settled = 0
     for bit in (1 << k for k in range(31)):
-        stated: dict[str, str] = {}
-        for entity, spec in specs.items():
-            value = int(getattr(spec.option, name))
-            if (int(getattr(spec.authored, name)) | (value ^ default)) & bit:
-                stated[entity] = raised if value & bit else clear
+        stated = {
+            users: raised if values[users] & bit else clear
+            for users, bits in authored.items()
+            if bits & bit
+        }
         usual = raised if default & bit else clear
         what, remedy = _flag_name(name, bit), f"options={{{name!r}: "
         if _agreed(what, stated, usual, remedy) == raised:
@@ -151,8 +159,8 @@ def _settle_sizes(
     for name in SIZES:
         default = getattr(mujoco.MjSpec(), name)
         stated = {
-            entity: int(getattr(spec, name))
-            for entity, spec in specs.items()
+            users: int(getattr(spec, name))
+            for users, spec in specs.items()
             if getattr(spec, name) != default
         }
         value = given.get(name)
@@ -173,17 +181,24 @@ def _set_size(spec: mujoco.MjSpec, name: str, value: Any) -> None:
         ) from error
 
 
-def _agreed(what: str, stated: Mapping[str, Any], default: Any, remedy: str) -> Any:
+def _agreed(what: str, stated: Mapping[Users, Any], default: Any, remedy: str) -> Any:
     """The one value that is stated; the default if none is, an error if two are."""
     values = list(stated.values())
     if any(not np.array_equal(value, values[0]) for value in values[1:]):
-        said = ", ".join(f"{entity}: {value}" for entity, value in stated.items())
+        said = _by_entity(stated)
         end = "…})" if remedy.endswith(": ") else "…)"
         raise ModelError(
             f"The entities' models state different values of {what} ({said}). "
             f"Settle it with SceneCfg({remedy}{end}."
         )
     return values[0] if values else default
+
+
+def _by_entity(stated: Mapping[Users, Any]) -> str:
+    """Return what each entity states, in one line."""
+    return ", ".join(
+        f"{name}: {value}" for users, value in stated.items() for name in users
+    )
 
 
 def _settle_looks(everyone: Sequence[mujoco.MjSpec], specs: Specs) -> None:
@@ -195,16 +210,15 @@ def _settle_looks(everyone: Sequence[mujoco.MjSpec], specs: Specs) -> None:
             usual = copy.copy(getattr(default, name))
             read = _reader(group, name)
             stated = {
-                entity: copy.copy(read(spec))
-                for entity, spec in specs.items()
+                users: copy.copy(read(spec))
+                for users, spec in specs.items()
                 if not np.array_equal(read(spec), usual)
             }
             if not stated:
                 continue
             first, *others = stated.values()
             if any(not np.array_equal(first, other) for other in others):
-                said = ", ".join(f"{who}: {value}" for who, value in stated.items())
-                differ.append(f"{group.rstrip('_')}.{name} ({said})")
+                differ.append(f"{group.rstrip('_')}.{name} ({_by_entity(stated)})")
             for spec in everyone:
                 setattr(getattr(spec.visual, group), name, first)
     if differ:

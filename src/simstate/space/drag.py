@@ -19,8 +19,8 @@ from simstate.flight.atmosphere import (
     StandardAtmosphere,
 )
 from simstate.ids import Values
-from simstate.integrate.compiled_models import CompiledAir
-from simstate.integrate.frame import com_in_world
+from simstate.integrate.compiled_force import CompiledAir, CompiledForce
+from simstate.integrate.frame import com_in_world, frame_of
 from simstate.integrate.parameters import Numbers, numbers
 from simstate.integrate.scene_force import SceneForce, body_id, link_id
 from simstate.math.vector import apply, cross, dot, norm
@@ -60,8 +60,8 @@ class PlanetAir:
         """Give every world its rows of the atmosphere's parameters."""
         self.atmosphere.attach(sim)
 
-    def compiled_form(self, turns: bool) -> CompiledAir | None:
-        """As the compiled core evaluates it, with or without its rotation."""
+    def compiled_air(self, turns: bool) -> CompiledAir | None:
+        """Return the air as the core evaluates it, with its rotation or without."""
         shape, air = self.planet, self.atmosphere
         rate = shape.rotation_rate if turns and self.turns else 0.0
         if type(self) is not PlanetAir:  # which may compute anything
@@ -77,8 +77,8 @@ class PlanetAir:
                 air.layers.numpy(), air.above.numpy(), HYDROSTATIC,
                 MOLAR_MASS / GAS_CONSTANT,
             )  # fmt: skip
-            offset = given["temperature_offset"]
-            return CompiledAir(table, [given["density_factor"]], offset)
+            no_offset = (given["temperature_offset"], 0.0, 0.0)
+            return CompiledAir(table, [given["density_factor"], 1.0, 1.0], [no_offset])
         return None
 
     def density(self, position: Tensor) -> Tensor:
@@ -151,9 +151,23 @@ class PanelDrag(SceneForce):
         super().attach(sim)
         self.air.attach(sim)
 
-    def compiled_air(self) -> CompiledAir | None:
-        """The air as the compiled core has it; None: a subclass may be any other."""
-        return self.air.compiled_form(True) if type(self) is PanelDrag else None
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the panels for the core, in air that it can evaluate."""
+        del start, end
+        if type(self) is not PanelDrag or self._sim is None:
+            return None
+        air, given = self.air.compiled_air(True), self.parameters
+        if air is None:
+            return None
+        return CompiledForce(
+            core.LoadKind.PANELS,
+            [self._body],
+            air.numbers,
+            [given[name] for name in ("normals", "areas", "coefficient", "centres")],
+            air.table.row(),
+            frame_of(self._sim, self._body),
+            limits=air.limits,
+        )
 
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Add the drag and its moment about the body's COM to the loads."""

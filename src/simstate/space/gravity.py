@@ -99,26 +99,22 @@ class HarmonicGravity(Gravity):
         return point_mass.gradient(self._mu(), pos) + own
 
     def compiled_form(self, start: float, end: float) -> CompiledField | None:
-        """As the compiled core evaluates it; None: its rotation is Python's alone."""
-        numbers = {0: self.parameters["mu"], 1: self.parameters["radius"]}
-        turn = self.rotation
-        earth = None
+        """Return the field for the core; None: its rotation is Python's alone."""
+        turn, tables = self.rotation, self.tables
+        rate, angle, earth = 0.0, 0.0, None
         if type(turn) is UniformRotation:
-            numbers |= {2: turn.parameters["rate"], 3: turn.parameters["angle"]}
-        elif turn is not None:
-            earth = (
-                turn.compiled_form(start, end)
-                if isinstance(turn, EarthRotation)
-                else None
-            )
-            if earth is None:
-                return None
-        tables = self.tables
+            rate, angle = turn.parameters["rate"], turn.parameters["angle"]
+        elif isinstance(turn, EarthRotation):
+            earth = turn.compiled_form(start, end)
+        if turn is not None and type(turn) is not UniformRotation and earth is None:
+            return None
         found = core.Harmonics(
             tables.degree, *(getattr(tables, name).cpu().numpy() for name in
                              ("a", "b", "d", "acceleration", "gradient")),
         )  # fmt: skip
-        return CompiledField(core.Field(found, earth), numbers)
+        given = self.parameters
+        field = core.Field(found, earth)
+        return CompiledField(field, given["mu"], given["radius"], rate, angle)
 
     def _disturbance(self, t: Tensor, pos: Tensor) -> Tensor:
         """What the harmonics add to the central term [m/s²]; (num_envs, k, 3)."""

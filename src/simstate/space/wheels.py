@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.checks import all_of
 from simstate.engine import core
 from simstate.errors import InvalidInputError
+from simstate.integrate.compiled_force import CompiledForce
 from simstate.integrate.scene_force import SceneForce
 from simstate.space.parts import ReactionWheelCfg
 
@@ -62,11 +63,19 @@ class ReactionWheels(SceneForce):
         self._motors = [entity.index.controls.ids[m] for m in motors]
         super().attach(sim)
 
-    def compiled_wheels(self, num_envs: int) -> core.Load | None:
-        """As the compiled core evaluates it; None: a subclass may compute anything."""
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the wheels for the core."""
+        del start, end
         if type(self) is not ReactionWheels:
             return None
-        return core.reaction_wheels(self._dofs, self._motors, num_envs)
+        pairs = np.stack([self._dofs, self._motors], axis=1)
+        names = ("max_speed", "viscous", "coulomb")
+        return CompiledForce(
+            core.LoadKind.WHEELS,
+            [0],
+            items=[self.parameters[name] for name in names],
+            table=np.array([len(pairs), *pairs.flat], np.float64),
+        )
 
     def speeds(self, sim: SteppingHost) -> Tensor:
         """Speeds of the wheels against the hub [rad/s]; (num_envs, wheels)."""

@@ -16,7 +16,7 @@ from simstate.state.tensors import (
     CameraTensors,
     EntityTensors,
     TensorState,
-    read_entity,
+    read_entities,
 )
 from simstate.state.types import (
     BodyState,
@@ -60,13 +60,11 @@ def read_states(
     sim: Host, rows: Selection, cameras: Mapping[str, ImageSource]
 ) -> TensorState:
     """A copy of the unified state of the selected worlds."""
+    entities = {name: e for name, e in sim.scene.items() if e.num_bodies}
     with OneTorchThread():
-        parts = {
-            name: read_entity(entity, rows.index)
-            for name, entity in sim.scene.items()
-            if entity.num_bodies
-        }
-    robots = {name for name in parts if sim.scene[name].is_robot}
+        tensors = read_entities(list(entities.values()), rows)
+    parts = dict(zip(entities, tensors, strict=True))
+    robots = {name for name, entity in entities.items() if entity.is_robot}
     return TensorState(
         rows.count,
         {name: part for name, part in parts.items() if name not in robots},

@@ -43,15 +43,21 @@ _MOVED = 1e-4
 
 def write_states(sim: Host, states: States, rows: Selection) -> None:
     """Write states, dictionaries or tensors, into the selected worlds, or nothing."""
-    writes: list[Write] = []
     with OneTorchThread():
         updates = check_states(sim, states, rows)
     count, ids = _count(states), rows.tensor(sim.device)
+    groups: dict[tuple[int, ...] | None, list[EntityUpdate]] = {}
     for update in updates:
-        worlds = rows
-        if len(update.worlds) != count:
-            worlds = worlds_of(sim).select(ids[update.worlds])
-        writes += update.entity.state_writes(worlds, update.given)
+        everywhere = len(update.worlds) == count
+        worlds = None if everywhere else tuple(update.worlds)
+        groups.setdefault(worlds, []).append(update)
+    writes: list[Write] = []
+    for worlds, members in groups.items():
+        some = rows
+        if worlds is not None:
+            some = worlds_of(sim).select(ids[list(worlds)])
+        entities = [update.entity for update in members]
+        writes += Entity.state_writes(entities, [u.given for u in members], some)
     worlds_of(sim).ledger.write(*writes)
 
 

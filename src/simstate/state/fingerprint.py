@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
@@ -50,6 +51,21 @@ def fingerprint(model: mujoco.MjModel) -> Fingerprint:
     }
     sizes = {name: int(getattr(model, name)) for name in _SIZES}
     return {"sizes": sizes, "names": names, "fields": fields}
+
+
+_known: weakref.WeakKeyDictionary[mujoco.MjModel, Fingerprint]
+_known = weakref.WeakKeyDictionary()
+
+
+def simulated_fingerprint(model: mujoco.MjModel) -> Fingerprint:
+    """Return the fingerprint of a simulation's model, computed once; not to be written.
+
+    Engines run a copy of the model, so that later changes to it do not count.
+    """
+    found = _known.get(model)
+    if found is None:
+        found = _known[model] = fingerprint(model)
+    return found
 
 
 def check_fingerprint(found: Any) -> None:

@@ -65,7 +65,7 @@ class EntityUpdate:
 
 
 def parse_states(sim: Host, states: Sequence[Any]) -> list[EntityUpdate]:
-    """The updates that a list of states asks for, every one of them checked."""
+    """Return the updates that a list of states asks for, every one of them checked."""
     found: dict[tuple[str, Any], tuple[EntityUpdate, list[Dict]]] = {}
     known = _Known(sim)
     for world, state in enumerate(states):
@@ -78,7 +78,10 @@ def parse_states(sim: Host, states: Sequence[Any]) -> list[EntityUpdate]:
             update, parts = found[key]
             update.worlds.append(world)
             parts.append(part)
-    return [_fill(sim, update, parts) for update, parts in found.values()]
+    _fill_roots(sim, found.values(), len(states))
+    for update, parts in found.values():
+        _fill(sim, update, parts)
+    return [update for update, _ in found.values()]
 
 
 class _Known:
@@ -140,56 +143,87 @@ def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> A
     return tuple(names)
 
 
-def _fill(sim: Host, update: EntityUpdate, parts: list[Dict]) -> EntityUpdate:
-    """Stack the numbers of worlds that name the same things, and check them."""
+def _fill_roots(
+    sim: Host, found: Iterable[tuple[EntityUpdate, list[Dict]]], count: int
+) -> None:
+    """Stack and check what is given of root links, of all entities together.
+
+    Entities share a stack if the same keys are given of them in the same worlds.
+    """
+    groups: dict[Any, list[tuple[EntityUpdate, list[Dict]]]] = {}
+    for update, parts in found:
+        update.root = frozenset(parts[0].keys() & ROOT_SIZES.keys())
+        everywhere = len(update.worlds) == count
+        worlds = None if everywhere else tuple(update.worlds)
+        groups.setdefault((worlds, update.root), []).append((update, parts))
+    for (_, root), members in groups.items():
+        worlds = members[0][0].worlds
+        for key, size in ROOT_SIZES.items():
+            if key not in root:
+                continue
+            columns = {
+                f"{update.path}.{key}": [part[key] for part in parts]
+                for update, parts in members
+            }
+            stacked = _stack_columns(sim, columns, size, worlds)
+            for k, (update, _) in enumerate(members):
+                update.given[key] = Part((0,), stacked[:, k : k + 1])
+
+
+def _fill(sim: Host, update: EntityUpdate, parts: list[Dict]) -> None:
+    """Stack and check what is given of links and joints, of one entity."""
     first = parts[0]
     entity, path, worlds = update.entity, update.path, update.worlds
-
-    def stacked(values: list[Any], size: int, *keys: str) -> Tensor:
-        where = ".".join((path, *keys))
-        tensor = _stack(sim, values, size, worlds, where)
-        if size == 4:
-            check_quats(tensor, where)
-        return tensor
-
-    update.root = frozenset(first.keys() & ROOT_SIZES.keys())
-    rows = _rows_of_links(sim, parts)
-    for key, size in ROOT_SIZES.items():
-        links, columns = list[int](), list[Tensor]()
-        if key in update.root:
-            links, columns = [0], [stacked([part[key] for part in parts], size, key)]
-        if rows is not None:
-            names = first["body"].keys()
-            update.given[key] = _with_links(entity, names, columns, rows[key])
-            continue
-        for name, keys in first.get("body", {}).items():
-            link = entity.body_names.index(name)
-            if key in keys:
-                values = [part["body"][name][key] for part in parts]
-                column = stacked(values, size, "body", name, key)
-                if link not in links:  # what is given for the entity itself comes first
-                    links.append(link)
-                    columns.append(column)
-        if links:
-            update.given[key] = Part(links, torch.stack(columns, dim=1))
+    if "body" in first:
+        _fill_links(sim, update, parts)
+    singles_known = entity.index.joints.places
+    balls_known = entity.index.ball_joints.places
     for key in (*DOF_KEYS, *TARGET_KEYS):
         if key not in first:
             continue
         dofs = [part[key] for part in parts]
-        singles = [name for name in first[key] if name in entity.joint_names]
-        balls = [name for name in first[key] if name not in entity.joint_names]
+        singles = [name for name in first[key] if name in singles_known]
+        balls = [name for name in first[key] if name not in singles_known]
         if singles:
-            ids = [entity.joint_names.index(name) for name in singles]
+            ids = [singles_known[name] for name in singles]
             values = _numbers(sim, dofs, singles, worlds, f"{path}.{key}")
             update.given[key] = Part(ids, values)
         if balls:
             ball_key, size = BALL_KEYS[key]
-            ids = [entity.ball_joint_names.index(name) for name in balls]
-            columns = [
-                stacked([d[name] for d in dofs], size, key, name) for name in balls
-            ]
-            update.given[ball_key] = Part(ids, torch.stack(columns, dim=1))
-    return update
+            columns = {
+                f"{path}.{key}.{name}": [dof[name] for dof in dofs] for name in balls
+            }
+            ids = [balls_known[name] for name in balls]
+            values = _stack_columns(sim, columns, size, worlds)
+            update.given[ball_key] = Part(ids, values)
+
+
+def _fill_links(sim: Host, update: EntityUpdate, parts: list[Dict]) -> None:
+    """Add what is given under "body"; what is given for the entity itself stays."""
+    rows = _rows_of_links(sim, parts)
+    places = update.entity.index.bodies.places
+    bodies: Dict = parts[0]["body"]
+    for key, size in ROOT_SIZES.items():
+        if rows is not None:
+            names, values = list(bodies), rows[key]
+        else:
+            names = [name for name, body in bodies.items() if key in body]
+            if not names:
+                continue
+            columns = {
+                f"{update.path}.body.{name}.{key}": [
+                    p["body"][name][key] for p in parts
+                ]
+                for name in names
+            }
+            values = _stack_columns(sim, columns, size, update.worlds)
+        links = [places[name] for name in names]
+        root = update.given.get(key)
+        if root is not None:
+            kept = [k for k, link in enumerate(links) if link]
+            links = [0, *(links[k] for k in kept)]
+            values = torch.cat([root.values, values[:, kept]], dim=1)
+        update.given[key] = Part(links, values)
 
 
 def _rows_of_links(sim: Host, parts: list[Dict]) -> dict[str, Tensor] | None:
@@ -212,7 +246,7 @@ def _rows_of_links(sim: Host, parts: list[Dict]) -> dict[str, Tensor] | None:
     }
     shape = (len(rows), len(tensors.body_names))
     fits = all(found[k].shape == (*shape, size) for k, size in ROOT_SIZES.items())
-    zero = (found["rot"] * found["rot"]).sum(-1) < 1e-18
+    zero = _is_zero(found["rot"])
     finite = all(bool(x.isfinite().all()) for x in found.values())
     if not fits or not finite or bool(zero.any()):
         for part in parts:
@@ -221,37 +255,54 @@ def _rows_of_links(sim: Host, parts: list[Dict]) -> dict[str, Tensor] | None:
     return found
 
 
-def _with_links(
-    entity: Entity, names: Iterable[str], root: list[Tensor], values: Tensor
-) -> Part:
-    """What is given for the entity itself, then for its other links; (n, links, …)."""
-    ids = [entity.body_names.index(name) for name in names]
-    kept = [k for k, link in enumerate(ids) if link or not root]
-    columns = [column[:, None] for column in root]
-    links = [0] * len(root) + [ids[k] for k in kept]
-    return Part(links, torch.cat([*columns, values[:, kept]], dim=1))
+def _stack_columns(
+    sim: Host, columns: Mapping[str, list[Any]], size: int, worlds: list[int]
+) -> Tensor:
+    """Return vectors of the worlds, by their paths, as one tensor; (n, columns, size).
+
+    They are finite, of the engine's dtype and, of size 4, not zero.
+    """
+    values = [value for column in columns.values() for value in column]
+    stacked = _stack_tensors(sim, values, size)
+    if stacked is not None:
+        return stacked.view(len(columns), len(worlds), size).transpose(0, 1)
+    found: list[Tensor] = []
+    for path, column in columns.items():
+        found.append(_stack(sim, column, size, worlds, path))
+        if size == 4:
+            check_quats(found[-1], path)
+    return torch.stack(found, dim=1)
+
+
+def _stack_tensors(sim: Host, values: list[Any], size: int) -> Tensor | None:
+    """Return floating-point tensors as one; None if a value needs a closer look."""
+    dtypes = {v.dtype if isinstance(v, Tensor) else None for v in values}
+    if not all(dtype is not None and dtype.is_floating_point for dtype in dtypes):
+        return None
+    try:
+        with torch.no_grad():
+            stacked = torch.stack(values)
+    except RuntimeError:
+        return None
+    if stacked.shape[1:] != (size,):
+        return None
+    stacked = stacked.to(device=sim.device, dtype=sim.dtype)
+    usable = stacked.isfinite().all()
+    if size == 4:
+        usable &= ~_is_zero(stacked).any()
+    return stacked if bool(usable) else None
 
 
 def _stack(
     sim: Host, values: list[Any], size: int, worlds: list[int], path: str
 ) -> Tensor:
-    """Vectors of the worlds as one finite tensor, engine's dtype; (n, size)."""
-    tensor = None
-    kinds = {v.dtype if isinstance(v, Tensor) else None for v in values}
-    if all(kind is not None and kind.is_floating_point for kind in kinds):
-        try:
-            with torch.no_grad():
-                tensor = torch.stack(values)
-        except RuntimeError:
-            tensor = None
-    if tensor is None:
-        rows = [_vector(value, size, f"states[{w}].{path}")
-                for w, value in zip(worlds, values, strict=True)]  # fmt: skip
-        tensor = torch.stack(rows)
-    if tensor.shape[1:] != (size,) or not tensor.dtype.is_floating_point:
-        for world, value in zip(worlds, values, strict=True):
+    """Return vectors of the worlds as one tensor, each checked; (n, size)."""
+    tensor = torch.stack(
+        [
             _vector(value, size, f"states[{world}].{path}")
-    tensor = tensor.to(device=sim.device, dtype=sim.dtype)
+            for world, value in zip(worlds, values, strict=True)
+        ]
+    ).to(device=sim.device, dtype=sim.dtype)
     finite = torch.isfinite(tensor)
     if not bool(finite.all()):
         row, column = (~finite).nonzero()[0]
@@ -321,9 +372,14 @@ def _numbers(
     return tensor
 
 
+def _is_zero(quats: Tensor) -> Tensor:
+    """Return where quaternions are zero; shape (…)."""
+    return (quats * quats).sum(-1) < 1e-18
+
+
 def check_quats(quats: Tensor, path: str) -> None:
     """Raise if a quaternion is zero; shape (…, 4)."""
-    if bool(((quats * quats).sum(-1) < 1e-18).any()):
+    if bool(_is_zero(quats).any()):
         raise InvalidInputError(
             f"{path} must not be a zero quaternion. Nothing was written."
         )

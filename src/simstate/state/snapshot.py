@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,9 +31,14 @@ from simstate.errors import (
     warn,
 )
 from simstate.ids import Selection
-from simstate.ledger import Owner, adopt
-from simstate.state.fingerprint import check_fingerprint, differences, fingerprint
+from simstate.ledger import Owner, Packed, adopt
+from simstate.state.fingerprint import (
+    check_fingerprint,
+    differences,
+    simulated_fingerprint,
+)
 from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
+from simstate.world.calls import Scope
 from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import Worlds
 
@@ -41,8 +47,44 @@ _WRONG = (KeyError, IndexError, TypeError, AttributeError, ValueError)
 
 
 @dataclass(frozen=True)
+class _Taken:
+    """What a snapshot was taken of; header and slots are made of it when read."""
+
+    values: Packed
+    model: mujoco.MjModel
+    columns: Mapping[str, slice]
+    """The columns of each field of the state."""
+    engine: str
+    dtype: str
+    timestep: float
+
+    def header(self) -> dict[str, Any]:
+        """Return the header, which shares nothing with those of other snapshots."""
+        contracts = copy.deepcopy(dict(self.values.layout.contracts))
+        for name, columns in self.columns.items():
+            if name in DESCRIBED_FIELDS:
+                contracts[name]["elements"] = [
+                    describe_element(self.model, name, i)
+                    for i in range(columns.stop - columns.start)
+                ]
+        return {
+            "format": FORMAT_2,
+            "engine": self.engine,
+            "dtype": self.dtype,
+            "mujoco": mujoco.__version__,
+            "timestep": self.timestep,
+            "slots": contracts,
+            "model": copy.deepcopy(simulated_fingerprint(self.model)),
+        }
+
+
+@dataclass(frozen=True)
 class Snapshot:
-    """The slots of n worlds, on the host, with a header that says what they are."""
+    """The slots of n worlds, on the host, with a header that says what they are.
+
+    One that was just taken holds whole chunks of memory. Its header and slots are made
+    when they are first read, and from then on it is the same as one that was loaded.
+    """
 
     header: dict[str, Any]
     """Format, engine, versions, time step, the contract of each slot, the model's
@@ -50,9 +92,35 @@ class Snapshot:
     slots: dict[str, Tensor]
     """The values of each slot by name; shape (n, …), or that of a shared one."""
 
+    @staticmethod
+    def _take(taken: _Taken) -> Snapshot:
+        """Return a snapshot whose header and slots are made when they are read."""
+        snapshot = object.__new__(Snapshot)
+        snapshot.__dict__["_taken"] = taken
+        return snapshot
+
+    @property
+    def _packed(self) -> Packed | None:
+        """What it holds, as long as neither header nor slots were read."""
+        taken: _Taken | None = self.__dict__.get("_taken")
+        return None if taken is None else taken.values
+
+    def __getattr__(self, name: str) -> Any:
+        taken: _Taken | None = self.__dict__.get("_taken")
+        if taken is None or name not in ("header", "slots"):
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        self.__dict__.update(header=taken.header(), slots=taken.values.unpack())
+        self.__dict__.pop("_taken", None)
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"header": self.header, "slots": self.slots}
+
     @property
     def num_envs(self) -> int:
         """The number of worlds."""
+        if self._packed is not None:
+            return self._packed.count
         shape = self.slots["qpos"].shape
         return shape[0] if len(shape) else 0
 
@@ -135,24 +203,18 @@ def take_snapshot(
     worlds: Worlds, rows: Selection, owners: Sequence[Owner] = ("sim",)
 ) -> Snapshot:
     """A snapshot of the selected worlds: of the slots of some owners."""
-    slots = worlds.ledger.copy(rows, owners)
-    contracts = {name: worlds.ledger[name].describe() for name in slots}
-    for name, columns in worlds.engine.columns.items():
-        if name in DESCRIBED_FIELDS:
-            contracts[name]["elements"] = [
-                describe_element(worlds.model, name, i)
-                for i in range(columns.stop - columns.start)
-            ]
-    header: dict[str, Any] = {
-        "format": FORMAT_2,
-        "engine": worlds.engine.name,
-        "dtype": str(worlds.dtype).removeprefix("torch."),
-        "mujoco": mujoco.__version__,
-        "timestep": float(worlds.model.opt.timestep),
-        "slots": contracts,
-        "model": fingerprint(worlds.model),
-    }
-    return Snapshot(header, slots)
+    model = worlds.model
+    simulated_fingerprint(model)  # of the model as it is now
+    return Snapshot._take(  # pyright: ignore[reportPrivateUsage]
+        _Taken(
+            worlds.ledger.copy(rows, owners),
+            model,
+            worlds.engine.columns,
+            worlds.engine.name,
+            str(worlds.dtype).removeprefix("torch."),
+            float(model.opt.timestep),
+        )
+    )
 
 
 def restore_snapshot(
@@ -168,20 +230,20 @@ def restore_snapshot(
     them yet: they are made as the snapshot describes them.
     """
     ledger = worlds.ledger
+    packed = _packed(snapshot)
+    if packed is not None and ledger.can_put(packed, owners):
+        _check_count(packed.count, rows)
+        is_all = rows.count == worlds.num_envs
+        put = ledger.put_packed
+        ledger.run(_scope(owners), "a restore", put, packed, rows, owners, is_all)
+        return
     values = {
         name: value
         for name, value in _values_of(snapshot, owners).items()
         if not _is_of_absent_sensor(worlds, name)
     }
     _check_model(worlds, snapshot)
-    if snapshot.num_envs not in (rows.count, 1):
-        raise ShapeError(
-            f"The snapshot has {snapshot.num_envs} worlds, {rows.count} are selected: "
-            "select as many, or restore a snapshot of one world into all of them. "
-            "Nothing was written.",
-            name="snapshot",
-            shape=[snapshot.num_envs],
-        )
+    _check_count(snapshot.num_envs, rows)
     contracts = snapshot.header["slots"]
     asked_later = [
         name
@@ -190,23 +252,45 @@ def restore_snapshot(
         and name.startswith(tuple(scopes))
         and contracts[name].get("reset") is not None
     ]
-    made_below = {*asked_later, *(name for name in values if _is_parameter(name))}
-    ledger.check(
-        {
-            name: x
-            for name, x in values.items()
-            if name in ledger or name not in made_below
-        },
-        owners,
-        snapshot.num_envs,
-    )
-    _expand_parameters(worlds, values)
-    for name in asked_later:
-        adopt(ledger, name, contracts[name], values[name])
-    ledger.check(values, owners, snapshot.num_envs)
-    scope = "env" if "env" in owners else "sim"
-    is_whole = rows.count == worlds.num_envs
-    ledger.run(scope, "a restore", ledger.put, values, rows, owners, is_whole)
+    made_below = {
+        *asked_later,
+        *(name for name in values if _is_parameter(name) and name not in ledger),
+    }
+    here = {name: x for name, x in values.items() if name not in made_below}
+    ledger.check(here, owners, snapshot.num_envs)
+    if made_below:
+        _expand_parameters(worlds, values)
+        for name in asked_later:
+            adopt(ledger, name, contracts[name], values[name])
+        ledger.check(values, owners, snapshot.num_envs)
+    is_all = rows.count == worlds.num_envs
+    ledger.run(_scope(owners), "a restore", ledger.put, values, rows, owners, is_all)
+
+
+def _packed(snapshot: Snapshot) -> Packed | None:
+    """Return what a snapshot holds that was taken and not looked at since."""
+    if not isinstance(snapshot, Snapshot):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            "restore takes what snapshot() gave, or Snapshot.load(path); got "
+            f"{type(snapshot).__name__}."
+        )
+    return snapshot._packed  # pyright: ignore[reportPrivateUsage]
+
+
+def _scope(owners: Sequence[Owner]) -> Scope:
+    return "env" if "env" in owners else "sim"
+
+
+def _check_count(count: int, rows: Selection) -> None:
+    """Raise unless a snapshot of this many worlds fits the selected ones."""
+    if count not in (rows.count, 1):
+        raise ShapeError(
+            f"The snapshot has {count} worlds, {rows.count} are selected: "
+            "select as many, or restore a snapshot of one world into all of them. "
+            "Nothing was written.",
+            name="snapshot",
+            shape=[count],
+        )
 
 
 def _is_of_absent_sensor(worlds: Worlds, name: str) -> bool:
@@ -222,11 +306,6 @@ def _is_of_absent_sensor(worlds: Worlds, name: str) -> bool:
 
 def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]:
     """The slots of some owners; all that belongs to a simulation must be there."""
-    if not isinstance(snapshot, Snapshot):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInputError(
-            "restore takes what snapshot() gave, or Snapshot.load(path); got "
-            f"{type(snapshot).__name__}."
-        )
     try:
         _check_whole(snapshot.header, snapshot.slots)
     except _WRONG as error:
@@ -242,7 +321,9 @@ def _values_of(snapshot: Snapshot, owners: Sequence[Owner]) -> dict[str, Tensor]
 
 def _check_model(worlds: Worlds, snapshot: Snapshot) -> None:
     """Raise unless the snapshot is one of this model."""
-    different = differences(fingerprint(worlds.model), snapshot.header["model"])
+    different = differences(
+        simulated_fingerprint(worlds.model), snapshot.header["model"]
+    )
     if different:
         raise SnapshotError(
             "The snapshot is of another model. What differs: "

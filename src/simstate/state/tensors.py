@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
+from typing import Any, cast
 
+import torch
 from torch import Tensor
 
 from simstate.entity import Entity
+from simstate.entity.data import EntityData
+from simstate.entity.reader import EntityReader
 from simstate.errors import UnknownNameError, listed
-from simstate.ids import Index
+from simstate.ids import Index, Selection
+from simstate.scene.index import Elements, places_of
+from simstate.world.worlds import worlds_of
 
 DOF_COLUMNS = (
     "dof_pos",
@@ -115,7 +123,15 @@ class TensorState:
         return {**self.objects, **self.robots}
 
 
-_QUANTITIES = {
+_LINKS = {
+    "pos": "body_link_pos_w",
+    "rot": "body_link_quat_w",
+    "vel": "body_link_lin_vel_w",
+    "ang_vel": "body_link_ang_vel_w",
+}
+"""The quantity behind what is known of links; the root is the first of them."""
+
+_JOINTS = {
     "dof_pos": "joint_pos",
     "dof_vel": "joint_vel",
     "dof_pos_target": "joint_pos_target",
@@ -123,31 +139,91 @@ _QUANTITIES = {
     "dof_effort_target": "joint_effort_target",
     "ball_quat": "ball_joint_quat",
     "ball_ang_vel": "ball_joint_ang_vel",
-    "body_pos": "body_link_pos_w",
-    "body_rot": "body_link_quat_w",
-    "body_vel": "body_link_lin_vel_w",
-    "body_ang_vel": "body_link_ang_vel_w",
 }
-"""The quantity behind each tensor; the root is the first body."""
+"""The quantity behind each tensor of joints."""
 
 
-def read_entity(entity: Entity, index: Index) -> EntityTensors:
-    """A copy of an entity's state in the selected worlds."""
-    tensors = {
+def read_entities(entities: Sequence[Entity], rows: Selection) -> list[EntityTensors]:
+    """Return copies of the entities' states in the selected worlds.
+
+    The links of all entities are read together.
+    """
+    if not entities:
+        return []
+    links = _read_links(entities, rows)
+    empty = _empty_joints(entities[0], rows.count)
+    found: list[EntityTensors] = []
+    for k, entity in enumerate(entities):
+        jointed = entity.num_joints + entity.num_ball_joints
+        joints = _read_joints(entity, rows.index) if jointed else empty
+        found.append(
+            EntityTensors(
+                joint_names=entity.joint_names,
+                ball_joint_names=entity.ball_joint_names,
+                body_names=entity.body_names,
+                **{name: parts[k] for name, parts in links.items()},
+                **joints,
+            )
+        )
+    return found
+
+
+def _read_joints(entity: Entity, index: Index) -> dict[str, Tensor]:
+    """Return copies of what is known of an entity's joints, by the tensors' names."""
+    return {
         name: entity.data.read(quantity)[index].clone()
-        for name, quantity in _QUANTITIES.items()
+        for name, quantity in _JOINTS.items()
     }
-    root = {
-        name: tensors[f"body_{name}"][:, 0].clone()
-        for name in ("pos", "rot", "vel", "ang_vel")
+
+
+def _empty_joints(entity: Entity, count: int) -> dict[str, Tensor]:
+    """Return the tensors of an entity without joints, which entities may share."""
+    like = worlds_of(entity).engine.field("qpos")
+    shapes = {"ball_quat": (count, 0, 4), "ball_ang_vel": (count, 0, 3)}
+    return {name: like.new_empty(shapes.get(name, (count, 0))) for name in _JOINTS}
+
+
+def _read_links(
+    entities: Sequence[Entity], rows: Selection
+) -> dict[str, Sequence[Tensor]]:
+    """Return what is known of roots and links, by the tensors' names, per entity."""
+    counts = [entity.num_bodies for entity in entities]
+    roots = [0, *accumulate(counts)][:-1]
+    data = _joined_data(entities)
+    others = {
+        k: entity.data
+        for k, entity in enumerate(entities)
+        if type(entity.data) is not EntityData
     }
-    return EntityTensors(
-        joint_names=entity.joint_names,
-        ball_joint_names=entity.ball_joint_names,
-        body_names=entity.body_names,
-        **root,
-        **tensors,
+    found: dict[str, Sequence[Tensor]] = {}
+    for name, quantity in _LINKS.items():
+        values = data.read(quantity)[rows.index]
+        bodies = _copies(torch.split_with_sizes_copy(values, counts, dim=1))
+        firsts = _copies(torch.unbind_copy(values[:, roots], dim=1))
+        for k, own in others.items():
+            if own.quantities[quantity] is not data.quantities[quantity]:
+                bodies[k] = own.read(quantity)[rows.index].clone()
+                firsts[k] = bodies[k][:, 0].clone()
+        found[f"body_{name}"], found[name] = bodies, firsts
+    return found
+
+
+def _copies(parts: Any) -> list[Tensor]:
+    """Return the parts as a list; torch declares that its copies return None."""
+    return list(cast("Sequence[Tensor]", parts))
+
+
+def _joined_data(entities: Sequence[Entity]) -> EntityData:
+    """Return the quantities of the links of all entities, as of one entity."""
+    first = entities[0]
+    if len(entities) == 1:
+        return first.data
+    bodies = Elements(
+        tuple(name for entity in entities for name in entity.body_names),
+        tuple(i for entity in entities for i in entity.index.bodies.ids),
     )
+    index = replace(first.index, bodies=bodies)
+    return EntityData(EntityReader(index, worlds_of(first), 1.0))
 
 
 def tensor_shapes(entity: Entity) -> dict[str, tuple[int, ...]]:
@@ -164,11 +240,12 @@ def tensor_shapes(entity: Entity) -> dict[str, tuple[int, ...]]:
 
 
 def joint_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
-    """Where each wanted joint is; a joint missing on either side raises."""
-    missing = [name for name in want if name not in have]
-    extra = [name for name in have if name not in want]
-    if missing or extra or len(set(want)) != len(want):
-        repeated = sorted({name for name in want if list(want).count(name) > 1})
+    """Return where each wanted joint is; a joint missing on either side raises."""
+    places, wanted = places_of(have), Counter(want)
+    missing = [name for name in want if name not in places]
+    extra = [name for name in have if name not in wanted]
+    repeated = sorted(name for name, count in wanted.items() if count > 1)
+    if missing or extra or repeated:
         raise UnknownNameError(
             "The joints of the two sides differ. Only in the order that was asked for: "
             f"{listed(missing)}. Only in the state: {listed(extra)}. "
@@ -176,4 +253,4 @@ def joint_order(have: Sequence[str], want: Sequence[str]) -> list[int]:
             name=(missing + extra + repeated)[0],
             known=have,
         )
-    return [list(have).index(name) for name in want]
+    return [places[name] for name in want]

@@ -82,15 +82,17 @@ class AdaptiveStepper(RungeKuttaStepper):
             self._core_adaptive = known
         return known
 
-    def _take(self, n: int, rows: Tensor | None) -> Tensor | None:
-        """Advance by n time steps; return worlds that cannot meet their tolerance."""
+    def _take(self, n: int, rows: Tensor | None) -> int:
+        """Advance by n time steps; worlds that cannot meet their tolerance are stuck."""
+        self._engine.begin_step()
         core = self._compiled_adaptive(n * self.timestep)
         if core is not None:
-            return self._refuse_stuck(core, core.step(n, rows))
-        with OneTorchThread():
-            stuck = self._integrate(n * self.timestep, rows)
-            self._finish(rows, n)
-            return stuck
+            self._stuck = self._refuse_stuck(core, core.step(n, rows))
+        else:
+            with OneTorchThread():
+                self._stuck = self._integrate(n * self.timestep, rows)
+                self._finish(rows, n)
+        return self._engine.seen()
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
         """One step of each world that meets its tolerance, at most `limit` long [s].

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.engine import core
-from simstate.integrate.compiled_models import CompiledModels
+from simstate.integrate.compiled_models import CompiledModels, split_models
 from simstate.integrate.schemes import Adaptive, Explicit
 from simstate.step.forcing import Forcing
 from simstate.world.worlds import Worlds
@@ -42,10 +43,13 @@ class CoreSteps:
             masses=models.masses,
         )
 
-    def step(self, n: int, rows: Tensor | None) -> None:
-        """Advance by n time steps."""
-        self._core.step(n, self.timestep, _ids(rows))
-        self.models.store()
+    def step(self, n: int, rows: Tensor | None) -> int:
+        """Advance by n time steps; return flags of `Seen`."""
+        ids = None if rows is None else _ids(rows)
+        seen = self._core.step(n, self.timestep, ids)
+        if self.models.frames:
+            self.models.store()
+        return seen
 
     def move(self, h: Tensor, rows: Tensor) -> None:
         """Take one step of each world's own size [s]; (num_envs,)."""
@@ -56,27 +60,39 @@ class CoreSteps:
 class CoreStages:
     """A scheme of fixed step with Python models: one stage of all worlds at a time.
 
-    The core calls the models before each evaluation. It saves the inputs, checks that
-    the loads are finite, and restores the inputs afterwards. Writes of a model to
-    anything else are detected once per step, which is then rolled back.
+    The core calls these models before each evaluation, and evaluates the others itself.
+    It saves the inputs, checks that the loads are finite, and restores the inputs
+    afterwards. Writes of a model to anything else are detected once per step, which is
+    then rolled back.
     """
 
     def __init__(
         self, worlds: Worlds, batch: core.CoreBatch, scheme: Explicit, forcing: Forcing
     ) -> None:
         self._ledger = worlds.ledger
-        self._core = core.Integrator(batch, _tableau(scheme), scheme.attitude)
-        self._call = forcing.call
+        self.num_models = len(forcing.models)
+        """Number of force models that it was made for."""
+        self._models, called = split_models(forcing.models, worlds.num_envs)
+        self._core = core.Integrator(
+            *(batch, _tableau(scheme), scheme.attitude), loads=self._models.loads
+        )
+        self._call = partial(forcing.call_at_stage, called)
         columns = worlds.engine.columns
         self._inputs = slice(columns["ctrl"].start, columns["xfrc_applied"].stop)
 
-    def step(self, n: int, h: float, rows: Tensor | None) -> None:
-        """Advance by n steps of h seconds."""
+    def update(self) -> bool:
+        """Copy the current parameters; False: the core cannot evaluate a model."""
+        return self._models.update()
+
+    def step(self, n: int, h: float, rows: Tensor | None) -> int:
+        """Advance by n steps of h seconds; return flags of `Seen`."""
         call = self._ledger.open[-1]
         call.evaluating = True
-        self._core.step_with(n, h, _ids(rows), self._inputs, self._call)
+        ids = None if rows is None else _ids(rows)
+        seen = self._core.step_with(n, h, ids, self._inputs, self._call)
         self._ledger.observe()  # rejects writes to anything but inputs
         call.evaluating = False
+        return seen
 
 
 class CoreAdaptiveSteps:

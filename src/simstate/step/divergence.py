@@ -28,18 +28,35 @@ class Divergence:
     """
 
     def __init__(self, worlds: Worlds, diverged: Tensor, mode: OnDivergence) -> None:
-        self.mode: OnDivergence = mode
         self.worlds = diverged
         """Worlds that have diverged and await a reset; bool, shape (num_envs,)."""
         self.new = torch.zeros_like(diverged)
         """Worlds that diverged in the last step; bool, shape (num_envs,)."""
         self._parts = worlds
+        self._ledger = worlds.ledger
+        self._everywhere = worlds.everywhere
         self._marks = diverged.numpy() if diverged.device.type == "cpu" else None
         self._any = (-1, -1, False)
         self._found: Found | None = None
         self._unread: tuple[Tensor, Backup] | None = None
         """The invalid state and the backup of a step that restored worlds unread."""
         self._moving: Tensor | None = None
+        self.mode = mode
+
+    @property
+    def mode(self) -> OnDivergence:
+        """The effect of a world that diverges in a step: "raise" or "mask"."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, value: OnDivergence) -> None:
+        self._mode: OnDivergence = value
+        can_settle = value == "mask" and self._parts.engine.can_settle
+        self.settle: Callable[[], None] | None = self._settle if can_settle else None
+        """Restores worlds within a step, without reading which on the host.
+
+        None: the engine cannot, or a divergence raises.
+        """
 
     @property
     def cause(self) -> Found | None:
@@ -55,7 +72,7 @@ class Divergence:
     @property
     def any(self) -> bool:
         """True if any world has diverged and awaits a reset."""
-        known = (self._parts.ledger.puts, self.worlds._version)
+        known = (self._ledger.puts, self.worlds._version)
         if self._any[:2] != known:
             if self._marks is not None:  # searching bytes is the fastest
                 found = 1 in self._marks.tobytes()
@@ -75,22 +92,21 @@ class Divergence:
         if self._found is not None or self._unread is not None:
             self.new.zero_()
             self._found = self._unread = None
+        self._moving = None
+        if rows is self._everywhere:
+            if self.settle is not None:
+                return None
+            puts, version, some = self._any
+            if not some and (puts, version) == (
+                self._ledger.puts,
+                self.worlds._version,
+            ):
+                return None
         if rows.is_all and (self.settle is not None or not self.any):
-            self._moving = None
             return None
         ids = rows.tensor(self.worlds.device)
         self._moving = ids[~self.worlds[ids]]
         return self._moving
-
-    @property
-    def settle(self) -> Callable[[], None] | None:
-        """The function that restores worlds within a step, without reading which.
-
-        None: the engine cannot, or a divergence raises.
-        """
-        if self.mode == "mask" and self._parts.engine.can_settle:
-            return self._settle
-        return None
 
     def _settle(self) -> None:
         saved = self._saved()
@@ -147,7 +163,7 @@ class Divergence:
 
     def _saved(self) -> Backup:
         """Return the backup that the call around this step has made."""
-        return self._parts.ledger.backup_of_step()
+        return self._ledger.backup_of_step()
 
     def _describe(self, before: dict[str, Tensor], after: Tensor) -> Found:
         ids = self.new.nonzero().flatten()

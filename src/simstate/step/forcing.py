@@ -23,6 +23,7 @@ from torch import Tensor
 from simstate.engine import MAX_VALUE, Engine, Stage
 from simstate.errors import InvalidInputError
 from simstate.freshness import Freshness
+from simstate.integrate.function_force import CFunction, FunctionForce
 from simstate.integrate.processes import DrivingNoise, Process, finite_worlds
 from simstate.integrate.scene_force import ForceModel
 from simstate.integrate.schemes import Explicit
@@ -122,19 +123,21 @@ class Forcing:
         ledger.watch.acknowledge(backup.storages)
         return result
 
-    def call(self, world: int) -> None:
-        """Add the loads of all models at a stage; the compiled core calls this.
+    def call_at_stage(self, models: Sequence[ForceModel], world: int) -> None:
+        """Add the loads of some models at a stage; the compiled core calls this.
 
         With world ≥ 0, the loads of that world are not finite: name the model.
         """
         self._fresh.begin_stage()
         if world < 0:
-            self._call_models()
+            time, sim = self._time.clone(), self.sim  # a copy, which models may keep
+            for model in models:
+                model(time, sim)
         else:
             self._refuse_infinite(self._inputs())
 
     def _call_models(self) -> None:
-        time, sim = self._time.clone(), self.sim  # a copy, which models may keep
+        time, sim = self._time.clone(), self.sim
         for model in self.models:
             model(time, sim)
 
@@ -197,6 +200,11 @@ class Forcing:
         """True if models, processes or mass flow read time and state at the stages."""
         return bool(self.models or self.processes) or self.mass_flow is not None
 
+    @property
+    def has_state(self) -> bool:
+        """True if processes or body masses are part of the state."""
+        return bool(self.processes) or self.mass_flow is not None
+
     def add_force(
         self, model: Any, reads: Sequence[str], writes: Sequence[str]
     ) -> None:
@@ -205,11 +213,13 @@ class Forcing:
         added: Any = model
         if reads or writes:
             added = ForceOnViews(self._engine, self._fresh, model, reads, writes)
-        elif not callable(model) and not hasattr(model, "address"):
+        elif isinstance(model, CFunction):
+            added = FunctionForce(model)
+        elif not callable(model):
             raise InvalidInputError(
                 f"A force model is called as model(t, sim); got {model!r}."
             )
-        attach = getattr(model, "attach", None)
+        attach = getattr(added, "attach", None)
         if attach is not None:
             attach(self.sim)
         self.models.append(added)
@@ -293,7 +303,7 @@ class Forcing:
 
     # In the compiled core.
 
-    def compiled(self, span: float, adaptive: bool) -> CompiledModels | None:
+    def compiled(self, span: float) -> CompiledModels | None:
         """Return the models as the compiled core evaluates them, for a span [s].
 
         None: Python must evaluate one of them.
@@ -307,7 +317,7 @@ class Forcing:
                 return models
         from simstate.integrate.compiled_models import compile_models  # loads Warp
 
-        self._compiled = (known, compile_models(self, adaptive, *self._times(span)))
+        self._compiled = (known, compile_models(self, *self._times(span)))
         return self._compiled[1]
 
     def _times(self, span: float) -> tuple[float, float]:

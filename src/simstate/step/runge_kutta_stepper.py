@@ -59,6 +59,7 @@ class RungeKuttaStepper:
         self.scheme: Explicit | Stochastic = scheme
         """The scheme that `Simulation(integrator=…)` was given."""
         self._explicit = scheme
+        self._num_stages = scheme.tableau.num_stages
         self.timestep = float(worlds.model.opt.timestep)
         """The step [s]: the model's, except while an order is measured."""
         self.stages = Stages(scheme.tableau, worlds.num_envs, worlds.device)
@@ -71,7 +72,7 @@ class RungeKuttaStepper:
         self._core_steps: CoreSteps | None = None
         self._core_stages: CoreStages | None = None
         self._is_refreshed = False
-        self._bad: Tensor | None = None
+        self._stuck: Tensor | None = None
 
     # What a stepper is.
 
@@ -87,62 +88,69 @@ class RungeKuttaStepper:
 
     def timesteps(self) -> Tensor:
         """Return the time step of each world [s], float64; (num_envs,)."""
-        self._check_timestep()
+        if "opt.timestep" in self._engine.expanded:
+            raise self._differing_timesteps()
         return torch.full_like(self.stages.h, self.timestep)
 
-    def _check_timestep(self) -> None:
-        if "opt.timestep" in self._engine.expanded:
-            raise InvalidInputError(
-                "simstate's integrators take one time step for all worlds, but "
-                'sim.expand("opt.timestep") made it differ: use integrator=None.'
-            )
+    def _differing_timesteps(self) -> InvalidInputError:
+        return InvalidInputError(
+            "simstate's integrators take one time step for all worlds, but "
+            'sim.expand("opt.timestep") made it differ: use integrator=None.'
+        )
 
     def bad(self) -> Tensor | None:
-        """Return the mask of worlds that could not advance, or None."""
-        return self._bad
+        """Return the mask of worlds that diverged or could not advance, or None."""
+        return union(self._engine.find_bad(), self._stuck)
 
     def advance(self, n: int, rows: Tensor | None) -> int:
         """Advance worlds by n time steps; None: all. Return flags of `Seen`."""
-        engine, fresh, forcing = self._engine, self._fresh, self._forcing
-        self._check_timestep()
-        engine.begin_step()
-        invalid = forcing.invalid_worlds() if self._checks_inputs else None
+        if "opt.timestep" in self._engine.expanded:
+            raise self._differing_timesteps()
+        self._stuck = None
+        if self.chooses_steps or self._forcing.has_state:
+            return self._advance_checked(n, rows)
+        seen = self._take(n, rows)
+        self._mark(rows)
+        return seen
+
+    def _advance_checked(self, n: int, rows: Tensor | None) -> int:
+        """Advance worlds with values that the engine does not check.
+
+        Worlds in which one is invalid stay, and count as diverged.
+        """
+        invalid = self._forcing.invalid_worlds()
         moving = rows if invalid is None else _without(rows, invalid)
-        stuck = self._take(n, moving)
-        fresh.mark_current(self.current_through, moving, evaluated=False)
-        if fresh.mode != "auto":  # in auto mode the first read does it
-            self._worlds.forward(moving)
-        seen = engine.seen()
-        if not seen and stuck is None and invalid is None:
-            return 0
-        later = forcing.invalid_worlds() if self._checks_inputs else None
-        self._bad = union(engine.find_bad(), stuck, invalid, later)
-        return seen | (Seen.STUCK if self._bad is not None else 0)
+        seen = self._take(n, moving)
+        self._mark(moving)
+        later = self._forcing.invalid_worlds()
+        self._stuck = union(self._stuck, invalid, later)
+        return seen | (0 if self._stuck is None else Seen.STUCK)
 
-    @property
-    def _checks_inputs(self) -> bool:
-        """True if there are values that the engine does not check."""
-        forcing = self._forcing
-        return (
-            self.chooses_steps
-            or bool(forcing.processes)
-            or forcing.mass_flow is not None
-        )
+    def _mark(self, rows: Tensor | None) -> None:
+        self._fresh.mark_current(self.current_through, rows, evaluated=False)
+        if self._fresh.mode != "auto":  # in auto mode the first read does it
+            self._worlds.forward(rows)
 
-    def _take(self, n: int, rows: Tensor | None) -> Tensor | None:
-        """Advance worlds by n time steps; return those that could not, or None."""
+    def _take(self, n: int, rows: Tensor | None) -> int:
+        """Advance worlds by n time steps; return flags of `Seen`.
+
+        Worlds that could not advance become `_stuck`.
+        """
         core = self._compiled(n * self.timestep)
+        stages = None if core is not None else self._called_stages()
         if core is not None:
-            core.step(n, rows)
+            seen = core.step(n, rows)
+        elif stages is not None:
+            seen = stages.step(n, self.timestep, rows)
         else:
-            stages = self._called_stages()
-            if stages is not None:
-                stages.step(n, self.timestep, rows)
-            else:
-                self._take_blocks(n, rows)
-                return self._out_of_mass()
-        self._count(n * self._explicit.tableau.num_stages, rows)
-        return self._out_of_mass()
+            self._engine.begin_step()
+            self._take_blocks(n, rows)
+            seen = self._engine.seen()
+        if core is not None or stages is not None:
+            self._count(n * self._num_stages, rows)
+        if self._forcing.mass_flow is not None:
+            self._stuck = self._out_of_mass()
+        return seen
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
         """Advance the worlds of a mask by `limit` [s]; return it, and those stuck."""
@@ -162,7 +170,7 @@ class RungeKuttaStepper:
         core = self._compiled(float(h.max()))
         if core is not None:
             core.move(h, rows)
-            self._count(self._explicit.tableau.num_stages, rows)
+            self._count(self._num_stages, rows)
             return
         self.stages.set_steps(h)
         self._step_blocks(rows)
@@ -179,7 +187,7 @@ class RungeKuttaStepper:
         """Number of evaluations and steps of each world so far."""
         return Statistics(
             self._evaluations,
-            self._evaluations // self._explicit.tableau.num_stages,
+            self._evaluations // self._num_stages,
             torch.zeros_like(self._evaluations),
         )
 
@@ -217,7 +225,7 @@ class RungeKuttaStepper:
         self._is_refreshed = False
         if engine.compiled is None or engine.observers:
             return None
-        models = self._forcing.compiled(span, self.chooses_steps)
+        models = self._forcing.compiled(span)
         if models is None or not models.update():
             return None
         self._is_refreshed = True
@@ -226,19 +234,15 @@ class RungeKuttaStepper:
     def _called_stages(self) -> CoreStages | None:
         """Return the core's stages with calls of Python; None: the blocks do it."""
         engine, forcing = self._engine, self._forcing
-        if (
-            engine.compiled is None
-            or engine.observers
-            or forcing.processes
-            or forcing.mass_flow is not None
-        ):
+        if engine.compiled is None or engine.observers or forcing.has_state:
             return None
-        if self._core_stages is None:
-            self._core_stages = CoreStages(
+        stages = self._core_stages
+        if stages is None or stages.num_models != len(forcing.models):
+            stages = self._core_stages = CoreStages(
                 self._worlds, engine.compiled, self._explicit, forcing
             )
-        self._is_refreshed = True
-        return self._core_stages
+        self._is_refreshed = stages.update()
+        return stages if self._is_refreshed else None
 
     # By blocks.
 

@@ -53,6 +53,7 @@ class Timeline:
         """Number of events in the current time step; (num_envs,)."""
         self._marks: list[int] = []
         self._bad: Tensor | None = None
+        inner.timesteps()  # registers each world's time step, which a step cannot do
 
     # What a stepper is.
 

@@ -20,23 +20,13 @@ from simstate.engine.core.integrator import (
     MassArrays,
 )
 from simstate.engine.core.library import description, is_available
-from simstate.engine.core.loads import (
-    Load,
-    drag,
-    point_mass_gravity,
-    thruster,
-    uniform_gravity,
-)
+from simstate.engine.core.loads import Load, LoadKind
 from simstate.engine.core.planets import (
     EarthAngle,
     Field,
     Harmonics,
     PlanetAirTable,
     Polynomials,
-    air_drag,
-    field_gravity,
-    panel_drag,
-    reaction_wheels,
 )
 from simstate.engine.core.rays import CarriedRays
 from simstate.engine.core.scheme import TableauLike
@@ -52,24 +42,17 @@ __all__ = [
     "Harmonics",
     "Integrator",
     "Load",
+    "LoadKind",
     "MassArrays",
     "PlanetAirTable",
     "Polynomials",
     "TableauLike",
     "Watch",
-    "air_drag",
     "description",
-    "drag",
     "draws",
-    "field_gravity",
     "free_bodies",
     "is_available",
     "make_contacts",
     "matrices",
-    "panel_drag",
-    "point_mass_gravity",
-    "reaction_wheels",
     "reads",
-    "thruster",
-    "uniform_gravity",
 ]

@@ -122,6 +122,13 @@ static int read_layout(integrator_object* self, PyObject* dict) {
   return 1;
 }
 
+/* Whether a table is the address of a function. */
+static int is_address(const double* table, size_t table_size) {
+  static const simstate_force none;
+  return table_size == 1 && sizeof none <= sizeof *table &&
+         memcmp(table, &none, sizeof none) != 0;
+}
+
 /* Whether a load has the parameters and the table of its kind. */
 static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   static const int needed[] = {3, 4, 9, 5};
@@ -130,7 +137,7 @@ static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   if (load->kind == CORE_POINT_GRAVITY) return n > 4 && n % 4 == 1;
   if (load->kind == CORE_FIELD_GRAVITY) return core_is_field(load->table, table_size, n);
   if (load->kind == CORE_WHEELS) return core_is_wheels(load->table, table_size, n, m);
-  if (load->kind == CORE_FUNCTION) return table_size == 1;
+  if (load->kind == CORE_FUNCTION) return n > 0 && is_address(load->table, table_size);
   if (load->kind == CORE_AIR_DRAG) {
     return n == 4 + CORE_AIR_NUMBERS && core_is_air(load->table, table_size);
   }
@@ -202,7 +209,7 @@ static int read_loads(integrator_object* self, PyObject* dict) {
   }
   for (Py_ssize_t i = 0; i < num_loads; i++) {
     if (!read_load(self, PyTuple_GetItem(loads, i), in->load + i)) return 0;
-    in->has_wheels |=
+    in->changes_inputs |=
         in->load[i].kind == CORE_WHEELS || in->load[i].kind == CORE_FUNCTION;
   }
   return 1;

@@ -65,6 +65,7 @@ static PyObject* run_on(integrator_object* self, PyObject* ids, mjfBatchFunc fun
   return failed < 0 ? NULL : PyLong_FromLong(failed);
 }
 
+/* step(ids, n, h, refresh): flags, as watched_step. */
 static PyObject* step(integrator_object* self, PyObject* args) {
   PyObject* ids;
   long long num_steps;
@@ -74,7 +75,13 @@ static PyObject* step(integrator_object* self, PyObject* args) {
     return NULL;
   }
   argument.outputs = refresh ? &self->batch->outputs : NULL;
-  return run_on(self, ids, core_fixed_world, &argument, num_steps < 0 ? 0 : num_steps);
+  core_begin_watch(self->batch);
+  PyObject* failed =
+      run_on(self, ids, core_fixed_world, &argument, num_steps < 0 ? 0 : num_steps);
+  if (!failed) return NULL;
+  int has_failed = PyLong_AsLong(failed) != 0;
+  Py_DECREF(failed);
+  return PyLong_FromLong(core_end_watch(self->batch) | has_failed << 2);
 }
 
 static int is_finite(const mjtNum* x, int count) {
@@ -114,7 +121,7 @@ static int has_bad_input(const integrator_object* self, const core_stage* a) {
 /* step_with(ids, n, h, first_input, num_inputs, call): as `step`, but before each
  * evaluation call(-1) writes the inputs of all worlds. They are restored afterwards.
  * Where those of a world are not finite, though the user's were, call(world) is called
- * again, and should raise. Returns the number of worlds that failed. */
+ * again, and should raise. Returns flags, as watched_step. */
 static PyObject* step_with(integrator_object* self, PyObject* args) {
   long long num_steps;
   PyObject *call, *ids;
@@ -142,6 +149,7 @@ static PyObject* step_with(integrator_object* self, PyObject* args) {
   mjtNum* own = a.memory + worlds * a.numbers;
   a.inputs = own;
   int failed = 0, world;
+  core_begin_watch(self->batch);
   copy_inputs(self, &a, own, 0);
   for (long long i = 0; !failed && i < num_steps; i++) {
     a.is_end = i + 1 == num_steps;
@@ -158,7 +166,8 @@ static PyObject* step_with(integrator_object* self, PyObject* args) {
   }
   PyMem_Free(a.memory);
   PyBuffer_Release(&view);
-  return failed < 0 ? NULL : PyLong_FromLong(failed);
+  if (failed < 0) return NULL;
+  return PyLong_FromLong(core_end_watch(self->batch) | (failed != 0) << 2);
 }
 
 static int has_estimate(const integrator_object* self) {

@@ -43,9 +43,7 @@ void core_stage_world(const mjModel* m, mjData* d, int world, void* argument) {
     *w.start = d->time;
   }
   d->time = *w.start + in->step * s->c[stage];
-  lib.mj_checkPos(m, d);
-  lib.mj_checkVel(m, d);
-  lib.mj_forwardSkip(m, d, mjSTAGE_NONE, !last);
+  core_evaluate_inputs(&w, last);
   core_record(&w, stage, s->b_error != NULL);
   core_displace(&w, last ? s->b : s->a + (stage + 1) * s->num_stages, stage + 1,
                 in->step);

@@ -61,7 +61,7 @@ typedef struct {
 
   int num_loads;
   core_load* load;
-  int has_wheels;                        /* whether loads change controls and qfrc */
+  int changes_inputs;                    /* whether loads change controls and qfrc */
   int num_frames;
   double** frame;                        /* each (num_worlds, 6) */
   double* mass_rate;                     /* (num_worlds, nbody); NULL: masses are fixed */
@@ -132,6 +132,9 @@ void core_begin(core_world* w);
 
 /* Evaluates the dynamics at the present time and state. */
 void core_evaluate(core_world* w, int with_sensors);
+
+/* The same with the inputs that are there: loads are added to them. */
+void core_evaluate_inputs(core_world* w, int with_sensors);
 
 /* Takes the rates of a stage; `limited`: none that leaves an activation's range. */
 void core_record(core_world* w, int stage, int limited);

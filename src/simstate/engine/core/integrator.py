@@ -21,12 +21,14 @@ from simstate.engine.core.scheme import (
     position_layout,
     tableau_arrays,
 )
+from simstate.engine.stage import Seen
 from simstate.errors import InvalidInputError, unknown_name
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
 
 _MECHANICS = ("qpos", "qvel", "act", "mass")
+_FAILED = Seen.FAILED.value
 _BUDGET = 20_000
 """Evaluations of a world until Python may answer Ctrl-C."""
 
@@ -132,16 +134,20 @@ class Integrator:
 
     def step(
         self, n: int, h: float, ids: Array | None = None, refresh: bool = True
-    ) -> None:
-        """Advance by n steps of h seconds.
+    ) -> int:
+        """Advance by n steps of h seconds; return flags of `Seen`.
 
         Writes time, qpos, qvel, act and qacc_warmstart of the worlds' rows, frames,
         masses with what follows from them, `evaluations`; and with `refresh` the bound
         fields: positions and velocities at the new state, the others of the last stage.
         A mass that runs out stays, and is noted in `masses.empty`.
         """
-        ids = self.batch.ids(ids)
-        self.batch.check(ids, self._core.step(ids, n, h, refresh))
+        if ids is not None:
+            ids = self.batch.ids(ids)
+        seen = self._core.step(ids, n, h, refresh)
+        if seen & _FAILED:
+            self.batch.check(ids, 1)
+        return seen
 
     def step_with(
         self,
@@ -150,7 +156,7 @@ class Integrator:
         ids: Array | None,
         inputs: slice,
         call: Callable[[int], None],
-    ) -> None:
+    ) -> int:
         """Advance by n steps of h seconds, and call Python before each evaluation.
 
         Args:
@@ -162,11 +168,15 @@ class Integrator:
             call: `call(-1)` writes the inputs of all worlds. `call(k)` is called again
                 if those of world k are not finite, and should raise.
 
-        Writes what `step` writes, with the fields refreshed.
+        Writes what `step` writes, with the fields refreshed; returns flags of `Seen`.
         """
-        ids = self.batch.ids(ids)
+        if ids is not None:
+            ids = self.batch.ids(ids)
         first, count = inputs.start, inputs.stop - inputs.start
-        self.batch.check(ids, self._core.step_with(ids, n, h, first, count, call))
+        seen = self._core.step_with(ids, n, h, first, count, call)
+        if seen & _FAILED:
+            self.batch.check(ids, 1)
+        return seen
 
     def move(self, h: Array, ids: Array | None = None, refresh: bool = True) -> None:
         """Take one step of each world's own size [s], float64, (num_worlds,).

@@ -83,8 +83,8 @@ static void add_gradient_torque(const double* mass, int num_masses, const mjMode
 static void point_gravity(const core_load* load, const mjModel* m, mjData* d, int world,
                           const mjtNum* frame) {
   int num_masses = (load->num_parameters - 1) / 4;
-  const double* mass = parameters(load, world);
-  int has_torque = mass[4 * num_masses] != 0;
+  const double *p = parameters(load, world), *mass = p + 1;
+  int has_torque = p[0] != 0;
   for (int i = 0; i < load->num_bodies; i++) {
     int body = load->body[i];
     double acc[3];
@@ -266,7 +266,7 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
         panels(load, m, d, world, own);
         break;
       case CORE_FUNCTION: {
-        core_force force;
+        simstate_force force;
         memcpy(&force, load->table, sizeof force);
         force(m, d, parameters(load, world), world);
         break;
@@ -287,8 +287,8 @@ void core_frame_rate(const core_load* load, int num_loads, int frame, int world,
     double acc[3] = {0, 0, 0};
     if (load->frame != frame) continue;
     if (load->kind == CORE_POINT_GRAVITY) {
-      point_acceleration(parameters(load, world), (load->num_parameters - 1) / 4, value,
-                         acc);
+      point_acceleration(parameters(load, world) + 1, (load->num_parameters - 1) / 4,
+                         value, acc);
     } else if (load->kind == CORE_FIELD_GRAVITY) {
       core_field_acceleration(load->table, parameters(load, world), time, value, acc);
     }

@@ -2,11 +2,12 @@
 #ifndef SIMSTATE_CORE_LOADS_H_
 #define SIMSTATE_CORE_LOADS_H_
 
+#include "include/simstate/force.h"
 #include "library.h"
 
 typedef enum {
   CORE_UNIFORM_GRAVITY = 0,    /* parameters: acceleration (3) */
-  CORE_POINT_GRAVITY = 1,      /* (mu, x, y, z) of each mass; whether its gradient turns */
+  CORE_POINT_GRAVITY = 1,      /* whether its gradient turns; (mu, x, y, z) of each mass */
   CORE_THRUSTER = 2,           /* force (3), point (3), mass flow, throttle, dry mass */
   CORE_DRAG = 3,               /* drag area, density, wind (3) */
   CORE_FIELD_GRAVITY = 4,      /* those of gravity.h, with a table */
@@ -14,7 +15,7 @@ typedef enum {
   CORE_WHEELS = 6,             /* those of wheels.h, with a table */
   CORE_PANELS = 7,             /* those of air.h, then of each panel: normal (3), area,
                                 * drag coefficient, centre (3); with air.h's table */
-  CORE_FUNCTION = 8,           /* anything; the table is the function's address */
+  CORE_FUNCTION = 8,           /* any; the table is a function's address, bit for bit */
   CORE_NUM_LOADS = 9,
 } core_load_kind;
 
@@ -31,11 +32,6 @@ typedef struct {
   size_t stride;               /* to the next world; 0: all have the same */
   const double* table;         /* numbers of all worlds; NULL: none */
 } core_load;
-
-/* A user's function: adds to d->xfrc_applied, ctrl or qfrc_applied of one world, whose
- * positions and velocities are current. Called by any thread; must not raise. */
-typedef void (*core_force)(const mjModel* m, mjData* d, const double* parameters,
-                           int world);
 
 /* Adds the loads to xfrc_applied, those of wheels to ctrl and qfrc_applied, and the mass
  * flow to mass_rate (NULL: it has none).

@@ -1,6 +1,6 @@
-"""A planet's gravity and air, and wheels, as data that the core evaluates.
+"""Tables of a planet's gravity and air, which the worlds of a load share.
 
-What all worlds share is one row of numbers, as gravity.h, air.h and wheels.h have it.
+A table is one row of numbers; gravity.h and air.h describe their order.
 """
 
 from __future__ import annotations
@@ -11,11 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from simstate.engine.core.loads import Load
-
-_FIELD_GRAVITY, _AIR_DRAG, _WHEELS, _PANELS = 4, 5, 6, 7
-PANEL_COLUMNS = 8
-"""Numbers of a panel: normal (3), area [m²], drag coefficient, centre (3) [m]."""
 _NO_ROTATION, _UNIFORM_ROTATION, _EARTH_ROTATION = range(3)
 MAX_DEGREE = 360
 """The greatest degree of a field that the core evaluates."""
@@ -127,24 +122,6 @@ _STILL = np.array([0.0, 1.0, 0.0, 0.0])
 """Polynomials without a segment."""
 
 
-def field_gravity(
-    bodies: Sequence[int],
-    field: Field,
-    num_worlds: int,
-    frame: int = -1,
-    gradient_torque: bool = False,
-) -> Load:
-    """The gravity of a central body at each COM, world axes.
-
-    Columns of the parameters, which are to be filled: mu [m³/s²], radius [m], rate
-    [rad/s], angle [rad], a flag that is set here, then (mu, x, y, z) of each body.
-    """
-    numbers = np.ones((num_worlds, 5 + 4 * len(field.bodies)))
-    numbers[:, 2:5] = 0.0
-    numbers[:, 4] = gradient_torque
-    return _load(_FIELD_GRAVITY, bodies, numbers, frame, field.row())
-
-
 @dataclass(frozen=True, eq=False)
 class PlanetAirTable:
     """What all worlds share of the air about a planet."""
@@ -175,47 +152,3 @@ class PlanetAirTable:
             len(layers), len(above), self.hydrostatic, self.gas,
         ]  # fmt: skip
         return np.concatenate([head, layers.reshape(-1), above.reshape(-1)])
-
-
-def air_drag(body: int, air: PlanetAirTable, num_worlds: int, frame: int = -1) -> Load:
-    """−½ ρ (C_d A) |v| v at a body's COM, in the air about a planet at the origin.
-
-    Columns of the parameters, which are to be filled: C_d A [m²], a wind (3) [m/s]
-    beyond the rotation, and three numbers of the air: density [kg/m³], scale height
-    and base [m], or a factor of the density and two that are not used.
-    """
-    numbers = np.zeros((num_worlds, 7))
-    numbers[:, 4:] = 1.0
-    return _load(_AIR_DRAG, [body], numbers, frame, air.row())
-
-
-def panel_drag(
-    body: int, air: PlanetAirTable, panels: int, num_worlds: int, frame: int = -1
-) -> Load:
-    """Drag of flat panels fixed in a body, in the air about a planet at the origin.
-
-    Columns of the parameters, which are to be filled: three numbers of the air, as in
-    `air_drag`, then `PANEL_COLUMNS` of each panel, body axes.
-    """
-    numbers = np.zeros((num_worlds, 3 + PANEL_COLUMNS * panels))
-    numbers[:, :3] = 1.0
-    return _load(_PANELS, [body], numbers, frame, air.row())
-
-
-def reaction_wheels(
-    dofs: Sequence[int], controls: Sequence[int], num_worlds: int
-) -> Load:
-    """Wheels whose motors fade at their greatest speed, with friction.
-
-    Columns of the parameters, which are to be filled: greatest speed [rad/s], viscous
-    [N·m·s] and Coulomb friction [N·m] of each wheel.
-    """
-    pairs = [float(x) for pair in zip(dofs, controls, strict=True) for x in pair]
-    table = np.array([len(dofs), *pairs], np.float64)
-    return _load(_WHEELS, [0], np.ones((num_worlds, 3 * len(dofs))), -1, table)
-
-
-def _load(
-    kind: int, bodies: Sequence[int], numbers: Array, frame: int, table: Array
-) -> Load:
-    return Load(kind, np.asarray(bodies, np.int32), numbers, frame, table)

@@ -22,7 +22,7 @@ size_t core_world_numbers(const core_integrator* in) {
          3 * in->num_quats + 32;
 }
 
-/* qpos, qvel and act alone: the inputs are the caller's. */
+/* Without masses and frames; the inputs are those that the caller wrote. */
 void core_world_reopen(core_world* w, const core_integrator* in, const mjModel* m,
                        mjData* d, int world, mjtNum* memory) {
   int stages = in->scheme.num_stages;
@@ -70,7 +70,7 @@ void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
   w->turn = allocate(w, 3 * in->num_quats);
   w->xfrc = allocate(w, 6 * in->nbody);
   memcpy(w->xfrc, d->xfrc_applied, BYTES(6 * in->nbody));
-  if (in->has_wheels) {
+  if (in->changes_inputs) {
     w->ctrl = allocate(w, m->nu);
     w->qfrc = allocate(w, in->nv);
     memcpy(w->ctrl, d->ctrl, BYTES(m->nu));
@@ -132,20 +132,25 @@ void core_begin(core_world* w) {
 
 void core_evaluate(core_world* w, int with_sensors) {
   const core_integrator* in = w->in;
-  const mjModel* m = w->m;
-  mjData* d = w->d;
   w->evaluations++;
-  lib.mj_checkPos(m, d);
-  lib.mj_checkVel(m, d);
   if (w->mass_rate) {
     memcpy(w->mass_rate, in->mass_rate + (size_t)w->world * in->nbody,
            BYTES(in->nbody));
   }
+  if (in->num_loads) restore_inputs(w);
+  core_evaluate_inputs(w, with_sensors);
+}
+
+void core_evaluate_inputs(core_world* w, int with_sensors) {
+  const core_integrator* in = w->in;
+  const mjModel* m = w->m;
+  mjData* d = w->d;
+  lib.mj_checkPos(m, d);
+  lib.mj_checkVel(m, d);
   if (!in->num_loads) {
     lib.mj_forwardSkip(m, d, mjSTAGE_NONE, !with_sensors);
     return;
   }
-  restore_inputs(w);
   lib.mj_fwdPosition(m, d);
   if (with_sensors) lib.mj_sensorPos(m, d);
   lib.mj_fwdVelocity(m, d);
