@@ -6,11 +6,9 @@ from world to world, and what the core does not have, are computed by the formul
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from simstate.engine.core import reads
@@ -18,35 +16,6 @@ from simstate.engine.core import reads
 if TYPE_CHECKING:
     from simstate.entity.frames import Frame, Pick
     from simstate.entity.reader import EntityReader
-
-
-_UNSHARED = 2
-"""References to an array that nothing but its owner uses, as sys.getrefcount counts."""
-
-
-class CompiledRead:
-    """One quantity of an entity, as the core computes it.
-
-    Args:
-        num_envs: the number of worlds.
-        read: what is computed.
-        sizes: the shape of one world's values.
-    """
-
-    def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
-        self._write = reads.Reads(num_envs, [read]).write
-        self._values = np.empty((num_envs, *sizes))
-
-    def run(self) -> Tensor:
-        """Return the values at the current state.
-
-        A tensor refers to its array for as long as it, a view of it or a computation
-        graph is in use. If there is none any more, the memory is used again.
-        """
-        if sys.getrefcount(self._values) > _UNSHARED:
-            self._values = np.empty_like(self._values)
-        self._write(self._values)
-        return torch.from_numpy(self._values)  # pyright: ignore[reportUnknownMemberType]
 
 
 def pose_w(data: EntityReader, frame: Frame, local: Tensor | None) -> reads.Read:

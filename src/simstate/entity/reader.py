@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
@@ -13,8 +14,8 @@ from torch import Tensor
 
 from simstate.dynamics.motion import moved_by, spatial_acceleration
 from simstate.engine import OneTorchThread, Stage
+from simstate.engine.core import reads
 from simstate.entity import joints as j
-from simstate.entity.compiled_reads import CompiledRead
 from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
@@ -49,6 +50,35 @@ class _TargetPicks(NamedTuple):
             as_index(inputs.actuators, device),
             torch.tensor(inputs.has_gain, dtype=torch.bool, device=device),
         )
+
+
+_UNSHARED = 2
+"""References to an array that nothing but its owner uses, as sys.getrefcount counts."""
+
+
+class CompiledRead:
+    """One quantity of an entity, as the core computes it.
+
+    Args:
+        num_envs: the number of worlds.
+        read: what is computed.
+        sizes: the shape of one world's values.
+    """
+
+    def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
+        self._write = reads.Reads(num_envs, [read]).write
+        self._values = np.empty((num_envs, *sizes))
+
+    def run(self) -> Tensor:
+        """Return the values at the current state.
+
+        A tensor refers to its array for as long as it, a view of it or a computation
+        graph is in use. If there is none any more, the memory is used again.
+        """
+        if sys.getrefcount(self._values) > _UNSHARED:
+            self._values = np.empty_like(self._values)
+        self._write(self._values)
+        return torch.from_numpy(self._values)  # pyright: ignore[reportUnknownMemberType]
 
 
 class EntityReader(Reader):
