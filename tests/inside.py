@@ -30,6 +30,7 @@ from simstate.random import WorldRandom
 from simstate.step.host import StepRecorder, forcing_of
 from simstate.step.host import stepper_of as advancing_stepper_of
 from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.world import calls
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ def force_models_of(sim: Simulation) -> Sequence[object]:
 def mass_flow_of(sim: Simulation) -> Any:
     """Return the flow of the bodies' masses."""
     return forcing_of(sim).mass_flow
+
+
+def is_bracket_compiled() -> bool:
+    """Return True if calls are made atomic by the compiled bracket."""
+    return calls._bracket is not None  # pyright: ignore[reportPrivateUsage]
 
 
 # Memory.
@@ -244,15 +250,15 @@ def record_forwards(
     """
     engine = engine_of(sim)
     forward = engine.forward
-    calls: list[tuple[list[int] | None, int]] = []
+    forwards: list[tuple[list[int] | None, int]] = []
 
     def recorded(env_ids: Tensor | None, stage: Stage) -> None:
         ids = None if env_ids is None else [int(k) for k in env_ids]
-        calls.append((ids, stage))
+        forwards.append((ids, stage))
         forward(env_ids, stage)
 
     monkeypatch.setattr(engine, "forward", recorded)
-    return calls
+    return forwards
 
 
 @contextmanager

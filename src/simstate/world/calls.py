@@ -300,7 +300,8 @@ class _Interrupts:
         """End a call; `drop` forgets a SIGINT that was deferred."""
         if threading.get_ident() == self._main:
             self._num_running -= 1
-            self._is_pending = self._is_pending and not drop
+            if drop:
+                self._is_pending = False
             self.release()
 
 

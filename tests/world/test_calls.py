@@ -1,0 +1,325 @@
+"""Calls are atomic, with the compiled bracket and without it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+import traceback
+
+import numpy as np
+import pytest
+
+from simstate.errors import ThreadError
+from simstate.world import calls as module
+from simstate.world.calls import MAX_TRIES, PythonCalls, make_calls
+
+KINDS = ["compiled", "python"]
+
+
+class Memory:
+    """Values with a backup, and a rollback that can be made to fail."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.live = np.array([[1.5, -2.0, 3.0], [4.0, 5.5, -6.0]])
+        self.copy = np.zeros_like(self.live)
+        self.num_failures = 0
+        """Number of times that `on_undo` raises."""
+        self.undone: list[tuple[str, bool]] = []
+        if kind == "compiled":
+            if module._bracket is None:
+                pytest.skip("the bracket is not compiled here")
+            self.calls = make_calls(self.on_undo)
+        else:
+            self.calls = PythonCalls(self.on_undo)
+
+    def saved(self, columns: slice = slice(None), constant: bool = False):
+        """Return some columns as memory to save."""
+        if self.kind == "compiled":
+            pieces = [(self.live[:, columns], self.copy[:, columns], constant)]
+            return module._bracket.Saved(pieces, frozenset())
+        return PythonSaved(self.live[:, columns], self.copy[:, columns], constant)
+
+    def on_undo(self, call, constants) -> None:
+        if self.num_failures:
+            self.num_failures -= 1
+            raise KeyboardInterrupt
+        self.undone.append((call.what, bool(constants)))
+
+
+class PythonSaved:
+    storages: frozenset[int] = frozenset()
+
+    def __init__(self, live, copy, constant) -> None:
+        self.live, self.copy, self.constant = live, copy, constant
+
+    def save(self) -> None:
+        self.copy[:] = self.live
+
+    def restore(self) -> bool:
+        differs = not np.array_equal(self.live, self.copy)
+        self.live[:] = self.copy
+        return differs and self.constant
+
+
+@pytest.fixture(params=KINDS)
+def memory(request):
+    return Memory(request.param)
+
+
+def fail(memory, error=ValueError):
+    memory.live += 10.0
+    raise error
+
+
+def test_a_call_returns_its_result_and_closes(memory):
+    def add(a, b):
+        assert [call.what for call in memory.calls.open] == ["adding"]
+        assert memory.calls.open[0].scope == "step"
+        assert memory.calls.open[0].thread == threading.get_ident()
+        memory.live += a * b
+        return a + b
+
+    before = memory.live.copy()
+    assert memory.calls.run("step", "adding", memory.saved(), add, 2.0, 3.0) == 5.0
+    np.testing.assert_array_equal(memory.live, before + 6.0)
+    assert memory.calls.open == []
+    assert memory.undone == []
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+def test_an_exception_restores_the_memory(memory, error):
+    before = memory.live.copy()
+    with pytest.raises(error):
+        memory.calls.run("sim", "failing", memory.saved(), fail, memory, error)
+    np.testing.assert_array_equal(memory.live, before)
+    assert memory.undone == [("failing", False)]
+    assert memory.calls.open == []
+
+
+def test_only_the_saved_columns_are_restored(memory):
+    before = memory.live.copy()
+    with pytest.raises(ValueError):
+        memory.calls.run("step", "x", memory.saved(slice(1, 3)), fail, memory)
+    np.testing.assert_array_equal(memory.live[:, 1:], before[:, 1:])
+    np.testing.assert_array_equal(memory.live[:, 0], before[:, 0] + 10.0)
+
+
+def test_a_difference_in_inputs_of_constants_is_reported(memory):
+    with pytest.raises(ValueError):
+        memory.calls.run("sim", "x", memory.saved(constant=True), fail, memory)
+    with pytest.raises(ZeroDivisionError):
+        memory.calls.run("sim", "y", memory.saved(constant=True), lambda: 1 / 0)
+    assert memory.undone == [("x", True), ("y", False)]
+
+
+@pytest.mark.parametrize("times", [1, MAX_TRIES - 1])
+def test_a_rollback_that_fails_some_times_is_repeated(memory, times):
+    before, memory.num_failures = memory.live.copy(), times
+    with pytest.raises(ValueError):
+        memory.calls.run("sim", "failing", memory.saved(), fail, memory)
+    np.testing.assert_array_equal(memory.live, before)
+    assert memory.calls.open == []
+
+
+@pytest.mark.parametrize("times", [MAX_TRIES, MAX_TRIES + 1])
+@pytest.mark.parametrize("then", ["recover", "run"])
+def test_a_rollback_that_fails_always_is_finished_by_the_next_call(memory, times, then):
+    before, memory.num_failures = memory.live.copy(), times
+    with pytest.raises(ValueError):
+        memory.calls.run("sim", "failing", memory.saved(), fail, memory)
+    assert [(call.what, call.failed) for call in memory.calls.open] == [
+        ("failing", True)
+    ]
+    memory.live += 1.0  # what a stray write leaves behind
+    if then == "recover":
+        memory.calls.recover()
+    else:
+        memory.calls.run("sim", "next", memory.saved(), lambda: None)
+    np.testing.assert_array_equal(memory.live, before)
+    assert memory.calls.open == []
+    assert memory.undone == [("failing", False)]
+
+
+def test_a_rollback_that_never_completes_raises_at_the_next_call(memory):
+    memory.num_failures = 3 * MAX_TRIES
+    with pytest.raises(ValueError):
+        memory.calls.run("sim", "failing", memory.saved(), fail, memory)
+    with pytest.raises(KeyboardInterrupt):
+        memory.calls.recover()
+    assert [call.failed for call in memory.calls.open] == [True]
+    memory.num_failures = 0
+    memory.calls.recover()
+    assert memory.calls.open == []
+
+
+def test_inner_calls_are_undone_first(memory):
+    """Also one whose rollback failed, and whose exception was swallowed."""
+    before = memory.live.copy()
+
+    def outer():
+        memory.live[:, 2] -= 1.0
+        memory.num_failures = MAX_TRIES
+        inner = memory.saved(slice(0, 1))
+        with pytest.raises(ValueError):
+            memory.calls.run("write", "inner", inner, fail, memory)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        memory.calls.run("step", "outer", memory.saved(slice(1, 3)), outer)
+    np.testing.assert_array_equal(memory.live, before)
+    assert [what for what, _ in memory.undone] == ["inner", "outer"]
+    assert memory.calls.open == []
+
+
+def test_an_inner_call_that_failed_is_undone_when_the_outer_one_succeeds(memory):
+    before = memory.live.copy()
+
+    def outer():
+        memory.live[:, 2] = 7.0
+        memory.num_failures = MAX_TRIES
+        inner = memory.saved(slice(0, 2))
+        with pytest.raises(ValueError):
+            memory.calls.run("write", "inner", inner, fail, memory)
+        return "done"
+
+    result = memory.calls.run("step", "outer", memory.saved(slice(2, 3)), outer)
+    assert result == "done"
+    np.testing.assert_array_equal(memory.live[:, :2], before[:, :2])
+    assert memory.calls.open == []
+    assert memory.undone == [("inner", False)]
+
+
+def test_a_save_that_fails_starts_no_call(memory):
+    class Broken(PythonSaved):
+        def save(self) -> None:
+            raise MemoryError
+
+    saved = Broken(memory.live, memory.copy, False)
+    with pytest.raises(MemoryError):
+        memory.calls.run("sim", "x", saved, pytest.fail, "was called")
+    assert memory.calls.open == []
+    assert memory.undone == []
+
+
+def test_another_thread_is_refused(memory):
+    inside, go_on = threading.Event(), threading.Event()
+
+    def wait():
+        inside.set()
+        assert go_on.wait(20)
+
+    args = ("sim", "a long call", memory.saved(), wait)
+    thread = threading.Thread(target=memory.calls.run, args=args)
+    thread.start()
+    assert inside.wait(20)
+    with pytest.raises(ThreadError, match="a long call is running in another thread"):
+        memory.calls.run("sim", "x", memory.saved(), pytest.fail)
+    with pytest.raises(ThreadError):
+        memory.calls.recover()
+    go_on.set()
+    thread.join()
+    memory.calls.recover()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+def test_a_fork_within_a_call_of_another_thread(memory):
+    """In the child, the call of the missing thread is undone by the next call."""
+    module._known.add(memory.calls)
+    before = memory.live.copy()
+    inside, go_on = threading.Event(), threading.Event()
+
+    def change():
+        memory.live += 5.0
+        inside.set()
+        assert go_on.wait(20)
+
+    args = ("sim", "x", memory.saved(), change)
+    thread = threading.Thread(target=memory.calls.run, args=args)
+    thread.start()
+    assert inside.wait(20)
+    child = os.fork()
+    if child == 0:
+        try:
+            memory.calls.recover()
+            fine = np.array_equal(memory.live, before) and not memory.calls.open
+            os._exit(0 if fine else 1)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(2)
+    status = os.waitpid(child, 0)[1]
+    go_on.set()
+    thread.join()
+    assert os.waitstatus_to_exitcode(status) == 0
+    np.testing.assert_array_equal(memory.live, before + 5.0)
+
+
+@pytest.mark.skipif(
+    not hasattr(signal, "setitimer"), reason="there are no timers of signals here"
+)
+def test_interrupts_by_a_signal_leave_the_memory_before_or_after(memory):
+    """SIGINT at random moments, in the call or around it."""
+    if memory.kind == "python":
+        module._interrupts.install()
+    rng = np.random.default_rng(3)
+
+    def work():
+        memory.live += 1.0
+        for _ in range(40):
+            memory.live *= 1.0
+        memory.live += 1.0
+
+    previous = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(2))
+    num_in_calls = 0
+    gc.disable()  # Python drops exceptions that handlers raise in callbacks of gc
+    try:
+        for _ in range(300):
+            before, saved = memory.live.copy(), memory.saved()
+            num_done = 0
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_REAL, rng.uniform(2e-6, 300e-6))
+                for _ in range(8):
+                    memory.calls.run("sim", "work", saved, work)
+                    num_done += 1
+                while True:  # until the signal arrives
+                    num_done += 0
+            num_in_calls += num_done < 8
+            change = memory.live - before
+            assert (change == change[0, 0]).all()
+            assert change[0, 0] in (2.0 * num_done, 2.0 * num_done + 2.0)
+            assert memory.calls.open == []
+    finally:
+        gc.enable()
+        signal.signal(signal.SIGALRM, previous)
+    assert num_in_calls > 10
+
+
+def test_writes_and_other_memory_are_found():
+    import torch
+
+    one, two = torch.zeros(3), torch.zeros(2)
+    tensors = [one, two]
+    known = [x._version for x in tensors], [x.data_ptr() for x in tensors]
+    for has_changed in {module.has_changed, module._compare}:
+        assert not has_changed(tensors, *known)
+    two[1] = 4.0
+    for has_changed in {module.has_changed, module._compare}:
+        assert has_changed(tensors, *known)
+    known = [x._version for x in tensors], [x.data_ptr() for x in tensors]
+    one.data = torch.ones(3)
+    for has_changed in {module.has_changed, module._compare}:
+        assert has_changed(tensors, [x._version for x in tensors], known[1])
+
+
+def test_saved_memory_must_be_arrays_of_rows():
+    if module._bracket is None:
+        pytest.skip("the bracket is not compiled here")
+    live = np.zeros((4, 6))
+    with pytest.raises(ValueError, match="rows are contiguous"):
+        module._bracket.Saved([(live[:, ::2], np.zeros((4, 3)), False)], frozenset())
+    with pytest.raises(ValueError, match="equal size"):
+        module._bracket.Saved([(live, np.zeros((4, 3)), False)], frozenset())
+    with pytest.raises(TypeError, match="four or more"):
+        make_calls(lambda *_: None).run("sim")  # type: ignore
