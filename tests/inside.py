@@ -128,6 +128,7 @@ def is_read_by_core(data: EntityData, name: str) -> bool:
 def forget_reads(data: EntityData) -> None:
     """Forget how an entity's quantities are read, so that the next read resolves it."""
     reader_of(data)._compiled.clear()
+    reader_of(data).memo.clear()
     data.__dict__.pop("_shared_gravity_direction", None)
 
 

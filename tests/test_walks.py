@@ -32,7 +32,7 @@ class Limit(NamedTuple):
 
 LIMITS = {
     "step": Limit(46, 17),
-    "stale read": Limit(39, 13),
+    "stale read": Limit(21, 8),
     "RK4 step with a force": Limit(503, 26),
 }
 """Lower these as paths become shorter; goals: 12/7, 25/8 and 80/13."""

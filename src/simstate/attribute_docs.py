@@ -28,26 +28,3 @@ def attribute_docs(owner: type) -> dict[str, str]:
             target: Any = statement.targets[0] if is_plain else statement.target
             docs[target.id] = inspect.cleandoc(str(following.value.value))
     return docs
-
-
-class Declared:
-    """An attribute that is declared once, with a docstring below it and a shape."""
-
-    name: str
-    owner: type
-    shape: tuple[str | int, ...]
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-        self.owner = owner
-
-    @property
-    def doc(self) -> str:
-        """The docstring below the declaration; "" if there is none to be read."""
-        return attribute_docs(self.owner).get(self.name, "")
-
-    @property
-    def shape_text(self) -> str:
-        """The symbolic shape, in words."""
-        sizes = ", ".join(str(size) for size in ("num_envs", *self.shape))
-        return f"({sizes},)" if not self.shape else f"({sizes})"

@@ -663,7 +663,7 @@ class Simulation:
         instance_of("The name of a parameter", name, str)
         tensor = self._worlds.parameters.expand(name)
         if name in self._worlds.engine.constants - CONSTANT_INPUTS:
-            self._worlds.fresh.ensure(Stage.CONSTANT, f'sim.expand("{name}")')
+            self._worlds.fresh.ensure(Stage.CONSTANT, self._worlds.parameters, name)
         return tensor
 
     def write_parameter(

@@ -17,13 +17,13 @@ def sims():
 @pytest.mark.parametrize("name", EntityData.quantities)
 def test_reads_what_it_declares(sims, name, monkeypatch):
     used = set()
-    raw = EntityReader.raw
+    lookup = EntityReader.field
 
     def recorded(self, field):
         used.add(field)
-        return raw(self, field)
+        return lookup(self, field)
 
-    monkeypatch.setattr(EntityReader, "raw", recorded)
+    monkeypatch.setattr(EntityReader, "field", recorded)
     for sim in sims:
         sim.step()  # every quantity is computed anew
         forget_reads(sim.scene["robot"].data)

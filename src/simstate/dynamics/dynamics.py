@@ -16,7 +16,7 @@ from simstate.errors import InvalidInputError
 from simstate.ids import Values, as_values
 from simstate.math import acceleration_from_cacc, move_moment
 from simstate.math.vector import cross, dot, solve_positive
-from simstate.reading import EVALUATED, LAST_EVALUATION, Reading, Readings
+from simstate.world.declared import EVALUATED, LAST_EVALUATION, Reading, Readings
 from simstate.world.worlds import Worlds
 
 _DOFS, _BODIES = "num_dofs", "num_bodies"
@@ -169,7 +169,7 @@ class Dynamics(Readings):
         """
         given = torch.as_tensor(forces)
         tail = tuple(given.shape[2:]) if given.ndim == 3 else ()
-        rows, like = self._reading.worlds.num_envs, self.mass_matrix
+        rows, like = self._reader.worlds.num_envs, self.mass_matrix
         checked = as_values(forces, "forces", rows, (self.num_dofs, *tail), like)
         columns = checked if tail else checked[..., None]
         solved, failed = solve_positive(self.mass_matrix, columns)
@@ -186,7 +186,7 @@ class Dynamics(Readings):
         `about` is a point along world axes [m], one for all worlds or for each; its
         own motion does not count.
         """
-        rows = self._reading.worlds.num_envs
+        rows = self._reader.worlds.num_envs
         point = torch.as_tensor(about)
         if point.ndim == 1:
             point = point.expand(rows, *point.shape)
@@ -217,7 +217,7 @@ class Dynamics(Readings):
         return -dot(momentum, parts.gravity[:, None])[..., 0]
 
     def _unlimited(self) -> Tensor:
-        worlds = self._reading.worlds
+        worlds = self._reader.worlds
         return worlds.on_demand(lambda engine: engine.unlimited_actuation())[1]
 
     def _incoming_wrench(self) -> Tensor:

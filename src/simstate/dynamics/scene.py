@@ -8,7 +8,7 @@ from simstate.checks import check_finite
 from simstate.dynamics.dynamics import Dynamics
 from simstate.engine import Stage
 from simstate.ids import Ids, Values, as_values
-from simstate.reading import EVALUATED, Reading
+from simstate.world.declared import EVALUATED, Reading
 from simstate.world.worlds import Worlds
 
 
@@ -26,7 +26,7 @@ class SceneDynamics(Dynamics):
     tendons and flexible bodies [J]; (num_envs,)."""
 
     def _potential(self) -> Tensor:
-        worlds = self._reading.worlds
+        worlds = self._reader.worlds
         return worlds.on_demand(lambda engine: engine.energies())[:, 0]
 
     def inverse_dynamics(self, acceleration: Values, env_ids: Ids = None) -> Tensor:
@@ -39,7 +39,7 @@ class SceneDynamics(Dynamics):
         The native engine has no batched call for it: MuJoCo runs one world after the
         other there, tens of microseconds each.
         """
-        worlds = self._reading.worlds
+        worlds = self._reader.worlds
         worlds.ledger.calls.recover()
         rows = worlds.select(env_ids)
         like = worlds.engine.field("qacc")

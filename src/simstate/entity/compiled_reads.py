@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from simstate.engine.core import reads
@@ -17,26 +16,6 @@ from simstate.engine.core import reads
 if TYPE_CHECKING:
     from simstate.entity.frames import Frame, Pick
     from simstate.entity.reader import EntityReader
-
-
-class CompiledRead:
-    """One quantity of an entity, as the core computes it.
-
-    Args:
-        num_envs: the number of worlds.
-        read: what is computed.
-        sizes: the shape of one world's values.
-    """
-
-    def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
-        self._reads = reads.Reads(num_envs, [read])
-        self._shape = (num_envs, *sizes)
-
-    def run(self) -> Tensor:
-        """Its values in the present state, in memory of their own."""
-        values = np.empty(self._shape)
-        self._reads.write(values)
-        return torch.from_numpy(values)  # pyright: ignore[reportUnknownMemberType]
 
 
 def pose_w(data: EntityReader, frame: Frame, local: Tensor | None) -> reads.Read:
@@ -92,8 +71,8 @@ def take(data: EntityReader, field: str, columns: str) -> reads.Read | None:
 
 
 def _field(data: EntityReader, name: str) -> Any:
-    """A raw field's live array, current from now on."""
-    return data.raw(name).numpy()
+    """Return a raw field's live array, current from now on."""
+    return data.field(name).numpy()
 
 
 def _motion(data: EntityReader) -> reads.Motion:

@@ -90,12 +90,14 @@ class EntityData(QuantitySet):
         j.projected_gravity_b, kind="projected_gravity", axes="b", unit="1", shape=(3,),
         reads=("xquat",), parameters=("opt.gravity",),
         compiled=lambda data: direction_b(data, data.gravity_direction()),
+        is_local=True,
     )  # fmt: skip
     """Direction of gravity, root link's axes, unit length: (0, 0, −1) when upright;
     world −z in a world without gravity; (num_envs, 3)."""
     heading_w = Quantity(
-        j.heading_w, kind="heading", axes="w", unit="rad", shape=(), reads=("xquat",)
-    )
+        j.heading_w, kind="heading", axes="w", unit="rad", shape=(), reads=("xquat",),
+        is_local=True,
+    )  # fmt: skip
     """Angle about world z of the root link's x axis, projected to the ground, in
     (−π, π] [rad]; (num_envs,)."""
 

@@ -205,7 +205,9 @@ def pose_w(frame: Frame, writer: str = "") -> Quantity:
 def pos_w(frame: Frame) -> Quantity:
     """Declare the position of a frame."""
     reads = (frame.pos_field,)
-    return _declare(frame, "pos", 3, "m", lambda data: _position(data, frame), reads)
+    return _declare(
+        frame, "pos", 3, "m", lambda data: _position(data, frame), reads, is_view=True
+    )
 
 
 def quat_w(frame: Frame) -> Quantity:
@@ -218,7 +220,7 @@ def quat_w(frame: Frame) -> Quantity:
 
     return _declare(
         frame, "quat", 4, "1", lambda data: _orientation(data, frame), ("xquat",),
-        point_text="–", compiled=compiled if frame.local_quat else None,
+        point_text="–", compiled=compiled if frame.local_quat else None, is_view=True,
     )  # fmt: skip
 
 
@@ -248,8 +250,9 @@ def ang_vel_w(frame: Frame) -> Quantity:
         return data.raw("cvel")[:, data.picks(frame).bodies][..., :3]
 
     return _declare(
-        frame, "ang_vel", 3, "rad/s", compute, ("cvel",), point_text=ANY_POINT
-    )
+        frame, "ang_vel", 3, "rad/s", compute, ("cvel",), point_text=ANY_POINT,
+        is_view=True,
+    )  # fmt: skip
 
 
 def lin_vel_b(frame: Frame) -> Quantity:
@@ -326,6 +329,7 @@ def _declare(
     when: str = "now",
     evaluates: bool = False,
     compiled: Compile | None = None,
+    is_view: bool = False,
 ) -> Quantity:
     """A quantity of a frame; what all of them have in common is said here."""
     oriented = kind in ("pose", "quat") and frame.local_quat
@@ -349,6 +353,8 @@ def _declare(
         when=when,
         evaluates=evaluates,
         compiled=compiled,
+        is_view=is_view,
+        is_local=not evaluates,
     )
 
 

@@ -39,7 +39,7 @@ def column(
         lambda data: data.take(field, columns),
         subject=subject, kind=kind, unit=unit, shape=(count,), reads=(field,),
         writer=writer, when=when, point_text=point_text, axes_text=axes_text,
-        compiled=lambda data: compiled_reads.take(data, field, columns),
+        compiled=lambda data: compiled_reads.take(data, field, columns), is_view=True,
     )  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def stored(
     return Quantity(
         lambda data: data.stored(name),
         subject=subject, kind=kind, axes=axes, axes_in_name=False, unit=unit,
-        shape=shape, reads=(), writer=writer,
+        shape=shape, reads=(), writer=writer, is_view=True,
         remedy="" if writer else f"write into it: {{entity}}.data.{name}[:] = …",
     )  # fmt: skip
 

@@ -23,6 +23,7 @@ from simstate.engine.core import matrices
 from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
 from simstate.errors import InvalidInputError, unknown_name
+from simstate.freshness import ReadOwner
 from simstate.ids import Values, as_values
 from simstate.math import compute_velocity_from_cvel, quaternion
 
@@ -46,11 +47,10 @@ class _CompiledPoints:
     """Points as the core takes them, with the arrays that it reads, which are live."""
 
     points: matrices.Points
-    fields: tuple[str, ...]
     arrays: tuple[np.ndarray, ...]
 
 
-class EntityKinematics(ConventionState):
+class EntityKinematics(ConventionState, ReadOwner):
     """The part of Entity that has Jacobians."""
 
     _reader: EntityReader
@@ -120,8 +120,6 @@ class EntityKinematics(ConventionState):
         if points is None:
             points = self._compile_points(kind, ids, at)
             self._compiled_points[(kind, at, *ids)] = points
-        for field in points.fields:
-            self._reader.raw(field)  # refuses where a quantity does not declare it
         matrix = matrices.jacobians(points.points, *points.arrays)
         return torch.from_numpy(matrix)  # pyright: ignore[reportUnknownMemberType]
 
@@ -134,17 +132,19 @@ class EntityKinematics(ConventionState):
         reader = self._reader
         field, places, bodies = self._places(kind, ids, at)
         roots = self._worlds.model.body_rootid[bodies]
-        fields = (field, "cdof", "subtree_com")
-        tensors = (*(reader.raw(name) for name in fields), reader.all_moved_by)
+        fields = (reader.field(name) for name in (field, "cdof", "subtree_com"))
+        tensors = (*fields, reader.all_moved_by)
         return _CompiledPoints(
             matrices.Points.of(places, bodies, roots),
-            fields,
             tuple(tensor.numpy() for tensor in tensors),
         )
 
     def _ensure(self, stage: Stage, what: str) -> None:
-        fresh = self._worlds.fresh
-        fresh.ensure(stage, f"{self.index.name}.{what}")
+        self._worlds.fresh.ensure(stage, self, what)
+
+    def label_of(self, name: str) -> str:
+        """Return the name of a method in error messages."""
+        return f"{self.index.name}.{name}"
 
     def _find_elements(self, names: str | Sequence[str]) -> tuple[str, list[int]]:
         """The kind of the elements, and their places in the entity."""

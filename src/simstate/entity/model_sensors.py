@@ -14,7 +14,7 @@ from simstate.entity.sensor_words import (
     unit_of,
     units_of_fields,
 )
-from simstate.reading import LAST_EVALUATION
+from simstate.world.declared import LAST_EVALUATION
 
 _WORLD, _OWN, _REF = "world", "own", "reference"
 

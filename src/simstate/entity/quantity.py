@@ -1,16 +1,15 @@
-"""A quantity: one number of an entity, declared once with its whole contract."""
+"""A quantity: one declared value of an entity, with its whole contract."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from torch import Tensor
 
-from simstate.attribute_docs import Declared
-from simstate.engine import FIELDS, Stage
-from simstate.errors import InvalidInputError, ModelError, unknown_name
+from simstate.engine import FIELDS, Engine, Stage
+from simstate.errors import ModelError, unknown_name
+from simstate.world.declared import Declared, DeclaredSet
 
 if TYPE_CHECKING:
     from simstate.engine.core.reads import Read
@@ -34,7 +33,8 @@ class Quantity(Declared):
     """A declared quantity: reads as a tensor, and carries its contract as data.
 
     Reading one brings the stage that it needs up to date, computes it once for each
-    state, and shares the result among all its readers until the state moves on.
+    state, and shares the result among all its readers until the state moves on. One
+    that reads parameters of the model only is computed again after a write to one.
     """
 
     def __init__(
@@ -57,10 +57,30 @@ class Quantity(Declared):
         when: str = "now",
         evaluates: bool = False,
         compiled: Compile | None = None,
+        is_view: bool = False,
+        is_local: bool = False,
     ) -> None:
-        self.compute = compute
+        computed = "it is computed from the state and has no writer of its own"
+        written = f"use {{entity}}.{writer}(…)" if writer else computed
+        self.remedy = remedy or written
+        """What to do instead of assigning to it."""
+        is_constant = bool(parameters) and not reads
+        follows_others = not Engine.all_constants.isdisjoint(parameters)
+        super().__init__(
+            compute,
+            unit=unit,
+            shape=shape,
+            stage=Stage.CONSTANT if is_constant else _stage_of(reads),
+            refusal=f"{{label}} cannot be written this way: {self.remedy}.",
+            when=when,
+            evaluates=evaluates,
+            is_view=is_view,
+            needs=Stage.STATE if is_constant and not follows_others else None,
+        )
         self.compiled = compiled
         """The same by the compiled core; None: it has no such formula."""
+        self.is_local = is_local
+        """True if it depends on no joint or mocap pose of another kinematic tree."""
         self.kind = kind
         self.subject = subject
         self.point = point
@@ -69,22 +89,11 @@ class Quantity(Declared):
         """The point that it belongs to, in words."""
         self.axes_text = axes_text or AXES_TEXT[axes]
         """The axes that its components are along, in words."""
-        self.unit = unit
-        self.shape = shape
         self.reads = reads
         self.parameters = parameters
         """Model parameters that it depends on; live if they were expanded."""
         self.writer = writer
         """The method of Entity that writes it; "" if it is not state."""
-        computed = "it is computed from the state and has no writer of its own"
-        written = f"use {{entity}}.{writer}(…)" if writer else computed
-        self.remedy = remedy or written
-        """What to do instead of assigning to it."""
-        self.when = when
-        """The instant that it describes, in words."""
-        self.evaluates = evaluates
-        """Whether reading it evaluates the dynamics, so that all inputs count."""
-        self.stage = max((read_stage(name) for name in reads), default=Stage.STATE)
         suffix = axes if axes_in_name else ""
         parts = (subject, point, kind, suffix)
         self.expected_name = "_".join(part for part in parts if part)
@@ -98,7 +107,7 @@ class Quantity(Declared):
         super().__set_name__(owner, name)
 
     def to_dict(self) -> dict[str, object]:
-        """The contract, for JSON."""
+        """Return the contract, for JSON."""
         return {
             "name": self.name,
             "subject": self.subject,
@@ -114,47 +123,19 @@ class Quantity(Declared):
             "doc": self.doc,
         }
 
-    @overload
-    def __get__(self, data: None, owner: type) -> Quantity: ...
-    @overload
-    def __get__(self, data: QuantitySet, owner: type) -> Tensor: ...
-    def __get__(self, data: QuantitySet | None, owner: type) -> Quantity | Tensor:
-        return self if data is None else self.read(data._reader)  # pyright: ignore[reportPrivateUsage]
-
-    def read(self, reader: EntityReader) -> Tensor:
-        """Its value in the present state, as fresh as the simulation's rule says."""
-        if reader.computed is not None:
-            reader.forget_interrupted()
-        if reader.computed is not None:  # which has seen to what it reads
-            reader.computed.check_reads(self.name, self.stage, self.evaluates)
-            token = reader.fresh.tokens[self.stage]
-        else:
-            token = reader.fresh.ensure(self.stage, f"{reader.name}.data.{self.name}")
-        if self.evaluates:
-            token = reader.fresh.tokens[Stage.STATE]
-        memo = reader.memo.get(self.name)
-        if memo is not None:
-            if not memo.is_live and memo.value._version != memo.version:
-                del reader.memo[self.name]
-                raise InvalidInputError(self._written_message(reader))
-            if memo.token == token:
-                return memo.value
-        if reader.computed is not None:
-            return reader.compute(self, token)
-        try:
-            reader.begin(self, sys._getframe())  # pyright: ignore[reportPrivateUsage]
-            return reader.compute(self, token)
-        finally:
-            reader.computed = None
-
-    def check_reads(self, name: str, stage: Stage, evaluates: bool = False) -> None:
-        """Raise if computing this one reads what its declaration does not cover."""
-        if evaluates and not self.evaluates:
+    def check_read_of(self, other: Quantity) -> None:
+        """Raise if its computation reads a quantity that `reads` does not cover."""
+        if other.evaluates and not self.evaluates:
             raise ModelError(
-                f"Quantity {self.name!r} read {name!r}, which evaluates the dynamics: "
-                "declare it with evaluates=True."
+                f"Quantity {self.name!r} read {other.name!r}, which evaluates the "
+                "dynamics: declare it with evaluates=True."
             )
-        if stage > self.stage:
+        if other.reads:
+            self.check_read(other.name, other.stage)
+
+    def check_read(self, name: str, stage: Stage) -> None:
+        """Raise if its computation reads a value that `reads` does not cover."""
+        if stage > self.stage or (self.stage == Stage.CONSTANT and not self.evaluates):
             raise ModelError(
                 f"Quantity {self.name!r} read {name!r}, which is computed at the stage "
                 f"{stage.name.lower()}, but its own reads={self.reads} come no further "
@@ -162,22 +143,8 @@ class Quantity(Declared):
                 "raw fields that it depends on to `reads`."
             )
 
-    def __set__(self, data: QuantitySet, value: object) -> None:
-        reader = data._reader  # pyright: ignore[reportPrivateUsage]
-        memo = reader.memo.get(self.name)
-        if memo is not None and memo.is_live and value is memo.value:
-            return  # `data.joint_pos += 1` has already written in place
-        reader.memo.pop(self.name, None)
-        raise InvalidInputError(self._written_message(reader))
 
-    def _written_message(self, reader: EntityReader) -> str:
-        return (
-            f"{reader.name}.data.{self.name} cannot be written this way: "
-            f"{self.remedy.format(entity=reader.name)}."
-        )
-
-
-class QuantitySet:
+class QuantitySet(DeclaredSet["EntityReader"]):
     """The quantities of one entity as attributes, and nothing else."""
 
     quantities: ClassVar[dict[str, Quantity]] = {}
@@ -200,13 +167,17 @@ class QuantitySet:
         object.__setattr__(self, name, value)
 
     def read(self, name: str) -> Tensor:
-        """A quantity by name."""
-        return self._reader.read(name)
+        """Return a quantity by name."""
+        return self._reader.quantity(name).read(self._reader)
 
 
 def read_stage(name: str) -> Stage:
-    """When a raw field is current: a state field always is."""
+    """Return the stage at which a raw field is current: a state field always is."""
     field = FIELDS.get(name)
     if field is None:
         raise unknown_name("raw field", name, FIELDS)
     return Stage.STATE if field.is_state else field.stage
+
+
+def _stage_of(reads: tuple[str, ...]) -> Stage:
+    return max((read_stage(name) for name in reads), default=Stage.STATE)

@@ -1,11 +1,10 @@
-"""EntityReader: how quantities get at fields, and keep what they computed."""
+"""EntityReader: the fields, parameters and settings that quantities are read from."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from types import FrameType
 from typing import NamedTuple
 
 import mujoco
@@ -14,28 +13,21 @@ import torch
 from torch import Tensor
 
 from simstate.dynamics.motion import moved_by, spatial_acceleration
-from simstate.engine import STATE_FIELDS, OneTorchThread
+from simstate.engine import OneTorchThread, Stage
+from simstate.engine.core import reads
 from simstate.entity import joints as j
-from simstate.entity.compiled_reads import CompiledRead
 from simstate.entity.frames import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
 from simstate.errors import ModelError, unknown_name
 from simstate.ids import Index, as_index
+from simstate.ledger import Trees
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+from simstate.world.declared import Declared, Memo, Reader
 from simstate.world.worlds import Worlds
 
 _TORCH_GRAIN = 32768
 """Numbers from which on torch splits an operation over threads."""
-
-
-class Memo(NamedTuple):
-    """A computed value, the state that it belongs to, and its version then."""
-
-    token: int
-    value: Tensor
-    version: int
-    is_live: bool
 
 
 class _TargetPicks(NamedTuple):
@@ -60,8 +52,37 @@ class _TargetPicks(NamedTuple):
         )
 
 
-class EntityReader:
-    """What an entity's quantities read from: fields, parameters, its own store."""
+_UNSHARED = 2
+"""References to an array that nothing but its owner uses, as sys.getrefcount counts."""
+
+
+class CompiledRead:
+    """One quantity of an entity, as the core computes it.
+
+    Args:
+        num_envs: the number of worlds.
+        read: what is computed.
+        sizes: the shape of one world's values.
+    """
+
+    def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
+        self._write = reads.Reads(num_envs, [read]).write
+        self._values = np.empty((num_envs, *sizes))
+
+    def run(self) -> Tensor:
+        """Return the values at the current state.
+
+        A tensor refers to its array for as long as it, a view of it or a computation
+        graph is in use. If there is none any more, the memory is used again.
+        """
+        if sys.getrefcount(self._values) > _UNSHARED:
+            self._values = np.empty_like(self._values)
+        self._write(self._values)
+        return torch.from_numpy(self._values)  # pyright: ignore[reportUnknownMemberType]
+
+
+class EntityReader(Reader):
+    """The source of an entity's quantities: fields, parameters, its settings."""
 
     quantities: Mapping[str, Quantity]
     """The contract of every quantity, by name."""
@@ -69,67 +90,87 @@ class EntityReader:
     def __init__(
         self, index: EntityIndex, worlds: Worlds, soft_limit_factor: float
     ) -> None:
-        self.name = index.name
+        super().__init__(worlds, index.name)
         self.index = index
-        self.worlds = worlds
         self.model = worlds.model
         self.engine = worlds.engine
-        self.fresh = worlds.fresh
         self.num_envs = worlds.num_envs
         self.dtype = worlds.dtype
         self.num_joints = len(index.joints)
         self.soft_limit_factor = soft_limit_factor
-        self.memo: dict[str, Memo] = {}
         self._picks: dict[Frame, Picks] = {}
         self._targets: dict[TargetKind, _TargetPicks] = {}
         ids = _column_ids(index, self.model)
         self._columns = {k: as_index(v, worlds.device) for k, v in ids.items()}
         self._parts = {name: _runs(group) for name, group in ids.items()}
-        self._cacc: tuple[int, Tensor] | None = None
-        self.computed: Quantity | None = None
-        """The quantity that is being computed, if one is."""
-        self._computing_frame: FrameType | None = None
-        self._live: tuple[int, set[int]] | None = None
+        self._checked: set[str] = set()
+        """Quantities whose declared reads were found to be complete."""
         self._compiled: dict[str, CompiledRead | None] = {}
-        self._compiled_with = -1
-        """How many parameters differed between worlds when those were made."""
+        self._compiled_with = (-1, -1)
+        """The token of constants and the parameters that differed, as of those."""
 
-    def read(self, name: str) -> Tensor:
-        """A quantity by name."""
+    def label_of(self, name: str) -> str:
+        """Return the name of a quantity in error messages."""
+        return f"{self.name}.data.{name}"
+
+    def trees_of(self, name: str) -> Trees:
+        """Return the trees whose joints and mocap poses alone a quantity depends on."""
+        return self.trees if self.quantities[name].is_local else None
+
+    @cached_property
+    def trees(self) -> Trees:
+        """The trees that the entity's elements are in; None: some are in none."""
+        model, index = self.model, self.index
+        bodies = {
+            *index.bodies.ids,
+            *(int(model.geom_bodyid[i]) for i in index.geoms.ids),
+            *(int(model.site_bodyid[i]) for i in index.sites.ids),
+        }
+        joints = (index.joints, index.ball_joints, index.free_joints)
+        moved = {int(model.jnt_bodyid[i]) for group in joints for i in group.ids}
+        if 0 in bodies or not moved <= bodies:
+            return None
+        return frozenset(int(model.body_rootid[body]) for body in bodies)
+
+    def quantity(self, name: str) -> Quantity:
+        """Return the contract of a quantity."""
         if name not in self.quantities:
             raise unknown_name("quantity", name, self.quantities)
-        return self.quantities[name].read(self)
+        return self.quantities[name]
+
+    def read(self, name: str) -> Tensor:
+        """Return a quantity that another one reads, which has made it fresh."""
+        return self.quantity(name).current(self)
 
     def stored(self, name: str) -> Tensor:
-        """A setting of the entity's own, live; shape (num_envs, …)."""
+        """Return a setting of the entity's own, live; shape (num_envs, …)."""
         return self.worlds.ledger[f"entity/{self.name}/{name}"].tensor
 
-    def begin(self, quantity: Quantity, frame: FrameType) -> None:
-        """From now on quantities read each other at no more than this one's stage.
-
-        `frame` is that of the function which computes it.
-        """
-        self._computing_frame = frame
-        self.computed = quantity
-
-    def compute(self, quantity: Quantity, token: int) -> Tensor:
-        """Compute a quantity for the state of that token, and keep it.
+    def compute(self, declared: Declared, token: int) -> Tensor:
+        """Compute a quantity for the state of a token, and memoise it.
 
         Not in inference mode: a memo outlives the caller's, in which it could not be
         used.
         """
+        assert isinstance(declared, Quantity)
         if torch.is_inference_mode_enabled():
             with torch.inference_mode(False):
-                return self.compute(quantity, token)
-        compiled = self._compiled_read(quantity)
+                return self.compute(declared, token)
+        name = declared.name
+        compiled = self._compiled_read(declared)
         if compiled is not None:
             value = compiled.run()
-            self.memo[quantity.name] = Memo(token, value, 0, False)
+            self.memo[name] = Memo(token, value, 0)
             return value
+        is_first = name not in self._checked
+        source = _CheckedReader(self, declared) if is_first else self
         if self._is_small:
-            return self.remember(quantity.name, token, quantity.compute(self))
-        with OneTorchThread():
-            return self.remember(quantity.name, token, quantity.compute(self))
+            value = declared.compute(source)
+        else:
+            with OneTorchThread():
+                value = declared.compute(source)
+        self._checked.add(name)
+        return self.memoise(name, token, value)
 
     @cached_property
     def _is_small(self) -> bool:
@@ -139,22 +180,28 @@ class EntityReader:
         return 7 * elements * self.num_envs < _TORCH_GRAIN
 
     def _compiled_read(self, quantity: Quantity) -> CompiledRead | None:
-        """The quantity by the compiled core; None: by its formula."""
+        """Return the quantity as the core computes it; None: by its formula."""
         if quantity.compiled is None or self.engine.compiled is None:
             return None
-        known = self.engine.num_differing
-        if known != self._compiled_with:
-            self._compiled.clear()
-            self._compiled_with = known
+        token = self.fresh.tokens[Stage.CONSTANT]
+        if token != self._compiled_with[0]:
+            self._forget_compiled(token)
         if quantity.name not in self._compiled:
             self._compiled[quantity.name] = self._make_compiled(quantity)
         return self._compiled[quantity.name]
+
+    def _forget_compiled(self, token: int) -> None:
+        """Forget compiled reads if a further parameter may differ by world."""
+        differing = self.engine.num_differing
+        if differing != self._compiled_with[1]:
+            self._compiled.clear()
+        self._compiled_with = (token, differing)
 
     def _make_compiled(self, quantity: Quantity) -> CompiledRead | None:
         assert quantity.compiled is not None
         if any(self.engine.differs(name) for name in quantity.parameters):
             return None
-        read = quantity.compiled(self)
+        read = quantity.compiled(_CheckedReader(self, quantity))
         if read is None or not read.count:
             return None
         sizes = [
@@ -162,25 +209,15 @@ class EntityReader:
         ]
         return CompiledRead(self.num_envs, read, sizes)
 
-    def forget_interrupted(self) -> None:
-        """Forget a quantity whose computation was interrupted, and has not said so.
-
-        Python may interrupt between any two instructions, also just before the end.
-        """
-        frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-        while frame is not None and frame is not self._computing_frame:
-            frame = frame.f_back
-        if frame is None:
-            self.computed = None
+    def field(self, name: str) -> Tensor:
+        """Return the tensor of a raw field, for a result that is no view of it."""
+        return self.worlds.bound_field(name)
 
     def raw(self, name: str) -> Tensor:
-        """A raw field's live tensor; the quantity has seen to its freshness."""
-        if self.computed is not None:
-            self.computed.check_reads(name, read_stage(name))
-        if name in STATE_FIELDS or self.engine.is_bound(name):
-            self.fresh.watch_derived(name)
-            return self.engine.field(name)
-        return self.worlds.read_field(name)
+        """Return the live tensor of a raw field; the quantity has made it fresh."""
+        tensor = self.field(name)
+        self.fresh.watch_derived(name)
+        return tensor
 
     def parameter(self, name: str) -> Tensor:
         """A model parameter; shape (num_envs or 1, …)."""
@@ -234,25 +271,20 @@ class EntityReader:
             scale = 1.0 / (scale * torch.where(picks.has_gain, gain, 1.0))
         return picks.joints, picks.ctrl, scale
 
-    def remember(self, name: str, token: int, value: Tensor) -> Tensor:
-        """Keep a computed value for this state, and hand it out."""
-        is_live = value.untyped_storage().data_ptr() in self._live_storages()
-        self.memo[name] = Memo(token, value, value._version, is_live)
-        return value
-
     def spatial_acceleration(self) -> Tensor:
-        """Derivative of cvel of the entity's bodies; (num_envs, num_bodies, 6)."""
-        token = self.fresh.tokens[0]
-        if self._cacc is None or self._cacc[0] != token:
-            cacc = spatial_acceleration(
-                self.raw("qvel"),
-                self.worlds.acceleration_now(),
-                self.raw("cdof"),
-                self.raw("cdof_dot"),
-                self.all_moved_by[self.columns("body_ids")],
-            )
-            self._cacc = (token, cacc)
-        return self._cacc[1]
+        """Return the derivative of cvel of the bodies; (num_envs, num_bodies, 6)."""
+        return self.shared(
+            "spatial acceleration", Stage.STATE, self._spatial_acceleration
+        )
+
+    def _spatial_acceleration(self) -> Tensor:
+        return spatial_acceleration(
+            self.raw("qvel"),
+            self.worlds.acceleration_now(),
+            self.raw("cdof"),
+            self.raw("cdof_dot"),
+            self.all_moved_by[self.columns("body_ids")],
+        )
 
     @cached_property
     def all_moved_by(self) -> Tensor:
@@ -276,16 +308,27 @@ class EntityReader:
         off = mujoco.mjtDisableBit.mjDSBL_GRAVITY.value
         return float(not self.model.opt.disableflags & off)
 
-    def _live_storages(self) -> set[int]:
-        """Memory that is not a quantity's own: writes to it are seen elsewhere."""
-        slots = self.worlds.ledger.slots
-        known = len(slots) + len(self.engine.fields)
-        if self._live is None or self._live[0] != known:
-            tensors = [*self.engine.fields.values(), *self.engine.expanded.values()]
-            tensors += [slot.tensor for slot in slots.values()]
-            pointers = {t.untyped_storage().data_ptr() for t in tensors}
-            self._live = (known, pointers)
-        return self._live[1]
+
+class _CheckedReader(EntityReader):
+    """A reader that rejects reads which a quantity does not declare.
+
+    Each quantity is computed with one the first time.
+    """
+
+    def __init__(self, reader: EntityReader, quantity: Quantity) -> None:
+        vars(self).update(vars(reader))
+        self._reader = reader
+        self._quantity = quantity
+
+    def read(self, name: str) -> Tensor:
+        """Return a quantity, if the declared reads cover it."""
+        self._quantity.check_read_of(self.quantity(name))
+        return self._reader.read(name)
+
+    def field(self, name: str) -> Tensor:
+        """Return the tensor of a raw field, if the declared reads cover it."""
+        self._quantity.check_read(name, read_stage(name))
+        return super().field(name)
 
 
 def _column_ids(index: EntityIndex, model: mujoco.MjModel) -> dict[str, Sequence[int]]:

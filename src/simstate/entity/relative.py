@@ -153,7 +153,7 @@ class Relative:
 
     def _zeros(self, *shape: int) -> Tensor:
         worlds = self._worlds
-        worlds.fresh.ensure(Stage.STATE, "sim.relative")
+        worlds.fresh.ensure(Stage.STATE, None, "sim.relative")
         return torch.zeros(
             worlds.num_envs, *shape, dtype=worlds.dtype, device=worlds.device
         )

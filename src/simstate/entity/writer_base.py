@@ -95,7 +95,7 @@ class WriterBase:
 
     def _write(self, *writes: Write) -> None:
         """Write checked values, all of them or none."""
-        self._worlds.ledger.write(*writes)
+        self._worlds.ledger.write(*writes, trees=self._reader.trees)
 
     def _write_columns(
         self,

@@ -10,8 +10,8 @@ from simstate.contract import UNDECLARED, UNSAID, Contract, spread
 from simstate.entity import Entity, Quantity
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.errors import InvalidInputError, ShapeError
-from simstate.reading import Reading
 from simstate.record.units import component_units
+from simstate.world.declared import Reading
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ class FreeBody:
 
     def describe(self) -> Array:
         """Its motion, as `free_bodies.describe` has it; (num_envs, 18), a copy."""
-        self._worlds.fresh.ensure(Stage.STATE, "the motion of a free body")
+        self._worlds.fresh.ensure(Stage.STATE, None, "the motion of a free body")
         engine = self._worlds.engine
         if self._com[0] != engine.num_differing:
             places = engine.parameter("body_ipos").numpy()

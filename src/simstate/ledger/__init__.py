@@ -3,9 +3,8 @@
 from simstate.ledger.layout import Packed
 from simstate.ledger.ledger import Ledger
 from simstate.ledger.memory import Backup, Chunk, memory_of
-from simstate.ledger.slot import Kind, Owner, Reset, Slot, Write
+from simstate.ledger.slot import Kind, Owner, Reset, Slot, Trees, Write
 from simstate.ledger.user_memory import adopt, user_memory
-from simstate.ledger.watch import WriteCounts
 
 __all__ = [
     "Backup",
@@ -16,8 +15,8 @@ __all__ = [
     "Packed",
     "Reset",
     "Slot",
+    "Trees",
     "Write",
-    "WriteCounts",
     "adopt",
     "memory_of",
     "user_memory",

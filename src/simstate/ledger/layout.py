@@ -94,6 +94,8 @@ class Fills(NamedTuple):
     """Neighbouring slots that a reset fills, and the first stage that it outdates."""
 
     stage: Stage | None
+    has_parameters: bool
+    """True if one of them is a parameter or a setting."""
     parts: list[Fill]
 
 
@@ -228,7 +230,8 @@ class Plan:
             for run in runs:
                 columns = slice(run[0][0].start, run[-1][0].stop)
                 parts.append(_fill(memory[:, columns], [slot for _, slot in run]))
-        return Fills(first_stage(slot.stage for slot in slots), parts)
+        stage = first_stage(slot.stage for slot in slots)
+        return Fills(stage, any(slot.is_parameter for slot in slots), parts)
 
 
 def _fill(memory: Tensor, slots: Sequence[Slot]) -> Fill:

@@ -11,7 +11,7 @@ what is in none is not part of the world.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -25,12 +25,25 @@ from simstate.ledger.memory import Backup
 from simstate.ledger.registry import Registry, chunk_for
 from simstate.ledger.row_backup import RowBackup
 from simstate.ledger.saved import check_saved
-from simstate.ledger.slot import Owner, Slot, Write, rows_for
+from simstate.ledger.slot import Owner, Slot, Trees, Write, rows_for
 from simstate.ledger.watch import Watched
-from simstate.world.calls import Call, Scope
+from simstate.world.calls import Call, Scope, has_changed
 
-Listener = Callable[[Stage, Tensor | None, str], None]
-"""`listener(stage, env_ids, reason)`: values from `stage` on are stale; None: all."""
+
+class Listener(Protocol):
+    """`Freshness.write`: values from `stage` on are stale."""
+
+    def __call__(
+        self,
+        stage: Stage,
+        env_ids: Tensor | None,
+        reason: str,
+        parameters: bool = False,
+        trees: Trees = None,
+    ) -> None:
+        """Mark them as stale in these worlds; None: all."""
+        ...
+
 
 Array = np.ndarray[Any, Any]
 T = TypeVar("T")
@@ -54,9 +67,10 @@ class Ledger(Registry):
     `put` writes them, and `reset` writes what the contracts say. A slot that all worlds
     share is not reset, and is put only together with all of them.
 
-    `run` makes a call atomic: it saves the memory that the call may change, and restores
-    it if the call raises. A slot that was first added within the call then gets its
-    initial value. Within an evaluation of force models only inputs may be written.
+    `run` makes a call atomic: it saves the memory that the call may change, and
+    restores it if the call raises. A slot that was first added within the call then
+    gets its initial value. Within an evaluation of force models only inputs may be
+    written.
     """
 
     def __init__(self, num_envs: int, device: torch.device) -> None:
@@ -71,8 +85,11 @@ class Ledger(Registry):
 
     # Writes.
 
-    def write(self, *writes: Write) -> None:
-        """Make writes whose values are checked, all of them or none."""
+    def write(self, *writes: Write, trees: Trees = None) -> None:
+        """Make writes whose values are checked, all of them or none.
+
+        `trees` are those whose joints and mocap poses are written; None: any.
+        """
         writes = tuple([w for w in writes if w.rows.count and w.values.numel()])
         if not writes:
             return
@@ -86,11 +103,11 @@ class Ledger(Registry):
                 slot.check(write.values, write.rows)
         alone = len(writes) == 1 and slots[0].on_write is None
         if alone or self.open:
-            self._write(writes)
+            self._write(writes, trees)
             return
         slots = list(dict.fromkeys(slots))
         names = [name for slot in slots for name in (slot.name, *slot.companions)]
-        self.run_saving(names, "a write", self._write, writes)
+        self.run_saving(names, "a write", self._write, writes, trees)
 
     def write_array(
         self,
@@ -118,11 +135,11 @@ class Ledger(Registry):
         if self.follow is not None:
             self.follow()
 
-    def _write(self, writes: Iterable[Write]) -> None:
+    def _write(self, writes: Iterable[Write], trees: Trees) -> None:
         for name, rows, columns, values in writes:
             slot = self.slots[name]
             self.puts += 1
-            self._announce(slot, rows)  # first: should it be interrupted, all is seen
+            self._announce(slot, rows, trees)  # first, in case of an interruption
             if values.dtype != slot.tensor.dtype:
                 values = values.to(slot.tensor.dtype)
             if slot.array is not None:
@@ -134,48 +151,67 @@ class Ledger(Registry):
         if self.follow is not None:
             self.follow()
 
-    def _announce(self, slot: Slot, rows: Selection | None) -> None:
+    def announce_parameter(self, slot: Slot) -> None:
+        """Announce that a parameter differs by world from now on, with equal values."""
+        self.listener(Stage.STATE, None, slot.label, True)
+
+    def _announce(
+        self, slot: Slot, rows: Selection | None, trees: Trees = None
+    ) -> None:
         if slot.stage is not None:
-            self._announce_stage(slot.stage, rows, "a write to " + slot.label)
+            trees = None if slot.is_parameter else trees  # of other elements, too
+            reason = "a write to " + slot.label
+            self._announce_stage(slot.stage, rows, reason, slot.is_parameter, trees)
 
     def _announce_stage(
-        self, stage: Stage, rows: Selection | None, reason: str
+        self,
+        stage: Stage,
+        rows: Selection | None,
+        reason: str,
+        parameters: bool,
+        trees: Trees = None,
     ) -> None:
         ids = None if rows is None or rows.is_all else rows.tensor(self.device)
-        self.listener(stage, ids, reason)
+        self.listener(stage, ids, reason, parameters, trees)
 
     def observe(self) -> None:
-        """Detect writes that were not announced: they may have hit any world."""
-        if self.watch.has_changed():
-            self.watch.check_addresses()
-            for watched, count in self.watch.counts.risen():
-                self._found(watched, count)
+        """Detect writes that were not announced: they may have hit any world.
 
-    def _found(self, watched: Watched, count: int) -> None:
-        """Announce a write that was found; its count is recorded last.
-
-        Slots hold numbers: an autograd graph would grow with each step.
+        Raises:
+            InvalidInputError: a field that is computed from the state was written.
         """
-        if watched.tensor.requires_grad:
-            watched.tensor.detach_()
-        for slot in watched.slots:
-            if slot.tensor.requires_grad:
-                slot.tensor.detach_()
+        if not has_changed(*self.watch.lists):
+            return
+        rejected: Watched | None = None
+        for watched, version in self.watch.changes():
+            if watched.is_derived:
+                rejected = watched
+                self.watch.record(watched, version)
+                self.listener(watched.stage, None, f"a write to {watched.label}", False)
+            else:
+                self._found(watched, version)
+        if rejected is not None:
+            raise rejected.rejection()
+
+    def _found(self, watched: Watched, version: int) -> None:
+        """Announce a write that was detected; recorded last, in case of an error."""
+        watched.detach()
         if self.is_evaluating:
             for slot in watched.slots:
                 self._refuse_while_evaluating(slot)
-            self.watch.counts.note(watched, count)
+            self.watch.record(watched, version)
             return
         for slot in watched.slots:
             if slot.check is not None:
                 slot.check(slot.tensor, None)
         if watched.on_write is not None:
             watched.on_write()
-        self.listener(watched.stage, None, f"a write to {watched.label}")
+        reason = f"a write to {watched.label}"
+        self.listener(watched.stage, None, reason, watched.has_parameters)
         for slot in watched.slots:
             if slot.on_write is not None:
                 slot.on_write(None)
-        self.watch.counts.note(watched, count)
+        self.watch.record(watched, version)
 
     def _refuse_while_evaluating(self, slot: Slot) -> None:
         if not self.is_evaluating:
@@ -248,7 +284,7 @@ class Ledger(Registry):
         plan, index = self.plan(owners), rows.host
         self.puts += 1
         if plan.stage is not None:
-            self._announce_stage(plan.stage, rows, "a restore")
+            self._announce_stage(plan.stage, rows, "a restore", True)
         for number, chunk in enumerate(plan.chunks):
             memory, piece = plan.memory[number], packed.pieces[number]
             if chunk.shared and not shared:
@@ -280,7 +316,7 @@ class Ledger(Registry):
         for slot in self.of(owners):
             value = values.get(slot.name)
             if value is None and slot.computed:  # from what the others are then
-                self._announce_stage(Stage.CONSTANT, rows, "a restore")
+                self._announce_stage(Stage.CONSTANT, rows, "a restore", True)
                 continue
             if value is None:
                 value = slot.initial_of(rows)
@@ -324,7 +360,7 @@ class Ledger(Registry):
         """Write equal rows into chunks, and announce it once."""
         self.puts += 1
         if fills.stage is not None:
-            self._announce_stage(fills.stage, rows, "a reset")
+            self._announce_stage(fills.stage, rows, "a reset", fills.has_parameters)
         index = rows.host
         for memory, row in fills.parts:
             memory[rows.index if isinstance(memory, Tensor) else index] = row
@@ -363,7 +399,7 @@ class Ledger(Registry):
         worlds that the call changes; None: it may change any.
         """
         if not self.open:
-            if self.watch.has_changed():  # a rollback reverts only what follows
+            if has_changed(*self.watch.lists):  # a rollback reverts only what follows
                 self.observe()
             if self._users_own:
                 self.drop_graphs()
@@ -434,7 +470,7 @@ class Ledger(Registry):
         if call.saved is not None:
             self.watch.acknowledge(call.saved.storages)
         stage = Stage.CONSTANT if constants else Stage.POSITION
-        self.listener(stage, None, "a call that was undone: " + call.what)
+        self.listener(stage, None, "a call that was undone: " + call.what, True)
 
 
 def _host_place(rows: Selection | None, columns: Index | None) -> Any:
@@ -448,5 +484,11 @@ def _host_place(rows: Selection | None, columns: Index | None) -> Any:
     return (place if isinstance(place, slice) else place[:, None]), across
 
 
-def _ignore(stage: Stage, env_ids: Tensor | None, reason: str) -> None:
-    del stage, env_ids, reason
+def _ignore(
+    stage: Stage,
+    env_ids: Tensor | None,
+    reason: str,
+    parameters: bool = False,
+    trees: Trees = None,
+) -> None:
+    del stage, env_ids, reason, parameters, trees

@@ -57,6 +57,8 @@ class Registry(ABC):
         self.scope = ""
         """What the names of a user's memory begin with: the term that is running."""
         self.watch = Watch()
+        self.moves_parameters = False
+        """True if a step changes a parameter of the model."""
         self._users_own: list[Slot] = []
         self._chunks: list[Chunk] = []
         self._chunk_of: dict[str, Chunk] = {}
@@ -167,6 +169,7 @@ class Registry(ABC):
         """Say of a slot with memory of its own that a step changes it from now on."""
         slot = self[name]
         slot.moves = True
+        self.moves_parameters |= slot.is_parameter
         self._chunk_of[name].moving = slice(None)
         self._forget_backups()
         return slot

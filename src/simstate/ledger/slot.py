@@ -22,6 +22,9 @@ remembers (clocks, sums, histories, commands, random streams, a user's own)."""
 
 Owner = Literal["sim", "env"]
 
+Trees: TypeAlias = "frozenset[int] | None"
+"""Kinematic trees by the ids of their root bodies; None: any."""
+
 Reset: TypeAlias = (
     "float | Tensor | Sequence[float] | Callable[[Tensor], Tensor] | None"
 )
@@ -70,6 +73,11 @@ class Slot:
     def shape(self) -> tuple[int, ...]:
         """The shape of one world's values, or of the whole if it is shared."""
         return tuple(self.tensor.shape if self.shared else self.tensor.shape[1:])
+
+    @property
+    def is_parameter(self) -> bool:
+        """True for a parameter or a setting: quantities may depend on nothing else."""
+        return self.kind in ("parameter", "setting")
 
     @cached_property
     def array(self) -> np.ndarray[Any, Any] | None:

@@ -1,101 +1,64 @@
-"""Watch: writes that nobody announced, found by torch's count of them."""
+"""Watch: writes that were not announced, detected by torch's count of them."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
 
 from torch import Tensor
 
 from simstate.engine import Stage
 from simstate.errors import InvalidInputError
 from simstate.ledger.slot import Slot
-from simstate.world.calls import has_changed
-
-Key = TypeVar("Key")
-
-_version = operator.attrgetter("_version")
-
-
-class WriteCounts(Generic[Key]):
-    """Torch's counts of the writes to some tensors, as they were last noted.
-
-    They are compared all at once: it is done at every read.
-    """
-
-    def __init__(self) -> None:
-        # Replaced as one, should an interruption come in between.
-        self._lists: tuple[list[Key], list[Tensor], list[int], list[int]]
-        self._lists = ([], [], [], [])
-
-    @property
-    def keys(self) -> list[Key]:
-        """What the tensors are known by."""
-        return self._lists[0]
-
-    def add(self, key: Key, tensor: Tensor) -> None:
-        """See writes to a tensor from now on."""
-        keys, tensors, counts, addresses = self._lists
-        self._lists = (
-            [*keys, key],
-            [*tensors, tensor],
-            [*counts, tensor._version],
-            [*addresses, tensor.data_ptr()],
-        )
-
-    def risen(self) -> list[tuple[Key, int]]:
-        """Those that were written since they were noted, with their present counts."""
-        keys, tensors, counts, _ = self._lists
-        now = list(map(_version, tensors))
-        if now == counts:
-            return []
-        found = zip(keys, now, counts, strict=True)
-        return [(key, count) for key, count, noted in found if count != noted]
-
-    def has_changed(self) -> bool:
-        """Return True if one was written to, or given other memory, since recorded."""
-        _, tensors, counts, addresses = self._lists
-        return has_changed(tensors, counts, addresses)
-
-    def note(self, key: Key, count: int) -> None:
-        """Take note of the writes to a tensor up to a count."""
-        keys, _, counts, _ = self._lists
-        counts[keys.index(key)] = count
-
-    def is_moved(self, key: Key) -> bool:
-        """Return whether a tensor was given other memory."""
-        keys, tensors, _, addresses = self._lists
-        place = keys.index(key)
-        return tensors[place].data_ptr() != addresses[place]
-
-    def moved(self) -> list[Key]:
-        """Those that were given other memory."""
-        keys, tensors, _, addresses = self._lists
-        now = list(map(Tensor.data_ptr, tensors))
-        if now == addresses:
-            return []
-        found = zip(keys, now, addresses, strict=True)
-        return [key for key, address, first in found if address != first]
+from simstate.world.calls import Pointer
 
 
 @dataclass(eq=False)
 class Watched:
-    """A tensor whose writes are looked for, and the slots that lie in it."""
+    """A tensor on the watch list, and the slots that are views of it."""
 
     label: str
     tensor: Tensor
     stage: Stage
+    place: int
+    """Its index in the lists."""
     on_write: Callable[[], None] | None = None
+    is_derived: bool = False
+    """True for a field that is computed from the state: writes to it are rejected."""
     slots: list[Slot] = field(default_factory=list[Slot])
+    has_parameters: bool = False
+    """True if a slot in it is a parameter or a setting."""
+
+    def detach(self) -> None:
+        """Detach the tensor and its slots: a graph would grow with each step."""
+        if self.tensor.requires_grad:
+            self.tensor.detach_()
+        for slot in self.slots:
+            if slot.tensor.requires_grad:
+                slot.tensor.detach_()
+
+    def rejection(self) -> InvalidInputError:
+        """Return the error for a write to a field that is computed from the state."""
+        return InvalidInputError(
+            f"{self.label} was written to, but it is computed from the state and "
+            "will be computed anew. Write the state (sim.data.qpos, qvel, "
+            "ctrl, …) or use an entity's write_… method."
+        )
 
 
 class Watch:
-    """The tensors in which slots lie that derived values depend on."""
+    """The tensors whose writes are detected.
+
+    Those are the slots that derived values depend on, and the derived fields that a
+    user may hold.
+    """
 
     def __init__(self) -> None:
-        self.counts = WriteCounts[Watched]()
+        self._watched: dict[int, Watched] = {}
+        """By the id of the tensor."""
+        self.lists: tuple[list[Tensor], list[int], list[Pointer], list[int]]
+        self.lists = ([], [], [], [])
+        """The arguments of `has_changed`: versions and addresses as last recorded."""
 
     def add(
         self,
@@ -103,56 +66,75 @@ class Watch:
         tensor: Tensor,
         stage: Stage,
         on_write: Callable[[], None] | None = None,
-    ) -> None:
-        """See writes to a tensor from now on."""
+        *,
+        is_derived: bool = False,
+    ) -> Watched:
+        """Detect writes to a tensor from now on."""
+        tensors, versions, pointers, addresses = self.lists
+        place = len(tensors)
+        watched = Watched(label, tensor, stage, place, on_write, is_derived)
+        self._watched[id(tensor)] = watched
+        # Replaced at once, in case of an interruption.
+        self.lists = (
+            [*tensors, tensor],
+            [*versions, tensor._version],
+            [*pointers, tensor.data_ptr],
+            [*addresses, tensor.data_ptr()],
+        )
+        return watched
+
+    def add_derived(self, label: str, tensor: Tensor, stage: Stage) -> None:
+        """Detect writes to a field that is computed from the state from now on."""
         if tensor.numel():
-            self.counts.add(Watched(label, tensor, stage, on_write), tensor)
+            self.add(label, tensor, stage, is_derived=True)
 
     def add_slot(self, slot: Slot, stage: Stage, base: Tensor | None) -> None:
-        """See writes to a slot by those to `base`, which it shares with others.
+        """Detect writes to a slot by those to `base`, which it shares with others.
 
         None: the tensor of which it is a view, or its own.
         """
         if base is None:
             tensor = slot.tensor
             base = tensor._base if tensor._is_view() else tensor
-        known = self.counts.keys
-        found = next((w for w in known if w.tensor is base), None)
+        assert base is not None
+        found = self._watched.get(id(base))
         if found is None:
-            assert base is not None
-            self.add(slot.label, base, stage)
-            found = self.counts.keys[-1]
+            found = self.add(slot.label, base, stage)
         elif found.slots:
             found.label = f"{found.label} or {slot.label}"
         found.slots.append(slot)
+        found.has_parameters |= slot.is_parameter
 
-    def has_changed(self) -> bool:
-        """Return True if a watched tensor was written to or given other memory."""
-        return self.counts.has_changed()
+    def changes(self) -> list[tuple[Watched, int]]:
+        """Return the tensors that were written since recorded, with their versions.
+
+        Raises:
+            InvalidInputError: one was given other memory, so that writes are lost.
+        """
+        found: list[tuple[Watched, int]] = []
+        for tensor, version, pointer, address in zip(*self.lists, strict=True):
+            if pointer() != address:
+                raise InvalidInputError(
+                    f"{self._watched[id(tensor)].label} was given other memory, with "
+                    "set_() or .data =, so that the simulation no longer sees it: "
+                    "write into it with [:] = … instead."
+                )
+            if tensor._version != version:
+                found.append((self._watched[id(tensor)], tensor._version))
+        return found
+
+    def record(self, watched: Watched, version: int) -> None:
+        """Record the writes to a tensor up to a version as handled."""
+        self.lists[1][watched.place] = version
 
     def acknowledge(self, storages: frozenset[int]) -> None:
         """Ignore the writes so far to tensors in these storages: they were undone.
 
         Other writes are detected later.
         """
-        for watched, count in self.counts.risen():
-            if watched.tensor.untyped_storage().data_ptr() in storages:
-                self.counts.note(watched, count)
-
-    def check_addresses(self) -> None:
-        """Raise if a tensor was given other memory, so that writes to it are lost."""
-        for watched in self.counts.moved():
-            raise _moved(watched)
-
-    def check_address(self, watched: Watched) -> None:
-        """Raise if this tensor was given other memory."""
-        if self.counts.is_moved(watched):
-            raise _moved(watched)
-
-
-def _moved(watched: Watched) -> InvalidInputError:
-    return InvalidInputError(
-        f"{watched.label} was given other memory, with set_() or .data =, "
-        "so that the simulation no longer sees it: write into it with "
-        "[:] = … instead."
-    )
+        tensors, versions, _, _ = self.lists
+        for place, tensor in enumerate(tensors):
+            if tensor._version != versions[place] and (
+                tensor.untyped_storage().data_ptr() in storages
+            ):
+                versions[place] = tensor._version

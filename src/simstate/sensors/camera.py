@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from simstate.engine import Stage
-from simstate.errors import InvalidInputError
 from simstate.ids import Index
 from simstate.named import Named
 from simstate.scene import CameraCfg
 from simstate.state.tensors import CameraTensors
 from simstate.step.host import SteppingHost
+from simstate.world.declared import Reading, ReadingReader, Readings
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -22,14 +22,31 @@ if TYPE_CHECKING:
 
 
 class Images(NamedTuple):
-    """What one rendering gives."""
+    """The result of one rendering."""
 
     rgb: Tensor
     depth: Tensor
     segmentation: Tensor
 
 
-class Camera:
+def _image(compute: Callable[[Any], Tensor], unit: str, *shape: int) -> Reading:
+    """Declare an image."""
+    return Reading(
+        compute, unit=unit, shape=("H", "W", *shape), stage=Stage.POSITION,
+        refusal="An image of {label} was written to: it is rendered from the state. "
+        "Draw on a copy, such as camera.rgb.clone().",
+    )  # fmt: skip
+
+
+class _CameraReader(ReadingReader):
+    """The images of one camera, which errors name as a whole."""
+
+    def label_of(self, name: str) -> str:
+        """Return the name of the camera in error messages."""
+        return self.name
+
+
+class Camera(Readings):
     """One camera in all worlds; rendered when an image is read, once for each state.
 
     Pixel (u, v) covers [u, u + 1) × [v, v + 1), and (0, 0) is the upper left corner of
@@ -37,27 +54,19 @@ class Camera:
     """
 
     def __init__(self, sim: SteppingHost, name: str, cfg: CameraCfg) -> None:
+        self._reader = _CameraReader(worlds_of(sim), f"camera {name!r}", self)
         self.name = name
         self.width, self.height = cfg.width, cfg.height
         self._sim = sim
         self._camera = int(sim.model.camera(cfg.camera or name).id)
         self._renderer: Renderer | None = None
-        self._images: tuple[int, Images] | None = None
 
-    @property
-    def rgb(self) -> Tensor:
-        """Colour, 0 … 255, uint8; shape (num_envs, H, W, 3)."""
-        return self._render().rgb
-
-    @property
-    def depth(self) -> Tensor:
-        """Distance along the optical axis [m], 0 for no hit; (num_envs, H, W)."""
-        return self._render().depth
-
-    @property
-    def segmentation(self) -> Tensor:
-        """Id of the geom that each pixel shows, −1 for none; (num_envs, H, W)."""
-        return self._render().segmentation
+    rgb = _image(lambda camera: camera._render().rgb, "1", 3)
+    """Colour, 0 … 255, uint8; shape (num_envs, H, W, 3)."""
+    depth = _image(lambda camera: camera._render().depth, "m")
+    """Distance along the optical axis [m], 0 for no hit; (num_envs, H, W)."""
+    segmentation = _image(lambda camera: camera._render().segmentation, "1")
+    """Id of the geom that each pixel shows, −1 for none; (num_envs, H, W)."""
 
     @property
     def pos(self) -> Tensor:
@@ -129,28 +138,15 @@ class Camera:
         )
 
     def _render(self) -> Images:
-        token = worlds_of(self._sim).fresh.ensure(
-            Stage.POSITION, f"camera {self.name!r}"
-        )
-        if self._images is not None and any(t._version for t in self._images[1]):
-            self._images = None
-            raise InvalidInputError(
-                f"An image of camera {self.name!r} was written to: it is rendered from "
-                "the state. Draw on a copy, such as camera.rgb.clone()."
-            )
-        if self._images is None or self._images[0] != token:
-            if self._renderer is None:
-                from simstate.sensors.render import Renderer  # loads Warp
+        return self._reader.shared("images", Stage.POSITION, self._rendered)
 
-                resolution = (self.width, self.height)
-                self._renderer = Renderer(self._sim, self._camera, resolution)
-            with torch.inference_mode(False):  # such tensors would count no writes
-                images = Images(*self._renderer.render())
-            self._images = (
-                worlds_of(self._sim).fresh.ensure(Stage.POSITION, self.name),
-                images,
-            )
-        return self._images[1]
+    def _rendered(self) -> Images:
+        if self._renderer is None:
+            from simstate.sensors.render import Renderer  # loads Warp
+
+            resolution = (self.width, self.height)
+            self._renderer = Renderer(self._sim, self._camera, resolution)
+        return Images(*self._renderer.render())
 
 
 class SceneCameras(Named[Camera]):

@@ -12,11 +12,13 @@ from simstate.checks import number
 from simstate.engine import Stage
 from simstate.math.vector import apply, cross, dot, norm
 from simstate.named import Named
-from simstate.reading import LAST_EVALUATION, Reading, Readings
 from simstate.scene.contacts import BuiltContacts
 from simstate.sensors.contact_layout import ContactLayout
 from simstate.sensors.contact_memory import ContactMemory
+from simstate.world.declared import LAST_EVALUATION, Reading, Readings
 from simstate.world.worlds import Worlds
+
+T = TypeVar("T")
 
 
 class _Acting(NamedTuple):
@@ -35,9 +37,6 @@ class _Single(NamedTuple):
     pos: Tensor
     normal: Tensor
     distance: Tensor
-
-
-_Part = TypeVar("_Part", _Acting, _Single)
 
 
 def _reading(
@@ -102,7 +101,6 @@ class ContactSensor(Readings):
             built.cfg.every_step,
         )  # fmt: skip
         worlds.engine.observers.append(self._memory)
-        self._parts: dict[str, tuple[int, Any]] = {}
 
     @property
     def num_elements(self) -> int:
@@ -123,7 +121,7 @@ class ContactSensor(Readings):
     def _began(self, clock: Tensor, dt: float) -> Tensor:
         number("dt", dt, more_than=0, unit="s")
         # Sums of time steps are not exact: half of one is between two of them.
-        half = 0.5 * self._reading.worlds.engine.parameter("opt.timestep")[:, None]
+        half = 0.5 * self._reader.worlds.engine.parameter("opt.timestep")[:, None]
         return (clock > 0.0) & (clock < dt + half)
 
     # All contacts of an element together.
@@ -205,7 +203,7 @@ class ContactSensor(Readings):
 
     def _net(self) -> dict[str, Tensor]:
         """Views of the net forces: each reading takes from them what it needs."""
-        return self._layout.net(self._reading.worlds.engine.field("sensordata"))
+        return self._layout.net(self._reader.worlds.engine.field("sensordata"))
 
     def _count(self) -> Tensor:
         return self._over_others(self._net()["count"]).round().to(torch.int64)
@@ -217,18 +215,13 @@ class ContactSensor(Readings):
         return values[:, :, 0] if self._layout.others == 1 else values.sum(dim=2)
 
     def _acting(self) -> _Acting:
-        return self._part("acting", self._compute_acting)
+        return self._shared("net contact", self._compute_acting)
 
     def _single(self) -> _Single:
-        return self._part("single", self._compute_single)
+        return self._shared("contacts one by one", self._compute_single)
 
-    def _part(self, name: str, compute: Callable[[], _Part]) -> _Part:
-        """What a whole group of readings is taken from, computed once for a state."""
-        token = self._reading.ensure(Stage.ACCELERATION, name)
-        kept = self._parts.get(name)
-        if kept is None or kept[0] != token:
-            kept = self._parts[name] = (token, compute())
-        return kept[1]
+    def _shared(self, name: str, compute: Callable[[], T]) -> T:
+        return self._reader.shared(name, Stage.ACCELERATION, compute)
 
     def _compute_acting(self) -> _Acting:
         net = self._net()
@@ -245,7 +238,7 @@ class ContactSensor(Readings):
         return _Acting(torque, pos)
 
     def _compute_single(self) -> _Single:
-        field = self._reading.worlds.engine.field("sensordata")
+        field = self._reader.worlds.engine.field("sensordata")
         single = self._layout.single(field)
         normal, tangent = single["normal"], single["tangent"]
         axes = torch.stack([normal, tangent, cross(normal, tangent)], dim=-1)

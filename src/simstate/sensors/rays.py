@@ -14,8 +14,8 @@ from simstate.engine.core import CarriedRays
 from simstate.math import quaternion
 from simstate.math.elementwise import hypot
 from simstate.named import Named
-from simstate.reading import Reading, Readings
 from simstate.scene.rays import BuiltRays
+from simstate.world.declared import Reading, Readings
 from simstate.world.worlds import Worlds
 
 
@@ -45,7 +45,6 @@ class RaySensor(Readings):
             np.ascontiguousarray(built.directions, np.float64),
             built.geoms, built.cfg.max_distance,
         )  # fmt: skip
-        self._cast: tuple[int, RayHits] | None = None
         self._with_normals = False
         """Whether normals have been read so far: from then on they are computed."""
 
@@ -84,12 +83,12 @@ class RaySensor(Readings):
     origin of the body that carries the rays, along world z [m]; (num_envs, rays)."""
 
     def _tensor(self, values: Any) -> Tensor:
-        worlds = self._reading.worlds
+        worlds = self._reader.worlds
         return torch.as_tensor(values, dtype=worlds.dtype, device=worlds.device)
 
     def _body(self, field: str) -> Tensor:
         """Where the body that carries the rays is, or how it is turned."""
-        return self._reading.worlds.live_field(field)[:, self._built.body]
+        return self._reader.worlds.live_field(field)[:, self._built.body]
 
     def _axes(self) -> Tensor:
         """What takes the sensor's axes to the world's; (num_envs, 3, 3)."""
@@ -110,19 +109,20 @@ class RaySensor(Readings):
         return torch.mm(axes, self._to_directions).view(-1, self.num_rays, 3)
 
     def _hits(self) -> RayHits:
-        token = self._reading.ensure(Stage.POSITION, "distance")
-        if self._cast is None or self._cast[0] != token:
-            engine, normals = self._reading.worlds.engine, self._with_normals
-            hits = engine.on_demand.cast_carried(self._carried, normals)
-            if hits is None:
-                origins, directions = self.origin_w, self.direction_w
-                hits = engine.on_demand.cast(origins, directions, self._filter, normals)
-            self._cast = (token, hits)
-        return self._cast[1]
+        return self._reader.shared("ray hits", Stage.POSITION, self._cast)
+
+    def _cast(self) -> RayHits:
+        engine, normals = self._reader.worlds.engine, self._with_normals
+        hits = engine.on_demand.cast_carried(self._carried, normals)
+        if hits is not None:
+            return hits
+        origins, directions = self.origin_w, self.direction_w
+        return engine.on_demand.cast(origins, directions, self._filter, normals)
 
     def _normal(self) -> Tensor:
         if not self._with_normals:
-            self._with_normals, self._cast = True, None
+            self._with_normals = True
+            self._reader.memo.pop("ray hits", None)
         normal = self._hits().normal
         assert normal is not None
         return normal * self.hit[..., None]

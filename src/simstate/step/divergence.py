@@ -153,7 +153,7 @@ class Divergence:
         found = self._found = self._describe(before, worlds.engine.state)
         ids = bad.nonzero().flatten()
         stage = Stage.CONSTANT if saved.restore(ids) else Stage.POSITION
-        worlds.fresh.write(stage, ids, "a step that diverged")
+        worlds.fresh.write(stage, ids, "a step that diverged", parameters=True)
         if worlds.fresh.mode != "auto":  # in auto mode the first read does it
             worlds.forward(ids)
         if self.mode == "raise":

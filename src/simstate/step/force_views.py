@@ -18,13 +18,13 @@ from torch import Tensor
 
 from simstate.engine import FIELDS, Engine, Stage
 from simstate.errors import InvalidInputError, unknown_name
-from simstate.freshness import Freshness
+from simstate.freshness import Freshness, ReadOwner
 
 WRITABLE = ("ctrl", "qfrc_applied", "xfrc_applied")
 """The inputs that a force model may write."""
 
 
-class ForceOnViews:
+class ForceOnViews(ReadOwner):
     """A force model called as `model(t, *reads, *writes)`.
 
     Args:
@@ -68,8 +68,12 @@ class ForceOnViews:
     def __call__(self, t: Tensor, sim: Any) -> None:
         """Bring the fields that it reads up to date, and call the function."""
         if self._stage is not None:
-            self._fresh.ensure(self._stage, f"Force model {self.__qualname__!r}")
+            self._fresh.ensure(self._stage, self, self.__qualname__)
         self._model(t.numpy() if t.device.type == "cpu" else t, *self._views)
+
+    def label_of(self, name: str) -> str:
+        """Return the name of the model in error messages."""
+        return f"Force model {name!r}"
 
 
 def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:

@@ -82,7 +82,7 @@ class Geometry:
         on_mesh: OnMesh,
     ) -> None:
         self._server = server
-        self._parts = physics
+        self._parts = parts
         self._worlds = list(worlds)
         self._shared = shared
         self._geoms_shown = {group: group in VISIBLE for group in range(GROUPS)}

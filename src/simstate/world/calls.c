@@ -442,7 +442,7 @@ static PyType_Spec calls_spec = {
 
 /* ------------------------------------------------------- writes that torch has counted */
 
-static PyObject *version_name, *address_name;
+static PyObject* version_name;
 
 /* 1: a number differs from the recorded one; -1: an exception is set. */
 static int is_other(PyObject* now, PyObject* recorded) {
@@ -452,24 +452,27 @@ static int is_other(PyObject* now, PyObject* recorded) {
   return PyErr_Occurred() ? -1 : !same;
 }
 
-/* has_changed(tensors, versions, addresses): True if a tensor was written to, or given
- * other memory, since its version and address were recorded. */
+/* has_changed(tensors, versions, pointers, addresses): True if a tensor was written to,
+ * or given other memory, since its version and address were recorded; pointers are the
+ * bound methods `data_ptr`. */
 static PyObject* has_changed(PyObject* module, PyObject* const* args, Py_ssize_t n) {
   (void)module;
-  if (n != 3 || !PyList_Check(args[0]) || !PyList_Check(args[1]) ||
-      !PyList_Check(args[2]) || PyList_Size(args[0]) != PyList_Size(args[1]) ||
-      PyList_Size(args[0]) != PyList_Size(args[2])) {
+  Py_ssize_t count = n == 4 && PyList_Check(args[0]) ? PyList_Size(args[0]) : -1;
+  for (Py_ssize_t k = 1; k < n && count >= 0; k++) {
+    if (!PyList_Check(args[k]) || PyList_Size(args[k]) != count) count = -1;
+  }
+  if (count < 0) {
     return PyErr_Format(PyExc_TypeError,
-                        "has_changed(tensors, versions, addresses) takes three lists "
-                        "of equal length.");
+                        "has_changed(tensors, versions, pointers, addresses) takes four "
+                        "lists of equal length.");
   }
   int found = 0;
-  for (Py_ssize_t i = 0; !found && i < PyList_Size(args[0]); i++) {
+  for (Py_ssize_t i = 0; !found && i < count; i++) {
     PyObject* tensor = PyList_GetItem(args[0], i);
     found = is_other(PyObject_GetAttr(tensor, version_name), PyList_GetItem(args[1], i));
     if (!found) {
-      found = is_other(PyObject_CallMethodObjArgs(tensor, address_name, NULL),
-                       PyList_GetItem(args[2], i));
+      found = is_other(PyObject_CallNoArgs(PyList_GetItem(args[2], i)),
+                       PyList_GetItem(args[3], i));
     }
   }
   return found < 0 ? NULL : PyBool_FromLong(found);
@@ -492,11 +495,10 @@ PyMODINIT_FUNC PyInit__bracket(void) {
   PyObject* module = PyModule_Create(&module_def);
   if (!module) return NULL;
   version_name = PyUnicode_InternFromString("_version");
-  address_name = PyUnicode_InternFromString("data_ptr");
   saved_type = (PyTypeObject*)PyType_FromSpec(&saved_spec);
   call_type = (PyTypeObject*)PyType_FromSpec(&call_spec);
   PyObject* calls = PyType_FromSpec(&calls_spec);
-  int fine = version_name && address_name && saved_type && call_type && calls &&
+  int fine = version_name && saved_type && call_type && calls &&
              !PyModule_AddObjectRef(module, "Saved", (PyObject*)saved_type) &&
              !PyModule_AddObjectRef(module, "Calls", calls);
   Py_XDECREF(calls);

@@ -334,13 +334,22 @@ def make_saved(
     return None if _bracket is None else _bracket.Saved(pieces, storages)
 
 
-def _compare(tensors: list[Any], versions: list[int], addresses: list[int]) -> bool:
+Pointer = Callable[[], int]
+"""The bound method `data_ptr` of a tensor."""
+
+
+def _compare(
+    tensors: list[Any],
+    versions: list[int],
+    pointers: list[Pointer],
+    addresses: list[int],
+) -> bool:
     return [x._version for x in tensors] != versions or (
-        [x.data_ptr() for x in tensors] != addresses
+        [pointer() for pointer in pointers] != addresses
     )
 
 
-has_changed: Callable[[list[Any], list[int], list[int]], bool] = (
+has_changed: Callable[[list[Any], list[int], list[Pointer], list[int]], bool] = (
     _compare if _bracket is None else _bracket.has_changed
 )
 """True if a tensor was written to, or given other memory, since both were recorded."""

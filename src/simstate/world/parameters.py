@@ -13,11 +13,12 @@ from simstate.engine.choices import check_of
 from simstate.engine.mesh_bounds import MeshBounds
 from simstate.engine.shortcuts import Shortcuts
 from simstate.errors import InvalidInputError
+from simstate.freshness import ReadOwner
 from simstate.ids import Ids, Selection, Values, as_values, select
 from simstate.ledger import Ledger, Slot, Write
 
 
-class Parameters:
+class Parameters(ReadOwner):
     """The per-world model parameters of an engine, in slots of the ledger.
 
     The constants that `mj_setConst` derives follow the parameters that they depend on.
@@ -67,6 +68,11 @@ class Parameters:
             self._followed[name] = tensor.detach().clone()
         slot.check = check_of(engine.model, name)
         ledger.add(slot)
+        ledger.announce_parameter(slot)
+
+    def label_of(self, name: str) -> str:
+        """Return the name of a parameter in error messages."""
+        return f'sim.expand("{name}")'
 
     def write(
         self, name: str, values: Values, element_ids: Ids, rows: Selection

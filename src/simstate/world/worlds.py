@@ -20,7 +20,7 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.base import moving_columns
-from simstate.freshness import Freshness
+from simstate.freshness import Freshness, ReadOwner
 from simstate.ids import Ids, Selection, select
 from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
 from simstate.random import WorldRandom
@@ -44,7 +44,7 @@ class Loads(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Worlds:
+class Worlds(ReadOwner):
     """All worlds on an engine: their ledger, freshness, parameters and random streams.
 
     `Simulation` creates it once and passes it to its components.
@@ -108,15 +108,24 @@ class Worlds:
         tensor = self.live_field(name)
         declared = FIELDS[name]
         stage = Stage.STATE if declared.is_state else declared.stage
-        self.fresh.ensure(stage, f"sim.data.{name}")
+        self.fresh.ensure(stage, self, name)
         return tensor
 
     def live_field(self, name: str) -> Tensor:
         """Return the live tensor of a raw field; computed now if it was not before."""
+        tensor = self.bound_field(name)
+        self.fresh.watch_derived(name)
+        return tensor
+
+    def bound_field(self, name: str) -> Tensor:
+        """Return the same for computations: writes to it are not detected."""
         if not self.engine.is_bound(name):
             self.engine.compute_late(name)
-        self.fresh.watch_derived(name)
         return self.engine.field(name)
+
+    def label_of(self, name: str) -> str:
+        """Return the name of a raw field in error messages."""
+        return f"sim.data.{name}"
 
     def acceleration_now(self) -> Tensor:
         """Return qacc at the current state, in qvel's axes; shape (num_envs, nv).
@@ -141,7 +150,7 @@ class Worlds:
         Fields of the last dynamics evaluation keep their values.
         """
         self.ledger.calls.recover()
-        self.fresh.ensure(Stage.VELOCITY, "what is computed on demand")
+        self.fresh.ensure(Stage.VELOCITY, None, "what is computed on demand")
         with torch.inference_mode(False), OneTorchThread():
             return self.loads.with_loads(lambda: compute(self.engine.on_demand))
 
@@ -161,9 +170,8 @@ class Worlds:
         fresh = self.fresh
         self.rows.collect()
         self.ledger.observe()
-        fresh.write(
-            Stage.POSITION, env_ids, "sim.forward()"
-        )  # in case it is interrupted
+        # First, in case it is interrupted. Parameters may have been written uncounted.
+        fresh.write(Stage.POSITION, env_ids, "sim.forward()", parameters=True)
         for name, ids in self.parameters.changed_inputs().items():
             fresh.write(Stage.CONSTANT, ids, f'a write to sim.expand("{name}")')
         fresh.refresh_constants()

@@ -1,6 +1,8 @@
 /* Quantities of frames from the bound fields, many of them in one pass over worlds. */
 #include "reads.h"
 
+#include <string.h>
+
 static void cross(const double a[3], const double b[3], double out[3]) {
   out[0] = a[1] * b[2] - a[2] * b[1];
   out[1] = a[2] * b[0] - a[0] * b[2];
@@ -41,9 +43,13 @@ static const double* row_of(const core_source* s, int world) {
   return s->at ? s->at + (size_t)world * s->stride : NULL;
 }
 
-static void take(const core_read* r, const rows* x, double* out) {
+static void take(const core_read* r, const rows* x, double* restrict out) {
   const double* first = x->source + r->first;
   int width = r->width, each = r->each;
+  if (width == 1 && each == 1) {
+    for (int i = 0; i < r->count; i++) out[i] = first[r->element[i]];
+    return;
+  }
   for (int i = 0; i < r->count; i++, out += width) {
     const double* from = first + (size_t)r->element[i] * each;
     for (int k = 0; k < width; k++) out[k] = from[k];
@@ -61,21 +67,26 @@ static void orientations(const core_read* r, const rows* x, double* out) {
   }
 }
 
-static void poses(const core_read* r, const rows* x, double* out) {
-  for (int i = 0; i < r->count; i++) {
-    const double* pos = x->source + 3 * r->element[i];
-    for (int k = 0; k < 3; k++) out[7 * i + k] = pos[k];
+static void poses(const core_read* r, const rows* x, double* restrict out) {
+  if (x->local) {
+    for (int i = 0; i < r->count; i++) {
+      memcpy(out + 7 * i, x->source + 3 * r->element[i], 3 * sizeof(double));
+    }
+    orientations(r, x, out + 3);
+    return;
   }
-  orientations(r, x, out + 3);
+  for (int i = 0; i < r->count; i++, out += 7) {
+    memcpy(out, x->source + 3 * r->element[i], 3 * sizeof(double));
+    memcpy(out + 3, x->quat + 4 * r->body[i], 4 * sizeof(double));
+  }
 }
 
-static void velocities(const core_read* r, const rows* x, double* out) {
-  for (int i = 0; i < r->count; i++, out += r->width) {
+static void velocities(const core_read* r, const rows* x, double* restrict out) {
+  int width = r->width;
+  for (int i = 0; i < r->count; i++, out += width) {
     const double* cvel = x->cvel + 6 * r->body[i];
     point_velocity(x->source + 3 * r->element[i], x->com + 3 * r->root[i], cvel, out);
-    if (r->kind == CORE_VEL) {
-      for (int k = 0; k < 3; k++) out[3 + k] = cvel[k];
-    }
+    if (width == 6) memcpy(out + 3, cvel, 3 * sizeof(double));
   }
 }
 

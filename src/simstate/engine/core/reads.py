@@ -6,7 +6,7 @@ tests hold the two against each other. The arrays are the batch's live ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +178,8 @@ class Reads:
             )
         except ValueError as error:
             raise InvalidInputError(str(error)) from None
+        self.write: Callable[[NDArray[np.float64]], None] = self._core.run
+        """`write(into)` writes all quantities, one after the other, into an array."""
         self._shapes = [(num_worlds, read.count, read.width) for read in reads]
         ends = np.cumsum([int(np.prod(shape)) for shape in self._shapes])
         self.size = int(ends[-1]) if len(ends) else 0
@@ -199,10 +201,6 @@ class Reads:
             numbers[part].reshape(shape)
             for part, shape in zip(self._parts, self._shapes, strict=True)
         ]
-
-    def write(self, into: NDArray[np.float64]) -> None:
-        """Write all quantities one after the other into an array of `size` numbers."""
-        self._core.run(into)
 
 
 def _ids(values: ArrayLike) -> Array:
