@@ -210,8 +210,13 @@ class Worlds(ReadOwner):
 
 
 def worlds_of(sim: Any) -> Worlds:
-    """Return the components of a simulation, for simstate's own modules."""
-    return sim._worlds
+    """Return the components that a simulation or an entity is built on."""
+    try:
+        return sim._worlds
+    except AttributeError:
+        raise InvalidInputError(
+            f"A simstate.Simulation is needed here, got {type(sim).__name__}."
+        ) from None
 
 
 def add_state_fields(
