@@ -25,10 +25,10 @@ from simstate.dynamics import SceneDynamics
 from simstate.engine import FIELDS, Stage
 from simstate.entity import Entity
 from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
-from simstate.world.declared import Readings
 from simstate.scene import EntityCfg, SceneCfg
 from simstate.sensors import ContactSensor, RaySensor
 from simstate.simulators import SIMULATORS
+from simstate.world.declared import Readings
 
 DOCS = Path(__file__).parent
 LAST_BENCH = DOCS.parent / "benchmarks" / "last.json"

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.inside import is_bracket_compiled
 
 import simstate
-from tests.inside import is_bracket_compiled
 
 _SIMSTATE = f"{Path(simstate.__file__).parent}/"
 _SOURCE = Path(__file__).with_suffix(".c")

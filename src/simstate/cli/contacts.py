@@ -34,11 +34,10 @@ class Contacts:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate.world.worlds import worlds_of  # loads torch
-
         from simstate.checks import number
         from simstate.sensors.contact_table import weight_of
         from simstate.simulation import Simulation
+        from simstate.world.worlds import worlds_of  # loads torch
 
         number("--time", self.time, at_least=0)
         sim = Simulation(scene_of(self.model), engine=self.engine)

@@ -20,6 +20,7 @@ from simstate.engine import (
     Stage,
 )
 from simstate.engine.base import moving_columns
+from simstate.errors import InvalidInputError
 from simstate.freshness import Freshness, ReadOwner
 from simstate.ids import Ids, Selection, select
 from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
