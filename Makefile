@@ -10,12 +10,12 @@ PINS := build/pins
 ORACLES := build/oracles
 # What also runs without the compiled core.
 BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
-	tests/engine/test_parameters.py tests/parity/test_native.py tests/ledger/test_transactions.py \
-	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py
+	tests/engine/test_parameters.py tests/parity/test_native.py tests/world/test_transactions.py \
+	tests/world/test_divergence.py tests/world/test_freshness.py tests/step/test_partial_step.py
 SIMULATORS := build/simulators
 MUJOCO4 := build/mujoco4
-FOR_MUJOCO4 := tests/engine tests/laws tests/state tests/integrate tests/parity \
-	tests/test_divergence.py tests/test_freshness.py tests/test_partial_step.py tests/ledger/test_transactions.py
+FOR_MUJOCO4 := tests/engine tests/laws tests/state tests/step tests/parity \
+	tests/world/test_divergence.py tests/world/test_freshness.py tests/step/test_partial_step.py tests/world/test_transactions.py
 DATASETS := build/datasets
 RAY := build/ray
 ADAPTERS := build/adapters
@@ -53,8 +53,8 @@ screenshots: $(READY)-test
 
 # The inner loop: formulas, states, worlds, the ledger and the command line, on one engine.
 test-fast: $(READY)-test
-	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' tests/math tests/conventions tests/entity tests/scene \
-		tests/test_files.py tests/test_freshness.py tests/test_ids.py tests/test_layers.py tests/ledger/test_transactions.py
+	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' tests/math tests/entity tests/scene \
+		tests/base/test_files.py tests/world/test_freshness.py tests/base/test_ids.py tests/test_layers.py tests/world/test_transactions.py
 
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
 # compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
@@ -62,8 +62,8 @@ test-fast: $(READY)-test
 # recording of 10 GB with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -o faulthandler_timeout=0 -m soak
-	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/ledger
-	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/integrate tests/laws tests/ledger tests/state
+	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/world
+	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/step tests/laws tests/world tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
 
@@ -103,8 +103,8 @@ test-simulators: $(SIMULATORS)/.ready
 
 # LeRobot's own loader on a data set of ours, in an environment of its own.
 test-datasets: $(READY)-test $(DATASETS)/.ready
-	$(BIN)/python tests/datasets/lerobot_loader.py write build/datasets/set
-	$(DATASETS)/bin/python tests/datasets/lerobot_loader.py read build/datasets/set
+	$(BIN)/python tests/data/datasets/lerobot_loader.py write build/datasets/set
+	$(DATASETS)/bin/python tests/data/datasets/lerobot_loader.py read build/datasets/set
 
 # Our Warp kernels, compiled for two kinds of GPUs; needs none of them. A minute.
 gpu-compile: $(READY)-test
@@ -116,7 +116,7 @@ gpu-check: $(READY)-test
 
 # Workers and two nodes of a Ray cluster on this machine, in an environment of their own.
 test-ray: $(RAY)/.ready
-	$(RAY)/bin/python tests/distributed/ray_cluster.py
+	$(RAY)/bin/python tests/data/ray/ray_cluster.py
 
 # skrl and TorchRL, which wants an older tensordict than rsl-rl's pin, in an environment
 # of their own.
@@ -131,7 +131,7 @@ align: $(SIMULATORS)/.ready
 # Pinocchio against our dynamics, and mink's inverse kinematics on our worlds, in an
 # environment of their own.
 test-dynamics: $(ORACLES)/.ready
-	$(ORACLES)/bin/python tests/dynamics/pinocchio_oracle.py
+	$(ORACLES)/bin/python tests/entity/dynamics/pinocchio_oracle.py
 	$(ORACLES)/bin/python examples/inverse_kinematics.py
 
 check: $(READY)-dev

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from simstate import CameraCfg, EntityCfg, SceneCfg, Simulation
 from simstate.engine.threads import available_cpus
-from simstate.sensors import render
+from simstate.sensors import ray_tracer
 from timing import interleaved
 
 WORLDS, WIDTH, HEIGHT = 64, 64, 48
@@ -33,9 +33,9 @@ def main() -> None:
     camera = int(sim.model.camera("eye").id)
     calls = {}
     for threads in sorted({1, available_cpus()}):
-        render.available_cpus = lambda threads=threads: threads
+        ray_tracer.available_cpus = lambda threads=threads: threads
         name = f"simstate, {threads} thread{'s' * (threads > 1)}"
-        calls[name] = render.Renderer(sim, camera, (WIDTH, HEIGHT)).render
+        calls[name] = ray_tracer.Renderer(sim, camera, (WIDTH, HEIGHT)).render
     if HAS_OSMESA:
         calls["mujoco.Renderer, OSMesa, one thread"] = plain(sim)
     timing = interleaved(calls, 15)

@@ -21,9 +21,10 @@ from rich.table import Table
 from scipy.integrate import solve_ivp
 
 from integrators import INERTIA, SPIN, free_body, satellite
-from simstate import integrate, models
+from simstate import integrate
 from simstate.engine import core
 from simstate.engine.fields import EVALUATED_FIELDS
+from simstate.scene import models
 from timing import Timing, interleaved
 
 VELOCITY = mujoco.mjtStage.mjSTAGE_VEL.value
@@ -224,11 +225,11 @@ def orbit(table: Table, threads: int) -> None:
         _row(table, label, times, num * n)
 
 
-def _gravity() -> core.Load:
+def _gravity() -> core.CoreLoad:
     """The gravity of a point mass at the origin, in the first moving frame."""
     numbers = np.array([[0.0, MU, 0.0, 0.0, 0.0]])
     bodies = np.array([1], np.int32)
-    return core.Load(core.LoadKind.POINT_GRAVITY, bodies, numbers, frame=0)
+    return core.CoreLoad(core.LoadKind.POINT_GRAVITY, bodies, numbers, frame=0)
 
 
 def _row(table: Table, label: str, times: dict[str, Timing], work: int) -> None:

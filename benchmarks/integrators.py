@@ -9,7 +9,8 @@ from rich.table import Table
 from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
-from simstate import Simulation, integrate, models
+from simstate import Simulation, integrate
+from simstate.scene import models
 from timing import interleaved
 
 FREE_BODY = """

@@ -27,7 +27,7 @@ import simstate
 from entity_data import make
 from rows import Call, Result, Timed, difference, main, row
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation, integrate
-from simstate.errors import SimStateError
+from simstate.base.errors import SimStateError
 
 STEPS = 100
 """Steps of one repeat."""

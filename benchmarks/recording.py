@@ -11,9 +11,9 @@ import torch
 from rich.table import Table
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
-from simstate.datasets import collect
+from simstate.data.datasets import collect
+from simstate.data.replay import replay
 from simstate.env import Env, tasks
-from simstate.replay import replay
 from timing import interleaved
 
 WORLDS = 1024

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.view.client import Client
 
 from simstate import Simulation
-from simstate.cli.model import disturb, scene_of
+from simstate.cli.model_scene import disturb, scene_of
 from simstate.view.viewer import Viewer
 
 FRAMES = 60

@@ -21,12 +21,13 @@ from typing import Any
 
 import gymnasium
 
-from simstate import EntityCfg, InitialStateCfg, SceneCfg, models
-from simstate.files import write_atomically
+from simstate import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.base.files import write_atomically
+from simstate.scene import models
 from simstate.scene.load import load_spec
 from simstate.simulators import SIMULATORS, align, info
-from simstate.simulators.align.plot import draw
-from simstate.simulators.align.report import SimulatorAlignment, Trajectory
+from simstate.simulators.align.align_plot import draw
+from simstate.simulators.align.findings import RunGap, SimulatorAlignment
 from simstate.simulators.align.tables import BOUNDS
 from simstate.simulators.randomisation import suggestions
 
@@ -96,7 +97,7 @@ def summary(found: SimulatorAlignment) -> dict[str, Any]:
     }
 
 
-def run_of(run: Trajectory) -> dict[str, Any]:
+def run_of(run: RunGap) -> dict[str, Any]:
     """The end of a run, and when a body was off by each bound."""
     return {
         "seconds": run.time[-1],
@@ -112,8 +113,8 @@ def play(policy: Path, simulator: str, num_envs: int, seconds: float) -> dict[st
 
     from simstate.env import Env, tasks
     from simstate.simulators.borrowed_stepper import borrowed_stepper
-    from simstate.simulators.policy import OnnxPolicy, task_of
     from simstate.train.evaluate import evaluate
+    from simstate.train.onnx_policy import OnnxPolicy, task_of
 
     task = task_of(policy)
     engine = simulator if simulator in ("native", "warp") else "native"

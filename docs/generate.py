@@ -20,14 +20,15 @@ import re
 from pathlib import Path
 from typing import Any
 
-from simstate import EntityData, Quantity, models, oracles
-from simstate.dynamics import SceneDynamics
+from simstate import EntityData, Quantity
 from simstate.engine import FIELDS, Stage
 from simstate.entity import Entity
+from simstate.entity.dynamics import SceneDynamics
 from simstate.integrate import STOCHASTIC_SCHEMES, Stochastic
-from simstate.scene import EntityCfg, SceneCfg
+from simstate.scene import EntityCfg, SceneCfg, models
 from simstate.sensors import ContactSensor, RaySensor
 from simstate.simulators import SIMULATORS
+from simstate.study import oracles
 from simstate.world.declared import Readings
 
 DOCS = Path(__file__).parent
@@ -110,7 +111,8 @@ place; `sim.state` has their rows side by side, in this order. A write ages ever
 from the stage in the fifth column on: writing `ctrl` leaves positions as they are.
 
 ```python
-from simstate import Simulation, models
+from simstate import Simulation
+from simstate.scene import models
 
 sim = Simulation(models.spec("quadruped").compile(), num_envs=4)
 sim.data.qvel[:, 4] = 1.0  # y of the angular velocity, BODY axes [rad/s]

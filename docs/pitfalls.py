@@ -1,7 +1,7 @@
 """The pitfalls of docs/conventions.md, each as one small run.
 
 A run returns the numbers that its figure draws (`docs/figures.py`) and that its test
-checks on both engines (`tests/conventions/test_pitfalls.py`).
+checks on both engines (`tests/math/conventions/test_pitfalls.py`).
 """
 
 from __future__ import annotations

@@ -9,31 +9,29 @@ SOURCE = Path(__file__).parents[1] / "src" / "simstate"
 
 MODULES = {
     "simstate": "Simulation, scenes, entities, errors",
-    "simstate.scene": "Scenes and what is in them",
+    "simstate.scene": "Scenes and their contents, terrain, bundled models",
+    "simstate.entity": "Entities and their quantities",
+    "simstate.entity.dynamics": "Mass matrices, forces, momenta",
+    "simstate.entity.explanation": "The meaning of each number",
     "simstate.state": "Unified states and snapshots",
     "simstate.sensors": "Cameras, contacts, rays",
-    "simstate.dynamics": "Mass matrices, forces, momenta",
+    "simstate.integrate": "Integrators, force models, processes",
     "simstate.env": "Environments and their terms",
     "simstate.train": "Training",
-    "simstate.integrate": "Integrators, force models, processes",
     "simstate.flight": "Aircraft",
     "simstate.space": "Spacecraft",
-    "simstate.linear": "Trim and linear models",
-    "simstate.dispersions": "Monte Carlo studies",
-    "simstate.conventions": "How states are written",
-    "simstate.math": "Rotations, transforms, inertia",
+    "simstate.study": "Laws, linear models, dispersions",
+    "simstate.math": "Rotations, transforms, inertia, conventions",
     "simstate.record": "Recordings",
-    "simstate.replay": "Replays",
-    "simstate.datasets": "Data sets",
-    "simstate.distributed": "Clusters",
+    "simstate.data": "Data sets, replays, clusters",
     "simstate.view": "The viewer, pictures, films",
     "simstate.simulators": "Other simulators",
     "simstate.interop": "Adapters",
-    "simstate.terrain": "Terrain",
-    "simstate.oracles": "The laws",
-    "simstate.explanation": "What a number means",
 }
 """What is public, and a few words on each."""
+
+HOMES = {"simstate.integrate": "simstate.step"}
+"""Modules whose source is that of another one."""
 
 
 def file_of(module: str) -> str:
@@ -43,7 +41,7 @@ def file_of(module: str) -> str:
 
 def _source(module: str) -> Path:
     """The file of a module; libraries that it needs may not be there."""
-    place = SOURCE.joinpath(*module.split(".")[1:])
+    place = SOURCE.joinpath(*HOMES.get(module, module).split(".")[1:])
     return place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
 
 
@@ -58,9 +56,9 @@ def exports(module: str) -> list[str]:
 def exported_modules(module: str) -> list[str]:
     """The exported names that are modules: those imported from the package itself."""
     found = [
-        alias.name
+        alias.asname or alias.name
         for node in ast.walk(ast.parse(_source(module).read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == module
+        if isinstance(node, ast.ImportFrom) and node.module == HOMES.get(module, module)
         for alias in node.names
     ]
     return [name for name in exports(module) if name in found]
@@ -99,7 +97,8 @@ def page(module: str) -> str:
         if name != module:
             parts.append(f"## `{name}`")
         listed = "".join(f"        - {one}\n" for one in sorted(names))
-        parts.append(f"::: {name}\n    options:\n      members:\n{listed}".rstrip())
+        home = HOMES.get(name, name)
+        parts.append(f"::: {home}\n    options:\n      members:\n{listed}".rstrip())
     return "\n\n".join(parts) + "\n"
 
 

@@ -20,9 +20,9 @@ sys.path.insert(0, str(ROOT))
 from tests.view.chromium import Chromium  # noqa: E402
 
 from simstate import Simulation  # noqa: E402
-from simstate.cli.model import disturb, scene_of  # noqa: E402
+from simstate.cli.model_scene import disturb, scene_of  # noqa: E402
+from simstate.data.replay.recorded_course import RecordedCourse  # noqa: E402
 from simstate.env import Env, tasks  # noqa: E402
-from simstate.replay.viewing import RecordedCourse  # noqa: E402
 from simstate.view import ComparedCourse, Course, start_viewer  # noqa: E402
 from simstate.view.viewer import Viewer  # noqa: E402
 

@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import simstate.env
-from simstate.attribute_docs import attribute_docs
-from simstate.contract import joined
+from simstate.base.attribute_docs import attribute_docs
+from simstate.base.contract import joined
 from simstate.env import (
     curricula,
     events,

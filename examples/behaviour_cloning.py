@@ -9,7 +9,7 @@ import tempfile
 import numpy as np
 import torch
 
-from simstate.datasets import collect
+from simstate.data.datasets import collect
 from simstate.env import Env, tasks
 
 GAINS = torch.tensor([[0.4, 3.0, 0.6, 0.7]])

@@ -99,7 +99,7 @@ def main() -> None:
             install(other, "--no-deps", wheel)
             said = run(other, "-m", "simstate", "--help")
             check(f"{python}: the same wheel starts", "usage: simstate" in said, said)
-            said = run(other, "-c", "from simstate import compiled_core as core; "
+            said = run(other, "-c", "from simstate.base import compiled_core as core; "
                        "print(core.description())")  # fmt: skip
             check(f"{python}: with its core", "compiled core" in said, said)
 

@@ -16,21 +16,21 @@ import mujoco
 import numpy as np
 from torch import Tensor
 
-from simstate import Simulation, compiled_core
-from simstate.engine import Engine, Stage, layout
+from simstate import Simulation
+from simstate.base import compiled_core
+from simstate.base.ids import Selection
+from simstate.engine import Engine, Stage, field_layout
 from simstate.engine.core import integrator
 from simstate.entity import Entity
 from simstate.entity.data import EntityData
-from simstate.freshness import Freshness
-from simstate.ids import Selection
 from simstate.integrate import Process
-from simstate.ledger import Ledger
-from simstate.ledger.watch import Watch as WriteWatch
-from simstate.random import WorldRandom
-from simstate.step.host import StepRecorder, forcing_of
-from simstate.step.host import stepper_of as advancing_stepper_of
 from simstate.step.mujoco_stepper import MujocoStepper
-from simstate.world import calls
+from simstate.step.stepping_host import StepRecorder, forcing_of
+from simstate.step.stepping_host import stepper_of as advancing_stepper_of
+from simstate.world import Ledger, calls
+from simstate.world.freshness import Freshness
+from simstate.world.random import WorldRandom
+from simstate.world.watch import WriteWatch as WriteWatch
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ def set_state_component(
     monkeypatch: pytest.MonkeyPatch, name: str, component: mujoco.mjtState
 ) -> None:
     """Declare a component of MuJoCo's state as another one."""
-    components = layout._COMPONENTS  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(layout, "_COMPONENTS", {**components, name: component})
+    components = field_layout._COMPONENTS  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(field_layout, "_COMPONENTS", {**components, name: component})
 
 
 def draw_as_on_a_device(monkeypatch: pytest.MonkeyPatch, rng: WorldRandom) -> None:

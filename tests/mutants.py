@@ -2,7 +2,7 @@
 
     python tests/mutants.py                      slips of people, each by its test
     python tests/mutants.py --random 40          random ones in the modules below
-    python tests/mutants.py --random 20 files.py=tests/test_files.py
+    python tests/mutants.py --random 20 base/files.py=tests/base/test_files.py
 
 A mistake is made in a copy of the package, and the tests named for its module run on
 that copy until the first one fails. Each is printed with its line.
@@ -47,16 +47,16 @@ SLIPS_OF_PEOPLE = (
            f"{ENV}::test_a_fall_is_no_time_out"),
     Mutant("physics.py", "torch.equal(known, env_ids)", "True",
            f"{SLIPS}::test_a_selection_that_is_changed_in_place_counts_anew"),
-    Mutant("integrate/sde_variables.py",
+    Mutant("step/stochastic/sde_variables.py",
            "timestep / 2 * (increments + second_increments / math.sqrt(3.0))",
            "timestep / 2 * (increments + second_increments / 3.0)",
            f"{SLIPS}::test_the_time_integral_of_noise_has_its_variance"),
-    Mutant("integrate/loads.py", "point - sim.data.xipos[:, body], force",
+    Mutant("step/forces/thrust_and_drag.py", "point - sim.data.xipos[:, body], force",
            "point - sim.data.xpos[:, body], force",
            f"{SLIPS}::test_a_thruster_turns_about_the_centre_of_mass"),
-    Mutant("integrate/frame.py", "vel + frame.velocity", "vel - frame.velocity",
+    Mutant("step/forces/frame.py", "vel + frame.velocity", "vel - frame.velocity",
            f"{SLIPS}::test_drag_is_of_the_velocity_against_the_world"),
-    Mutant("random.py", "self._seed[rows] = _signed", "self._seed[:] = _signed",
+    Mutant("world/random.py", "self._seed[rows] = _signed", "self._seed[:] = _signed",
            f"{SLIPS}::test_seeding_some_worlds_leaves_the_others_alone"),
     Mutant("flight/free_flight.py", "part[rows.index] if value",
            "part[: rows.count] if value",
@@ -80,7 +80,7 @@ SLIPS_OF_PEOPLE = (
     Mutant("env/commands.py", 'self._memory("error_sum", reset=0.0)',
            'self._memory("error_sum")',
            f"{ENV}::test_the_error_of_a_second_episode_is_its_own"),
-    Mutant("freshness.py", "self.evaluated_now = env_ids is None",
+    Mutant("world/freshness.py", "self.evaluated_now = env_ids is None",
            "self.evaluated_now = True",
            f"{SLIPS}::test_the_others_accelerations_are_not_current_after_a_forward_of_one"),
     Mutant("engine/native.py", "return np.sort(env_ids.numpy())",
@@ -89,9 +89,9 @@ SLIPS_OF_PEOPLE = (
     Mutant("integrate/adaptive.py", '"integrator/step_size", dtype=torch.float64,',
            '"integrator/step_size", dtype=torch.float64, reset=None,',
            f"{SLIPS}::test_an_adaptive_integrator_starts_anew_after_a_reset"),
-    Mutant("train/export.py", "_floats(-bias[:, 1] * gear**2)",
+    Mutant("train/onnx_export.py", "_floats(-bias[:, 1] * gear**2)",
            "_floats(-bias[:, 1])", f"{ENV}::test_gains_are_told_at_the_joint"),
-    Mutant("explanation/joints.py", "names.model.jnt_dofadr[joint]) + 3",
+    Mutant("entity/explanation/joint_meanings.py", "names.model.jnt_dofadr[joint]) + 3",
            "names.model.jnt_qposadr[joint]) + 3",
            f"{SLIPS}::test_an_explanation_names_the_slice_of_its_own_joint"),
     Mutant("env/action_terms.py", 'torch.float32, owner="env"',
@@ -100,18 +100,19 @@ SLIPS_OF_PEOPLE = (
 )  # fmt: skip
 
 MODULES = {
-    "files.py": "tests/test_files.py",
-    "archive.py": "tests/test_files.py tests/test_untrusted.py "
+    "base/files.py": "tests/base/test_files.py",
+    "base/archive.py": "tests/base/test_files.py tests/test_untrusted.py "
     "tests/state/test_snapshot.py",
-    "ids.py": "tests/test_ids.py",
-    "random.py": "tests/test_random.py",
+    "base/ids.py": "tests/base/test_ids.py",
+    "world/random.py": "tests/world/test_random.py",
     "math/quaternion.py": "tests/math",
     "math/euler.py": "tests/math",
     "math/spatial.py": "tests/math",
-    "freshness.py": f"tests/test_freshness.py tests/test_partial_step.py "
+    "world/freshness.py": f"tests/world/test_freshness.py "
+    f"tests/step/test_partial_step.py "
     f"tests/engine/test_constants.py {SLIPS}",
-    "checks.py": "tests/test_checks.py",
-    "named.py": "tests/test_bad_calls.py",
+    "base/checks.py": "tests/base/test_checks.py",
+    "base/by_name.py": "tests/test_bad_calls.py",
     "engine/choices.py": "tests/engine/test_choices.py",
 }
 """Modules that random mistakes are made in, and the tests that should notice."""

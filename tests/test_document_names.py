@@ -18,12 +18,12 @@ from simstate import (
     SceneCfg,
     Simulation,
 )
-from simstate.conventions import R_to_quat_wxyz, rotations
 from simstate.entity.other_names import _OTHER_NAMES
 from simstate.entity.quantity import Quantity
 from simstate.flight import FreeFlight
 from simstate.integrate import QPosState
 from simstate.math import compute_velocity_from_cvel
+from simstate.math.conventions import R_to_quat_wxyz, rotations
 
 XBODY = mujoco.mjtObj.mjOBJ_XBODY
 
@@ -127,7 +127,7 @@ def test_a_flight_states_other_names_are_mujocos():
 
 
 def test_a_qpos_state_has_a_name_and_so_do_its_clones():
-    model = simstate.models.spec("satellite").compile()
+    model = simstate.scene.models.spec("satellite").compile()
     qpos = torch.as_tensor(model.qpos0)[None]
     state = QPosState(qpos, "high_order", name="hub")
     state.configure(model)

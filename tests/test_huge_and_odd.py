@@ -17,26 +17,26 @@ from simstate import (
     Simulation,
 )
 from simstate.cli import main
-from simstate.engine import memory
+from simstate.engine import memory_budget
 
 CUBE = SceneCfg(entities={"cube": EntityCfg(model="cube")})
 
 
 def test_a_hundred_million_worlds_are_refused_before_any_is_made(engine):
-    before = memory.free_memory(torch.device("cpu"))
+    before = memory_budget.free_memory(torch.device("cpu"))
     with pytest.raises(InvalidInputError) as caught:
         Simulation(CUBE, 10**11, engine=engine)
     assert "num_envs=100000000000 worlds" in str(caught.value)
     assert "TB" in str(caught.value)
     assert "use at most" in str(caught.value)
-    after = memory.free_memory(torch.device("cpu"))
+    after = memory_budget.free_memory(torch.device("cpu"))
     assert before is not None
     assert after is not None
     assert abs(after - before) < 2e9
 
 
 def test_a_batch_that_does_not_fit_is_refused(engine, monkeypatch):
-    monkeypatch.setattr(memory, "free_memory", lambda device: 1_000_000)
+    monkeypatch.setattr(memory_budget, "free_memory", lambda device: 1_000_000)
     with pytest.raises(InvalidInputError, match=r"need about .* and 1 MB are free"):
         Simulation(CUBE, 4000, engine=engine)
     Simulation(CUBE, 7, engine=engine)
@@ -48,7 +48,7 @@ def test_the_estimate_is_near_what_a_world_takes(name):
     script = f"""
 import mujoco
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.engine.memory import native_bytes
+from simstate.engine.memory_budget import native_bytes
 def used():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 scene = SceneCfg(entities={{"it": EntityCfg(model={name!r})}}, timestep=0.002)

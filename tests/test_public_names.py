@@ -20,7 +20,11 @@ def declared():
         for node in ast.parse(SOURCE).body
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
     )
-    return {alias.name: node.module for node in block.body for alias in node.names}
+    return {
+        alias.asname or alias.name: node.module
+        for node in block.body
+        for alias in node.names
+    }
 
 
 @pytest.mark.parametrize("name", simstate.__all__)
@@ -34,7 +38,7 @@ def test_a_name_is_what_the_type_checker_takes_it_for(name):
 
 def test_all_names_are_listed():
     assert sorted(declared()) == sorted(simstate.__all__)
-    assert set(simstate.__all__) <= set(dir(simstate))
+    assert dir(simstate) == sorted(simstate.__all__)
 
 
 def test_nothing_heavy_is_loaded_before_a_name_is_used():
@@ -55,3 +59,19 @@ def test_another_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'Simulator'"):
         _ = simstate.Simulator  # pyright: ignore
     assert not hasattr(simstate, "_ipython_canary_method_should_not_exist_")
+
+
+def test_integrate_is_the_public_name_of_step():
+    code = (
+        "import sys\n"
+        "import simstate.integrate\n"
+        "from simstate.integrate import RK4, QPosState\n"
+        "from simstate import integrate, step\n"
+        "print(RK4 is step.RK4, QPosState is step.QPosState)\n"
+        "print(dir(integrate) == sorted(step.__all__))\n"
+        "print(simstate.integrate is integrate, hasattr(integrate, 'import_module'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["True", "True", "True", "True", "False"]

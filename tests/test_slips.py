@@ -15,7 +15,7 @@ import torch
 from simstate import Simulation, explain, integrate
 from simstate.flight import FreeFlight
 from simstate.flight.aircraft import aircraft_xml
-from simstate.integrate.sde_variables import brownian_integrals
+from simstate.step.stochastic.sde_variables import brownian_integrals
 
 BODY = """
 <mujoco>

@@ -21,18 +21,18 @@ from simstate import (
     Simulation,
     SnapshotError,
 )
-from simstate.archive import write_archive
+from simstate.base.archive import write_archive
 from simstate.env import Env, TrainCfg, tasks
-from simstate.simulators.policy import _session
 from simstate.train.checkpoint import (
     FORMAT,
     find_checkpoint,
     read_checkpoint,
     write_checkpoint,
 )
-from simstate.train.played import load_played
-from simstate.train.run import TrainingRun
+from simstate.train.onnx_policy import _session
+from simstate.train.policy_file import load_played
 from simstate.train.run_cfg import RunCfg
+from simstate.train.training_run import TrainingRun
 
 
 def run_of(**changes) -> dict:

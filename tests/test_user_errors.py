@@ -188,6 +188,6 @@ def test_interrupting_the_laws_ends_cleanly(monkeypatch, capsys):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("simstate.oracles.check", interrupt)
+    monkeypatch.setattr("simstate.study.oracles.check", interrupt)
     assert main(["run", "cube", "--envs", "2", "--seconds", "0.01"]) == 130
     assert "interrupted" in capsys.readouterr().err

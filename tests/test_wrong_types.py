@@ -11,15 +11,9 @@ import pytest
 import torch
 
 import simstate
-from simstate import (
-    SimStateError,
-    conventions,
-    dispersions,
-    flight,
-    integrate,
-    linear,
-    space,
-)
+from simstate import SimStateError, flight, integrate, space
+from simstate.math import conventions
+from simstate.study import dispersions, linear
 
 WRONG = {
     "a number": 3,

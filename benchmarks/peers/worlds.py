@@ -61,7 +61,7 @@ def _model():
 
     if GO1.exists():
         return mujoco.MjModel.from_binary_path(str(GO1))
-    from simstate import models
+    from simstate.scene import models
 
     spec = models.spec("quadruped")
     spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[5, 5, 0.1])

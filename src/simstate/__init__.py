@@ -16,10 +16,25 @@ if "torch" not in sys.modules:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 if TYPE_CHECKING:
-    from simstate import conventions, flight, integrate, math, models
-    from simstate.engine import NativeCfg, WarpCfg
-    from simstate.entity import Entity, EntityData, Quantity
-    from simstate.errors import (
+    from simstate import (
+        data,
+        entity,
+        env,
+        flight,
+        interop,
+        math,
+        record,
+        scene,
+        sensors,
+        simulators,
+        space,
+        state,
+        study,
+        train,
+        view,
+    )
+    from simstate import step as integrate
+    from simstate.base.errors import (
         ConventionError,
         DivergenceError,
         FileError,
@@ -35,7 +50,9 @@ if TYPE_CHECKING:
         ThreadError,
         UnknownNameError,
     )
-    from simstate.explanation import explain
+    from simstate.engine import NativeCfg, WarpCfg
+    from simstate.entity import Entity, EntityData, Quantity
+    from simstate.entity.explanation import explain
     from simstate.scene import (
         CameraCfg,
         ContactCfg,
@@ -91,15 +108,37 @@ __all__ = [
     "UnknownNameError",
     "VelocityActuatorCfg",
     "WarpCfg",
-    "conventions",
+    "data",
+    "entity",
+    "env",
     "explain",
     "flight",
     "integrate",
+    "interop",
     "math",
-    "models",
+    "record",
+    "scene",
+    "sensors",
+    "simulators",
+    "space",
+    "state",
+    "study",
+    "train",
+    "view",
 ]
 
-_HOMES = ("errors", "scene", "engine", "entity", "explanation", "simulation")
+# `simstate.integrate`, the public name of `simstate.step`, is found below it:
+# the package has one folder for each of its layers, and no other.
+__path__ = [*__path__, f"{__path__[0]}/step/public"]
+
+_HOMES = (
+    "base.errors",
+    "scene",
+    "engine",
+    "entity",
+    "entity.explanation",
+    "simulation",
+)
 """Where the public names come from that are no modules."""
 
 if not TYPE_CHECKING:  # a type checker would take every name for known
@@ -118,4 +157,4 @@ if not TYPE_CHECKING:  # a type checker would take every name for known
         raise AttributeError(f"module 'simstate' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        return sorted(__all__)

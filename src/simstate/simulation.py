@@ -12,23 +12,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import as_device, check_finite, instance_of, one_of, whole_number
-from simstate.dynamics import SceneDynamics
+from simstate.base.checks import (
+    as_device,
+    check_finite,
+    instance_of,
+    one_of,
+    whole_number,
+)
+from simstate.base.errors import DivergenceError, InvalidInputError
+from simstate.base.ids import Ids, Selection, Values, as_values, everything
 from simstate.engine import CONSTANT_INPUTS, EngineCfg, RawData, Stage, make_engine
 from simstate.entity import Entity, SceneEntities
+from simstate.entity.dynamics import SceneDynamics
 from simstate.entity.relative import Relative
-from simstate.errors import DivergenceError, InvalidInputError
-from simstate.freshness import Freshness, Mode
-from simstate.ids import Ids, Selection, Values, as_values, everything
-from simstate.integrate.events import Action, Direction, Event, EventFunction, Task
-from simstate.integrate.history import History, Recorded
-from simstate.integrate.parameters import by_world, numbers
-from simstate.integrate.processes import DrivingNoise, Process
-from simstate.integrate.scene_force import ForceModel
-from simstate.integrate.schemes import Adaptive, Explicit
-from simstate.integrate.stochastic import Integrator, Stochastic
-from simstate.ledger import Ledger, Reset, Write, user_memory
-from simstate.random import WorldRandom
 from simstate.record import SimRecorder
 from simstate.scene import SceneCfg, build_scene
 from simstate.scene.build import BuiltScene
@@ -44,17 +40,33 @@ from simstate.state import (
     write_states,
 )
 from simstate.state.apply import States
-from simstate.state_rows import StateRows
+from simstate.step.crossings import (
+    Action,
+    Direction,
+    Event,
+    EventFunction,
+    PeriodicTask,
+)
 from simstate.step.divergence import Divergence, OnDivergence
+from simstate.step.forces.force_parameters import by_world, numbers
+from simstate.step.forces.scene_force import ForceModel
 from simstate.step.forcing import Forcing
-from simstate.step.host import StepRecorder
+from simstate.step.history import History, Recorded
 from simstate.step.mujoco_stepper import MujocoStepper
-from simstate.step.run import Run
+from simstate.step.processes import DrivingNoise, Process
+from simstate.step.run_result import RunResult
+from simstate.step.schemes.schemes import Adaptive, Explicit
 from simstate.step.stepper import Stepper
+from simstate.step.stepping_host import StepRecorder
+from simstate.step.stochastic.stochastic import Integrator, Stochastic
 from simstate.step.timeline import Timeline
-from simstate.variants import write_variant
 from simstate.view import Course, start_offscreen, start_viewer
-from simstate.world.parameters import Parameters
+from simstate.world import Ledger, Reset, Write, user_memory
+from simstate.world.freshness import Freshness, Mode
+from simstate.world.parameters import ModelParameters
+from simstate.world.random import WorldRandom
+from simstate.world.state_rows import StateRows
+from simstate.world.variants import write_variant
 from simstate.world.worlds import Worlds, add_state_fields
 
 if TYPE_CHECKING:  # the first loads Warp
@@ -70,13 +82,13 @@ class Simulation:
     """`num_envs` worlds of one scene, stepped together.
 
     `sim.scene["robot"].data` has the quantities of an entity, `sim.data` MuJoCo's own
-    fields for all worlds, `sim.state` everything that physics needs to continue. Tensors
-    have a row for each world, the engine's dtype (float64 on native, float32 on warp)
-    and its device.
+    fields for all worlds, `sim.state` everything that physics needs to continue.
+    Tensors have a row for each world, the engine's dtype (float64 on native, float32 on
+    warp) and its device.
 
-    **Worlds** are independent: a world of a batch has the bits that it would have alone,
-    on native with any number of threads. `env_ids` selects some of them (None, an int,
-    a slice, ids or a mask); the others are not touched.
+    **Worlds** are independent: a world of a batch has the bits that it would have
+    alone, on native with any number of threads. `env_ids` selects some of them (None,
+    an int, a slice, ids or a mask); the others are not touched.
 
     **Reads** are of the current state. A write, also `sim.data.qpos[3] = …` by hand,
     makes derived values stale, and the next read of one computes it first
@@ -108,7 +120,8 @@ class Simulation:
         freshness: the effect of reading a stale quantity: "auto" computes it first,
             "strict" raises StaleReadError, "off" returns the stored value.
         on_divergence: "raise" raises DivergenceError in the step in which a world
-            diverges; "mask" marks the world in `diverged` and continues with the others.
+            diverges; "mask" marks the world in `diverged` and continues with the
+            others.
         seed: seed of `sim.rng`, the worlds' random numbers, and of the noise of
             stochastic integrators.
         first_world: the global id of the first world. World 7 of a run has the same
@@ -150,7 +163,7 @@ class Simulation:
             engine=chosen,
             ledger=ledger,
             fresh=fresh,
-            parameters=Parameters(chosen, ledger),
+            parameters=ModelParameters(chosen, ledger),
             rng=WorldRandom(ledger, seed, first_world),
             everywhere=everything(num_envs),
             rows=StateRows(chosen, ledger),
@@ -203,7 +216,8 @@ class Simulation:
             if isinstance(scheme, Explicit):  # pyright: ignore[reportUnnecessaryIsInstance]
                 return RungeKuttaStepper(*parts, scheme)
         raise InvalidInputError(
-            f"integrator must be a scheme of simstate.integrate, such as RK4(), or None "
+            f"integrator must be a scheme of simstate.integrate, such as RK4(), or "
+            f"None "
             f"for MuJoCo's own stepper; got {scheme!r}."
         )
 
@@ -272,7 +286,7 @@ class Simulation:
             worlds.rows.follow()
         return error
 
-    def run(self, until: float | Tensor, env_ids: Ids = None) -> Run:
+    def run(self, until: float | Tensor, env_ids: Ids = None) -> RunResult:
         """Advance worlds to a time [s], or to the terminal event that comes first.
 
         What an interrupted run has done stays, up to its last time step (where nothing
@@ -289,7 +303,7 @@ class Simulation:
         ended = torch.zeros_like(self.diverged)
         self._run_whole_steps(goal, ended, rows)
         if not len(self._going(goal, ended, rows)):
-            return Run(self.time.double().clone(), ended, {})
+            return RunResult(self.time.double().clone(), ended, {})
         timeline = self._get_timeline()
         counts = [event.count.clone() for event in timeline.events]
         while len(going := self._going(goal, ended, rows)):
@@ -299,7 +313,7 @@ class Simulation:
             event.name: event.count - before
             for event, before in zip(timeline.events, counts, strict=True)
         }
-        return Run(self.time.double().clone(), ended, happened)
+        return RunResult(self.time.double().clone(), ended, happened)
 
     def _run_whole_steps(self, goal: Tensor, ended: Tensor, rows: Tensor) -> None:
         """Take the time steps of a run that nothing can interrupt."""
@@ -323,8 +337,9 @@ class Simulation:
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the current state: afterwards all fields are current.
 
-        Use it also after writes that torch does not count (see `simstate.freshness`).
-        It warns of worlds with NaN or huge values, which the results may not show.
+        Use it also after writes that torch does not count (see
+        `simstate.world.freshness`). It warns of worlds with NaN or huge values, which
+        the results may not show.
         """
         rows = self._select(env_ids)
         self.divergence.look_again()
@@ -431,10 +446,10 @@ class Simulation:
 
         Each world is checked by itself. Where its function changes sign within a step,
         the step is taken again in parts: to the crossing, and on from there. Signs are
-        compared at least once a time step, and at the end of every step that an adaptive
-        scheme takes within it; a pair of crossings between two of these is not detected:
-        use a shorter `timestep`, or `max_step` of the scheme. Stochastic schemes detect
-        it at the end of the step: a part of it would have other noise.
+        compared at least once a time step, and at the end of every step that an
+        adaptive scheme takes within it; a pair of crossings between two of these is not
+        detected: use a shorter `timestep`, or `max_step` of the scheme. Stochastic
+        schemes detect it at the end of the step: a part of it would have other noise.
 
         Args:
             function: `function(sim)` returns a number for each world, or a condition,
@@ -462,7 +477,7 @@ class Simulation:
         *,
         offset: float = 0.0,
         name: str | None = None,
-    ) -> Task:
+    ) -> PeriodicTask:
         """Call a function periodically, as flight software runs alongside dynamics.
 
         It runs at offset, offset + period, … of each world's time, before the step
@@ -477,7 +492,7 @@ class Simulation:
         """
         self._forcing.refuse_within_a_step("sim.add_task")
         name = self._free_name("task", name, function)
-        task = Task(self, function, period, offset, name)
+        task = PeriodicTask(self, function, period, offset, name)
         if not self._stepper.can_cut:
             _check_multiple("period", period, self.timestep)
             _check_multiple("offset", offset, self.timestep)

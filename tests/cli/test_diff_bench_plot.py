@@ -10,7 +10,7 @@ from PIL import Image
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.cli import main
-from simstate.cli.model import disturb, scene_of
+from simstate.cli.model_scene import disturb, scene_of
 from simstate.cli.plain_loop import STEPS, PlainLoop
 from simstate.state import Snapshot, diff
 

@@ -6,8 +6,9 @@ import mujoco
 import numpy as np
 import pytest
 
-from simstate import EntityCfg, EntityData, SceneCfg, Simulation, models
+from simstate import EntityCfg, EntityData, SceneCfg, Simulation
 from simstate.cli import main
+from simstate.scene import models
 
 
 def inspected(name, capsys):

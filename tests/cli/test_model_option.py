@@ -9,7 +9,7 @@ from tests.foreign_models import FOREIGN
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
 from simstate.cli import main
-from simstate.cli.model import scene_of
+from simstate.cli.model_scene import scene_of
 from simstate.scene import build_scene
 from simstate.state import Snapshot
 

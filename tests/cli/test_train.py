@@ -146,7 +146,7 @@ def test_errors_are_one_message(args, expected, run_dir, tmp_path, capsys, monke
 
 
 def test_a_missing_library_names_the_extra(capsys, monkeypatch):
-    for name in ("simstate.train.run", "simstate.interop.rsl_rl"):
+    for name in ("simstate.train.training_run", "simstate.interop.rsl_rl"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "rsl_rl", None)
     monkeypatch.setitem(sys.modules, "rsl_rl.runners", None)

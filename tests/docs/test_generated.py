@@ -8,9 +8,11 @@ import pytest
 
 import simstate
 from docs import generate, reference_pages, term_pages
-from simstate import EntityData, models, oracles
+from simstate import EntityData
 from simstate.engine import FIELDS
 from simstate.integrate import STOCHASTIC_SCHEMES
+from simstate.scene import models
+from simstate.study import oracles
 
 DO = "run `make docs` and commit what it writes"
 

@@ -17,8 +17,8 @@ from tests.docs.pages import (
 )
 from tests.foreign_models import FOREIGN
 
-from simstate import models
 from simstate.cli import main
+from simstate.scene import models
 
 TEXTS = [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 COMMANDS = {page: commands(page) for page in PAGES if commands(page)}

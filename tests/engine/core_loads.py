@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from simstate.engine.core import Load, LoadKind
+from simstate.engine.core import CoreLoad, LoadKind
 
 
 def row(*parts):
@@ -18,7 +18,7 @@ def row(*parts):
 
 def load(kind, bodies, numbers, frame=-1, table=(0.0,)):
     numbers = np.ascontiguousarray(numbers)
-    return Load(kind, np.array(bodies, np.int32), numbers, frame, np.array(table))
+    return CoreLoad(kind, np.array(bodies, np.int32), numbers, frame, np.array(table))
 
 
 def uniform_gravity(bodies, acceleration):

@@ -9,8 +9,8 @@ import mujoco
 import numpy as np
 from tests.conftest import SMALL
 
-from simstate import models
-from simstate.integrate.tolerances import ABSOLUTE, RELATIVE, block_kinds, tolerance
+from simstate.scene import models
+from simstate.step.schemes.tolerances import ABSOLUTE, RELATIVE, block_kinds, tolerance
 
 SHIPPED = Path(models.__file__).parent
 GYMNASIUM = Path(gymnasium.__file__).parent / "envs/mujoco/assets"

@@ -17,14 +17,14 @@ from tests.inside import columns_of, set_integrator_budget, stepper_of
 from tests.mujoco_versions import IS_4, its_rk4_is_ours
 
 from simstate import Simulation, integrate
-from simstate.engine import core
-from simstate.engine.layout import state_columns
-from simstate.errors import (
+from simstate.base.errors import (
     IntegrationError,
     InvalidInputError,
     ModelError,
     UnknownNameError,
 )
+from simstate.engine import core
+from simstate.engine.field_layout import state_columns
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"

@@ -17,7 +17,8 @@ from mujoco import batch
 from tests.engine.core_models import load, random_states
 from tests.inside import batch_of, forget_core, library_path
 
-from simstate import Simulation, compiled_core
+from simstate import Simulation
+from simstate.base import compiled_core
 from simstate.cli import main
 from simstate.engine import FIELDS, core
 from simstate.engine.plain_batch import PlainBatch

@@ -8,8 +8,8 @@ import pytest
 from mujoco import batch
 from tests.engine.core_models import load, random_states
 
+from simstate.base.errors import InvalidInputError
 from simstate.engine import core
-from simstate.errors import InvalidInputError
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"

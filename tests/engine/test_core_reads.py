@@ -11,9 +11,10 @@ from tests.engine.core_models import load, random_states
 from tests.inside import engine_of, reader_of
 
 from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.base.errors import InvalidInputError
 from simstate.engine import core
 from simstate.engine.core import reads
-from simstate.entity.frames import (
+from simstate.entity.frame_quantities import (
     BODY_COM,
     BODY_LINK,
     GEOM,
@@ -23,7 +24,6 @@ from simstate.entity.frames import (
     Picks,
     local_quat,
 )
-from simstate.errors import InvalidInputError
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"
@@ -54,7 +54,7 @@ class Entity:
         self.model = model
         self.numpy = lambda field: engine.field(field).numpy()
         self.parameter = lambda field: engine.parameter(field).numpy()
-        self.motion = reads.Motion(self.numpy("subtree_com"), self.numpy("cvel"))
+        self.motion = reads.BodyMotion(self.numpy("subtree_com"), self.numpy("cvel"))
         self.xquat = self.numpy("xquat")
 
     def reads(self, prefix):
@@ -156,7 +156,7 @@ def test_velocities_are_mujocos():
     for field in ("xpos", "xipos", "xquat", "subtree_com", "cvel"):
         worlds.bind(field)
     worlds.forward()
-    motion = reads.Motion(worlds.bind("subtree_com"), worlds.bind("cvel"))
+    motion = reads.BodyMotion(worlds.bind("subtree_com"), worlds.bind("cvel"))
     bodies = np.array([4, 2, 3, 1])
     roots = model.body_rootid[bodies]
     link, com = reads.Reads(

@@ -8,9 +8,9 @@ import pytest
 from mujoco import batch
 from tests.engine.core_models import NAMES, load, random_states
 
+from simstate.base.errors import ModelError
 from simstate.engine import core
 from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
-from simstate.errors import ModelError
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"

@@ -32,7 +32,7 @@ def watch_of(engine):
     mocap = slice(columns["mocap_pos"].start, columns["mocap_quat"].stop)
     moving = slice(0, columns["qacc_warmstart"].stop)
     looked_at = (moving, columns["ctrl"], mocap)
-    return core.Watch(engine.batch, looked_at, MAX_VALUE)
+    return core.StepWatch(engine.batch, looked_at, MAX_VALUE)
 
 
 def test_a_sound_step(engine):
@@ -100,4 +100,4 @@ def test_a_number_at_the_limit_is_fine(engine):
 
 def test_wrong_columns_are_refused(engine):
     with pytest.raises(ValueError, match="Columns must be from 0"):
-        core.Watch(engine.batch, [slice(0, engine.nstate + 1)], 1.0)
+        core.StepWatch(engine.batch, [slice(0, engine.nstate + 1)], 1.0)

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tests.inside import columns_of, engine_of
 
+from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.engine import FIELDS, STATE_FIELDS, Stage
-from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
 
 DERIVED = tuple(name for name in FIELDS if name not in STATE_FIELDS)
 EVALUATED = tuple(name for name in DERIVED if FIELDS[name].stage == Stage.ACCELERATION)

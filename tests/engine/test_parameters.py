@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from simstate.errors import InvalidInputError, StaleReadError, UnknownNameError
+from simstate.base.errors import InvalidInputError, StaleReadError, UnknownNameError
 
 ACCURACY = {"native": 1e-12, "warp": 1e-4}
 

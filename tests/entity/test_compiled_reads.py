@@ -9,8 +9,8 @@ from tests.engine.core_models import random_states
 from tests.inside import is_read_by_core
 
 from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.base.errors import InvalidInputError
 from simstate.engine import core
-from simstate.errors import InvalidInputError
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"

@@ -24,8 +24,8 @@ from simstate import (
     SimStateError,
     Simulation,
     UnknownNameError,
-    models,
 )
+from simstate.scene import models
 
 NUM_ENVS = 3
 

@@ -23,7 +23,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.cfg import EventTermCfg
+from simstate.env.env_cfg import EventTermCfg
 
 MakeCfg = Callable[..., EnvCfg]
 MakeEnv = Callable[..., Env]

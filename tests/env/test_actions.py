@@ -13,6 +13,7 @@ from simstate import (
     SceneCfg,
     VelocityActuatorCfg,
 )
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     BodyWrenchActionCfg,
     EventTermCfg,
@@ -21,7 +22,6 @@ from simstate.env import (
     JointVelocityActionCfg,
     events,
 )
-from simstate.errors import InvalidInputError, UnknownNameError
 
 from .conftest import ROBOT
 

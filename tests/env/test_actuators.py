@@ -19,6 +19,7 @@ from simstate import (
     SceneCfg,
     Simulation,
 )
+from simstate.base.errors import InvalidInputError
 from simstate.env import (
     ActuatorNetworkActionCfg,
     ControlActionCfg,
@@ -27,7 +28,6 @@ from simstate.env import (
     RelativeJointPositionActionCfg,
     events,
 )
-from simstate.errors import InvalidInputError
 
 from .conftest import ROBOT
 

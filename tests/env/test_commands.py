@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 from scipy.spatial.transform import Rotation
 
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     AttitudeCommandCfg,
     HeadingCommandCfg,
@@ -17,7 +18,6 @@ from simstate.env import (
     VelocityCommandCfg,
 )
 from simstate.env.commands import wrapped
-from simstate.errors import InvalidInputError, UnknownNameError
 
 FOREVER = (1e6, 1e6)
 

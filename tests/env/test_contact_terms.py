@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from simstate import ContactCfg
+from simstate.base.errors import InvalidInputError
 from simstate.env import (
     Env,
     ObservationGroupCfg,
@@ -21,7 +22,6 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.errors import InvalidInputError
 
 BODIES = SceneEntityCfg("robot", body_names=["shin", "trunk"], preserve_order=True)
 FEET = {"sensor_name": "feet"}

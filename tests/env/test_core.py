@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from simstate import NativeCfg, Simulation
+from simstate.base.errors import InvalidInputError, ShapeError, SimStateError
 from simstate.env import (
     Env,
     EventTermCfg,
@@ -23,9 +24,8 @@ from simstate.env import (
     tasks,
     terminations,
 )
-from simstate.env.cfg import CurriculumTermCfg
 from simstate.env.curricula import reward_weight
-from simstate.errors import InvalidInputError, ShapeError, SimStateError
+from simstate.env.env_cfg import CurriculumTermCfg
 from simstate.integrate import RK4, EulerHeun
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.env import (
     Env,
     EventTermCfg,
@@ -24,7 +25,6 @@ from simstate.env import (
 )
 from simstate.env.actions import BodyWrenchActionCfg
 from simstate.env.commands import VelocityCommandCfg
-from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
 
 
 def group(term: object) -> dict[str, ObservationGroupCfg]:

@@ -9,9 +9,9 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from simstate import EntityCfg, SceneCfg
+from simstate.base.errors import InvalidInputError
 from simstate.env import Env, EventTermCfg, SceneEntityCfg, events
-from simstate.errors import InvalidInputError
-from simstate.terrain import TerrainCfg
+from simstate.scene.terrain import TerrainCfg
 
 from .conftest import ROBOT
 from .test_parameter_events import XML

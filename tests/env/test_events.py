@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     Env,
     EventTermCfg,
@@ -21,7 +22,6 @@ from simstate.env import (
     events,
 )
 from simstate.env.random_poses import from_euler
-from simstate.errors import InvalidInputError, UnknownNameError
 
 G = 9.81
 INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value

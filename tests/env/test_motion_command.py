@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation, Slerp
 
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     MotionCommandCfg,
     RewardTermCfg,
@@ -15,8 +16,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.viewing import command_shapes
-from simstate.errors import InvalidInputError, UnknownNameError
+from simstate.env.task_course import command_shapes
 from simstate.view.one_world import OneWorld
 
 from .conftest import ROBOT

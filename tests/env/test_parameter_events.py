@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from simstate import EntityCfg, SceneCfg
+from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.env import EventTermCfg, events
-from simstate.errors import InvalidInputError, SimStateError
 
 from .conftest import ROBOT
 

@@ -10,9 +10,9 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from simstate import ContactCfg, EntityCfg, SceneCfg
+from simstate.base.errors import InvalidInputError
 from simstate.env import GaitCommandCfg, PoseCommandCfg
-from simstate.env.viewing import command_shapes
-from simstate.errors import InvalidInputError
+from simstate.env.task_course import command_shapes
 from simstate.view.one_world import OneWorld
 
 from .conftest import ROBOT

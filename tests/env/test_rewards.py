@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     Env,
     RewardTermCfg,
@@ -18,8 +19,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.cfg import CurriculumTermCfg
-from simstate.errors import InvalidInputError, UnknownNameError
+from simstate.env.env_cfg import CurriculumTermCfg
 
 FOOT = SceneEntityCfg("robot", sensor_names="foot")
 KNEE = SceneEntityCfg("robot", joint_names="knee")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from simstate.base.errors import InvalidInputError
 from simstate.env import ObservationGroupCfg, ObservationTermCfg, SensorNoise
-from simstate.errors import InvalidInputError
 
 
 def _zeros(env):

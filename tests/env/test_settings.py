@@ -8,10 +8,10 @@ import json
 import pytest
 from tests.cli.own_task import OWN_TASK
 
+from simstate.base.errors import SimStateError
 from simstate.env import tasks
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.settings import described, settings_of
-from simstate.errors import SimStateError
 
 TASK = "Quadruped-Velocity"
 

@@ -22,10 +22,10 @@ from simstate.env import (
     tasks,
     terminations,
 )
-from simstate.env.cfg import CurriculumTermCfg, EventTermCfg
+from simstate.env.env_cfg import CurriculumTermCfg, EventTermCfg
 from simstate.interop.metasim import MetaSimTaskEnv
 from simstate.interop.rsl_rl import RslRlVecEnv
-from simstate.train.export import describe_actions
+from simstate.train.onnx_export import describe_actions
 
 FOREVER = (1e6, 1e6)
 

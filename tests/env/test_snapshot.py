@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
-from simstate.env.cfg import CurriculumTermCfg
-from simstate.errors import SimStateError
+from simstate.env.env_cfg import CurriculumTermCfg
 from simstate.state import Snapshot
 
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import TaskSpaceActionCfg
-from simstate.errors import InvalidInputError, UnknownNameError
 
 JOINTS = [f"joint{k}" for k in range(1, 8)]
 TURNED = (math.cos(0.6), 0.0, math.sin(0.6) * 0.6, math.sin(0.6) * 0.8)

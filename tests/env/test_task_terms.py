@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from simstate.base.errors import InvalidInputError
 from simstate.env import (
     CurriculumTermCfg,
     Env,
@@ -21,7 +22,6 @@ from simstate.env import (
     tasks,
 )
 from simstate.env.tasks import cube_lift
-from simstate.errors import InvalidInputError
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import torch
 from scipy.interpolate import RegularGridInterpolator
 from scipy.spatial.transform import Rotation
 
-from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
+from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.flight import (
     Aerodynamics,
     Air,

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from simstate.errors import InvalidInputError, ShapeError, UnknownNameError
+from simstate.base.errors import InvalidInputError, ShapeError, UnknownNameError
 from simstate.flight import (
     Air,
     ExponentialAtmosphere,

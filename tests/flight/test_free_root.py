@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from simstate.conventions import PTERA
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.engine import core
-from simstate.errors import InvalidInputError, UnknownNameError
 from simstate.flight import EARTH, AircraftCfg, FreeFlight
 from simstate.flight.free_root import FreeRoot
+from simstate.math.conventions import PTERA
 
 pytestmark = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"

@@ -6,7 +6,12 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from simstate.errors import InvalidInputError, ModelError, ShapeError, UnknownNameError
+from simstate.base.errors import (
+    InvalidInputError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+)
 from simstate.flight import AircraftCfg, FreeFlight, Load
 from simstate.integrate import RK4
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.spatial.transform import Rotation
 
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 from simstate.flight import (
     STANDARD_GRAVITY,
     Air,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from simstate.errors import InvalidInputError, SimStateError, UnknownNameError
+from simstate.base.errors import InvalidInputError, SimStateError, UnknownNameError
 from simstate.flight import (
     Aerodynamics,
     Air,
@@ -21,7 +21,7 @@ from simstate.flight import (
     linearise_flight,
     trim_flight,
 )
-from simstate.linear import Unknown
+from simstate.study.linear import Unknown
 
 MASS, GRAVITY, RHO = 1.5, 9.80665, 1.1
 INERTIA = np.array([[0.11, 0, -0.004], [0, 0.1, 0], [-0.004, 0, 0.2]])

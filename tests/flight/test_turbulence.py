@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy.linalg import solve_continuous_lyapunov
 
-from simstate.errors import InvalidInputError, UnknownNameError
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.flight import (
     Air,
     AircraftCfg,

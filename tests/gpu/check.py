@@ -20,11 +20,12 @@ from pathlib import Path
 
 import torch
 
-from simstate import EntityCfg, SceneCfg, Simulation, oracles
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.base.versions import LIBRARIES, installed_versions
 from simstate.cli import main as command
 from simstate.cli.report import machine
 from simstate.env import Env, tasks
-from simstate.versions import LIBRARIES, installed_versions
+from simstate.study import oracles
 
 PARITY = 2e-4
 """The greatest difference that float32 may make in a few steps, of the size or 1."""

@@ -14,7 +14,7 @@ from tests.gpu.compile_kernels import (
 
 
 def test_there_are_kernels():
-    assert "simstate.integrate.kernels" in kernel_modules()
+    assert "simstate.step.kernels" in kernel_modules()
 
 
 @pytest.mark.soak

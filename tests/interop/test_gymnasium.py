@@ -12,8 +12,8 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
+from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
-from simstate.errors import SimStateError
 from simstate.interop.gymnasium import GymnasiumVectorEnv
 
 CARTPOLE = "simstate/Cartpole-Balance-v0"

@@ -7,7 +7,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from simstate.errors import InvalidInputError, ModelError, ShapeError, UnknownNameError
+from simstate.base.errors import (
+    InvalidInputError,
+    ModelError,
+    ShapeError,
+    UnknownNameError,
+)
 from simstate.interop.ptera import MuJoCoModel
 
 INERTIA = np.array([[0.2, 0.01, -0.02], [0.01, 0.3, 0.0], [-0.02, 0.0, 0.4]])

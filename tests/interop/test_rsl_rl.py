@@ -6,8 +6,8 @@ import pytest
 import torch
 from rsl_rl.runners import OnPolicyRunner
 
+from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
-from simstate.errors import SimStateError
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
 
 

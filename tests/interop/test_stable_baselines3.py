@@ -9,8 +9,8 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
+from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
-from simstate.errors import SimStateError
 from simstate.interop.gymnasium import GymnasiumEnv
 from simstate.interop.stable_baselines3 import StableBaselines3VecEnv
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from tests.inside import engine_of
 
-from simstate import EntityCfg, ModelError, SceneCfg, Simulation, WarpCfg, oracles
-from simstate.oracles import randomize
+from simstate import EntityCfg, ModelError, SceneCfg, Simulation, WarpCfg
+from simstate.study import oracles
+from simstate.study.oracles import randomize
 
 SUNK = """
 <mujoco>

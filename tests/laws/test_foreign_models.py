@@ -17,7 +17,8 @@ from tests.foreign_models import (
     foreign_scene,
 )
 
-from simstate import Simulation, oracles
+from simstate import Simulation
+from simstate.study import oracles
 
 INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value
 STEPS, CHUNK, WORLDS = 300, 50, 2

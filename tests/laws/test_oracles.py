@@ -5,9 +5,11 @@ import pytest
 import torch
 from tests.laws import zoo
 
-from simstate import EntityCfg, InitialStateCfg, SceneCfg, models, oracles
+from simstate import EntityCfg, InitialStateCfg, SceneCfg
 from simstate.entity import data as entity_data
-from simstate.entity import frames
+from simstate.entity import frame_quantities
+from simstate.scene import models
+from simstate.study import oracles
 
 SIDEWAYS = (3.0, -4.0, 1.0)
 
@@ -68,7 +70,7 @@ def test_a_compiled_model_can_be_checked():
 
 def test_the_entity_roots_subtree_com_is_caught(monkeypatch):
     """The field's commonest bug: the root's point used for every tree."""
-    correct = frames.Picks.resolve
+    correct = frame_quantities.Picks.resolve
 
     def wrong(frame, index, model, device):
         picks = correct(frame, index, model, device)
@@ -77,9 +79,9 @@ def test_the_entity_roots_subtree_com_is_caught(monkeypatch):
             if isinstance(picks.roots, int)
             else slice(index.root_body_id, index.root_body_id + 1)
         )
-        return frames.Picks(picks.elements, picks.bodies, roots)
+        return frame_quantities.Picks(picks.elements, picks.bodies, roots)
 
-    monkeypatch.setattr(frames.Picks, "resolve", staticmethod(wrong))
+    monkeypatch.setattr(frame_quantities.Picks, "resolve", staticmethod(wrong))
     report = oracles.check(alone(zoo.SECOND_TREE))
     failed = {(check.law, check.quantity) for check in report.failures}
     assert ("mj_objectVelocity", "body_link_vel_w") in failed
@@ -92,7 +94,7 @@ def test_a_dropped_coriolis_term_is_caught(monkeypatch):
         linear = cacc[..., 3:] + torch.linalg.cross(cacc[..., :3], pos - subtree_com)
         return torch.cat([linear, cacc[..., :3].expand_as(linear)], dim=-1)
 
-    monkeypatch.setattr(frames, "acceleration_from_cacc", without)
+    monkeypatch.setattr(frame_quantities, "acceleration_from_cacc", without)
     report = oracles.check(alone("quadruped"))
     laws = {check.law for check in report.failures}
     assert laws == {"mj_objectAcceleration", "Δvelocity/Δt = acceleration"}

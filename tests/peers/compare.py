@@ -21,7 +21,7 @@ from tests.docs.line_by_line import run, tables
 
 from simstate import Simulation
 from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
-from simstate.integrate import DOP853, Drag, MovingFrame, point_mass
+from simstate.integrate import DOP853, Drag, MovingFrame
 from simstate.space import (
     EARTH,
     Epoch,
@@ -35,6 +35,7 @@ from simstate.space import (
     sun,
     zonal_coefficients,
 )
+from simstate.step.forces import point_mass
 
 FOLDER = Path(__file__).parent
 PEERS = FOLDER.parents[1] / "build" / "peers" / "bin" / "python"

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from simstate import EntityCfg, InvalidInputError, SceneCfg, ShapeError, Simulation
+from simstate.base.contract import NO, PURE, UNDECLARED, Contract, spread
 from simstate.cli import main
-from simstate.contract import NO, PURE, UNDECLARED, Contract, spread
-from simstate.datasets import write_foxglove, write_hdf5, write_lerobot
+from simstate.data.datasets import write_foxglove, write_hdf5, write_lerobot
 from simstate.entity import EntityData
 from simstate.env import (
     BodyWrenchActionCfg,

@@ -25,14 +25,13 @@ from simstate import (
     SceneCfg,
     SimStateError,
     Simulation,
-    figures,
-    samples,
 )
+from simstate.base import figures, samples
 from simstate.cli import main
+from simstate.data.replay import replay
 from simstate.record import Recording, recorder
+from simstate.record.compression import packed, unpacked
 from simstate.record.container import ContainerWriter
-from simstate.record.packing import packed, unpacked
-from simstate.replay import replay
 
 QUANTITIES = ("arm.joint_pos", "puck.root_link_lin_vel_b", "arm.body_link_pos_w")
 

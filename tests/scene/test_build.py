@@ -23,10 +23,9 @@ from simstate import (
     Simulation,
     UnknownNameError,
     VelocityActuatorCfg,
-    models,
 )
-from simstate.ids import as_index
-from simstate.scene import ActuatorCfg, BuiltScene, build_scene
+from simstate.base.ids import as_index
+from simstate.scene import ActuatorCfg, BuiltScene, build_scene, models
 
 Model = mujoco.MjModel
 

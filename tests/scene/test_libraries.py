@@ -11,9 +11,9 @@ from importlib.machinery import ModuleSpec
 import mujoco
 import pytest
 
-from simstate import EntityCfg, ModelError, SceneCfg, Simulation, explain, models
+from simstate import EntityCfg, ModelError, SceneCfg, Simulation, explain
 from simstate.cli import main
-from simstate.scene import libraries
+from simstate.scene import model_libraries, models
 
 
 def stand_in(monkeypatch, name, **content):
@@ -70,7 +70,7 @@ def descriptions(monkeypatch):
 
 @pytest.fixture
 def nothing_installed(monkeypatch):
-    for library in libraries.LIBRARIES:
+    for library in model_libraries.LIBRARIES:
         monkeypatch.setitem(sys.modules, library.package, None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 

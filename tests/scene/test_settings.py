@@ -15,8 +15,8 @@ import pytest
 from tests.foreign_models import FOREIGN
 
 from simstate import EntityCfg, InitialStateCfg, ModelError, SceneCfg, UnknownNameError
-from simstate.errors import InvalidInputError
-from simstate.scene import build_scene, settings
+from simstate.base.errors import InvalidInputError
+from simstate.scene import build_scene, physics_options
 
 BALL = """<mujoco>{}<worldbody><body name="ball" pos=".1 .2 1"><freejoint/>
 <geom size=".1" pos=".01 0 0" mass="1.3"/></body></worldbody>{}</mujoco>"""
@@ -265,7 +265,7 @@ def test_looks_that_differ_are_one_warning_of_ours(capfd: Any) -> None:
 def test_a_conflict_that_only_mujoco_sees_is_a_warning_too(
     monkeypatch: Any, capfd: Any
 ) -> None:
-    monkeypatch.setattr(settings, "_settle_sizes", lambda *_: None)
+    monkeypatch.setattr(physics_options, "_settle_sizes", lambda *_: None)
     with pytest.warns(UserWarning, match="nuserdata: parent has 0") as said:
         model_of(ball('<size nuserdata="3"/>'))
     assert len(said) == 1

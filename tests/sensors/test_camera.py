@@ -19,13 +19,13 @@ from simstate import (
     Simulation,
     StaleReadError,
     UnknownNameError,
-    oracles,
 )
+from simstate.data.replay import replay
 from simstate.math import quaternion
 from simstate.record import Recording
-from simstate.replay import replay
-from simstate.sensors import render
-from simstate.sensors.render import Renderer
+from simstate.sensors import ray_tracer
+from simstate.sensors.ray_tracer import Renderer
+from simstate.study import oracles
 
 NUM_ENVS = 3
 NUM_MARKS = 90
@@ -587,7 +587,7 @@ def test_shares_of_worlds_draw_the_same_pixels(cpus, monkeypatch):
     """In threads, with parameters that differ by world; drawn twice, moved between."""
 
     def images(shares):
-        monkeypatch.setattr(render, "available_cpus", lambda: shares)
+        monkeypatch.setattr(ray_tracer, "available_cpus", lambda: shares)
         entities = {"ball": EntityCfg(model=BALL)}
         eye = CameraCfg(
             pos=(0.1, -0.9, 0.5), look_at=(1.2, 0.1, 0.0), width=24, height=18
@@ -609,7 +609,7 @@ def test_shares_of_worlds_draw_the_same_pixels(cpus, monkeypatch):
 
 @pytest.mark.parametrize(("worlds", "cpus"), [(1, 8), (5, 3), (64, 64), (7, 1)])
 def test_worlds_are_shared_out(worlds, cpus):
-    shares = render.shared_out(worlds, cpus)
+    shares = ray_tracer.shared_out(worlds, cpus)
     assert [i for share in shares for i in range(worlds)[share]] == list(range(worlds))
     sizes = {share.stop - share.start for share in shares}
     assert min(sizes) > 0

@@ -10,7 +10,7 @@ import torch
 from tests.inside import engine_of
 
 from simstate import CameraCfg, EntityCfg, SceneCfg, Simulation
-from simstate.engine.base import model_value
+from simstate.engine.engine import model_value
 from simstate.env import Env, EventTermCfg, SceneEntityCfg, events, tasks
 
 INTEGRATION = mujoco.mjtState.mjSTATE_INTEGRATION.value

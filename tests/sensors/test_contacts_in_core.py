@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_refused():
     sim = heap(3)
     batch = compiled_of(sim)
     assert batch is not None
-    slots = {name: np.zeros((3, 2)) for name in core.contacts.SLOTS}
+    slots = {name: np.zeros((3, 2)) for name in core.core_contacts.SLOTS}
     slots["force_history_w"] = np.zeros((3, 1, 2, 3))
     first = sim.model.sensor("contacts:feet:net:0:0")
     sensors = np.array([[first.id], [first.id + 1]])

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from simstate import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from simstate.base.errors import SimStateError
 from simstate.env import tasks
-from simstate.errors import SimStateError
-from simstate.sensors.view import VIEW, with_view
+from simstate.sensors.watch_camera import VIEW, with_view
 
 
 def test_a_following_camera_moves_but_does_not_turn():

@@ -16,9 +16,9 @@ from simstate.simulators import (
     Capabilities,
     SimulatorInfo,
 )
-from simstate.simulators.base import Motion
+from simstate.simulators.adapted_simulator import BodyStates
 from simstate.simulators.parameters import parameters_of
-from simstate.simulators.terms import switch_off
+from simstate.simulators.physics_terms import switch_off
 
 NAME = "looped"
 INFO = SimulatorInfo(
@@ -45,7 +45,7 @@ class LoopedSimulator(AdaptedSimulator):
 
     def read(self, ids):
         model = self.own_model
-        found = Motion.blank(model, len(ids))
+        found = BodyStates.blank(model, len(ids))
         vel = np.zeros(6)
         for row, i in enumerate(ids):
             data = self.worlds[i]

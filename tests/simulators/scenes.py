@@ -14,7 +14,8 @@ from tests.laws import zoo
 from tests.simulators import looped
 from tests.state.conftest import document_scene
 
-from simstate import EntityCfg, SceneCfg, Simulation, models
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.scene import models
 from simstate.scene.load import load_spec, name_elements
 from simstate.simulators import SIMULATORS, info, register
 

@@ -12,7 +12,7 @@ from tests.laws import zoo
 from tests.simulators.scenes import ALL, OTHERS, WORLDS, only, random_motion, scene_of
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.errors import DivergenceError, InvalidInputError, SimStateError
+from simstate.base.errors import DivergenceError, InvalidInputError, SimStateError
 from simstate.simulators import Simulator, make
 from simstate.state import diff
 

@@ -11,10 +11,10 @@ import pytest
 from tests.simulators.scenes import ALL, GYMNASIUM, OTHERS, only, scene_of
 
 from simstate import EntityCfg, SceneCfg, cli
-from simstate.errors import InvalidInputError, ModelError
+from simstate.base.errors import InvalidInputError, ModelError
 from simstate.scene.load import load_spec
 from simstate.simulators import align
-from simstate.simulators.align.states import sample_states
+from simstate.simulators.align.sample_states import sample_states
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
 from simstate.simulators.parameters import (
     compare_parameters,

@@ -14,8 +14,9 @@ from tests.conftest import SMALL
 from tests.simulators import looped
 from tests.simulators.scenes import scene_of
 
-from simstate import cli, models
-from simstate.errors import InvalidInputError, SimStateError, UnknownNameError
+from simstate import cli
+from simstate.base.errors import InvalidInputError, SimStateError, UnknownNameError
+from simstate.scene import models
 from simstate.simulators import (
     SIMULATORS,
     MissingSimulatorError,
@@ -50,7 +51,7 @@ def absent(monkeypatch):
 def test_importing_simulators_loads_none_of_them():
     code = (
         "import sys, simstate, simstate.simulators, simstate.cli.align\n"
-        "from simstate.simulators.declared import SIMULATORS\n"
+        "from simstate.simulators.catalog import SIMULATORS\n"
         "[s.installed for s in SIMULATORS.values()]\n"
         f"print([m for m in {FOREIGN!r} if m in sys.modules])"
     )

@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.simulators.scenes import ALL, scene_of
 
-from simstate.errors import ShapeError, SimStateError
+from simstate.base.errors import ShapeError, SimStateError
 from simstate.interop.metasim import MetaSimEnv
 from simstate.simulators import make
 from simstate.state import diff

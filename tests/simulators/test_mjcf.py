@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import SMALL
 from tests.simulators.scenes import GYMNASIUM
 
-from simstate import models
+from simstate.scene import models
 from simstate.simulators import plain_mjcf
 
 GYMNASIUM_MODELS = sorted(path.stem for path in GYMNASIUM.glob("*.xml"))

@@ -8,7 +8,7 @@ import pytest
 from tests.foreign_models import FOREIGN
 from tests.simulators.scenes import OTHERS, only
 
-from simstate.errors import ModelError
+from simstate.base.errors import ModelError
 from simstate.simulators import align, info, make
 from simstate.simulators.capabilities import features
 from simstate.simulators.drives import drives

@@ -13,14 +13,14 @@ from onnx import TensorProto, helper, numpy_helper
 from tests.simulators.scenes import OTHERS, only
 
 from simstate import cli
+from simstate.base.errors import InvalidInputError
 from simstate.env import Env, tasks
-from simstate.errors import InvalidInputError
 from simstate.integrate import RK4
 from simstate.simulators import make
 from simstate.simulators.borrowed_stepper import borrowed_stepper
-from simstate.simulators.policy import OnnxPolicy, task_of
 from simstate.state import diff
 from simstate.train.evaluate import evaluate
+from simstate.train.onnx_policy import OnnxPolicy, task_of
 
 WALKS = [key for key in OTHERS if key != "newton-featherstone"]
 """Featherstone's explicit servos are too stiff for the quadruped's time step."""

@@ -12,8 +12,8 @@ from tests.simulators.scenes import ALL, OTHERS, WORLDS, place, random_motion, s
 from tests.simulators.test_align import scene as robot_scene
 
 from simstate import EntityCfg, SceneCfg, Simulation, cli
-from simstate.errors import InvalidInputError, SnapshotError, UnknownNameError
-from simstate.replay import replay as replay_file
+from simstate.base.errors import InvalidInputError, SnapshotError, UnknownNameError
+from simstate.data.replay import replay as replay_file
 from simstate.simulators import (
     JointMap,
     align,

@@ -13,9 +13,9 @@ from tests.engine.core_loads import load
 from tests.inside import compiled_models_of, processes_of
 
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
+from simstate.base.errors import InvalidInputError
 from simstate.engine import core
 from simstate.engine.core import LoadKind
-from simstate.errors import InvalidInputError
 from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
 from simstate.space import (
     EARTH,
@@ -370,7 +370,7 @@ def test_tables_that_do_not_fit_are_refused():
     )
     core.Integrator(worlds, RK4.tableau, loads=[good])
     for table in (good.table[:-1], good.table[:3], np.full(200, math.nan)):
-        bad = core.Load(good.kind, good.bodies, good.parameters, -1, table)
+        bad = core.CoreLoad(good.kind, good.bodies, good.parameters, -1, table)
         with pytest.raises(InvalidInputError, match="table"):
             core.Integrator(worlds, RK4.tableau, loads=[bad])
     wheels = load(LoadKind.WHEELS, [0], [[1.0, 1, 1]], -1, [1.0, 2, 0])
@@ -382,9 +382,9 @@ def test_tables_that_do_not_fit_are_refused():
     panels = load(LoadKind.PANELS, [1], np.ones((NUM, 3 + 2 * 8)), -1, table)
     core.Integrator(worlds, RK4.tableau, loads=[panels])
     numbers = np.ascontiguousarray(panels.parameters[:, :-1])
-    bad = core.Load(panels.kind, panels.bodies, numbers, -1, panels.table)
+    bad = core.CoreLoad(panels.kind, panels.bodies, numbers, -1, panels.table)
     with pytest.raises(InvalidInputError, match="table"):
         core.Integrator(worlds, RK4.tableau, loads=[bad])
-    bad = core.Load(air.kind, air.bodies, air.parameters, -1, air.table[:-1])
+    bad = core.CoreLoad(air.kind, air.bodies, air.parameters, -1, air.table[:-1])
     with pytest.raises(InvalidInputError, match="table"):
         core.Integrator(worlds, RK4.tableau, loads=[bad])

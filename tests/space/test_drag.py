@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 from tests.inside import force_models_of, with_loads_of
 
 from simstate import Simulation
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.flight import ExponentialAtmosphere, StandardAtmosphere
 from simstate.integrate import DOP853, RK4, Drag, MovingFrame, PointMassGravity
 from simstate.space import (

@@ -8,7 +8,7 @@ import pytest
 import spiceypy as spice
 import torch
 
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.space import EarthRotation, Ephemeris, Epoch, moon, spice_body, sun
 
 F64 = torch.float64

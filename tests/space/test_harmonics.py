@@ -12,7 +12,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 from simstate import Simulation
-from simstate.errors import InvalidInputError, ModelError
+from simstate.base.errors import InvalidInputError, ModelError
 from simstate.integrate import DOP853, CentralGravity, MovingFrame
 from simstate.space import (
     EARTH,

@@ -10,7 +10,7 @@ import pytest
 import spiceypy as spice
 import torch
 
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.space import (
     EARTH,
     MARS,

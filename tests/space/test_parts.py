@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
-from simstate.errors import InvalidInputError, ModelError, UnknownNameError
+from simstate.base.errors import InvalidInputError, ModelError, UnknownNameError
 from simstate.integrate import DOP853, RK4
 from simstate.space import (
     ControlMomentGyroCfg,

@@ -9,7 +9,7 @@ import torch
 from scipy.spatial.transform import Rotation
 
 from simstate import Simulation
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 from simstate.integrate import RK4, SRA1, EulerMaruyama
 from simstate.space import Gyro, StarTracker
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from simstate import Simulation, flight, integrate, space
-from simstate.errors import InvalidInputError, ShapeError
+from simstate.base.errors import InvalidInputError, ShapeError
 
 BODY = """<mujoco><option gravity="0 0 0"/><worldbody><body name="bus"><freejoint/>
 <inertial pos="0.1 0 0" mass="12" diaginertia="1 2 2.5"/></body></worldbody></mujoco>"""

@@ -19,9 +19,9 @@ from simstate import (
     SimStateError,
     Simulation,
     UnknownNameError,
-    oracles,
 )
 from simstate.state import TensorState
+from simstate.study import oracles
 
 NAN, INF = float("nan"), float("inf")
 

@@ -8,15 +8,10 @@ import math
 import pytest
 import torch
 
-from simstate import (
-    EntityCfg,
-    InvalidInputError,
-    SceneCfg,
-    Simulation,
-    oracles,
-)
+from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation
 from simstate.math import quaternion
 from simstate.state import Difference, diff
+from simstate.study import oracles
 
 NAN, INF = float("nan"), float("inf")
 

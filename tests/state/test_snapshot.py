@@ -25,10 +25,10 @@ from simstate import (
     ShapeError,
     Simulation,
     SnapshotError,
-    models,
-    oracles,
 )
+from simstate.scene import models
 from simstate.state import Snapshot
+from simstate.study import oracles
 
 QUADRUPED = SceneCfg(entities={"dog": EntityCfg(model="quadruped")}, timestep=None)
 

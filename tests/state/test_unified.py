@@ -20,10 +20,10 @@ from simstate import (
     Simulation,
     UnknownNameError,
     VelocityActuatorCfg,
-    models,
-    oracles,
 )
+from simstate.scene import models
 from simstate.state import StateList, TensorState, diff
+from simstate.study import oracles
 
 ACCURACY = {"native": 1e-12, "warp": 2e-5}
 ROOT = {"pos": (3,), "rot": (4,), "vel": (3,), "ang_vel": (3,)}

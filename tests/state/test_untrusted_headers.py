@@ -7,11 +7,11 @@ import random
 
 import pytest
 import torch
-from tests.ledger.test_user_memory import cartpole, counting, still
+from tests.world.test_user_memory import cartpole, counting, still
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.archive import archive_bytes
-from simstate.errors import SimStateError, SnapshotError
+from simstate.base.archive import archive_bytes
+from simstate.base.errors import SimStateError, SnapshotError
 from simstate.state import Snapshot, diff
 
 ODD = (None, -1, 1e308, float("nan"), "", "x", [], {}, [None], {"a": 1}, True, 2**70,

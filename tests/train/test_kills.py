@@ -20,8 +20,8 @@ from tests.env.stateful import stateful_cfg
 from tests.train.test_run import weights
 
 from simstate.env import TrainCfg, tasks
-from simstate.train.run import TrainingRun
 from simstate.train.run_cfg import OutputCfg, RunCfg
+from simstate.train.training_run import TrainingRun
 
 ITERATIONS = 6
 KILLS = int(os.environ.get("SIMSTATE_KILLS", "200"))

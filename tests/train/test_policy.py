@@ -11,14 +11,14 @@ import onnxruntime
 import pytest
 import torch
 
+from simstate.base.errors import SimStateError
 from simstate.env import Env, tasks
-from simstate.errors import SimStateError
 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
+from simstate.train.checkpoint_policy import Policy
 from simstate.train.evaluate import evaluate
-from simstate.train.export import describe_actions, export_onnx
-from simstate.train.policy import Policy
-from simstate.train.run import TrainingRun
+from simstate.train.onnx_export import describe_actions, export_onnx
 from simstate.train.run_cfg import RunCfg
+from simstate.train.training_run import TrainingRun
 
 
 @pytest.fixture(scope="module")

@@ -14,12 +14,12 @@ import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from simstate.base.errors import SimStateError, SnapshotError
 from simstate.env import tasks
-from simstate.errors import SimStateError, SnapshotError
 from simstate.train.checkpoint import find_checkpoint, read_checkpoint
-from simstate.train.memory import check_memory
-from simstate.train.run import TrainingRun
 from simstate.train.run_cfg import OutputCfg, RunCfg
+from simstate.train.run_memory import check_memory
+from simstate.train.training_run import TrainingRun
 
 TASK = "Cartpole-Balance"
 
@@ -231,9 +231,9 @@ from pathlib import Path
 import tempfile
 from test_run import settings
 from simstate.env import Env
-from simstate.train.memory import bytes_per_world
-from simstate.train.memory import check_memory
-from simstate.train.run import TrainingRun
+from simstate.train.run_memory import bytes_per_world
+from simstate.train.run_memory import check_memory
+from simstate.train.training_run import TrainingRun
 cfg = settings(num_envs=int(sys.argv[2]))
 run = TrainingRun(cfg, Path(tempfile.mkdtemp()))
 run.learn(2)

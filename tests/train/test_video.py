@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from simstate.errors import InvalidInputError
-from simstate.sensors.view import VIEW
+from simstate.base.errors import InvalidInputError
+from simstate.sensors.watch_camera import VIEW
 from simstate.train.video import check_video, film
 
 

@@ -13,7 +13,7 @@ from tests.view.chromium import MISSING, Chromium, find_chromium
 from tests.view.scenes import host, make_sim, run_until
 
 from simstate import Simulation
-from simstate.replay.viewing import RecordedCourse
+from simstate.data.replay.recorded_course import RecordedCourse
 from simstate.view import ComparedCourse, start_viewer
 from simstate.view.viewer import Viewer
 

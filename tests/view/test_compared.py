@@ -18,10 +18,10 @@ from tests.view.scenes import host, make_sim, run_until
 
 from simstate import InvalidInputError, Simulation
 from simstate.cli import main
-from simstate.cli.viewed import Viewed
+from simstate.cli.named_worlds import Viewed
+from simstate.data.replay.recorded_course import RecordedCourse
 from simstate.env import Env, EventTermCfg, events, tasks
-from simstate.env.viewing import TaskCourse
-from simstate.replay.viewing import RecordedCourse
+from simstate.env.task_course import TaskCourse
 from simstate.simulators import register
 from simstate.view import ComparedCourse, Course, start_viewer
 from simstate.view.companion import HEAT, heat

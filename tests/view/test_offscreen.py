@@ -11,8 +11,8 @@ from PIL import Image
 from tests.view.scenes import host, make_sim
 
 from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.cli import main
-from simstate.errors import InvalidInputError, UnknownNameError
 from simstate.view import Course, start_offscreen
 from simstate.view.body_overlays import Draw
 from simstate.view.raster import Canvas, Eye

@@ -12,8 +12,8 @@ from mjviser.conversions import merge_geoms
 from tests.view.scenes import ROBOT, host, make_sim
 
 from simstate import EntityCfg, SceneCfg, Simulation
-from simstate.explanation import explain
-from simstate.view.asked import element_label
+from simstate.entity.explanation import explain
+from simstate.view.answer_label import element_label
 from simstate.view.glb import to_glb
 from simstate.view.grid import bounds, offsets, shown_worlds
 from simstate.view.one_world import OneWorld

@@ -16,11 +16,11 @@ from tests.view.scenes import host, run_until, slow_down
 from tests.view.test_viewer import WILD
 
 from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation
+from simstate.base.errors import RecordingError
 from simstate.cli import main
+from simstate.data.replay.recorded_course import RecordedCourse
 from simstate.env import Env, tasks
-from simstate.errors import RecordingError
 from simstate.record import Recording
-from simstate.replay.viewing import RecordedCourse
 from simstate.view import start_viewer
 from simstate.view.viewer import Viewer
 
@@ -66,7 +66,7 @@ def test_the_worlds_are_where_they_were_at_every_step(path: Path) -> None:
 
 
 def test_few_states_are_kept(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simstate.replay.viewing.MOST_KEPT", 5)
+    monkeypatch.setattr("simstate.data.replay.recorded_course.MOST_KEPT", 5)
     course = RecordedCourse.open(path)
     for _ in range(40):
         course.advance()
@@ -171,7 +171,7 @@ def test_the_file_is_closed(
         opened.clear()
         return found
 
-    monkeypatch.setattr("simstate.replay.viewing.Recording", Noted)
+    monkeypatch.setattr("simstate.data.replay.recorded_course.Recording", Noted)
     with RecordedCourse.open(path) as course:
         course.go_to(12)
         assert not opened[0]._file._file.closed

@@ -16,7 +16,7 @@ from tests.view.scenes import make_sim, run_on, run_until
 from websockets.exceptions import InvalidStatus
 
 from simstate import Simulation
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 from simstate.view.server import shown_host
 from simstate.view.viewer import Viewer
 

@@ -12,11 +12,11 @@ from tests.view.client import Client
 from tests.view.scenes import host, make_sim, run_until
 
 from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.base.errors import InvalidInputError
 from simstate.cli import main
 from simstate.env import Env, tasks
-from simstate.errors import InvalidInputError
 from simstate.view.course import Course
-from simstate.view.drag import DAMPING, STIFFNESS, Drag, Pull, on_body
+from simstate.view.mouse_drag import DAMPING, STIFFNESS, MouseDrag, Pull, on_body
 from simstate.view.one_world import OneWorld
 from simstate.view.session import Session
 from simstate.view.shapes import Arrow, Label, Point
@@ -80,7 +80,7 @@ def test_a_pull_is_a_force_at_the_point_that_was_taken() -> None:
     seen = OneWorld(sim, sim.rays, 1, 0.5)
     own = sim.data.xfrc_applied[1, arm].clone()
     goal = np.array([0.4, -0.2, 0.9])
-    drag = Drag(sim)
+    drag = MouseDrag(sim)
     pull = Pull(1, arm, point, goal)
     drag.set(pull)
     drag.apply(seen)

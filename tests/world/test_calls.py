@@ -12,7 +12,7 @@ import traceback
 import numpy as np
 import pytest
 
-from simstate.errors import ThreadError
+from simstate.base.errors import ThreadError
 from simstate.world import calls as module
 from simstate.world.calls import MAX_TRIES, PythonCalls, make_calls
 

@@ -17,10 +17,10 @@ from typing import Annotated, Any
 
 import tyro
 
+from simstate.base.errors import SimStateError, suggestion
+from simstate.base.places import place_of
 from simstate.cli.answer import Answer, present
 from simstate.cli.console import plain_warnings, report_error
-from simstate.errors import SimStateError, suggestion
-from simstate.places import place_of
 
 COMMANDS = (
     "run",
@@ -49,7 +49,7 @@ COMMANDS = (
     "bench",
     "report",
 )
-"""`new-task` is the class `NewTask` of `new_task.py`, and so on."""
+"""`new-task` is the class `NewTaskCommand` of `new_task.py`, and so on."""
 WITH_TASK_OPTIONS = ("train", "play")
 """Commands whose options depend on the task."""
 
@@ -97,7 +97,7 @@ def _file(name: str) -> Path:
 
 
 def _class_name(name: str) -> str:
-    return name.title().replace("-", "")
+    return name.title().replace("-", "") + "Command"
 
 
 def _parsed(args: list[str]) -> Any:
@@ -153,7 +153,7 @@ def versions() -> str:
 
     import mujoco
 
-    from simstate.compiled_core import description
+    from simstate.base.compiled_core import description
 
     return (
         f"simstate {version('simstate')}, MuJoCo {mujoco.__version__}, "

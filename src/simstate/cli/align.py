@@ -8,14 +8,14 @@ from typing import Annotated
 
 import tyro
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
-from simstate.cli.model import scene_of
+from simstate.cli.model_scene import scene_of
 from simstate.cli.options import Debug, Json, Model, check_plot
-from simstate.errors import InvalidInputError
 
 
 @dataclass
-class Align:
+class AlignCommand:
     """Compare simulators with MuJoCo; exit code 1 if a difference has no known cause.
 
     Example: simstate align cartpole --with native --seconds 0.2
@@ -46,7 +46,7 @@ class Align:
     def execute(self) -> Answer:
         """Run the command; what it found."""
         from simstate.simulators import align
-        from simstate.simulators.align.plot import draw
+        from simstate.simulators.align.align_plot import draw
         from simstate.simulators.align.tables import as_tables
         from simstate.simulators.randomisation import suggestions
 

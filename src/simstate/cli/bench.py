@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
 from simstate.cli.console import Advance, console, progress
 from simstate.cli.options import Debug, Device, Engine, Json, Model
-from simstate.cli.workers import Ray, cluster_of
-from simstate.errors import InvalidInputError
+from simstate.cli.ray_option import Ray, cluster_of
 
 if TYPE_CHECKING:
-    from simstate.cli.benched import Call
-    from simstate.distributed import Cluster
+    from simstate.cli.bench_worlds import Call
+    from simstate.data.ray import Cluster
 
 LEAST_ROUNDS = 5
 
@@ -63,7 +63,7 @@ class Result:
 
 
 @dataclass
-class Bench:
+class BenchCommand:
     """Measure world-steps per second on this machine, against a loop of mj_step.
 
     The loop is plain Python on one core, one world after the other, in the same process
@@ -90,7 +90,7 @@ class Bench:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate.checks import number
+        from simstate.base.checks import number
 
         number("--seconds", self.seconds, more_than=0)
         if not self.envs:
@@ -106,7 +106,7 @@ class Bench:
         return Answer(self._to_dict(results), [self._table(results)])
 
     def _measure(self, cluster: Cluster | None, num_envs: int, share: _Share) -> Result:
-        from simstate.cli.benched import BenchedWorlds, shared_out
+        from simstate.cli.bench_worlds import BenchedWorlds, shared_out
         from simstate.cli.plain_loop import STEPS
 
         what = BenchedWorlds(

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from simstate.cli.answer import Answer
 from simstate.cli.console import verdict_table
-from simstate.cli.model import scene_of
+from simstate.cli.model_scene import scene_of
 from simstate.cli.options import Debug, Device, Engine, Json, Model
 
 
 @dataclass
-class Check:
+class CheckCommand:
     """Check every law on a model in random states; exit code 1 if one fails.
 
     Example: simstate check humanoid --engine native
@@ -29,7 +29,7 @@ class Check:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate import oracles
+        from simstate.study import oracles
 
         scene = scene_of(self.model)
         report = oracles.check(scene, self.engine, self.envs, self.seed, self.device)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.console import Advance, console, progress
-from simstate.cli.extras import needs
+from simstate.cli.missing_extra import needs
 from simstate.cli.options import Debug
-from simstate.cli.workers import Ray, workers
-from simstate.errors import InvalidInputError
+from simstate.cli.ray_option import Ray, workers
 
 if TYPE_CHECKING:
-    from simstate.datasets.collect import Collection, MakeAct
-    from simstate.dispersions.study import Over
+    from simstate.data.datasets.collection import Collection, MakeAct
     from simstate.env import EnvCfg
+    from simstate.study.dispersions.study import Over
 
 EPISODES = 100
 """How many episodes of a policy are collected where nothing is said."""
@@ -26,7 +26,7 @@ ENVS = 64
 
 
 @dataclass
-class Collect:
+class CollectCommand:
     """Collect episodes of a policy in a task; an interrupted run goes on.
 
     Example: simstate collect Arm-Reach --policy reach.onnx --episodes 1000 --out data
@@ -104,7 +104,7 @@ class Collect:
 
     def _act(self, advance: Advance, over: Over | None) -> Collection:
         """Let a policy act."""
-        from simstate.datasets.collect import collect
+        from simstate.data.datasets.collection import collect
         from simstate.env import tasks
 
         cfg, make_act = self._policy()
@@ -130,7 +130,7 @@ class Collect:
 
     def _again(self, advance: Advance, over: Over | None) -> Collection:
         """Take states that were recorded."""
-        from simstate.replay import collect_from
+        from simstate.data.replay import collect_from
 
         files = self.source
         return collect_from(
@@ -151,14 +151,14 @@ class Collect:
 
         assert self.policy is not None
         if ".py:" in self.policy:
-            from simstate.replay.sources import function_of
+            from simstate.data.replay.recorded_worlds import function_of
 
             return tasks.make_cfg(self.task), function_of(self.policy)
         path = Path(self.policy)
         if not path.exists():
             raise InvalidInputError(f"There is no policy {self.policy!r}.")
         with needs("play" if path.suffix == ".onnx" else "train"):
-            from simstate.train.played import load_played
+            from simstate.train.policy_file import load_played
 
             played = load_played(path, self.task)
         return played.run.env_cfg(), played.act_in

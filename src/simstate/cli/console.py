@@ -13,12 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from simstate.cli.meant import meant
-from simstate.errors import SimStateError
-from simstate.places import Place
+from simstate.base.errors import SimStateError
+from simstate.base.places import Place
+from simstate.cli.name_guess import meant
 
 if TYPE_CHECKING:
-    from simstate.oracles import Report
+    from simstate.study.oracles import Report
 
 
 class Advance(Protocol):

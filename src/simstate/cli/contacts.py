@@ -9,7 +9,7 @@ from rich.table import Table
 
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
-from simstate.cli.model import ENTITY, scene_of
+from simstate.cli.model_scene import ENTITY, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Contacts:
+class ContactsCommand:
     """List the contacts of a model in a state: what pushes what, and how hard.
 
     Example: simstate contacts quadruped --time 1
@@ -34,7 +34,7 @@ class Contacts:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate.checks import number
+        from simstate.base.checks import number
         from simstate.sensors.contact_table import weight_of
         from simstate.simulation import Simulation
         from simstate.world.worlds import worlds_of  # loads torch

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
+from simstate.base.errors import SnapshotError
 from simstate.cli.answer import Answer
 from simstate.cli.options import Debug, Json
-from simstate.errors import SnapshotError
 
 if TYPE_CHECKING:
     from simstate.state import Snapshot
-    from simstate.state.diff import Diff as Differences
+    from simstate.state.difference import Diff as Differences
 
 File = Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
 
 
 @dataclass
-class Diff:
+class DiffCommand:
     """Compare two snapshots of one model, or the unified states of two simulators.
 
     Exit code 1 if they differ.
@@ -43,7 +43,7 @@ class Diff:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate.checks import number, whole_number
+        from simstate.base.checks import number, whole_number
         from simstate.simulators.state_file import holds_states
         from simstate.state import Snapshot, diff
 

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.table import Table
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
 from simstate.cli.options import Debug, Json
-from simstate.cli.workers import Ray, workers
-from simstate.errors import InvalidInputError
+from simstate.cli.ray_option import Ray, workers
 
 if TYPE_CHECKING:
-    from simstate.dispersions.outcome import Row
+    from simstate.study.dispersions.outcome import Row
 
 
 @dataclass
-class Dispersions:
+class DispersionsCommand:
     """Run a study on thousands of worlds; statistics with confidence bounds.
 
-    The file defines study(), which returns a simstate.dispersions.Study. World k has
-    the same numbers in any batch.
+    The file defines study(), which returns a simstate.study.dispersions.Study. World k
+    has the same numbers in any batch.
 
     Example: simstate dispersions drop.py --worlds 2000 --out drop
     """
@@ -47,8 +47,8 @@ class Dispersions:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate.checks import number
-        from simstate.dispersions import load_study
+        from simstate.base.checks import number
+        from simstate.study.dispersions import load_study
 
         study = load_study(self.file)
         number("--confidence", self.confidence, more_than=0, less_than=1)

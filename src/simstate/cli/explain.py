@@ -13,11 +13,11 @@ from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json, Model
 
 if TYPE_CHECKING:
-    from simstate.explanation import ElementInfo, Explanation
+    from simstate.entity.explanation import ElementInfo, Explanation
 
 
 @dataclass
-class Explain:
+class ExplainCommand:
     """Say what each element of qpos, qvel, act, ctrl and xfrc_applied means.
 
     Example: simstate explain humanoid "qvel[4]"
@@ -31,7 +31,7 @@ class Explain:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate.explanation import explain
+        from simstate.entity.explanation import explain
 
         found = explain(self.model)
         if self.element is not None:

@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 import tyro
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.console import console
 from simstate.cli.options import Debug
-from simstate.errors import InvalidInputError
 
 
 @dataclass
-class Export:
+class ExportCommand:
     """Write a recording as a data set of another program.
 
     Example: simstate export run.simrec --to foxglove --out run.mcap
@@ -35,8 +35,8 @@ class Export:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        from simstate import datasets
-        from simstate.datasets.episodes import success_of
+        from simstate.data import datasets
+        from simstate.data.datasets.recorded_episodes import success_of
 
         if not self.files:
             raise InvalidInputError("Name a recording to export.")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Info:
+class InfoCommand:
     """Show what a recording holds: columns with units, worlds, versions, snapshots.
 
     Example: simstate record cartpole --out run.simrec && simstate info run.simrec

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
-from simstate.cli.model import scene_of
+from simstate.cli.model_scene import scene_of
 from simstate.cli.options import Debug, Json, Model
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Inspect:
+class InspectCommand:
     """Show a model's links, joints, actuators, sensors, sizes and state layout.
 
     Example: simstate inspect quadruped

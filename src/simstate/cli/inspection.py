@@ -6,10 +6,10 @@ from typing import Any
 
 import mujoco
 
-from simstate.cli.model import ENTITY
+from simstate.cli.model_scene import ENTITY
 from simstate.entity import Entity
+from simstate.entity.explanation import explain
 from simstate.entity.state_writes import TARGETS
-from simstate.explanation import explain
 from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.world.worlds import worlds_of

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
-from simstate.cli.model import check_moves, scene_of
+from simstate.cli.model_scene import check_moves, scene_of
 from simstate.cli.options import Debug, Engine, Json, Model, check_plot
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate import integrate
+    from simstate import step
     from simstate.simulation import Simulation
 
 
 @dataclass
-class Integrate:
+class IntegrateCommand:
     """Run a model by an integrator; report drifts and the measured order.
 
     Example: simstate integrate satellite --scheme rk4 --attitude lie --seconds 2
@@ -53,12 +53,12 @@ class Integrate:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate import integrate
+        from simstate import step
 
         check_plot("--plot", self.plot)
         sim = self._simulation()
         self._start(sim)
-        found = integrate.report(sim, self.seconds)
+        found = step.report(sim, self.seconds)
         parts = self._energy_parts(sim, found)
         if self.plot is not None:
             found.plot(self.plot)
@@ -72,15 +72,15 @@ class Integrate:
         sim.data.qvel[:] += self.speed * noise.to(sim.dtype)
 
     def _energy_parts(
-        self, sim: Simulation, found: integrate.ConservationReport
+        self, sim: Simulation, found: step.ConservationReport
     ) -> dict[str, float]:
         """The change of energy by the model's own doing, and by the scheme's.
 
         The scheme's is that of the same run without damping and actuation.
         """
-        from simstate import integrate
-        from simstate.integrate.conservation import conservative_model  # loads Warp
+        from simstate import step
         from simstate.simulation import Simulation
+        from simstate.step.conservation import conservative_model  # loads Warp
 
         model, removed = conservative_model(sim.model)
         change = float(found.energy[-1] - found.energy[0])
@@ -91,7 +91,7 @@ class Integrate:
         )
         alone.data.qpos[:] = sim.data.qpos
         self._start(alone)
-        energy = integrate.report(alone, self.seconds).energy
+        energy = step.report(alone, self.seconds).energy
         scheme = float(energy[-1] - energy[0])
         return {" and ".join(removed): change - scheme, "the scheme alone": scheme}
 
@@ -106,8 +106,8 @@ class Integrate:
             scene, engine=self.engine, integrator=self._integrator(), seed=self.seed
         )
 
-    def _integrator(self) -> integrate.Explicit | None:
-        from simstate import integrate
+    def _integrator(self) -> step.Explicit | None:
+        from simstate import step
 
         if self.scheme == "mujoco":
             if self.tolerance is not None:
@@ -121,11 +121,11 @@ class Integrate:
             if self.tolerance is None
             else {"atol": self.tolerance, "rtol": self.tolerance}
         )
-        return integrate.scheme(self.scheme, self.attitude, **options)
+        return step.scheme(self.scheme, self.attitude, **options)
 
 
 def _table(
-    found: integrate.ConservationReport, model: str, parts: dict[str, float]
+    found: step.ConservationReport, model: str, parts: dict[str, float]
 ) -> Table:
     seconds = found.time[-1] - found.time[0]
     title = f"{model}: {found.scheme}, time step {found.timestep:g} s, {seconds:g} s"

@@ -10,14 +10,14 @@ from typing import Annotated
 
 import tyro
 
+from simstate.base.errors import InvalidInputError
+from simstate.base.files import write_atomically
 from simstate.cli.console import console
 from simstate.cli.options import Debug
-from simstate.errors import InvalidInputError
-from simstate.files import write_atomically
 
 
 @dataclass
-class NewTask:
+class NewTaskCommand:
     """Write a task file for a model: commented, and ready to train.
 
     Example: simstate new-task walk.py --model quadruped

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from simstate.errors import InvalidInputError
-from simstate.figures import check_figure_file
+from simstate.base.errors import InvalidInputError
+from simstate.base.figures import check_figure_file
 
 Model = Annotated[
     str,

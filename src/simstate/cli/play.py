@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
-from simstate.cli.extras import needs
+from simstate.cli.missing_extra import needs
 from simstate.cli.options import Debug, Device, Engine, Json, Seed
 from simstate.cli.task_options import TaskCommand, parse_command
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env import Env, EnvCfg
     from simstate.env.settings import Setting
     from simstate.train.evaluate import Act, Evaluation
-    from simstate.train.played import Played
+    from simstate.train.policy_file import Played
 
 
 @dataclass(kw_only=True)
-class Play(TaskCommand):
+class PlayCommand(TaskCommand):
     """Run a trained policy; falls and tracking errors, and a video of one world.
 
     Settings of the environment are options: simstate play POLICY --help shows them.
@@ -70,7 +70,7 @@ class Play(TaskCommand):
     debug: Debug = False
 
     @staticmethod
-    def parse(args: list[str]) -> Play:
+    def parse(args: list[str]) -> PlayCommand:
         """The command of a command line, with the options of the policy's task."""
         settings: dict[str, Setting] = {}
         named: list[str] = []
@@ -83,7 +83,7 @@ class Play(TaskCommand):
 
             cfg = _played(tuple(named)).run.env_cfg()
             settings = settings_of(cfg, "env")
-        return parse_command(Play, args, settings, "simstate play", named)
+        return parse_command(PlayCommand, args, settings, "simstate play", named)
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
@@ -157,7 +157,7 @@ class Play(TaskCommand):
 
     def _film(self, cfg: EnvCfg, played: Played, seconds: float, output: Path) -> None:
         """Write a video of the first world, alone: what it does is the same."""
-        from simstate.sensors.view import with_view
+        from simstate.sensors.watch_camera import with_view
         from simstate.train.video import film, write_video
 
         with needs("play"):
@@ -177,7 +177,7 @@ def _played(policy: tuple[str, ...]) -> Played:
             "file."
         )
     from simstate.env import tasks
-    from simstate.train.played import load_played
+    from simstate.train.policy_file import load_played
 
     if len(policy) == 1 and (policy[0] in tasks.names() or policy[0].endswith(".py")):
         raise InvalidInputError(

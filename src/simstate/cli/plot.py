@@ -13,7 +13,7 @@ from simstate.cli.options import Debug, check_plot
 
 
 @dataclass
-class Plot:
+class PlotCommand:
     """Draw columns of a recording over time.
 
     Example: simstate plot run.simrec joint_pos --out joints.png

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from simstate.base.errors import unknown_name
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
 from simstate.cli.options import Debug, Json
-from simstate.errors import unknown_name
 
 if TYPE_CHECKING:
     from simstate.entity import Quantity
@@ -22,7 +22,7 @@ NONE = "–"
 
 
 @dataclass
-class Quantities:
+class QuantitiesCommand:
     """List the quantities of entity.data: point, axes, unit, shape, writer.
 
     Example: simstate quantities --subject root --frame b --unit m/s

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.console import console
-from simstate.cli.extras import needs
-from simstate.cli.model import moving_worlds, scene_of
+from simstate.cli.missing_extra import needs
+from simstate.cli.model_scene import moving_worlds, scene_of
 from simstate.cli.options import Debug, Device, Engine, Seconds, Seed, check_writable
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env import Env
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Record:
+class RecordCommand:
     """Record a run in a file: columns with units and names, and what replays it.
 
     Example: simstate record cartpole --out run.simrec --seconds 0.5
@@ -58,7 +58,7 @@ class Record:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        from simstate.checks import number
+        from simstate.base.checks import number
 
         number("--seconds", self.seconds, more_than=0)
         check_writable("--out", self.out)
@@ -131,7 +131,7 @@ class Record:
         cfg, played = tasks.make_cfg(self.what), None
         if self.policy is not None:
             with needs("play" if self.policy.suffix == ".onnx" else "train"):
-                from simstate.train.played import load_played
+                from simstate.train.policy_file import load_played
 
                 played = load_played(self.policy, self.what)
             cfg = played.run.env_cfg()

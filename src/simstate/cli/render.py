@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.console import console, progress
-from simstate.cli.extras import needs
+from simstate.cli.missing_extra import needs
+from simstate.cli.named_worlds import Viewed, What
 from simstate.cli.options import Debug, Device, Engine, Seconds, Seed, check_writable
-from simstate.cli.viewed import Viewed, What
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ MOST_WORLDS = 16
 
 
 @dataclass
-class Render:
+class RenderCommand:
     """Draw a model, a recording, a task or a policy: a picture or film with overlays.
 
     Example: simstate render quadruped --output stand.png --overlays contacts
@@ -64,7 +64,7 @@ class Render:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        from simstate.checks import number
+        from simstate.base.checks import number
 
         number("--seconds", self.seconds, more_than=0)
         check_writable("--output", self.output)

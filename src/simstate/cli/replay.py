@@ -13,7 +13,7 @@ from simstate.cli.options import Debug, Json
 
 
 @dataclass
-class Replay:
+class ReplayCommand:
     """Take the steps of a recording again; the exit code is 1 where they differ.
 
     Example: simstate record cartpole --out run.simrec && simstate replay run.simrec
@@ -46,7 +46,7 @@ class Replay:
 
     def execute(self) -> Answer:
         """Run the command; what it found."""
-        from simstate.replay import made_by, replay
+        from simstate.data.replay import made_by, replay
 
         found = replay(
             self.file,

@@ -10,7 +10,7 @@ from typing import Any
 
 from simstate.cli.answer import Answer
 from simstate.cli.inspect import summary
-from simstate.cli.model import scene_of
+from simstate.cli.model_scene import scene_of
 from simstate.cli.options import Debug, Json
 
 _VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
@@ -18,7 +18,7 @@ _VARIABLES = ("SIMSTATE_", "MUJOCO_", "WARP_", "OMP_", "CUDA_VISIBLE_DEVICES")
 
 
 @dataclass
-class Report:
+class ReportCommand:
     """Print versions, machine and engine, and what a model holds, for a bug report.
 
     Nothing is sent anywhere; no path and no name of a person or machine is in it.

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
 from simstate.cli.console import console, escaped, progress, verdict_table
-from simstate.cli.model import ENTITY, moving_worlds, scene_of
+from simstate.cli.model_scene import ENTITY, moving_worlds, scene_of
 from simstate.cli.options import (
     Debug,
     Device,
@@ -23,7 +24,6 @@ from simstate.cli.options import (
     check_plot,
     check_writable,
 )
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -37,7 +37,7 @@ SUBSTEPS = 4
 
 
 @dataclass
-class Run:
+class RunCommand:
     """Simulate a model in many worlds, show one world's state and check the laws.
 
     Example: simstate run quadruped --envs 64 --seconds 2 --plot run.png
@@ -66,7 +66,7 @@ class Run:
 
     def execute(self) -> Answer:
         """Run the command, which says what it does; what it found."""
-        from simstate.checks import number
+        from simstate.base.checks import number
         from simstate.cli.trajectory import Trajectory
 
         number("--seconds", self.seconds, more_than=0)
@@ -175,7 +175,7 @@ class Run:
         )
 
     def _check(self, scene: SceneCfg, out: Console) -> int:
-        from simstate import oracles
+        from simstate.study import oracles
 
         report = oracles.check(scene, self.engine, seed=self.seed, device=self.device)
         out.print(

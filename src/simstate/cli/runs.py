@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.table import Table
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.answer import Answer
 from simstate.cli.console import escaped
-from simstate.cli.extras import needs
 from simstate.cli.live import duration
+from simstate.cli.missing_extra import needs
 from simstate.cli.options import Debug, Json, check_plot
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate.train.runs import RunRecord
+    from simstate.train.run_records import RunRecord
 
 MOST_SETTINGS = 6
 """Columns of settings that differ; --json has all of them."""
 
 
 @dataclass
-class Runs:
+class RunsCommand:
     """Compare training runs: reward, length, time, and the settings that differ.
 
     Example: simstate runs runs/walk runs/sweep --plot curves.png
@@ -46,7 +46,7 @@ class Runs:
         """Run the command; what it found."""
         check_plot("--plot", self.plot)
         with needs("train"):
-            from simstate.train.runs import differences, draw_curves, find_runs
+            from simstate.train.run_records import differences, draw_curves, find_runs
         runs = find_runs(self.folders)
         if not runs:
             shown = ", ".join(map(str, self.folders))
@@ -62,7 +62,7 @@ class Runs:
         return Answer(facts, [_table(runs, differing), *drawn])
 
     def _check_metric(self, runs: list[RunRecord]) -> None:
-        from simstate.errors import unknown_name
+        from simstate.base.errors import unknown_name
 
         known = dict.fromkeys(k for run in runs for line in run.progress for k in line)
         if self.metric not in known:
@@ -74,7 +74,7 @@ def _name(run: RunRecord) -> str:
 
 
 def _facts(run: RunRecord, differing: list[str]) -> dict[str, Any]:
-    from simstate.train.runs import LENGTH, REWARD
+    from simstate.train.run_records import LENGTH, REWARD
 
     settings = run.settings()
     return {

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate.cli.train import Train
-    from simstate.train.grid import Cell
-    from simstate.train.run import TrainingRun
-    from simstate.train.runs import RunRecord
+    from simstate.cli.train import TrainCommand
+    from simstate.train.run_records import RunRecord
+    from simstate.train.sweep_cells import Cell
+    from simstate.train.training_run import TrainingRun
 
 PLOT = "summary.png"
 
 
-def sweep(command: Train, out: Console) -> int:
+def sweep(command: TrainCommand, out: Console) -> int:
     """Train each run after the other, then compare them; the exit code."""
     from simstate.cli.train import RUNS
-    from simstate.train.grid import grid_cells
+    from simstate.train.sweep_cells import grid_cells
 
     if command.seeds and command.seed is not None:
         raise InvalidInputError("--seed is for one run, --seeds for several.")
@@ -58,7 +58,7 @@ def _check_folders(folder: Path, cells: list[Cell], resume: bool) -> set[str]:
 
 
 def _run(folder: Path, cell: Cell, begun: bool) -> TrainingRun:
-    from simstate.train.run import TrainingRun
+    from simstate.train.training_run import TrainingRun
 
     return (
         TrainingRun.resume(folder, cell.cfg.task)
@@ -69,7 +69,7 @@ def _run(folder: Path, cell: Cell, begun: bool) -> TrainingRun:
 
 def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
     """Print a row for each group of seeds, and draw their curves."""
-    from simstate.train.runs import draw_curves, read_run
+    from simstate.train.run_records import draw_curves, read_run
 
     groups: dict[str, list[RunRecord]] = {}
     for cell in cells:
@@ -84,7 +84,7 @@ def _summarise(folder: Path, cells: list[Cell], out: Console) -> None:
 
 
 def _table(groups: dict[str, list[RunRecord]]) -> Table:
-    from simstate.train.runs import LENGTH, REWARD
+    from simstate.train.run_records import LENGTH, REWARD
 
     table = Table(title="Means over runs, ± standard deviation", title_justify="left")
     table.add_column("settings")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 
 import tyro
 
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env.settings import Setting

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simstate.cli.model import check_moves, scene_of
-from simstate.errors import ModelError
+from simstate.base.errors import ModelError
+from simstate.cli.model_scene import check_moves, scene_of
 from simstate.scene.build import build_scene
 
 STEP_S = 0.02

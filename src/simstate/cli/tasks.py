@@ -14,7 +14,7 @@ from simstate.cli.options import Debug, Json
 
 
 @dataclass
-class Tasks:
+class TasksCommand:
     """List the tasks and what each is about; your own, too, if you name them.
 
     Example: simstate tasks --json

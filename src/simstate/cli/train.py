@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from rich.console import Console
 
+from simstate.base.errors import InvalidInputError
 from simstate.cli.console import console
-from simstate.cli.extras import needs
 from simstate.cli.live import live_progress
+from simstate.cli.missing_extra import needs
 from simstate.cli.options import Debug
+from simstate.cli.ray_option import Ray, cluster_of
 from simstate.cli.task_options import TaskCommand, parse_command
-from simstate.cli.workers import Ray, cluster_of
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from simstate.distributed import Cluster, RemoteEnv
+    from simstate.data.ray import Cluster, RemoteEnv
     from simstate.env import EnvCfg
     from simstate.env.settings import Setting
-    from simstate.train.run import MakeWorlds, TrainingRun
     from simstate.train.run_cfg import RunCfg
+    from simstate.train.training_run import MakeWorlds, TrainingRun
 
 RUNS = Path("runs")
 """Where runs go that are given no folder."""
@@ -46,7 +46,7 @@ TaskArgument = Annotated[
 
 
 @dataclass(kw_only=True)
-class Train(TaskCommand):
+class TrainCommand(TaskCommand):
     """Train a policy with PPO; checkpoints, logs, an ONNX file.
 
     All settings of a task are options: simstate train TASK --help shows them.
@@ -101,7 +101,7 @@ class Train(TaskCommand):
     debug: Debug = False
 
     @staticmethod
-    def parse(args: list[str]) -> Train:
+    def parse(args: list[str]) -> TrainCommand:
         """The command of a command line, with the options of its task."""
         base = None
         if not _is_help_alone(args):
@@ -114,12 +114,12 @@ class Train(TaskCommand):
             settings = settings_of(base.env_cfg(), "env")
             settings |= settings_of(base.train, "train")
         options = {k: v for k, v in settings.items() if k not in _SAID_ELSEWHERE}
-        return parse_command(Train, args, options, "simstate train", args[:1])
+        return parse_command(TrainCommand, args, options, "simstate train", args[:1])
 
     def execute(self) -> int:
         """Run the command; the exit code."""
         with needs("train"):
-            from simstate.train.run import TrainingRun
+            from simstate.train.training_run import TrainingRun
         out = console()
         if self.ray is not None and (self.seeds or self.grid or self.view):
             raise InvalidInputError(
@@ -205,7 +205,7 @@ class Train(TaskCommand):
 
     def _resumed(self, out: Console, make: MakeWorlds | None) -> TrainingRun:
         from simstate.env import tasks
-        from simstate.train.run import TrainingRun
+        from simstate.train.training_run import TrainingRun
 
         if self.run_dir is None and not self.task:
             raise InvalidInputError("--resume needs a task, or the run by --run-dir.")
@@ -288,7 +288,7 @@ class Train(TaskCommand):
         """While it is entered, the worlds are shown, if that was asked for."""
         if not self.view:
             return nullcontext()
-        from simstate.env.viewing import TaskCourse
+        from simstate.env.task_course import TaskCourse
         from simstate.view import start_viewer
 
         viewer = start_viewer(
@@ -301,8 +301,8 @@ class Train(TaskCommand):
 
     def _export(self, run: TrainingRun, out: Console) -> None:
         from simstate.train.checkpoint import find_checkpoint, read_checkpoint
-        from simstate.train.export import export_onnx
-        from simstate.train.policy import Policy
+        from simstate.train.checkpoint_policy import Policy
+        from simstate.train.onnx_export import export_onnx
 
         checkpoint = find_checkpoint(run.run_dir)
         path = run.run_dir / "policy.onnx"
@@ -314,7 +314,7 @@ class Train(TaskCommand):
 
 def _on_cluster(cluster: Cluster, env_cfg: EnvCfg, cfg: RunCfg) -> RemoteEnv:
     """The worlds of a run on the workers of a cluster."""
-    from simstate.distributed import RemoteEnv
+    from simstate.data.ray import RemoteEnv
 
     if cfg.device != "cpu":
         raise InvalidInputError(

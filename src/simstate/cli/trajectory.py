@@ -8,8 +8,8 @@ from typing import Any
 import mujoco
 import numpy as np
 
+from simstate.base.figures import new_figure, save_figure
 from simstate.entity import Entity
-from simstate.figures import new_figure, save_figure
 from simstate.world.worlds import worlds_of
 
 MOST_SAMPLES = 2000

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simstate.cli.console import console
-from simstate.cli.extras import needs
+from simstate.cli.missing_extra import needs
+from simstate.cli.named_worlds import Viewed, What
 from simstate.cli.options import Debug, Device, Engine, Seed
-from simstate.cli.viewed import Viewed, What
 
 if TYPE_CHECKING:
     from simstate.view import Course
 
 
 @dataclass
-class View:
+class ViewCommand:
     """Show a model, a recording, a task or a policy in the browser, and act on it.
 
     The page plays, pauses, steps, goes back and resets; it draws frames, velocities,
@@ -66,7 +66,7 @@ class View:
 
     def execute(self) -> int:
         """Run the command; the exit code."""
-        from simstate.checks import number
+        from simstate.base.checks import number
 
         if self.seconds is not None:
             number("--seconds", self.seconds, more_than=0)

@@ -6,9 +6,10 @@ import mujoco
 import torch
 
 # First of all: it refuses a MuJoCo with which what follows would fail.
-from simstate import mujoco_version  # noqa: F401 # pyright: ignore
-from simstate.engine.base import CONSTANT_INPUTS, MAX_VALUE, Engine
-from simstate.engine.cfg import EngineCfg, NativeCfg, WarpCfg
+from simstate.base import mujoco_version  # noqa: F401 # pyright: ignore
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.engine.engine import CONSTANT_INPUTS, MAX_VALUE, Engine
+from simstate.engine.engine_cfg import EngineCfg, NativeCfg, WarpCfg
 from simstate.engine.fields import (
     EVOLVING_FIELDS,
     FIELDS,
@@ -16,12 +17,11 @@ from simstate.engine.fields import (
     RawData,
     RawField,
 )
-from simstate.engine.memory import check_memory, native_bytes, warp_bytes
+from simstate.engine.memory_budget import check_memory, native_bytes, warp_bytes
 from simstate.engine.native import NativeEngine
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Seen, Stage
 from simstate.engine.threads import OneTorchThread, lasting
-from simstate.errors import InvalidInputError, unknown_name
 
 __all__ = [
     "CONSTANT_INPUTS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from torch import Tensor
 
-from simstate.engine.cfg import EngineCfg
+from simstate.engine.engine_cfg import EngineCfg
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
-from simstate.ids import Selection, int_list
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Selection, int_list
 from simstate.scene.option_limits import option_limits
 
 CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] = {

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, overload
 
 from torch import Tensor
 
-from simstate.attribute_docs import attribute_docs
+from simstate.base.attribute_docs import attribute_docs
+from simstate.base.errors import InvalidInputError, UnknownNameError, unknown_name
 from simstate.engine.stage import Stage
-from simstate.errors import InvalidInputError, UnknownNameError, unknown_name
 
 
 class FieldReader(Protocol):

@@ -12,8 +12,8 @@ import weakref
 
 import torch
 
-from simstate import compiled_core
-from simstate.errors import ThreadError
+from simstate.base import compiled_core
+from simstate.base.errors import ThreadError
 
 _num_forks = 0
 _with_threads: weakref.WeakSet[object] = weakref.WeakSet()

@@ -16,17 +16,17 @@ import torch
 from mujoco import batch
 from torch import Tensor
 
-from simstate.checks import whole_number
-from simstate.engine.base import MAX_VALUE, Engine, moving_columns
-from simstate.engine.cfg import NativeCfg
-from simstate.engine.core import CoreBatch, Watch, is_available
+from simstate.base.checks import whole_number
+from simstate.base.errors import listed, unknown_name, warn
+from simstate.engine.core import CoreBatch, StepWatch, is_available
+from simstate.engine.engine import MAX_VALUE, Engine, moving_columns
+from simstate.engine.engine_cfg import NativeCfg
 from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
 from simstate.engine.native_on_demand import NativeOnDemand
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.plain_batch import PlainBatch
 from simstate.engine.stage import Seen, Stage
 from simstate.engine.threads import threads_by_work
-from simstate.errors import listed, unknown_name, warn
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -79,11 +79,11 @@ class NativeEngine(Engine):
         self._moving = self.batch.state[:, moving]
         self._sizes = np.zeros_like(self._moving)
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
-        self._watch: Watch | None = None
+        self._watch: StepWatch | None = None
         # Of other inputs, MuJoCo's state shows what is bad.
         inputs = [self.columns["ctrl"], mocap, *self._wrenches_without_effect()]
         if self.compiled is not None:
-            self._watch = Watch(self.compiled, (moving, *inputs), MAX_VALUE)
+            self._watch = StepWatch(self.compiled, (moving, *inputs), MAX_VALUE)
             self._watched_step = self.compiled.core.watched_step
             self._forward = self.compiled.core.forward
             self._counts_before = self._watch.counts

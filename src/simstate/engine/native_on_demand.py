@@ -16,11 +16,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.engine.core.rays import CarriedRays, cast
+from simstate.base.ids import int_list
+from simstate.base.mujoco_warnings import silenced
+from simstate.engine.core.core_rays import CarriedRays, cast
 from simstate.engine.on_demand import ContactRows, OnDemand, RayFilter, RayHits
 from simstate.engine.stage import Stage
-from simstate.ids import int_list
-from simstate.mujoco_warnings import silenced
 
 if TYPE_CHECKING:
     from simstate.engine.native import NativeEngine

@@ -10,9 +10,9 @@ import mujoco
 import numpy as np
 from mujoco import batch
 
+from simstate.base.errors import ModelError
+from simstate.base.mujoco_warnings import silenced
 from simstate.engine.forks import keep_in_child, num_forks, refusal
-from simstate.errors import ModelError
-from simstate.mujoco_warnings import silenced
 
 T = TypeVar("T")
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.engine.base import model_value
-from simstate.errors import InvalidInputError, listed
-from simstate.ids import Index
+from simstate.base.errors import InvalidInputError, listed
+from simstate.base.ids import Index
+from simstate.engine.engine import model_value
 from simstate.scene.objects import OBJECTS_OF_FIELDS
 
 _TOLERANCE = 1e-7

@@ -15,7 +15,7 @@ from types import TracebackType
 import mujoco
 import torch
 
-from simstate.mujoco_warnings import silenced
+from simstate.base.mujoco_warnings import silenced
 
 _AS_IS = nullcontext()
 _WORK = 2e-4

@@ -15,7 +15,7 @@ import warp as wp
 from torch import Tensor
 
 from simstate.engine.bare import BareForward
-from simstate.engine.cfg import WarpCfg
+from simstate.engine.engine_cfg import WarpCfg
 
 import mujoco_warp as mjw  # isort: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from simstate.errors import ModelError
+from simstate.base.errors import ModelError
 
 _OPTIONS = {
     "mjSOL_": "'solver': 'Newton'",

@@ -23,7 +23,7 @@ import torch
 import warp as wp
 from torch import Tensor
 
-from simstate.errors import listed, warn
+from simstate.base.errors import listed, warn
 
 import mujoco_warp as mjw  # isort: skip
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from simstate.engine.core import reads
 
 if TYPE_CHECKING:
-    from simstate.entity.frames import Frame, Pick
+    from simstate.entity.frame_quantities import Frame, Pick
     from simstate.entity.reader import EntityReader
 
 
@@ -51,7 +51,7 @@ def lin_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
 def ang_vel_b(data: EntityReader, frame: Frame) -> reads.Read:
     """The angular velocity of a root frame, along the root link's axes."""
     body = int(_ids(data.picks(frame).bodies, data.model.nbody)[0])
-    motion = reads.Motion(None, _field(data, "cvel"))
+    motion = reads.BodyMotion(None, _field(data, "cvel"))
     return reads.ang_vel_b(body, motion, _field(data, "xquat"), body)
 
 
@@ -75,8 +75,8 @@ def _field(data: EntityReader, name: str) -> Any:
     return data.field(name).numpy()
 
 
-def _motion(data: EntityReader) -> reads.Motion:
-    return reads.Motion(_field(data, "subtree_com"), _field(data, "cvel"))
+def _motion(data: EntityReader) -> reads.BodyMotion:
+    return reads.BodyMotion(_field(data, "subtree_com"), _field(data, "cvel"))
 
 
 def _places(data: EntityReader, frame: Frame) -> tuple[Any, Any, Any, Any]:

@@ -6,15 +6,15 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from simstate.conventions import MUJOCO, Convention, RigidBodyState, axes
-from simstate.conventions.convert import check_convention, convert
-from simstate.conventions.presets import MUJOCO_QVEL
-from simstate.conventions.values import numbers
+from simstate.base.errors import ConventionError, InvalidInputError
+from simstate.base.ids import Ids, Values
 from simstate.engine import OneTorchThread
 from simstate.entity.data import EntityData
 from simstate.entity.state_writes import StateWrites
-from simstate.errors import ConventionError, InvalidInputError
-from simstate.ids import Ids, Values
+from simstate.math.conventions import MUJOCO, Convention, RigidBodyState, axes
+from simstate.math.conventions.checked_values import numbers
+from simstate.math.conventions.convert import check_convention, convert
+from simstate.math.conventions.presets import MUJOCO_QVEL
 
 _Parts = tuple[Tensor, Tensor, Tensor, Tensor]
 

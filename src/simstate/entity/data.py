@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from simstate.entity import joints as j
+from simstate.entity import joint_quantities as j
 from simstate.entity.compiled_reads import direction_b
-from simstate.entity.frames import (
+from simstate.entity.frame_quantities import (
     BODY_COM,
     BODY_LINK,
     GEOM,

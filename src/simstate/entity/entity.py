@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from simstate.dynamics import Dynamics
+from simstate.base.by_name import Named
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import as_index
 from simstate.engine import Stage
 from simstate.entity.data import EntityData
+from simstate.entity.dynamics import Dynamics
 from simstate.entity.kinematics import EntityKinematics
 from simstate.entity.links import Links
 from simstate.entity.model_sensors import SensorContract, sensor_contract
 from simstate.entity.reader import EntityReader
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.ids import as_index
 from simstate.math import quaternion
-from simstate.named import Named
 from simstate.scene import EntityCfg, EntityIndex
 from simstate.scene.index import Elements
 from simstate.scene.load import matching

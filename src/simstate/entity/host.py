@@ -10,7 +10,7 @@ from torch import Tensor
 
 from simstate.engine import RawData
 from simstate.entity.entity import SceneEntities
-from simstate.random import WorldRandom
+from simstate.world.random import WorldRandom
 
 
 class Host(Protocol):

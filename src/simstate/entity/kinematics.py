@@ -11,21 +11,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import one_of
-from simstate.dynamics.motion import (
+from simstate.base.checks import one_of
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Values, as_values
+from simstate.engine import OneTorchThread, Stage, lasting
+from simstate.engine.core import matrices
+from simstate.entity.convention_state import ConventionState
+from simstate.entity.dynamics.dof_motion import (
     cross_motion,
     jacobian,
     jacobian_dot,
     turns_with_body,
 )
-from simstate.engine import OneTorchThread, Stage, lasting
-from simstate.engine.core import matrices
-from simstate.entity.convention_state import ConventionState
 from simstate.entity.reader import EntityReader
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.freshness import ReadOwner
-from simstate.ids import Values, as_values
 from simstate.math import compute_velocity_from_cvel, quaternion
+from simstate.world.freshness import ReadOwner
 
 Point = Literal["link", "com"]
 JacobianAxes = Literal["w", "b", "own"]

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
-from simstate.ids import Index, Selection, as_index, int_list
-from simstate.ledger import Write
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Index, Selection, as_index, int_list
 from simstate.math import quaternion
 from simstate.math.vector import norm
 from simstate.scene import EntityIndex
+from simstate.world import Write
 from simstate.world.worlds import Worlds
 
 

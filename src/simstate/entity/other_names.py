@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from simstate.base.errors import UnknownNameError, unknown_name
 from simstate.engine.fields import FIELDS
-from simstate.errors import UnknownNameError, unknown_name
 
 _WITHOUT_POINT = re.compile(
     r"(root|body)_(pose|pos|quat|vel|lin_vel|ang_vel|acc|lin_acc|ang_acc)_([wb])"

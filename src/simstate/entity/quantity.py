@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from torch import Tensor
 
+from simstate.base.errors import ModelError, unknown_name
 from simstate.engine import FIELDS, Engine, Stage
-from simstate.errors import ModelError, unknown_name
 from simstate.world.declared import Declared, DeclaredSet
 
 if TYPE_CHECKING:

@@ -12,17 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.dynamics.motion import moved_by, spatial_acceleration
+from simstate.base.errors import ModelError, unknown_name
+from simstate.base.ids import Index, as_index
 from simstate.engine import OneTorchThread, Stage
 from simstate.engine.core import reads
-from simstate.entity import joints as j
-from simstate.entity.frames import Frame, Picks
+from simstate.entity import joint_quantities as j
+from simstate.entity.dynamics.dof_motion import moved_by, spatial_acceleration
+from simstate.entity.frame_quantities import Frame, Picks
 from simstate.entity.quantity import Quantity, read_stage
-from simstate.errors import ModelError, unknown_name
-from simstate.ids import Index, as_index
-from simstate.ledger import Trees
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+from simstate.world import Trees
 from simstate.world.declared import Declared, Memo, Reader
 from simstate.world.worlds import Worlds
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from simstate.base.errors import unknown_name
 from simstate.engine import OneTorchThread, Stage
 from simstate.entity.entity import Entity
-from simstate.errors import unknown_name
 from simstate.math import quaternion
 from simstate.math.vector import cross
 from simstate.world.worlds import Worlds

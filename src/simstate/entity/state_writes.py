@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite
+from simstate.base.checks import check_finite
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Selection, as_index
 from simstate.entity.links import Links, unit_pose, unit_quat
 from simstate.entity.targets import Targets
 from simstate.entity.writers import EntityWriters
-from simstate.errors import InvalidInputError
-from simstate.ids import Selection, as_index
-from simstate.ledger import Write, memory_of
 from simstate.scene.index import TargetKind
+from simstate.world import Write, memory_of
 
 _DEFAULTS = ("default_root_state", "default_joint_pos", "default_joint_vel")
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from simstate.base.ids import Index, Selection, as_index, int_list
 from simstate.entity.reader import EntityReader
-from simstate.ids import Index, Selection, as_index, int_list
-from simstate.ledger import Slot, Write
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+from simstate.world import Slot, Write
 
 Array = np.ndarray[Any, Any]
 

@@ -12,12 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite
-from simstate.entity.links import Links, unit_pose
-from simstate.entity.reader import EntityReader
-from simstate.entity.targets import Targets
-from simstate.errors import InvalidInputError, listed
-from simstate.ids import (
+from simstate.base.checks import check_finite
+from simstate.base.errors import InvalidInputError, listed
+from simstate.base.ids import (
     Ids,
     Index,
     Selection,
@@ -28,9 +25,12 @@ from simstate.ids import (
     int_list,
     select,
 )
-from simstate.ledger import Write
+from simstate.entity.links import Links, unit_pose
+from simstate.entity.reader import EntityReader
+from simstate.entity.targets import Targets
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
+from simstate.world import Write
 from simstate.world.worlds import Worlds
 
 Array = np.ndarray[Any, Any]

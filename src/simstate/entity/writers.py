@@ -1,8 +1,8 @@
 """Writing an entity's state: every writer takes what its quantity reads.
 
 All values are checked before anything is written, so an error leaves the state as it
-was. `env_ids` and element ids mean the same everywhere (see simstate.ids); values have
-one row for each selected world, or one row for all of them, shape (1, …).
+was. `env_ids` and element ids mean the same everywhere (see simstate.base.ids); values
+have one row for each selected world, or one row for all of them, shape (1, …).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from simstate.entity.links import unit_pose, unit_quat
-from simstate.entity.writer_base import WriterBase
-from simstate.errors import InvalidInputError
-from simstate.ids import (
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import (
     Ids,
     Values,
     everything,
     ndim,
 )
-from simstate.ledger import Write
+from simstate.entity.links import unit_pose, unit_quat
+from simstate.entity.writer_base import WriterBase
 from simstate.math import move_velocity, quaternion
 from simstate.scene.index import TargetKind
+from simstate.world import Write
 
 
 class EntityWriters(WriterBase):

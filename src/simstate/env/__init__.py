@@ -1,6 +1,6 @@
 """Environments: one step sequence over terms that are plain functions."""
 
-from simstate.contract import Contract
+from simstate.base.contract import Contract
 from simstate.env import (
     actions,
     commands,
@@ -18,15 +18,6 @@ from simstate.env.actions import (
     RelativeJointPositionActionCfg,
 )
 from simstate.env.actuator_network import ActuatorNetworkActionCfg
-from simstate.env.cfg import (
-    CurriculumTermCfg,
-    EnvCfg,
-    EventTermCfg,
-    ObservationGroupCfg,
-    ObservationTermCfg,
-    RewardTermCfg,
-    TerminationTermCfg,
-)
 from simstate.env.commands import (
     AttitudeCommandCfg,
     HeadingCommandCfg,
@@ -37,10 +28,19 @@ from simstate.env.contracts import contract
 from simstate.env.control_action import ControlActionCfg
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
+from simstate.env.env_cfg import (
+    CurriculumTermCfg,
+    EnvCfg,
+    EventTermCfg,
+    ObservationGroupCfg,
+    ObservationTermCfg,
+    RewardTermCfg,
+    TerminationTermCfg,
+)
 from simstate.env.gait_command import GaitCommandCfg
 from simstate.env.joint_pd_action import JointPdActionCfg
 from simstate.env.motion_command import MotionCommandCfg
-from simstate.env.noise import GaussianNoise, SensorNoise, UniformNoise
+from simstate.env.observation_noise import GaussianNoise, SensorNoise, UniformNoise
 from simstate.env.pose_command import PoseCommandCfg
 from simstate.env.scene_needs import moves_com
 from simstate.env.task_space_action import TaskSpaceActionCfg

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.env.actions import Action, ActionCfg
 from simstate.env.contracts import checked
 from simstate.env.host_read import host_read_of
 from simstate.env.terms import made
-from simstate.errors import InvalidInputError, ShapeError
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

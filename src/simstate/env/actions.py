@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, ClassVar, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.contract import Contract
+from simstate.base.contract import Contract
+from simstate.base.errors import InvalidInputError, SimStateError, listed
+from simstate.base.places import calling_place
 from simstate.entity import Entity, EntityData
 from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
-from simstate.errors import InvalidInputError, SimStateError, listed
 from simstate.math import quaternion
-from simstate.places import calling_place
 from simstate.scene.index import TargetKind
 from simstate.scene.load import matching
 

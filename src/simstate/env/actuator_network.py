@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, ModelError
 from simstate.env.actions import PerJoint
 from simstate.env.joint_pd_action import JointPdAction, JointPdActionCfg
-from simstate.errors import InvalidInputError, ModelError
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

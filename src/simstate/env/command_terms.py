@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from simstate.base.errors import unknown_name
 from simstate.env.commands import Command, CommandCfg
 from simstate.env.terms import made
-from simstate.errors import unknown_name
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

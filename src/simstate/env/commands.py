@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from simstate.checks import check_range
-from simstate.contract import NO, Contract
+from simstate.base.checks import check_range
+from simstate.base.contract import NO, Contract
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Index
+from simstate.base.places import calling_place
 from simstate.env.entity_cfg import exactly_one
-from simstate.errors import InvalidInputError
-from simstate.ids import Index
 from simstate.math import quaternion
 from simstate.math.vector import norm
-from simstate.places import calling_place
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from simstate.contract import UNDECLARED, UNSAID, Contract, spread
+from simstate.base.contract import UNDECLARED, UNSAID, Contract, spread
+from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.entity import Entity, Quantity
 from simstate.env.entity_cfg import SceneEntityCfg
-from simstate.errors import InvalidInputError, ShapeError
-from simstate.record.units import component_units
+from simstate.record.column_units import component_units
 from simstate.world.declared import Reading
 from simstate.world.worlds import worlds_of
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.contract import Contract
+from simstate.base.contract import Contract
+from simstate.base.errors import InvalidInputError, listed
+from simstate.entity.explanation import explain
 from simstate.env.actions import Action, ActionCfg, scaled_contracts
 from simstate.env.entity_cfg import Patterns
-from simstate.errors import InvalidInputError, listed
-from simstate.explanation import explain
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.env.commands import VelocityCommand
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
-from simstate.errors import InvalidInputError
 from simstate.math.vector import norm
 
 if TYPE_CHECKING:

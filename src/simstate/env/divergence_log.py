@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 from simstate.record.dump import write_dump
 from simstate.simulation import Simulation
 from simstate.world.worlds import worlds_of

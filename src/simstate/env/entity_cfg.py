@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ParamSpec, TypeVar
 
+from simstate.base.errors import InvalidInputError, listed
+from simstate.base.ids import Index, as_index
 from simstate.entity import Entity, SceneEntities
-from simstate.errors import InvalidInputError, listed
-from simstate.ids import Index, as_index
 from simstate.world.worlds import worlds_of
 
 Patterns = str | Sequence[str] | None

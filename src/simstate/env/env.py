@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from simstate.checks import whole_number
+from simstate.base.checks import whole_number
+from simstate.base.ids import Ids
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
     curricula,
@@ -19,22 +20,21 @@ from simstate.env import (
     terminations,
 )
 from simstate.env.action_terms import ActionTerms
-from simstate.env.cfg import EnvCfg
 from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
+from simstate.env.env_cfg import EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
 from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
-from simstate.env.observing import Observations, Observing
-from simstate.env.parts import Parts
+from simstate.env.latest_observations import Observations, Observing
+from simstate.env.memory_check import Parts
 from simstate.env.reward_sum import RewardSum
+from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
-from simstate.env.viewing import Act, TaskCourse
-from simstate.ids import Ids
-from simstate.integrate import Integrator
-from simstate.integrate.history import Recorded
 from simstate.state.apply import States, check_states
+from simstate.step import Integrator
+from simstate.step.history import Recorded
 from simstate.view import start_viewer
 from simstate.world.worlds import worlds_of
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from simstate.contract import PURE
+from simstate.base.contract import PURE
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Ids
 from simstate.env.settings import described_settings
-from simstate.errors import InvalidInputError
-from simstate.ids import Ids
-from simstate.integrate.history import Recorded
 from simstate.record import Column, Recorder, columns_of
 from simstate.record.changes import Step
+from simstate.step.history import Recorded
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

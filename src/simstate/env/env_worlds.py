@@ -8,22 +8,22 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, number, whole_number
+from simstate.base.checks import has_shape, number, whole_number
+from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.ids import Ids
 from simstate.engine import EngineCfg
 from simstate.entity import SceneEntities
 from simstate.env import events
-from simstate.env.cfg import EnvCfg, check_cfg
+from simstate.env.env_cfg import EnvCfg, check_cfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.host_read import HostRead
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terrain_places import TerrainPlaces
-from simstate.errors import InvalidInputError, ShapeError
-from simstate.ids import Ids
-from simstate.integrate import Integrator
-from simstate.ledger import Reset, user_memory
-from simstate.random import WorldRandom
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
+from simstate.step import Integrator
+from simstate.world import Reset, user_memory
+from simstate.world.random import WorldRandom
 from simstate.world.worlds import worlds_of
 
 _COUNTS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.cfg import TerminationTermCfg
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import int_list
+from simstate.env.env_cfg import TerminationTermCfg
 from simstate.env.terms import Term
-from simstate.errors import InvalidInputError
-from simstate.ids import int_list
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.env.cfg import EventTermCfg
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.places import written_at
+from simstate.env.env_cfg import EventTermCfg
 from simstate.env.terms import Term
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.places import written_at
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.engine.base import model_value
+from simstate.base.errors import InvalidInputError, listed, unknown_name
+from simstate.engine.engine import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
@@ -33,7 +34,6 @@ from simstate.env.state_events import (
     reset_joints,
     reset_root_state,
 )
-from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.scene.objects import OBJECTS
 
 if TYPE_CHECKING:

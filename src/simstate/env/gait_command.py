@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.contract import PURE
+from simstate.base.contract import PURE
+from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Command, CommandCfg, Range
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.env.actions import (
     JointAction,
     JointActionCfg,
     PerJoint,
     numbers_per_joint,
 )
-from simstate.errors import InvalidInputError
 from simstate.scene.index import TargetKind
 
 if TYPE_CHECKING:

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import one_of
-from simstate.contract import NO, Contract
+from simstate.base.checks import one_of
+from simstate.base.contract import NO, Contract
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Index
 from simstate.entity import EntityData
 from simstate.env.commands import Command, CommandCfg, Range
 from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg
+from simstate.env.motion_files import read_motion
 from simstate.env.motion_reference import MotionFrames, MotionReference
 from simstate.env.random_poses import drawn_directions, from_euler
-from simstate.errors import InvalidInputError
-from simstate.ids import Index
 from simstate.math import quaternion
 from simstate.math.vector import norm
-from simstate.motions import read_motion
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -52,7 +52,7 @@ class MotionCommandCfg(CommandCfg):
     resampling_time_s: Range = (1e9, 1e9)
     """Range of the time after which a world goes on elsewhere in the motion [s]."""
     file: str | Path
-    """A .csv or .npz file, as `simstate.datasets.read_motion` takes it."""
+    """A .csv or .npz file, as `simstate.data.datasets.read_motion` takes it."""
     motion_joints: Sequence[str] | None = None
     """The joints of the file, in its order; None: all of the entity's, in theirs."""
     fps: float | None = None

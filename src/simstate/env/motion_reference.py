@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.entity import Entity
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.env.motion_files import MotionClip
 from simstate.math import quaternion
-from simstate.motions import Motion
 from simstate.scene.index import EntityIndex
 from simstate.world.worlds import worlds_of
 
@@ -46,7 +46,7 @@ class MotionFrames:
 class MotionReference:
     """A motion on an entity's joints, all of whose links follow from it."""
 
-    def __init__(self, motion: Motion, entity: Entity) -> None:
+    def __init__(self, motion: MotionClip, entity: Entity) -> None:
         self.fps = motion.fps
         self.joints = _joints(motion, entity)
         """The motion's joints, as columns of `joint_pos` of the entity."""
@@ -91,7 +91,7 @@ def _between(
     return quaternion.multiply(start, quaternion.from_rotation_vector(part))
 
 
-def _joints(motion: Motion, entity: Entity) -> list[int]:
+def _joints(motion: MotionClip, entity: Entity) -> list[int]:
     known = list(entity.joint_names)
     for name in motion.joint_names:
         if name not in known:
@@ -99,7 +99,7 @@ def _joints(motion: Motion, entity: Entity) -> list[int]:
     return [known.index(name) for name in motion.joint_names]
 
 
-def _tables(motion: Motion, entity: Entity) -> list[np.ndarray]:
+def _tables(motion: MotionClip, entity: Entity) -> list[np.ndarray]:
     """The fields of MotionFrames, by MuJoCo's kinematics in every frame."""
     index, model = entity.index, worlds_of(entity).model
     columns = _joints(motion, entity)
@@ -126,7 +126,7 @@ def _tables(motion: Motion, entity: Entity) -> list[np.ndarray]:
 def _set_root(
     index: EntityIndex,
     data: mujoco.MjData,
-    motion: Motion,
+    motion: MotionClip,
     frame: int,
     lin_vel: np.ndarray,
     ang_vel: np.ndarray,
@@ -151,7 +151,7 @@ def _link_velocity(
     out[:] = velocity
 
 
-def _root_velocity(motion: Motion) -> tuple[np.ndarray, np.ndarray]:
+def _root_velocity(motion: MotionClip) -> tuple[np.ndarray, np.ndarray]:
     """Linear and angular velocity of the root link, world axes; (frames, 3) each.
 
     The file's own, if it has them, else differences of the neighbouring frames.

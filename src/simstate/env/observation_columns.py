@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from simstate.env.noise import ObservationNoise, UniformNoise
+from simstate.env.observation_noise import ObservationNoise, UniformNoise
 
 
 class Processed(Protocol):

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.contract import Contract
-from simstate.env.cfg import (
+from simstate.base.contract import Contract
+from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.ids import Index
+from simstate.base.places import written_at
+from simstate.env.contracts import contracts_of
+from simstate.env.env_cfg import (
     ObservationGroupCfg,
     ObservationTermCfg,
     is_number,
     is_whole,
 )
-from simstate.env.contracts import contracts_of
 from simstate.env.host_read import host_read_of
-from simstate.env.noise import NoiseMemory, ObservationNoise, UniformNoise
 from simstate.env.observation_columns import Columns
+from simstate.env.observation_noise import NoiseMemory, ObservationNoise, UniformNoise
 from simstate.env.terms import Term, clear_diverged, not_finite_error
-from simstate.errors import InvalidInputError, ShapeError
-from simstate.ids import Index
-from simstate.places import written_at
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

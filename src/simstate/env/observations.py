@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.contract import PURE, Contract
-from simstate.dynamics import Dynamics
+from simstate.base.contract import PURE, Contract
+from simstate.base.errors import InvalidInputError, listed
 from simstate.entity import EntityData
+from simstate.entity.dynamics import Dynamics
 from simstate.env.contracts import contract
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
 from simstate.env.terrain_places import height_above_ground
-from simstate.errors import InvalidInputError, listed
 from simstate.sensors import ContactSensor, RaySensor
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.engine.base import model_value
+from simstate.base.errors import InvalidInputError, listed, unknown_name
+from simstate.engine.engine import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
-from simstate.errors import InvalidInputError, listed, unknown_name
 from simstate.math.elementwise import power
 from simstate.scene.objects import OBJECTS_OF_FIELDS
 

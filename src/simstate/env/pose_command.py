@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.contract import NO, Contract
+from simstate.base.contract import NO, Contract
+from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Command, CommandCfg, Range
 from simstate.env.entity_cfg import exactly_one
-from simstate.errors import InvalidInputError
 from simstate.math import euler, quaternion
 from simstate.math.vector import norm
 

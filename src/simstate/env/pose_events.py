@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.engine.base import model_value
+from simstate.base.errors import InvalidInputError
+from simstate.engine.engine import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.env.parameter_events import elements_of
 from simstate.env.random_poses import DIRECTIONS, from_euler, spans_of
-from simstate.errors import InvalidInputError
 from simstate.math import quaternion
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.base.errors import unknown_name
 from simstate.env.commands import Range
-from simstate.errors import unknown_name
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

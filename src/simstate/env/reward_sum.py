@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.env.cfg import RewardTermCfg, is_number
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.places import written_at
+from simstate.env.env_cfg import RewardTermCfg, is_number
 from simstate.env.host_read import host_read_of
 from simstate.env.terms import Term, clear_diverged, not_finite_error
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.places import written_at
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

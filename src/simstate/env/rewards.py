@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, listed
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.motion_command import Tracked, motion_command
 from simstate.env.observations import ROBOT, sensors, site_offset
 from simstate.env.terrain_places import height_above_ground
-from simstate.errors import InvalidInputError, listed
 from simstate.math.vector import norm
 
 if TYPE_CHECKING:

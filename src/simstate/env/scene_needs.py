@@ -8,8 +8,8 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, TypeVar
 
-from simstate.env.cfg import EnvCfg
 from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.env_cfg import EnvCfg
 from simstate.env.terms import term_function
 from simstate.scene import SceneCfg
 

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
-from simstate.env.cfg import TermCfg
+from simstate.base.errors import InvalidInputError, TaskError, unknown_name
+from simstate.env.env_cfg import TermCfg
 from simstate.env.settings import (
     Setting,
     function_name,
@@ -18,7 +19,6 @@ from simstate.env.settings import (
     parameters,
     settings_of,
 )
-from simstate.errors import InvalidInputError, TaskError, unknown_name
 from simstate.scene import SceneCfg
 
 Cfg = TypeVar("Cfg")

@@ -17,9 +17,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin
 
-from simstate.attribute_docs import attribute_docs
-from simstate.env.cfg import TermCfg
+from simstate.base.attribute_docs import attribute_docs
 from simstate.env.entity_cfg import SceneEntityCfg
+from simstate.env.env_cfg import TermCfg
 from simstate.env.task import FILE_MODULES
 
 _PLAIN = (bool, int, float, str, Path, types.NoneType)

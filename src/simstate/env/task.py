@@ -22,11 +22,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from simstate.env.cfg import EnvCfg
+from simstate.base.errors import TaskError, close_to, listed
+from simstate.base.files import check_text
+from simstate.base.places import place_of, place_of_function, written_at
+from simstate.env.env_cfg import EnvCfg
 from simstate.env.train_cfg import TrainCfg
-from simstate.errors import TaskError, close_to, listed
-from simstate.files import check_text
-from simstate.places import place_of, place_of_function, written_at
 
 GROUP = "simstate.tasks"
 """The entry points by which installed packages offer tasks."""

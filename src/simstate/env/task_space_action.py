@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.contract import Contract
+from simstate.base.contract import Contract
+from simstate.base.errors import InvalidInputError
 from simstate.env.actions import Action, ActionCfg, driven_joints, scaled_contracts
 from simstate.env.entity_cfg import Patterns, exactly_one
-from simstate.errors import InvalidInputError
 from simstate.math.vector import apply, solve
 
 if TYPE_CHECKING:

@@ -12,18 +12,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import check_range
-from simstate.entity import SceneEntities
-from simstate.env.cfg import TermCfg
-from simstate.env.entity_cfg import SceneEntityCfg, without_resolving
-from simstate.errors import (
+from simstate.base.checks import check_range
+from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
     SimStateError,
     listed,
     unknown_name,
 )
-from simstate.places import Place, remember_place, written_at
+from simstate.base.places import Place, remember_place, written_at
+from simstate.entity import SceneEntities
+from simstate.env.entity_cfg import SceneEntityCfg, without_resolving
+from simstate.env.env_cfg import TermCfg
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

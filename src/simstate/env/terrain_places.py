@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from simstate.entity import Entity
-from simstate.ledger import Ledger
-from simstate.terrain import Terrain, TerrainCfg
+from simstate.scene.terrain import Terrain, TerrainCfg
+from simstate.world import Ledger
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

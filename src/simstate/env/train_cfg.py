@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from simstate.checks import all_of, instance_of, number, whole_number
-from simstate.errors import InvalidInputError
+from simstate.base.checks import all_of, instance_of, number, whole_number
+from simstate.base.errors import InvalidInputError
 
 
 @dataclass(kw_only=True)

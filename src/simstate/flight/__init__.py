@@ -9,10 +9,10 @@ from simstate.flight.atmosphere import (
     ExponentialAtmosphere,
     StandardAtmosphere,
 )
+from simstate.flight.flight_state import FlightState
 from simstate.flight.free_flight import STANDARD_GRAVITY, FreeFlight
 from simstate.flight.loads import Load, LoadModel
 from simstate.flight.propulsion import Propeller, Rotor
-from simstate.flight.state import FlightState
 from simstate.flight.steady import (
     FlightModes,
     flight_modes,

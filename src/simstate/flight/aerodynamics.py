@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, instance_of, one_of
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.base.checks import has_shape, instance_of, one_of
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Values
+from simstate.flight.flight_state import FlightState
 from simstate.flight.loads import Load, NamedPoint
-from simstate.flight.state import FlightState
 from simstate.flight.table import Table
-from simstate.ids import Values
-from simstate.integrate.parameters import Numbers, Parameters
+from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
     from simstate.simulation import Simulation

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from simstate.checks import instance_of
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.base.checks import instance_of
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Values
 from simstate.flight.atmosphere import AirState, Atmosphere, StandardAtmosphere
 from simstate.flight.table import Outside, Table
-from simstate.ids import Values
-from simstate.integrate.loads import Wind
-from simstate.integrate.parameters import Numbers, Parameters, vectors_by_world
+from simstate.step.forces.force_parameters import Numbers, Parameters, vectors_by_world
+from simstate.step.forces.thrust_and_drag import Wind
 
 if TYPE_CHECKING:
     from simstate.simulation import Simulation

@@ -10,14 +10,14 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.checks import instance_of, number
-from simstate.conventions import PTERA, Convention, RigidBodyState, convert
-from simstate.conventions.points import check_inertia, check_mass
-from simstate.conventions.presets import MUJOCO
-from simstate.conventions.rotations import passive_from_angles
-from simstate.conventions.values import as_single, check_rotation
-from simstate.errors import InvalidInputError, ModelError, ShapeError, unknown_name
-from simstate.ids import Values
+from simstate.base.checks import instance_of, number
+from simstate.base.errors import InvalidInputError, ModelError, ShapeError, unknown_name
+from simstate.base.ids import Values
+from simstate.math.conventions import PTERA, Convention, RigidBodyState, convert
+from simstate.math.conventions.checked_values import as_single, check_rotation
+from simstate.math.conventions.points import check_inertia, check_mass
+from simstate.math.conventions.presets import MUJOCO
+from simstate.math.conventions.rotations import passive_from_angles
 from simstate.scene import EntityCfg, InitialStateCfg
 
 EARTH = Convention(name="EARTH", world="NED", body="FRD")

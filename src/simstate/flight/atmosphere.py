@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import one_of
-from simstate.integrate.parameters import Numbers, Parameters
+from simstate.base.checks import one_of
 from simstate.math.elementwise import power
+from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
     from simstate.simulation import Simulation

@@ -9,13 +9,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape
+from simstate.base.checks import has_shape
+from simstate.base.errors import unknown_name
+from simstate.base.ids import Ids, Values, as_values
 from simstate.entity import Entity
-from simstate.errors import unknown_name
-from simstate.ids import Ids, Values, as_values
-from simstate.integrate.parameters import numbers
-from simstate.ledger import Write
 from simstate.simulation import Simulation
+from simstate.step.forces.force_parameters import numbers
+from simstate.world import Write
 from simstate.world.worlds import worlds_of
 
 Array = np.ndarray[Any, Any]

@@ -8,28 +8,28 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from simstate.conventions import PTERA, RigidBodyState
-from simstate.conventions.values import as_tensor
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Ids, Values
 from simstate.engine import EngineCfg
 from simstate.entity import Entity
-from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.air import Air
 from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity, fleet_of
 from simstate.flight.controls import Controls
+from simstate.flight.flight_state import FlightState, Taken, TakenState, record
 from simstate.flight.free_root import FreeRoot
 from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
-from simstate.flight.state import FlightState, Taken, TakenState, record
 from simstate.flight.turbulence import Turbulence
-from simstate.ids import Ids, Values
-from simstate.integrate import RK4, Integrator
+from simstate.math.conventions import PTERA, RigidBodyState
+from simstate.math.conventions.checked_values import as_tensor
 from simstate.math.vector import norm
 from simstate.scene import EntityCfg, SceneCfg
 from simstate.scene.option_words import OPTION_WORDS
 from simstate.simulation import Simulation
+from simstate.step import RK4, Integrator
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
-    from simstate.conventions.air import Definition, FlightAxes
+    from simstate.math.conventions.wind_angles import Definition, FlightAxes
     from simstate.state import Snapshot
     from simstate.step.divergence import OnDivergence
 

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.conventions.presets import PTERA
+from simstate.base.ids import Values
 from simstate.engine import Stage
 from simstate.engine.core import CoreBatch, free_bodies
 from simstate.entity import Entity
 from simstate.flight.aircraft import EARTH
-from simstate.ids import Values
+from simstate.math.conventions.presets import PTERA
 from simstate.world.worlds import Worlds, worlds_of
 
 Array = np.ndarray[Any, Any]

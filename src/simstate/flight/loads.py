@@ -8,15 +8,15 @@ from typing import Literal, TypeAlias, get_args
 
 from torch import Tensor
 
-from simstate.checks import has_shape, one_of
-from simstate.conventions.air import Definition, FlightAxes, R_pas
-from simstate.conventions.values import as_tensor
+from simstate.base.checks import has_shape, one_of
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Values
 from simstate.entity import Entity
-from simstate.errors import InvalidInputError, unknown_name
 from simstate.flight.aircraft import AIRFRAME
-from simstate.flight.state import FlightState
-from simstate.ids import Values
+from simstate.flight.flight_state import FlightState
 from simstate.math import move_moment, quaternion
+from simstate.math.conventions.checked_values import as_tensor
+from simstate.math.conventions.wind_angles import Definition, FlightAxes, R_pas
 from simstate.math.vector import apply
 from simstate.world.worlds import worlds_of
 
@@ -44,7 +44,8 @@ class Load:
     body: str = AIRFRAME
     """The link that it acts on; its origin, COM and body axes are then meant."""
     definition: Definition = "stevens"
-    """How wind axes lie about the velocity; see `simstate.conventions.air`."""
+    """How wind axes lie about the velocity; see
+    `simstate.math.conventions.wind_angles`."""
 
 
 LoadModel: TypeAlias = "Callable[[Tensor, FlightState], Load | Iterable[Load]]"

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.checks import instance_of
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.base.checks import instance_of
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import Values
+from simstate.flight.flight_state import FlightState
 from simstate.flight.loads import Load
-from simstate.flight.state import FlightState
 from simstate.flight.table import Table
-from simstate.ids import Values
-from simstate.integrate.parameters import Numbers, Parameters
 from simstate.math.vector import cross, dot, norm
+from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
     from simstate.simulation import Simulation

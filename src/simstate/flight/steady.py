@@ -8,15 +8,22 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.checks import all_of, instance_of
-from simstate.conventions.air import velocity_from_wind_angles
-from simstate.conventions.rotations import passive_from_angles
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.base.checks import all_of, instance_of
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.flight.free_flight import FreeFlight
-from simstate.integrate.parameters import Numbers, by_world, numbers
-from simstate.linear import LinearModel, Mode, TrimResult, Unknown, linearise, trim
+from simstate.math.conventions.rotations import passive_from_angles
+from simstate.math.conventions.wind_angles import velocity_from_wind_angles
 from simstate.math.vector import apply
 from simstate.simulation import Simulation
+from simstate.step.forces.force_parameters import Numbers, by_world, numbers
+from simstate.study.linear import (
+    LinearModel,
+    Mode,
+    TrimResult,
+    Unknown,
+    linearise,
+    trim,
+)
 
 CONDITIONS = {
     "airspeed": (20.0, 0.1, 1e4, 10.0),

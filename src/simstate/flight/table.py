@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite, has_shape, instance_of, one_of
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.ids import Values
-from simstate.integrate.parameters import numbers
+from simstate.base.checks import check_finite, has_shape, instance_of, one_of
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.ids import Values
+from simstate.step.forces.force_parameters import numbers
 
 if TYPE_CHECKING:
     from simstate.simulation import Simulation

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import one_of
-from simstate.errors import InvalidInputError
-from simstate.integrate.parameters import Numbers
-from simstate.integrate.processes import Process
+from simstate.base.checks import one_of
+from simstate.base.errors import InvalidInputError
 from simstate.math.elementwise import power
+from simstate.step.forces.force_parameters import Numbers
+from simstate.step.processes import Process
 
 if TYPE_CHECKING:
-    from simstate.step.host import SteppingHost
+    from simstate.step.stepping_host import SteppingHost
 
 FOOT = 0.3048
 """[m]."""

@@ -25,11 +25,11 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from torch import Tensor
 
-from simstate.checks import number, whole_number
+from simstate.base.checks import number, whole_number
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import EngineCfg
 from simstate.env import Env, EnvCfg, tasks
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.sensors.view import VIEW, with_view
+from simstate.sensors.watch_camera import VIEW, with_view
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Observation: TypeAlias = "Array | dict[str, Array]"

@@ -18,12 +18,12 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape, whole_number
+from simstate.base.checks import has_shape, whole_number
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.ids import Ids
 from simstate.entity.state_writes import TARGETS
 from simstate.env import Env
 from simstate.env.actions import JointAction
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.ids import Ids
 from simstate.simulation import Simulation
 from simstate.simulators.protocol import Simulator
 from simstate.state import State, StateList

@@ -23,15 +23,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import number
-from simstate.conventions import MUJOCO_QVEL, PTERA, RigidBodyState, convert
-from simstate.conventions.points import check_inertia, check_mass
-from simstate.conventions.values import as_single
-from simstate.errors import InvalidInputError, ModelError, unknown_name
+from simstate.base.checks import number
+from simstate.base.errors import InvalidInputError, ModelError, unknown_name
+from simstate.base.ids import Values
 from simstate.flight.aircraft import EARTH, inertial_xml, numbers
 from simstate.flight.free_flight import INTEGRATORS
 from simstate.flight.free_root import FreeBody
-from simstate.ids import Values
+from simstate.math.conventions import MUJOCO_QVEL, PTERA, RigidBodyState, convert
+from simstate.math.conventions.checked_values import as_single
+from simstate.math.conventions.points import check_inertia, check_mass
 from simstate.simulation import Simulation
 from simstate.world.worlds import worlds_of
 

@@ -18,8 +18,8 @@ from rsl_rl.utils import resolve_nn_activation
 from tensordict import TensorDict
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.env import Env, TrainCfg
-from simstate.errors import InvalidInputError
 from simstate.interop.trained_worlds import TrainedWorlds
 
 SAVE_INTERVAL = 50

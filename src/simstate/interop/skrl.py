@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.env import Env
-from simstate.errors import InvalidInputError
 
 try:
     from gymnasium.spaces import Box

@@ -17,8 +17,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from stable_baselines3.common.vec_env import VecEnv
 
+from simstate.base.errors import InvalidInputError
 from simstate.env import EnvCfg
-from simstate.errors import InvalidInputError
 from simstate.interop.gymnasium import Array, GymnasiumVectorEnv, Observation
 
 Indices = int | Iterable[int] | None

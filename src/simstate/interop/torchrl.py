@@ -17,8 +17,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.env import Env, EnvCfg
-from simstate.errors import InvalidInputError
 
 try:
     from tensordict import TensorDict, TensorDictBase

@@ -3,7 +3,7 @@
 import warnings
 from typing import Any
 
-from simstate.math import euler, inertia, quaternion, transform
+from simstate.math import conventions, euler, inertia, quaternion, transform
 from simstate.math.spatial import (
     acceleration_from_cacc,
     compute_velocity_from_cvel,
@@ -14,6 +14,7 @@ from simstate.math.spatial import (
 __all__ = [
     "acceleration_from_cacc",
     "compute_velocity_from_cvel",
+    "conventions",
     "euler",
     "inertia",
     "move_moment",

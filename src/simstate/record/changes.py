@@ -17,9 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.errors import RecordingError
-from simstate.ledger import Owner, Slot
-from simstate.record.packing import (
+from simstate.base.errors import RecordingError
+from simstate.record.compression import (
     LARGEST,
     LEVEL,
     decompressed,
@@ -28,6 +27,7 @@ from simstate.record.packing import (
     unshuffled,
     zstandard,
 )
+from simstate.world import Owner, Slot
 from simstate.world.worlds import Worlds
 
 _BITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}

@@ -11,14 +11,22 @@ from typing import Any
 import mujoco
 from torch import Tensor
 
-from simstate.contract import NO, PURE, UNDECLARED, UNSAID, Contract, joined, spread
+from simstate.base.contract import (
+    NO,
+    PURE,
+    UNDECLARED,
+    UNSAID,
+    Contract,
+    joined,
+    spread,
+)
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.engine import FIELDS
 from simstate.entity import Entity
-from simstate.errors import InvalidInputError, ShapeError, unknown_name
-from simstate.integrate.history import Read, Recorded
-from simstate.record.units import component_units
+from simstate.record.column_units import component_units
 from simstate.sensors import SceneCameras
-from simstate.step.host import SteppingHost
+from simstate.step.history import Read, Recorded
+from simstate.step.stepping_host import SteppingHost
 from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import worlds_of
 

@@ -22,10 +22,10 @@ from typing import IO, Any
 
 import numpy as np
 
-from simstate.errors import FileError, RecordingError
-from simstate.files import replacing
-from simstate.record.libraries import library
-from simstate.record.packing import packed, zstandard
+from simstate.base.errors import FileError, RecordingError
+from simstate.base.extras import library
+from simstate.base.files import replacing
+from simstate.record.compression import packed, zstandard
 
 MAGIC = b"\x89MCAP0\r\n"
 PROFILE = "simstate"
@@ -175,7 +175,7 @@ def _cannot(path: Path, error: BaseException) -> FileError:
 
 
 @dataclass(frozen=True)
-class Place:
+class RecordPlace:
     """Where a record is in a file: after its nine bytes of kind and length."""
 
     kind: int
@@ -201,9 +201,9 @@ class ContainerReader:
                 f"{str(path)!r} is empty: a recording that was cut off before it began."
             )
         self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115 (closed by close)
-        self.blocks: list[tuple[Place, bytes]] = []
+        self.blocks: list[tuple[RecordPlace, bytes]] = []
         """The chunk of each whole block, and what is said of it."""
-        self.attachments: dict[str, Place] = {}
+        self.attachments: dict[str, RecordPlace] = {}
         """Where the other attachments are, by name."""
         try:
             self._find()
@@ -219,7 +219,7 @@ class ContainerReader:
         """The content of an attachment."""
         return self._attachment(self.attachments[name])[1]
 
-    def messages(self, place: Place) -> dict[int, bytes]:
+    def messages(self, place: RecordPlace) -> dict[int, bytes]:
         """The messages of a chunk by channel; a chunk that was altered is refused."""
         try:
             stream = self._stream.ReadDataStream(io.BytesIO(self._data(place)))
@@ -238,7 +238,7 @@ class ContainerReader:
         return {message.channel_id: message.data for message in messages}
 
     def _find(self) -> None:
-        chunk: Place | None = None
+        chunk: RecordPlace | None = None
         for place in self._walk():
             if place.kind == _CHUNK:
                 chunk = place
@@ -252,7 +252,7 @@ class ContainerReader:
                     self.blocks.append((chunk, data))
                     chunk = None
 
-    def _walk(self) -> Iterator[Place]:
+    def _walk(self) -> Iterator[RecordPlace]:
         """The records of the file, up to its end or to where it was cut off."""
         size = self.path.stat().st_size
         if self._file.read(len(MAGIC)) != MAGIC:
@@ -266,10 +266,10 @@ class ContainerReader:
                 raise self._altered(f"there is no record of kind {kind}")
             if at + 9 + length > size:
                 return
-            yield Place(kind, at + 9, length)
+            yield RecordPlace(kind, at + 9, length)
             at += 9 + length
 
-    def _attachment(self, place: Place) -> tuple[str, bytes]:
+    def _attachment(self, place: RecordPlace) -> tuple[str, bytes]:
         data = self._data(place)
         stated = int.from_bytes(data[-4:], "little")
         if len(data) < 4 or zlib.crc32(data[:-4]) != stated:
@@ -281,7 +281,7 @@ class ContainerReader:
             raise self._altered(str(error)) from error
         return found.name, found.data
 
-    def _data(self, place: Place) -> bytes:
+    def _data(self, place: RecordPlace) -> bytes:
         self._file.seek(place.start)
         return self._file.read(place.length)
 

@@ -24,7 +24,7 @@ from simstate.record.header import (
 )
 from simstate.record.recorder import STEP_CONTRACT, TIME_CONTRACT
 from simstate.state import Snapshot
-from simstate.step.host import SteppingHost
+from simstate.step.stepping_host import SteppingHost
 from simstate.world.invalid_values import DESCRIBED_FIELDS
 
 _FIELDS = [name for name in DESCRIBED_FIELDS if name != TIME]

@@ -10,10 +10,10 @@ from typing import Any, cast
 import mujoco
 import numpy as np
 
-from simstate.errors import RecordingError
-from simstate.record.packing import DTYPES
-from simstate.step.host import SteppingHost, forcing_of, timeline_of
-from simstate.versions import installed_versions
+from simstate.base.errors import RecordingError
+from simstate.base.versions import installed_versions
+from simstate.record.compression import DTYPES
+from simstate.step.stepping_host import SteppingHost, forcing_of, timeline_of
 from simstate.world.worlds import worlds_of
 
 FORMAT = "simstate recording 1"

@@ -17,11 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.closing import Closing
-from simstate.contract import NO
-from simstate.errors import FileError, InvalidInputError
-from simstate.ids import Ids, int_list
-from simstate.ledger import Owner
+from simstate.base.closeable import Closing
+from simstate.base.contract import NO
+from simstate.base.errors import FileError, InvalidInputError
+from simstate.base.ids import Ids, int_list
 from simstate.record.changes import Changes, Step, steps_to_bytes
 from simstate.record.columns import Column
 from simstate.record.container import Block, ContainerWriter
@@ -37,7 +36,8 @@ from simstate.record.header import (
     model_bytes,
 )
 from simstate.state import Snapshot, take_snapshot
-from simstate.step.host import SteppingHost, stepper_of
+from simstate.step.stepping_host import SteppingHost, stepper_of
+from simstate.world import Owner
 from simstate.world.worlds import worlds_of
 
 BLOCK_BYTES = 4 << 20

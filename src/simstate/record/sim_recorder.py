@@ -8,13 +8,13 @@ from pathlib import Path
 
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
-from simstate.ids import Ids, Selection
-from simstate.integrate.history import Recorded
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Ids, Selection
 from simstate.record.changes import Step
 from simstate.record.columns import columns_of
 from simstate.record.recorder import Recorder
-from simstate.step.host import SteppingHost
+from simstate.step.history import Recorded
+from simstate.step.stepping_host import SteppingHost
 
 
 class SimRecorder(Recorder):

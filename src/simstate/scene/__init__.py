@@ -1,5 +1,6 @@
 """Scenes: configuration in, one compiled MjModel with names → ids out."""
 
+from simstate.scene import models, terrain
 from simstate.scene.actuators import (
     ActuatorCfg,
     DcMotorActuatorCfg,
@@ -8,14 +9,6 @@ from simstate.scene.actuators import (
     VelocityActuatorCfg,
 )
 from simstate.scene.build import BuiltScene, build_scene
-from simstate.scene.cfg import (
-    CameraCfg,
-    ContactCfg,
-    EntityCfg,
-    InitialStateCfg,
-    ModelSource,
-    SceneCfg,
-)
 from simstate.scene.index import Elements, EntityIndex
 from simstate.scene.ray_cfg import (
     GridPattern,
@@ -23,6 +16,14 @@ from simstate.scene.ray_cfg import (
     OwnPattern,
     RayCastCfg,
     RingPattern,
+)
+from simstate.scene.scene_cfg import (
+    CameraCfg,
+    ContactCfg,
+    EntityCfg,
+    InitialStateCfg,
+    ModelSource,
+    SceneCfg,
 )
 
 __all__ = [
@@ -46,4 +47,6 @@ __all__ = [
     "SceneCfg",
     "VelocityActuatorCfg",
     "build_scene",
+    "models",
+    "terrain",
 ]

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import mujoco
 
-from simstate.checks import number
-from simstate.errors import InvalidInputError
+from simstate.base.checks import number
+from simstate.base.errors import InvalidInputError
 
 SHORTEST_STEP_S = 0.001
 """The time step for which delays have room at least [s]."""

@@ -9,20 +9,20 @@ from pathlib import Path
 import mujoco
 import numpy as np
 
-from simstate.checks import instance_of, number
-from simstate.errors import ModelError, warn
-from simstate.mujoco_warnings import silenced
-from simstate.places import written_at
+from simstate.base.checks import instance_of, number
+from simstate.base.errors import ModelError, warn
+from simstate.base.mujoco_warnings import silenced
+from simstate.base.places import written_at
 from simstate.scene.cameras import add_cameras
-from simstate.scene.cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
-from simstate.scene.contacts import BuiltContacts, add_contacts
+from simstate.scene.contact_sensors import BuiltContacts, add_contacts
 from simstate.scene.ground import add_ground, add_sun, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entities
 from simstate.scene.initial import Start, carrying, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
-from simstate.scene.rays import BuiltRays, build_rays
-from simstate.scene.settings import settle
-from simstate.terrain import Terrain, TerrainCfg
+from simstate.scene.physics_options import settle
+from simstate.scene.ray_layout import BuiltRays, build_rays
+from simstate.scene.scene_cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene.terrain import Terrain, TerrainCfg
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 _OLD_TIMESTEP = 0.005

@@ -8,10 +8,10 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.checks import instance_of, number, whole_number
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.scene.cfg import CameraCfg
+from simstate.base.checks import instance_of, number, whole_number
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.scene.initial import unit_quat, vector
+from simstate.scene.scene_cfg import CameraCfg
 
 _PIXEL = 1e-5
 """Size of a pixel on the sensor [m]; it cancels out."""

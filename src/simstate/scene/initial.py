@@ -10,11 +10,11 @@ import mujoco
 import numpy as np
 import torch
 
-from simstate.checks import as_array, check_finite, has_shape
-from simstate.errors import InvalidInputError, unknown_name, warn
-from simstate.scene.cfg import InitialStateCfg, JointValue
+from simstate.base.checks import as_array, check_finite, has_shape
+from simstate.base.errors import InvalidInputError, unknown_name, warn
 from simstate.scene.index import Elements, EntityIndex, places_of
 from simstate.scene.load import matching
+from simstate.scene.scene_cfg import InitialStateCfg, JointValue
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import mujoco
 
-from simstate import models
-from simstate.checks import instance_of
-from simstate.errors import ModelError, suggestion, unknown_name, warn
-from simstate.mujoco_warnings import silenced
+from simstate.base.checks import instance_of
+from simstate.base.errors import ModelError, suggestion, unknown_name, warn
+from simstate.base.mujoco_warnings import silenced
+from simstate.scene import models
 from simstate.scene.actuators import ActuatorCfg
-from simstate.scene.cfg import EntityCfg, ModelSource
-from simstate.scene.libraries import install_hint, library_names, library_spec
+from simstate.scene.model_libraries import install_hint, library_names, library_spec
+from simstate.scene.scene_cfg import EntityCfg, ModelSource
 from simstate.scene.urdf import find_meshes, is_urdf
 
 NAMED_KINDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mujoco
 
-from simstate.checks import FINITE, Limits
+from simstate.base.checks import FINITE, Limits
 
 _POSITIVE, _NOT_NEGATIVE = Limits(more_than=0), Limits(at_least=0)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import mujoco
 
-from simstate.errors import unknown_name
+from simstate.base.errors import unknown_name
 
 OPTION_WORDS: dict[str, dict[str, int]] = {
     "integrator": {

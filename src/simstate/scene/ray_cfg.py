@@ -9,8 +9,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from simstate.checks import whole_number
-from simstate.errors import InvalidInputError
+from simstate.base.checks import whole_number
+from simstate.base.errors import InvalidInputError
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import mujoco
 
-from simstate.errors import ModelError, suggestion
+from simstate.base.errors import ModelError, suggestion
 
 _PACKAGE = re.compile(r"(?:package|model)://([^/]+)/(.*)")
 

@@ -1,8 +1,8 @@
 """Sensors of a scene: cameras, contacts, rays."""
 
 from simstate.sensors.camera import Camera, SceneCameras
-from simstate.sensors.contacts import ContactSensor, SceneContacts
-from simstate.sensors.rays import RaySensor, SceneRays
+from simstate.sensors.contact_sensor import ContactSensor, SceneContacts
+from simstate.sensors.ray_sensor import RaySensor, SceneRays
 
 __all__ = [
     "Camera",

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from simstate.base.by_name import Named
+from simstate.base.ids import Index
 from simstate.engine import Stage
-from simstate.ids import Index
-from simstate.named import Named
 from simstate.scene import CameraCfg
 from simstate.state.tensors import CameraTensors
-from simstate.step.host import SteppingHost
+from simstate.step.stepping_host import SteppingHost
 from simstate.world.declared import Reading, ReadingReader, Readings
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
-    from simstate.sensors.render import Renderer
+    from simstate.sensors.ray_tracer import Renderer
 
 
 class Images(NamedTuple):
@@ -142,7 +142,7 @@ class Camera(Readings):
 
     def _rendered(self) -> Images:
         if self._renderer is None:
-            from simstate.sensors.render import Renderer  # loads Warp
+            from simstate.sensors.ray_tracer import Renderer  # loads Warp
 
             resolution = (self.width, self.height)
             self._renderer = Renderer(self._sim, self._camera, resolution)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from simstate.math.vector import norm
-from simstate.scene.contacts import BuiltContacts
+from simstate.scene.contact_sensors import BuiltContacts
 
 NET = {"count": 1, "force": 3, "torque": 3, "pos": 3}
 """The numbers of a net force, in their order, and how many there are of each."""

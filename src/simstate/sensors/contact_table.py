@@ -10,9 +10,9 @@ import mujoco
 import numpy as np
 from torch import Tensor
 
-from simstate.dynamics.parts import DynamicsParts
+from simstate.base.ids import Ids
 from simstate.engine import ContactRows
-from simstate.ids import Ids
+from simstate.entity.dynamics.assembly import DynamicsParts
 from simstate.math.vector import apply
 from simstate.world.worlds import Worlds
 

@@ -10,17 +10,17 @@ Importing this loads none of them; each is loaded when it is made.
 
 from __future__ import annotations
 
+from simstate.simulators.adapted_simulator import AdaptedSimulator
 from simstate.simulators.align import Alignment, SimulatorAlignment, align
-from simstate.simulators.base import AdaptedSimulator
 from simstate.simulators.capabilities import Capabilities, Missing, features
-from simstate.simulators.declared import (
+from simstate.simulators.catalog import (
     SIMULATORS,
     MissingSimulatorError,
     SimulatorInfo,
     info,
     register,
 )
-from simstate.simulators.making import make
+from simstate.simulators.makers import make
 from simstate.simulators.mechanics import AdaptedMechanics
 from simstate.simulators.mjcf import PlainMjcf, plain_mjcf
 from simstate.simulators.protocol import EntityNames, Simulator

@@ -19,16 +19,16 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from simstate.base.errors import DivergenceError, InvalidInputError
+from simstate.base.ids import int_list
 from simstate.engine import Seen, Stage
 from simstate.env import Env
-from simstate.errors import DivergenceError, InvalidInputError
-from simstate.ids import int_list
 from simstate.simulation import Simulation
-from simstate.simulators.base import AdaptedSimulator
-from simstate.simulators.declared import info
-from simstate.simulators.making import make
-from simstate.step.host import forcing_of, stepper_of
+from simstate.simulators.adapted_simulator import AdaptedSimulator
+from simstate.simulators.catalog import info
+from simstate.simulators.makers import make
 from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.step.stepping_host import forcing_of, stepper_of
 from simstate.world.calls import Scope
 from simstate.world.worlds import Worlds, worlds_of
 

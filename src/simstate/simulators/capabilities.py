@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 
 from simstate.simulators.mjcf_actuators import actuator_kind
-from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.mjcf_parts import ModelNames
 from simstate.simulators.plain_model import plain_model
 
 Feature: TypeAlias = Literal[
@@ -87,7 +87,7 @@ def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:
 
     What the model's flags switch off, it does not have.
     """
-    names, model = Names(model), plain_model(model)
+    names, model = ModelNames(model), plain_model(model)
     found: dict[Feature, tuple[str, ...]] = {}
     for feature, find in _FINDERS.items():
         elements = find(model, names)
@@ -101,27 +101,29 @@ _EQ, _TRN, _OFF = mujoco.mjtEq, mujoco.mjtTrn, mujoco.mjtDisableBit
 _JOINT_TRANSMISSIONS = (_TRN.mjTRN_JOINT.value, _TRN.mjTRN_JOINTINPARENT.value)
 
 
-def _joints(model: mujoco.MjModel, names: Names, keep: np.ndarray) -> list[str]:
+def _joints(model: mujoco.MjModel, names: ModelNames, keep: np.ndarray) -> list[str]:
     return [names.joint[j] for j in np.flatnonzero(keep)]
 
 
-def _dof_joints(model: mujoco.MjModel, names: Names, values: np.ndarray) -> list[str]:
+def _dof_joints(
+    model: mujoco.MjModel, names: ModelNames, values: np.ndarray
+) -> list[str]:
     """The joints with a dof whose value is not zero."""
     joints = sorted({int(model.dof_jntid[dof]) for dof in np.flatnonzero(values)})
     return [names.joint[j] for j in joints]
 
 
-def _of_type(kind: int) -> Callable[[mujoco.MjModel, Names], list[str]]:
+def _of_type(kind: int) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
     return lambda model, names: _joints(model, names, model.jnt_type == kind)
 
 
-def _limits(ball: bool) -> Callable[[mujoco.MjModel, Names], list[str]]:
+def _limits(ball: bool) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
     return lambda model, names: _joints(
         model, names, (model.jnt_limited > 0) & ((model.jnt_type == _BALL) == ball)
     )
 
 
-def _springs(ball: bool) -> Callable[[mujoco.MjModel, Names], list[str]]:
+def _springs(ball: bool) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
     return lambda model, names: _joints(
         model, names, (model.jnt_stiffness != 0) & ((model.jnt_type == _BALL) == ball)
     )
@@ -139,20 +141,20 @@ def driven_joints(model: mujoco.MjModel) -> set[int]:
     }
 
 
-def _idle_armature(model: mujoco.MjModel, names: Names) -> list[str]:
+def _idle_armature(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     driven = driven_joints(model)
     idle = np.array([int(j) not in driven for j in model.dof_jntid], dtype=bool)
     return _dof_joints(model, names, model.dof_armature * idle)
 
 
-def _free_damping(model: mujoco.MjModel, names: Names) -> list[str]:
+def _free_damping(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     free = model.jnt_type[model.dof_jntid] == _FREE
     return _dof_joints(model, names, model.dof_damping * free)
 
 
 def _actuators(
     keep: Callable[[mujoco.MjModel, int], bool],
-) -> Callable[[mujoco.MjModel, Names], list[str]]:
+) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
     """Those that act: not those with a gear of zero."""
     return lambda model, names: [
         names.actuator[a]
@@ -161,7 +163,7 @@ def _actuators(
     ]
 
 
-def _with_higher_powers(model: mujoco.MjModel, names: Names) -> list[str]:
+def _with_higher_powers(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     found = _dof_joints(model, names, np.any(model.dof_dampingpoly, axis=1))
     found += _joints(model, names, np.any(model.jnt_stiffnesspoly, axis=1))
     some = model.tendon_dampingpoly.any(axis=1) | model.tendon_stiffnesspoly.any(axis=1)
@@ -169,7 +171,7 @@ def _with_higher_powers(model: mujoco.MjModel, names: Names) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _geoms(kind: mujoco.mjtGeom) -> Callable[[mujoco.MjModel, Names], list[str]]:
+def _geoms(kind: mujoco.mjtGeom) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
     return lambda model, names: [
         names.geom[g] for g in np.flatnonzero(model.geom_type == kind.value)
     ]
@@ -180,7 +182,7 @@ def _off(model: mujoco.MjModel, *flags: mujoco.mjtDisableBit) -> bool:
     return any(model.opt.disableflags & flag.value for flag in flags)
 
 
-def _paired(model: mujoco.MjModel, names: Names) -> list[str]:
+def _paired(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     if _off(model, _OFF.mjDSBL_CONTACT, _OFF.mjDSBL_CONSTRAINT):
         return []
     return [
@@ -189,7 +191,7 @@ def _paired(model: mujoco.MjModel, names: Names) -> list[str]:
     ]
 
 
-def _flexible(model: mujoco.MjModel, names: Names) -> list[str]:
+def _flexible(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     kind = mujoco.mjtObj.mjOBJ_FLEX.value
     return [
         mujoco.mj_id2name(model, kind, f) or f"flex_{f}" for f in range(model.nflex)
@@ -238,7 +240,7 @@ def is_linear_coupling(model: mujoco.MjModel, equality: int) -> bool:
 
 def _equalities(
     keep: Callable[[mujoco.MjModel, int], bool],
-) -> Callable[[mujoco.MjModel, Names], list[str]]:
+) -> Callable[[mujoco.MjModel, ModelNames], list[str]]:
     return lambda model, names: [
         names.equality[e]
         for e in range(model.neq)
@@ -247,18 +249,18 @@ def _equalities(
     ]
 
 
-def _fluid(model: mujoco.MjModel, names: Names) -> list[str]:
+def _fluid(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     return [
         name for name in ("density", "viscosity") if getattr(model.opt, name) != 0.0
     ]
 
 
-def _colliding(model: mujoco.MjModel, names: Names) -> list[str]:
+def _colliding(model: mujoco.MjModel, names: ModelNames) -> list[str]:
     touching = (model.geom_contype | model.geom_conaffinity) != 0
     return [names.geom[g] for g in np.flatnonzero(touching)]
 
 
-_FINDERS: dict[Feature, Callable[[mujoco.MjModel, Names], list[str]]] = {
+_FINDERS: dict[Feature, Callable[[mujoco.MjModel, ModelNames], list[str]]] = {
     "free joints": _of_type(_FREE),
     "ball joints": _of_type(_BALL),
     "mocap bodies": lambda model, names: [

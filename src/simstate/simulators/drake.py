@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from simstate.simulators.base import AdaptedSimulator, Array, Motion
-from simstate.simulators.declared import info
+from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyStates
+from simstate.simulators.catalog import info
 from simstate.simulators.drake_coordinates import DrakeCoordinates
 from simstate.simulators.drake_model import DrakeModel
 from simstate.simulators.drives import drive_inputs
@@ -44,7 +44,7 @@ class DrakeSimulator(AdaptedSimulator):
     def _all(self) -> range:
         return range(self.num_envs)
 
-    def read(self, ids: list[int]) -> Motion:
+    def read(self, ids: list[int]) -> BodyStates:
         """Where some worlds are."""
         return self._coordinates.read([self.contexts[i] for i in ids])
 

@@ -20,8 +20,8 @@ import numpy as np
 from pydrake.common.eigen_geometry import Quaternion
 from pydrake.math import RollPitchYaw, RotationMatrix
 
-from simstate.errors import InvalidInputError
-from simstate.simulators.base import Array, Motion
+from simstate.base.errors import InvalidInputError
+from simstate.simulators.adapted_simulator import Array, BodyStates
 from simstate.simulators.drake_model import DrakeModel
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
@@ -111,10 +111,10 @@ class DrakeCoordinates:
         """MuJoCo's qvel; shape (nv,). The map of velocities is orthogonal."""
         return self.velocity_map(qpos).T @ self.drake.plant.GetVelocities(context)
 
-    def read(self, contexts: Sequence[Any]) -> Motion:
+    def read(self, contexts: Sequence[Any]) -> BodyStates:
         """Where some worlds are, bodies by Drake's own kinematics."""
         drake = self.drake
-        motion = Motion.blank(drake.model, len(contexts))
+        motion = BodyStates.blank(drake.model, len(contexts))
         for row, context in enumerate(contexts):
             motion.qpos[row] = self.qpos(context)
             motion.qvel[row] = self.qvel(context, motion.qpos[row])

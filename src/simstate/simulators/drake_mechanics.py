@@ -19,16 +19,16 @@ from pydrake.multibody.tree import (
 )
 
 from simstate.scene import SceneCfg
-from simstate.simulators.base import Array
+from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.capabilities import is_linear_coupling
 from simstate.simulators.drake import DrakeSimulator
 from simstate.simulators.drake_coordinates import DrakeCoordinates
 from simstate.simulators.drake_model import DrakeModel, geom_name
 from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_masses
 from simstate.simulators.parameters import Parameters
-from simstate.simulators.parameters.bodies import canonical, inertia_numbers
-from simstate.simulators.parameters.scene import IMPLICIT_SERVOS
-from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
+from simstate.simulators.parameters.body_parameters import canonical, inertia_numbers
+from simstate.simulators.parameters.scene_parameters import IMPLICIT_SERVOS
+from simstate.simulators.physics_terms import ALL_TERMS, NO_TERMS, Terms
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 

@@ -35,14 +35,14 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import DiagramBuilder
 
-from simstate.errors import ModelError
+from simstate.base.errors import ModelError
 from simstate.simulators.capabilities import is_linear_coupling
-from simstate.simulators.contacts import may_touch
 from simstate.simulators.drives import Drive, drives
 from simstate.simulators.mjcf import link_name, plain_mjcf
-from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.mjcf_parts import ModelNames
+from simstate.simulators.physics_terms import ALL_TERMS, Terms
 from simstate.simulators.plain_model import plain_model
-from simstate.simulators.terms import ALL_TERMS, Terms
+from simstate.simulators.solver_contacts import may_touch
 
 _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
 _LEFT_TO_US = ("actuator", "tendon", "equality", "contact")
@@ -60,7 +60,7 @@ class DrakeModel:
     def __init__(
         self, model: mujoco.MjModel, time_step: float, terms: Terms = ALL_TERMS
     ) -> None:
-        self.names, self.terms = Names(model), terms
+        self.names, self.terms = ModelNames(model), terms
         self.model = model = plain_model(model)
         """The model with what its flags switch off at zero: Drake has no flags."""
         self.messages: list[str] = []

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import mujoco
 import numpy as np
 
-from simstate.simulators.base import Array
+from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.capabilities import driven_joints
 from simstate.simulators.mjcf_actuators import actuator_kind
 

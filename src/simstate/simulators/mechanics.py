@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from simstate.simulators.base import AdaptedSimulator, Array, Motion
+from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyStates
 from simstate.simulators.capabilities import Capabilities
 from simstate.simulators.parameters import Parameters, parameters_of
-from simstate.simulators.parameters.scene import step_as
-from simstate.simulators.terms import Terms, switch_off
+from simstate.simulators.parameters.scene_parameters import step_as
+from simstate.simulators.physics_terms import Terms, switch_off
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Mechanics(ABC):
         """The parameters that the simulator holds, as far as it can tell them."""
 
     @abstractmethod
-    def motion(self, state: MechanicalState) -> Motion:
+    def motion(self, state: MechanicalState) -> BodyStates:
         """Poses and velocities of the bodies, of one world."""
 
     def notes(self) -> tuple[str, ...]:
@@ -125,14 +125,14 @@ class MujocoMechanics(Mechanics):
         """Those of the model."""
         return parameters_of(self.model)
 
-    def motion(self, state: MechanicalState) -> Motion:
+    def motion(self, state: MechanicalState) -> BodyStates:
         """By mj_kinematics and mj_objectVelocity."""
         model, data = self.model, self._data(state, frozenset())
         vel = np.zeros((model.nbody, 6))
         kind = mujoco.mjtObj.mjOBJ_XBODY.value
         for body in range(model.nbody):
             mujoco.mj_objectVelocity(model, data, kind, body, vel[body], 0)
-        return Motion(
+        return BodyStates(
             qpos=state.qpos[None],
             qvel=state.qvel[None],
             body_pos=data.xpos[None].copy(),
@@ -201,7 +201,7 @@ class AdaptedMechanics(Mechanics):
             self._made[terms] = self._make(terms)
         return self._made[terms]
 
-    def motion(self, state: MechanicalState) -> Motion:
+    def motion(self, state: MechanicalState) -> BodyStates:
         """By the simulator's own kinematics."""
         simulator = self.simulator(frozenset())
         simulator.write(state.qpos[None], state.qvel[None], [0])

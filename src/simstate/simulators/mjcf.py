@@ -17,7 +17,7 @@ import numpy as np
 
 from simstate.simulators.mjcf_actuators import add_actuators
 from simstate.simulators.mjcf_parts import (
-    Names,
+    ModelNames,
     add_equalities,
     add_pairs,
     add_tendons,
@@ -103,7 +103,7 @@ class _Writer:
         everything: bool,
     ) -> None:
         self.left_out: list[str] = []
-        self.names = Names(model)
+        self.names = ModelNames(model)
         self._model = model
         self._mesh_dir = mesh_dir
         self._skip = skip

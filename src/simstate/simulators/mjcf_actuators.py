@@ -6,7 +6,12 @@ from xml.etree import ElementTree
 
 import mujoco
 
-from simstate.simulators.mjcf_parts import Names, numbers, set_differing, set_powers
+from simstate.simulators.mjcf_parts import (
+    ModelNames,
+    numbers,
+    set_differing,
+    set_powers,
+)
 
 Element = ElementTree.Element
 
@@ -53,7 +58,7 @@ _BIASES = {
 
 
 def add_actuators(
-    root: Element, model: mujoco.MjModel, names: Names, everything: bool = False
+    root: Element, model: mujoco.MjModel, names: ModelNames, everything: bool = False
 ) -> list[str]:
     """Add the actuators; what is not written is returned in words.
 
@@ -150,7 +155,7 @@ def _set_own(element: Element, model: mujoco.MjModel, actuator: int) -> None:
 
 
 def _set_transmission(
-    element: Element, model: mujoco.MjModel, names: Names, actuator: int
+    element: Element, model: mujoco.MjModel, names: ModelNames, actuator: int
 ) -> None:
     """What an actuator acts on, and by which gear."""
     kind = int(model.actuator_trntype[actuator])

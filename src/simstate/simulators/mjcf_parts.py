@@ -16,7 +16,7 @@ Element = ElementTree.Element
 _SOLIMP = (0.9, 0.95, 0.001, 0.5, 2.0)
 
 
-class Names:
+class ModelNames:
     """A name for every element of a compiled model; those without get `<kind>_<id>`."""
 
     def __init__(self, model: mujoco.MjModel) -> None:
@@ -72,7 +72,7 @@ def set_powers(
     return not some
 
 
-def add_pairs(root: Element, model: mujoco.MjModel, names: Names) -> None:
+def add_pairs(root: Element, model: mujoco.MjModel, names: ModelNames) -> None:
     """Add the pairs of geoms that have contact parameters of their own."""
     section = root.find("contact")
     if section is None:
@@ -94,7 +94,7 @@ def add_pairs(root: Element, model: mujoco.MjModel, names: Names) -> None:
 
 
 def add_tendons(
-    root: Element, model: mujoco.MjModel, names: Names, everything: bool = False
+    root: Element, model: mujoco.MjModel, names: ModelNames, everything: bool = False
 ) -> list[str]:
     """Add the tendons; what cannot be written is returned in words."""
     if not model.ntendon:
@@ -142,7 +142,9 @@ def _set_tendon(element: Element, model: mujoco.MjModel, tendon: int) -> None:
         set_differing(element, attribute, array[tendon], default)
 
 
-def _add_wrap(element: Element, model: mujoco.MjModel, names: Names, wrap: int) -> None:
+def _add_wrap(
+    element: Element, model: mujoco.MjModel, names: ModelNames, wrap: int
+) -> None:
     """One thing that a tendon runs through, or is a sum of."""
     kind, thing = int(model.wrap_type[wrap]), int(model.wrap_objid[wrap])
     prm = float(model.wrap_prm[wrap])
@@ -161,12 +163,14 @@ def _add_wrap(element: Element, model: mujoco.MjModel, names: Names, wrap: int) 
             around.set("sidesite", names.site[int(prm)])
 
 
-def add_equalities(root: Element, model: mujoco.MjModel, names: Names) -> list[str]:
+def add_equalities(
+    root: Element, model: mujoco.MjModel, names: ModelNames
+) -> list[str]:
     """Add the equality constraints; what cannot be written is returned in words."""
     if not model.neq:
         return []
     section = ElementTree.SubElement(root, "equality")
-    writers: dict[int, Callable[[mujoco.MjModel, Names, int], dict[str, str]]] = {
+    writers: dict[int, Callable[[mujoco.MjModel, ModelNames, int], dict[str, str]]] = {
         mujoco.mjtEq.mjEQ_CONNECT.value: _connect,
         mujoco.mjtEq.mjEQ_WELD.value: _weld,
         mujoco.mjtEq.mjEQ_JOINT.value: _coupling,
@@ -190,7 +194,7 @@ def add_equalities(root: Element, model: mujoco.MjModel, names: Names) -> list[s
     return left_out
 
 
-def _ends(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+def _ends(model: mujoco.MjModel, names: ModelNames, equality: int) -> dict[str, str]:
     """The two bodies or sites of a connect or weld."""
     sites = model.eq_objtype[equality] == mujoco.mjtObj.mjOBJ_SITE.value
     word, table = ("site", names.site) if sites else ("body", names.body)
@@ -200,14 +204,14 @@ def _ends(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
     }
 
 
-def _connect(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+def _connect(model: mujoco.MjModel, names: ModelNames, equality: int) -> dict[str, str]:
     ends = _ends(model, names, equality)
     if "body1" in ends:
         ends["anchor"] = numbers(model.eq_data[equality, :3])
     return ends
 
 
-def _weld(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+def _weld(model: mujoco.MjModel, names: ModelNames, equality: int) -> dict[str, str]:
     ends = _ends(model, names, equality)
     data = model.eq_data[equality]
     if "body1" in ends:
@@ -217,7 +221,9 @@ def _weld(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
     return ends
 
 
-def _coupling(model: mujoco.MjModel, names: Names, equality: int) -> dict[str, str]:
+def _coupling(
+    model: mujoco.MjModel, names: ModelNames, equality: int
+) -> dict[str, str]:
     joints = model.eq_type[equality] == mujoco.mjtEq.mjEQ_JOINT.value
     word, table = ("joint", names.joint) if joints else ("tendon", names.tendon)
     ends: dict[str, str] = {f"{word}1": table[model.eq_obj1id[equality]]}

@@ -20,11 +20,11 @@ import torch
 from jax import numpy as jnp
 from mujoco import mjx
 
-from simstate.errors import ModelError
-from simstate.simulators.base import AdaptedSimulator, Array, Motion
-from simstate.simulators.declared import info
+from simstate.base.errors import ModelError
+from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyStates
+from simstate.simulators.catalog import info
+from simstate.simulators.physics_terms import ALL_TERMS, Terms, switch_off
 from simstate.simulators.plain_model import plain_model
-from simstate.simulators.terms import ALL_TERMS, Terms, switch_off
 
 
 class MjxSimulator(AdaptedSimulator):
@@ -45,7 +45,7 @@ class MjxSimulator(AdaptedSimulator):
             jnp.tile(blank.qpos, (self.num_envs, 1))
         )
 
-    def read(self, ids: list[int]) -> Motion:
+    def read(self, ids: list[int]) -> BodyStates:
         """Where some worlds are."""
         data = _all_kinematics(self.mjx_model, self._data)
         rows = np.array(ids, dtype=np.int64)
@@ -115,13 +115,13 @@ def field(data: Any, name: str) -> Array:
     return np.asarray(getattr(owner, name), dtype=np.float64)
 
 
-def motion_of(model: mujoco.MjModel, data: Any, rows: np.ndarray) -> Motion:
+def motion_of(model: mujoco.MjModel, data: Any, rows: np.ndarray) -> BodyStates:
     """The motion of some worlds, after `kinematics`."""
     cvel, com = field(data, "cvel")[rows], field(data, "subtree_com")[rows]
     pos = field(data, "xpos")[rows]
     offset = com[:, model.body_rootid] - pos
     ang_vel = cvel[..., :3]
-    return Motion(
+    return BodyStates(
         qpos=field(data, "qpos")[rows],
         qvel=field(data, "qvel")[rows],
         body_pos=pos,

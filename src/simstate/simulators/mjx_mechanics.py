@@ -16,16 +16,16 @@ from jax import numpy as jnp
 from mujoco import mjx
 
 from simstate.scene import SceneCfg
-from simstate.simulators.base import Array
+from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.mechanics import AdaptedMechanics, MechanicalState, of_masses
 from simstate.simulators.mjx import MjxSimulator, field
 from simstate.simulators.parameters import Parameters, parameters_of
-from simstate.simulators.parameters.scene import (
+from simstate.simulators.parameters.scene_parameters import (
     EXPLICIT_GYROSCOPIC,
     free_bodies_alone,
 )
+from simstate.simulators.physics_terms import ALL_TERMS, NO_TERMS, Terms
 from simstate.simulators.plain_model import plain_model
-from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
 # Of one world: they compile faster than the simulator's batch.
 _forward: Any = jax.jit(mjx.forward)

@@ -17,12 +17,12 @@ import mujoco
 import numpy as np
 import torch
 
-from simstate.errors import ModelError
-from simstate.simulators.base import AdaptedSimulator, Array, Motion
-from simstate.simulators.declared import info
+from simstate.base.errors import ModelError
+from simstate.simulators.adapted_simulator import AdaptedSimulator, Array, BodyStates
+from simstate.simulators.catalog import info
 from simstate.simulators.drives import drive_inputs
 from simstate.simulators.newton_model import NewtonModel, newton
-from simstate.simulators.terms import switch_off
+from simstate.simulators.physics_terms import switch_off
 
 
 class NewtonSimulator(AdaptedSimulator):
@@ -65,7 +65,7 @@ class NewtonSimulator(AdaptedSimulator):
         solver.mj_model.opt.disableflags |= bit
         return solver
 
-    def read(self, ids: list[int]) -> Motion:
+    def read(self, ids: list[int]) -> BodyStates:
         """Where some worlds are."""
         return self.newton.read([self.states[i] for i in ids])
 

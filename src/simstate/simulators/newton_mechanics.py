@@ -13,9 +13,9 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.errors import ModelError
+from simstate.base.errors import ModelError
 from simstate.scene import SceneCfg
-from simstate.simulators.base import Array
+from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.mechanics import (
     AdaptedMechanics,
     MechanicalState,
@@ -23,13 +23,13 @@ from simstate.simulators.mechanics import (
     of_masses,
 )
 from simstate.simulators.mjcf_actuators import simple_actuators
-from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.mjcf_parts import ModelNames
 from simstate.simulators.newton import NewtonFeatherstoneSimulator, NewtonSimulator
 from simstate.simulators.newton_model import newton, rotation
 from simstate.simulators.newton_parameters import UNLIMITED, read_parameters
 from simstate.simulators.parameters import Parameters, parameters_of
+from simstate.simulators.physics_terms import ALL_TERMS, NO_TERMS, Terms
 from simstate.simulators.plain_model import plain_model
-from simstate.simulators.terms import ALL_TERMS, NO_TERMS, Terms
 
 
 class NewtonMechanics(AdaptedMechanics):
@@ -98,8 +98,8 @@ class NewtonMechanics(AdaptedMechanics):
 
     def parameters(self) -> Parameters:
         """Those of the solver's model, under the scene's names."""
-        own, names = self._own.model, Names(self._model)
-        theirs = Names(own)
+        own, names = self._own.model, ModelNames(self._model)
+        theirs = ModelNames(own)
         theirs.body, theirs.joint = names.body, names.joint
         theirs.tendon = names.tendon
         there = simple_actuators(plain_model(self._model))

@@ -23,16 +23,16 @@ import mujoco
 import numpy as np
 import torch
 
+from simstate.base.errors import ModelError
 from simstate.engine.warp_start import initialise  # before newton: no banner
-from simstate.errors import ModelError
-from simstate.simulators.base import Array, Motion
-from simstate.simulators.contacts import may_touch
+from simstate.simulators.adapted_simulator import Array, BodyStates
 from simstate.simulators.drives import drives
 from simstate.simulators.mjcf import link_name, plain_mjcf
 from simstate.simulators.mjcf_actuators import simple_actuators
-from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.mjcf_parts import ModelNames
+from simstate.simulators.physics_terms import ALL_TERMS, Terms
 from simstate.simulators.plain_model import plain_model
-from simstate.simulators.terms import ALL_TERMS, Terms
+from simstate.simulators.solver_contacts import may_touch
 
 initialise(torch.device("cpu"))
 
@@ -57,7 +57,7 @@ class NewtonModel:
     def __init__(
         self, model: mujoco.MjModel, ctrl_direct: bool, terms: Terms = ALL_TERMS
     ) -> None:
-        self.names, self.terms = Names(model), terms
+        self.names, self.terms = ModelNames(model), terms
         self.model = model = plain_model(model)
         """The model with what its flags switch off at zero."""
         self.columns = [int(model.actuator_ctrladr[a]) for a in simple_actuators(model)]
@@ -239,9 +239,9 @@ class NewtonModel:
         velocities = state.joint_qd.numpy().astype(np.float64)
         return np.linalg.solve(self.velocity_map(qpos), velocities)
 
-    def read(self, states: Sequence[Any]) -> Motion:
+    def read(self, states: Sequence[Any]) -> BodyStates:
         """Where some worlds are, bodies by Newton's own kinematics."""
-        motion = Motion.blank(self.model, len(states))
+        motion = BodyStates.blank(self.model, len(states))
         for row, state in enumerate(states):
             self._refresh(state)
             motion.qpos[row] = self.qpos(state)
@@ -323,7 +323,7 @@ def _bodies_that_slide_and_turn(model: mujoco.MjModel) -> list[int]:
     return found
 
 
-def _check_joints(model: mujoco.MjModel, names: Names) -> None:
+def _check_joints(model: mujoco.MjModel, names: ModelNames) -> None:
     """Raise for bodies whose joints Newton would put together otherwise."""
     for body in range(1, model.nbody):
         first, count = model.body_jntadr[body], model.body_jntnum[body]
@@ -342,7 +342,7 @@ def _check_joints(model: mujoco.MjModel, names: Names) -> None:
             )
 
 
-def _check_tendons(model: mujoco.MjModel, names: Names) -> None:
+def _check_tendons(model: mujoco.MjModel, names: ModelNames) -> None:
     """Raise for sums of joints from which Newton would leave some out.
 
     Its MuJoCo solver does so with joints of a body that has several.

@@ -9,12 +9,12 @@ from __future__ import annotations
 import mujoco
 import numpy as np
 
-from simstate.simulators.base import Array
+from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.newton_model import NewtonModel, rotation
 from simstate.simulators.parameters import Parameters
-from simstate.simulators.parameters.bodies import canonical, inertia_numbers
-from simstate.simulators.parameters.joints import dof_count
-from simstate.simulators.parameters.scene import EXPLICIT_EULER
+from simstate.simulators.parameters.body_parameters import canonical, inertia_numbers
+from simstate.simulators.parameters.joint_parameters import dof_count
+from simstate.simulators.parameters.scene_parameters import EXPLICIT_EULER
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 UNLIMITED = 1e6

@@ -9,7 +9,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.ids import Ids
+from simstate.base.ids import Ids
 from simstate.state import StateList, TensorState
 from simstate.state.apply import States
 

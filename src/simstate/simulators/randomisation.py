@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from simstate.simulators.align.report import SimulatorAlignment
+from simstate.simulators.align.findings import SimulatorAlignment
 
 _FIELDS = {
     "mass": "body_mass",

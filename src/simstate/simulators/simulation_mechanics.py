@@ -12,10 +12,10 @@ from torch import Tensor
 
 from simstate.scene import SceneCfg, build_scene
 from simstate.simulation import Simulation
-from simstate.simulators.base import Array, Motion
+from simstate.simulators.adapted_simulator import Array, BodyStates
 from simstate.simulators.mechanics import MechanicalState, Mechanics, of_masses
 from simstate.simulators.parameters import Parameters, parameters_of
-from simstate.simulators.terms import NO_TERMS, Terms, switch_off
+from simstate.simulators.physics_terms import NO_TERMS, Terms, switch_off
 
 
 class SimulationMechanics(Mechanics):
@@ -47,11 +47,11 @@ class SimulationMechanics(Mechanics):
         """Those of the model that the engine was given."""
         return parameters_of(self._model)
 
-    def motion(self, state: MechanicalState) -> Motion:
+    def motion(self, state: MechanicalState) -> BodyStates:
         """By the quantities of the links."""
         sim = self._at(state, NO_TERMS)
         data = next(iter(sim.scene.values())).data
-        motion = Motion.blank(self._model, 1)
+        motion = BodyStates.blank(self._model, 1)
         motion.qpos[0], motion.qvel[0] = state.qpos, state.qvel
         motion.body_pos[:, 1:] = _array(data.body_link_pos_w)
         motion.body_quat[:, 1:] = _array(data.body_link_quat_w)

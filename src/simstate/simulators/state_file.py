@@ -13,9 +13,9 @@ from typing import Any
 
 from torch import Tensor
 
-from simstate.archive import read_archive, write_archive
-from simstate.checks import as_path
-from simstate.errors import InvalidInputError, SnapshotError
+from simstate.base.archive import read_archive, write_archive
+from simstate.base.checks import as_path
+from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.state import EntityTensors, TensorState
 
 FORMAT = "simstate states 1"

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from torch import Tensor
 
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.simulators.align.report import SimulatorAlignment
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.simulators.align.findings import SimulatorAlignment
 from simstate.simulators.protocol import Simulator
 from simstate.state import EntityTensors, TensorState
 

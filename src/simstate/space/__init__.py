@@ -6,10 +6,25 @@ from simstate.space.coefficients import (
     read_gfc,
     zonal_coefficients,
 )
-from simstate.space.drag import PanelDrag, PlanetAir, box_panels
 from simstate.space.ephemeris import Ephemeris, moon, spice_body, sun
 from simstate.space.epoch import Epoch
-from simstate.space.frames import (
+from simstate.space.geodesy import (
+    geodetic_from_position,
+    position_from_geodetic,
+    rot_ned_fixed,
+)
+from simstate.space.harmonic_gravity import HarmonicGravity
+from simstate.space.kepler import propagate_kepler
+from simstate.space.orbit import (
+    OrbitalElements,
+    SecularRates,
+    elements_from_state,
+    j2_rates,
+)
+from simstate.space.planet_drag import PanelDrag, PlanetAir, box_panels
+from simstate.space.planets import EARTH, MARS, MOON, MU_SUN, Planet
+from simstate.space.pulses import pulses
+from simstate.space.reference_frames import (
     ecef_from_eci,
     ecef_from_ned,
     eci_from_ecef,
@@ -22,28 +37,13 @@ from simstate.space.frames import (
     rot_rtn_eci,
     rtn_from_eci,
 )
-from simstate.space.geodesy import (
-    geodetic_from_position,
-    position_from_geodetic,
-    rot_ned_fixed,
-)
-from simstate.space.gravity import HarmonicGravity
-from simstate.space.kepler import propagate_kepler
-from simstate.space.orbit import (
-    OrbitalElements,
-    SecularRates,
-    elements_from_state,
-    j2_rates,
-)
-from simstate.space.parts import (
+from simstate.space.rotation import EarthRotation, Rotation, UniformRotation
+from simstate.space.sensors import Gyro, NoisySensor, StarTracker
+from simstate.space.spacecraft_parts import (
     ControlMomentGyroCfg,
     ReactionWheelCfg,
     ThrusterCfg,
 )
-from simstate.space.planets import EARTH, MARS, MOON, MU_SUN, Planet
-from simstate.space.pulses import pulses
-from simstate.space.rotation import EarthRotation, Rotation, UniformRotation
-from simstate.space.sensors import Gyro, NoisySensor, StarTracker
 from simstate.space.wheels import ReactionWheels
 
 __all__ = [

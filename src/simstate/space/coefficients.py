@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import as_path, instance_of, number, whole_number
-from simstate.errors import InvalidInputError, ModelError
+from simstate.base.checks import as_path, instance_of, number, whole_number
+from simstate.base.errors import InvalidInputError, ModelError
 from simstate.space.planets import Planet
 
 SHIPPED = Path(__file__).parent / "earth_egm2008.gfc"

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import (
+from simstate.base.checks import (
     all_of,
     as_path,
     check_finite,
@@ -20,8 +20,8 @@ from simstate.checks import (
     number,
     whole_number,
 )
+from simstate.base.errors import InvalidInputError
 from simstate.engine import core
-from simstate.errors import InvalidInputError
 from simstate.space.epoch import DAY, Epoch, load_erfa
 from simstate.space.planets import ASTRONOMICAL_UNIT
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 
 DAY = 86400.0
 """[s]."""

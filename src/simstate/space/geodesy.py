@@ -9,9 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import as_tensor
-from simstate.errors import InvalidInputError
-from simstate.ids import Values
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Values
+from simstate.math.conventions.checked_values import as_tensor
 from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import norm
 from simstate.space.planets import EARTH, Planet

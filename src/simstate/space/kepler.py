@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from simstate.conventions.values import as_tensor, batch_of
-from simstate.ids import Values
+from simstate.base.ids import Values
+from simstate.math.conventions.checked_values import as_tensor, batch_of
 from simstate.math.vector import dot, norm
 from simstate.space.planets import EARTH
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from simstate.checks import instance_of
-from simstate.conventions.values import as_tensor, batch_of
-from simstate.errors import InvalidInputError
-from simstate.ids import Values
+from simstate.base.checks import instance_of
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Values
+from simstate.math.conventions.checked_values import as_tensor, batch_of
 from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import cross, dot, norm
 from simstate.space.anomaly import (

@@ -8,8 +8,8 @@ from typing import Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite, instance_of, number, one_of
-from simstate.errors import InvalidInputError
+from simstate.base.checks import check_finite, instance_of, number, one_of
+from simstate.base.errors import InvalidInputError
 
 Below: TypeAlias = Literal["off", "least"]
 """What becomes of a pulse that would be too short: none, or the shortest one."""

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from simstate.engine import core
-from simstate.integrate.parameters import Numbers, Parameters
 from simstate.math.elementwise import atan2, hypot
 from simstate.space.ephemeris import Ephemeris
 from simstate.space.epoch import DAY, J2000, Epoch, load_erfa
 from simstate.space.planets import EARTH, Planet
+from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
     from simstate.simulation import Simulation

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from simstate.ids import Values
-from simstate.integrate.parameters import Numbers, numbers
-from simstate.integrate.processes import Process
-from simstate.integrate.scene_force import link_id
+from simstate.base.ids import Values
 from simstate.math import quaternion
 from simstate.math.vector import norm
+from simstate.step.forces.force_parameters import Numbers, numbers
+from simstate.step.forces.scene_force import link_id
+from simstate.step.processes import Process
 
 if TYPE_CHECKING:
-    from simstate.step.host import SteppingHost
+    from simstate.step.stepping_host import SteppingHost
 
 _WALK, _KEPT, _NOISE, _TIME = slice(0, 3), slice(3, 6), slice(6, 9), 9
 _BIAS = slice(10, 13)

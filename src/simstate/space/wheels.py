@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.checks import all_of
+from simstate.base.checks import all_of
+from simstate.base.errors import InvalidInputError
 from simstate.engine import core
-from simstate.errors import InvalidInputError
-from simstate.integrate.compiled_force import CompiledForce
-from simstate.integrate.scene_force import SceneForce
-from simstate.space.parts import ReactionWheelCfg
+from simstate.space.spacecraft_parts import ReactionWheelCfg
+from simstate.step.forces.compiled_force import CompiledForce
+from simstate.step.forces.scene_force import SceneForce
 
 if TYPE_CHECKING:
-    from simstate.step.host import SteppingHost
+    from simstate.step.stepping_host import SteppingHost
 
 _FADE = 0.01
 """Over the last hundredth of its greatest speed a motor loses its torque."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+from simstate.base.ids import Index, Selection
 from simstate.engine import OneTorchThread
 from simstate.entity.host import Host
-from simstate.ids import Index, Selection
 from simstate.state.apply import write_states
 from simstate.state.dicts import StateList
-from simstate.state.diff import Diff, Difference, diff
+from simstate.state.difference import Diff, Difference, diff
 from simstate.state.snapshot import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.tensors import (
     CameraTensors,

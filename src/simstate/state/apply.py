@@ -11,19 +11,18 @@ from typing import Any, TypeAlias
 
 from torch import Tensor
 
-from simstate.checks import check_finite
-from simstate.engine import OneTorchThread
-from simstate.entity import Entity
-from simstate.entity.host import Host
-from simstate.entity.state_writes import TARGETS, Part
-from simstate.errors import (
+from simstate.base.checks import check_finite
+from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
     UnknownNameError,
     suggestion,
 )
-from simstate.ids import Selection
-from simstate.ledger import Write
+from simstate.base.ids import Selection
+from simstate.engine import OneTorchThread
+from simstate.entity import Entity
+from simstate.entity.host import Host
+from simstate.entity.state_writes import TARGETS, Part
 from simstate.math import quaternion
 from simstate.state.parse import ROOT_SIZES, EntityUpdate, check_quats, parse_states
 from simstate.state.tensors import (
@@ -32,6 +31,7 @@ from simstate.state.tensors import (
     joint_order,
     tensor_shapes,
 )
+from simstate.world import Write
 from simstate.world.worlds import worlds_of
 
 States: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | TensorState"

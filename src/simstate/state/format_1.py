@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
+from simstate.base.errors import warn
 from simstate.engine import CONSTANT_INPUTS, Engine
-from simstate.errors import warn
 
 FORMAT_1 = "simstate snapshot 1"
 FORMAT_2 = "simstate snapshot 2"

@@ -14,16 +14,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.entity import Entity
-from simstate.entity.host import Host
-from simstate.entity.state_writes import TARGETS, Part
-from simstate.errors import (
+from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
     UnknownNameError,
     suggestion,
 )
-from simstate.ids import int_list
+from simstate.base.ids import int_list
+from simstate.entity import Entity
+from simstate.entity.host import Host
+from simstate.entity.state_writes import TARGETS, Part
 from simstate.state.lazy_links import LazyLinks
 
 Dict = Mapping[str, Any]

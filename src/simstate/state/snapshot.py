@@ -14,15 +14,14 @@ import mujoco
 import torch
 from torch import Tensor
 
-from simstate.archive import (
+from simstate.base.archive import (
     archive_bytes,
     archive_from,
     read_archive,
     write_archive,
 )
-from simstate.checks import as_path
-from simstate.engine import STATE_FIELDS
-from simstate.errors import (
+from simstate.base.checks import as_path
+from simstate.base.errors import (
     InvalidInputError,
     ShapeError,
     SimStateError,
@@ -30,14 +29,15 @@ from simstate.errors import (
     listed,
     warn,
 )
-from simstate.ids import Selection
-from simstate.ledger import Owner, Packed, adopt
+from simstate.base.ids import Selection
+from simstate.engine import STATE_FIELDS
 from simstate.state.fingerprint import (
     check_fingerprint,
     differences,
     simulated_fingerprint,
 )
 from simstate.state.format_1 import FORMAT_1, FORMAT_2, slots_of_format_1
+from simstate.world import Owner, Packed, adopt
 from simstate.world.calls import Scope
 from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import Worlds

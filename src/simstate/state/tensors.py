@@ -11,11 +11,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from simstate.base.errors import UnknownNameError, listed
+from simstate.base.ids import Index, Selection
 from simstate.entity import Entity
 from simstate.entity.data import EntityData
 from simstate.entity.reader import EntityReader
-from simstate.errors import UnknownNameError, listed
-from simstate.ids import Index, Selection
 from simstate.scene.index import Elements, places_of
 from simstate.world.worlds import worlds_of
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from simstate.base.errors import IntegrationError, SimStateError
+from simstate.base.ids import int_list
 from simstate.engine import OneTorchThread
 from simstate.engine.core import Failure
-from simstate.errors import IntegrationError, SimStateError
-from simstate.ids import int_list
-from simstate.integrate.flat_state import FlatState
-from simstate.integrate.schemes import Adaptive
-from simstate.integrate.tolerances import (
+from simstate.math.elementwise import power
+from simstate.step.core_steps import CoreAdaptiveSteps
+from simstate.step.divergence import Divergence
+from simstate.step.flat_state import FlatState
+from simstate.step.forcing import Forcing
+from simstate.step.runge_kutta_stepper import RungeKuttaStepper, StateBlock
+from simstate.step.schemes.schemes import Adaptive
+from simstate.step.schemes.tolerances import (
     ABSOLUTE,
     RELATIVE,
     block_kinds,
@@ -19,12 +24,7 @@ from simstate.integrate.tolerances import (
     tolerance,
     tolerance_error,
 )
-from simstate.math.elementwise import power
-from simstate.step.core_steps import CoreAdaptiveSteps
-from simstate.step.divergence import Divergence
-from simstate.step.forcing import Forcing
-from simstate.step.runge_kutta_stepper import RungeKuttaStepper, StateBlock
-from simstate.step.statistics import Statistics
+from simstate.step.step_counts import StepCounts
 from simstate.world.worlds import Worlds
 
 _SAFETY = 0.85
@@ -63,9 +63,9 @@ class AdaptiveStepper(RungeKuttaStepper):
         ]
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> StepCounts:
         """Number of evaluations and steps of each world so far."""
-        return Statistics(self._evaluations, self._accepted, self._rejected)
+        return StepCounts(self._evaluations, self._accepted, self._rejected)
 
     def _compiled_adaptive(self, span: float) -> CoreAdaptiveSteps | None:
         """Return the scheme in the core for a span of time [s]; None: it cannot."""

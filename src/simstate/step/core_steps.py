@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from simstate.engine import core
-from simstate.integrate.compiled_models import CompiledModels, split_models
-from simstate.integrate.schemes import Adaptive, Explicit
+from simstate.step.forces.compiled_models import CompiledModels, split_models
 from simstate.step.forcing import Forcing
+from simstate.step.schemes.schemes import Adaptive, Explicit
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:

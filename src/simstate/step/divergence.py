@@ -8,10 +8,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from simstate.base.errors import DivergenceError
+from simstate.base.ids import Selection, int_list
 from simstate.engine import Seen, Stage
-from simstate.errors import DivergenceError
-from simstate.ids import Selection, int_list
-from simstate.ledger import Backup
+from simstate.world import Backup
 from simstate.world.invalid_values import Found, bad_elements, divergence_error
 from simstate.world.worlds import Worlds
 
@@ -22,9 +22,9 @@ class Divergence:
     """The worlds that have diverged, and the cause; `sim.divergence`.
 
     A world diverges if a step leads to NaN, infinite or huge values. Its state from
-    before the step is restored, and the other worlds advance. With mode "raise" the step
-    then raises DivergenceError; with "mask" the world is marked in `worlds` and stays
-    where it is until it is reset.
+    before the step is restored, and the other worlds advance. With mode "raise" the
+    step then raises DivergenceError; with "mask" the world is marked in `worlds` and
+    stays where it is until it is reset.
     """
 
     def __init__(self, worlds: Worlds, diverged: Tensor, mode: OnDivergence) -> None:

@@ -16,9 +16,9 @@ from typing import Any
 
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import FIELDS, Engine, Stage
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.freshness import Freshness, ReadOwner
+from simstate.world.freshness import Freshness, ReadOwner
 
 WRITABLE = ("ctrl", "qfrc_applied", "xfrc_applied")
 """The inputs that a force model may write."""

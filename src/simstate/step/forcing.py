@@ -8,9 +8,10 @@ afterwards. So models add to each other with `+=` on `sim.data.xfrc_applied`,
 `sim.data.qfrc_applied` or `sim.mass_rate`, and a plain assignment replaces.
 
 A model has no memory: it must return the same loads for the same time and state. Stages
-run ahead of the step and back, and adaptive schemes reject whole steps, so a model would
-remember states that never occurred. Use a process (`sim.add_process`) for anything with
-memory, and let the model read it. A model that writes anything but inputs is rejected.
+run ahead of the step and back, and adaptive schemes reject whole steps, so a model
+would remember states that never occurred. Use a process (`sim.add_process`) for
+anything with memory, and let the model read it. A model that writes anything but inputs
+is rejected.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.engine import MAX_VALUE, Engine, Stage
-from simstate.errors import InvalidInputError
-from simstate.freshness import Freshness
-from simstate.integrate.function_force import CFunction, FunctionForce
-from simstate.integrate.processes import DrivingNoise, Process, finite_worlds
-from simstate.integrate.scene_force import ForceModel
-from simstate.integrate.schemes import Explicit
-from simstate.integrate.stochastic import Stochastic
-from simstate.ledger import Backup, Ledger
 from simstate.math.vector import greatest
 from simstate.step.force_views import ForceOnViews
+from simstate.step.forces.function_force import CFunction, FunctionForce
+from simstate.step.forces.scene_force import ForceModel
+from simstate.step.processes import DrivingNoise, Process, finite_worlds
+from simstate.step.schemes.schemes import Explicit
+from simstate.step.stochastic.stochastic import Stochastic
+from simstate.world import Backup, Ledger
+from simstate.world.freshness import Freshness
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:  # these load Warp
-    from simstate.integrate.compiled_models import CompiledModels
-    from simstate.integrate.mass import MassFlow
+    from simstate.step.forces.compiled_models import CompiledModels
+    from simstate.step.mass import MassFlow
 
 T = TypeVar("T")
 
@@ -269,7 +270,7 @@ class Forcing:
     def enable_mass_flow(self, worlds: Worlds, stepper: Blocks | None) -> MassFlow:
         """Make the body masses part of the state."""
         if self.mass_flow is None:
-            from simstate.integrate.mass import MassFlow  # loads Warp
+            from simstate.step.mass import MassFlow  # loads Warp
 
             self.refuse_within_a_step("The first use of sim.mass_rate")
             _need(stepper, "sim.mass_rate").forget_blocks()
@@ -315,7 +316,7 @@ class Forcing:
                 return models
             if models.covers(*self._times(span)):
                 return models
-        from simstate.integrate.compiled_models import compile_models  # loads Warp
+        from simstate.step.forces.compiled_models import compile_models  # loads Warp
 
         self._compiled = (known, compile_models(self, *self._times(span)))
         return self._compiled[1]

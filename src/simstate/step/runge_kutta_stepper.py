@@ -12,20 +12,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, ModelError
 from simstate.engine import OneTorchThread, Seen, Stage
-from simstate.errors import InvalidInputError, ModelError
-from simstate.integrate.compiled_models import CompiledModels
-from simstate.integrate.flat_state import FlatState
-from simstate.integrate.processes import Process
-from simstate.integrate.qpos_state import QPosState
-from simstate.integrate.schemes import Explicit
-from simstate.integrate.stages import Stages
-from simstate.integrate.stochastic import Stochastic
 from simstate.step.core_steps import CoreStages, CoreSteps
 from simstate.step.divergence import Divergence
+from simstate.step.flat_state import FlatState
+from simstate.step.forces.compiled_models import CompiledModels
 from simstate.step.forcing import Forcing
-from simstate.step.statistics import Statistics
+from simstate.step.processes import Process
+from simstate.step.qpos_state import QPosState
+from simstate.step.schemes.schemes import Explicit
+from simstate.step.stages import Stages
+from simstate.step.step_counts import StepCounts
 from simstate.step.stepper import union
+from simstate.step.stochastic.stochastic import Stochastic
 from simstate.world.calls import Scope
 from simstate.world.worlds import Worlds
 
@@ -183,9 +183,9 @@ class RungeKuttaStepper:
         return self._forcing.processes
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> StepCounts:
         """Number of evaluations and steps of each world so far."""
-        return Statistics(
+        return StepCounts(
             self._evaluations,
             self._evaluations // self._num_stages,
             torch.zeros_like(self._evaluations),

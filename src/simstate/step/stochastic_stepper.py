@@ -9,20 +9,20 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite, has_shape
+from simstate.base.checks import check_finite, has_shape
+from simstate.base.errors import InvalidInputError, unknown_name, warn
+from simstate.base.ids import int_list
 from simstate.engine import Stage
-from simstate.errors import InvalidInputError, unknown_name, warn
-from simstate.ids import int_list
-from simstate.integrate.noise import NoiseStream
-from simstate.integrate.processes import DrivingNoise, finite_worlds
-from simstate.integrate.runge_kutta import Euler
-from simstate.integrate.sde_loop import StochasticStep, Vector
-from simstate.integrate.sde_variables import VARIABLES
-from simstate.integrate.stochastic import Stochastic
 from simstate.step.divergence import Divergence
 from simstate.step.forcing import Forcing
+from simstate.step.processes import DrivingNoise, finite_worlds
 from simstate.step.runge_kutta_stepper import RungeKuttaStepper
-from simstate.step.statistics import Statistics
+from simstate.step.schemes.runge_kutta_schemes import Euler
+from simstate.step.step_counts import StepCounts
+from simstate.step.stochastic.sde_loop import StochasticStep, Vector
+from simstate.step.stochastic.sde_variables import VARIABLES
+from simstate.step.stochastic.step_noise import NoiseStream
+from simstate.step.stochastic.stochastic import Stochastic
 from simstate.world.worlds import Worlds
 
 _KINDS = {
@@ -86,9 +86,9 @@ class StochasticStepper(RungeKuttaStepper):
         return sum(noise.num_sources for noise in self._forcing.noises)
 
     @property
-    def statistics(self) -> Statistics:
+    def statistics(self) -> StepCounts:
         """Number of evaluations and steps of each world so far."""
-        return Statistics(self._evaluations, self._steps, torch.zeros_like(self._steps))
+        return StepCounts(self._evaluations, self._steps, torch.zeros_like(self._steps))
 
     def prescribe_noise(
         self, increments: Tensor, integrals: Tensor | None = None

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError, SimStateError
+from simstate.base.ids import int_list
 from simstate.engine import OneTorchThread, Seen, Stage
-from simstate.errors import InvalidInputError, SimStateError
-from simstate.ids import int_list
-from simstate.integrate.crossing import find_crossing
-from simstate.integrate.events import Action, Event, Task
+from simstate.step.crossing import find_crossing
+from simstate.step.crossings import Action, Event, PeriodicTask
 from simstate.step.forcing import Forcing
 from simstate.step.stepper import Stepper, union
 from simstate.world.calls import Scope
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:
-    from simstate.integrate.history import History
+    from simstate.step.history import History
 
 MOST_EVENTS = 200
 """Events in one world and one time step; more are taken for events without end."""
@@ -44,7 +44,7 @@ class Timeline:
         """The stepper that takes the parts."""
         self._sim = sim
         self.events: list[Event] = []
-        self.tasks: list[Task] = []
+        self.tasks: list[PeriodicTask] = []
         self.histories: list[History] = []
         shape, device = (worlds.num_envs,), worlds.device
         self.stopped = torch.zeros(shape, dtype=torch.bool, device=device)

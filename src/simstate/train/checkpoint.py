@@ -9,8 +9,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from simstate.archive import check_archive, read_archive, write_archive
-from simstate.errors import SnapshotError
+from simstate.base.archive import check_archive, read_archive, write_archive
+from simstate.base.errors import SnapshotError
 
 FORMAT = "simstate training 2"
 _OLD_FORMAT = "simstate training 1"

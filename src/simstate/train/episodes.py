@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simstate.checks import has_shape
+from simstate.base.checks import has_shape
 
 LAST = 100
 """Episodes that means are taken over."""

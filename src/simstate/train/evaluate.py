@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.env import Env
 from simstate.env.commands import VelocityCommand
-from simstate.errors import InvalidInputError
 
 Act = Callable[[dict[str, Tensor]], Tensor]
 

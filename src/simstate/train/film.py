@@ -10,7 +10,7 @@ from tensordict import TensorDict
 from torch import Tensor, nn
 
 from simstate.env import Env
-from simstate.sensors.view import with_view
+from simstate.sensors.watch_camera import with_view
 from simstate.train.run_cfg import RunCfg
 from simstate.train.video import film, write_video
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from simstate.files import write_atomically
+from simstate.base.files import write_atomically
 
 LogKind = Literal["tensorboard", "wandb", "none"]
 PROGRESS = "progress.jsonl"

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from simstate.checks import all_of, instance_of, number, one_of, whole_number
+from simstate.base.checks import all_of, instance_of, number, one_of, whole_number
+from simstate.base.errors import SnapshotError, UnknownNameError
 from simstate.env import EnvCfg, TrainCfg, tasks
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
-from simstate.errors import SnapshotError, UnknownNameError
 from simstate.train.checkpoint import Content
 from simstate.train.logs import LogKind
 

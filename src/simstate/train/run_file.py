@@ -13,14 +13,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from simstate.base.errors import InvalidInputError, warn
+from simstate.base.files import write_atomically
+from simstate.base.versions import LIBRARIES, installed_versions
 from simstate.env import tasks
 from simstate.env.setting_changes import with_settings
 from simstate.env.settings import described, settings_of
 from simstate.env.task import Task
-from simstate.errors import InvalidInputError, warn
-from simstate.files import write_atomically
 from simstate.train.run_cfg import OutputCfg, RunCfg
-from simstate.versions import LIBRARIES, installed_versions
 
 FILE = "run.json"
 FORMAT = "simstate run 1"

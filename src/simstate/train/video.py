@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from simstate.checks import number
-from simstate.closing import Closing
+from simstate.base.checks import number
+from simstate.base.closeable import Closing
+from simstate.base.errors import InvalidInputError
+from simstate.base.extras import library
 from simstate.env import Env
-from simstate.errors import InvalidInputError
-from simstate.record.libraries import library
-from simstate.sensors.view import VIEW
+from simstate.sensors.watch_camera import VIEW
 from simstate.train.evaluate import Act
 
 Frame = np.ndarray

@@ -6,10 +6,10 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from simstate.errors import InvalidInputError
-from simstate.view.compared import ComparedCourse
+from simstate.base.errors import InvalidInputError
 from simstate.view.course import Course, Input
-from simstate.view.sources import Source
+from simstate.view.course_comparison import ComparedCourse
+from simstate.view.plot_sources import Source
 
 if TYPE_CHECKING:
     from simstate.view.offscreen import Offscreen

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import mujoco
 
+from simstate.base.errors import InvalidInputError
 from simstate.entity import Entity
-from simstate.errors import InvalidInputError
-from simstate.explanation import Explanation, explain
-from simstate.ledger import Slot
+from simstate.entity.explanation import Explanation, explain
 from simstate.sensors import RaySensor
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
-from simstate.step.host import SteppingHost
+from simstate.step.stepping_host import SteppingHost
 from simstate.view.body_overlays import Draw
-from simstate.view.sources import Source, sources_of
-from simstate.view.timeline import Timeline
+from simstate.view.plot_sources import Source, sources_of
+from simstate.view.recorded_timeline import RecordedTimeline
+from simstate.world import Slot
 from simstate.world.worlds import worlds_of
 
 
@@ -48,7 +48,7 @@ class Course:
 
     name = "simulation"
     """What the steps are steps of."""
-    timeline: Timeline | None = None
+    timeline: RecordedTimeline | None = None
     """Of something that has happened: its steps, which are shown and not changed."""
     companion: Course | None = None
     """What is shown beside it, of the same model."""

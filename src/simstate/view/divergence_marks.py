@@ -7,7 +7,7 @@ import re
 import mujoco
 import numpy as np
 
-from simstate.step.host import SteppingHost
+from simstate.step.stepping_host import SteppingHost
 from simstate.view.one_world import OneWorld
 from simstate.view.shapes import RED, Label, Point, Shape
 

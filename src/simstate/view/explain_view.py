@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import FIELDS as RAW_FIELDS
 from simstate.entity import EntityData
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.explanation import FIELDS, Explanation
+from simstate.entity.explanation import FIELDS, Explanation
 from simstate.view.one_world import OneWorld, vector_text
 
 _OF_A_BODY = (

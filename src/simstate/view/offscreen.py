@@ -15,7 +15,7 @@ import numpy as np
 from mjviser.conversions import is_fixed_body, merge_geoms
 from PIL import Image, ImageDraw, ImageFont
 
-from simstate.errors import InvalidInputError, unknown_name
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.view.course import Course
 from simstate.view.geometry import VISIBLE, geoms_of_bodies
 from simstate.view.grid import bounds, offsets, shares_ground

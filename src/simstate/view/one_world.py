@@ -15,7 +15,7 @@ from torch import Tensor
 from simstate.entity import Entity
 from simstate.sensors import RaySensor
 from simstate.sensors.contact_table import ContactTable, contact_table
-from simstate.step.host import SteppingHost
+from simstate.step.stepping_host import SteppingHost
 from simstate.world.worlds import Worlds, worlds_of
 
 

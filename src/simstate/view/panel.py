@@ -16,10 +16,10 @@ import viser
 
 from simstate.view.course import Input
 from simstate.view.geometry import GROUPS, VISIBLE
+from simstate.view.plot_sources import Source
 from simstate.view.plots import Plot
+from simstate.view.recorded_timeline import RecordedTimeline
 from simstate.view.shapes import MOST_LABELS
-from simstate.view.sources import Source
-from simstate.view.timeline import Timeline
 from simstate.view.timeline_controls import TimelineControls
 
 NOTHING = "nothing"
@@ -97,7 +97,7 @@ class Panel:
         spacing: float,
         playing: bool,
         reload: bool,
-        timeline: Timeline | None,
+        timeline: RecordedTimeline | None,
     ) -> None:
         """Play, pause, step, back, reset or a timeline; which worlds are shown."""
         gui, actions = self._gui, self._actions
@@ -119,7 +119,7 @@ class Panel:
             self._client_button("save snapshot", actions.save_snapshot)
             self._client_button("save picture", actions.save_picture)
 
-    def _add_resets(self, num_envs: int, timeline: Timeline | None) -> None:
+    def _add_resets(self, num_envs: int, timeline: RecordedTimeline | None) -> None:
         actions = self._actions
         if timeline is not None:
             self._button("to the next mark", lambda: actions.go_to_mark(True))

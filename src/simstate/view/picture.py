@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import viser
 
-from simstate.view.asked import Asked
+from simstate.view.answer_label import Asked
 from simstate.view.body_overlays import Draw
 from simstate.view.companion import Companion
 from simstate.view.course import Course

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import viser
 
-from simstate.errors import SimStateError
-from simstate.view.sources import Source
+from simstate.base.errors import SimStateError
+from simstate.view.plot_sources import Source
 
 MOST_CURVES = 12
 MOST_SAMPLES = 400

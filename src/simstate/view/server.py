@@ -22,7 +22,7 @@ from viser import _messages
 from websockets import Headers
 from websockets.http11 import Request, Response
 
-from simstate.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError
 from simstate.view.values import is_fitting
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from simstate.errors import InvalidInputError, SimStateError
+from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.state import Snapshot
 from simstate.view.course import Course
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from simstate.view.timeline import SIGNS, Mark, Timeline
+from simstate.view.recorded_timeline import SIGNS, Mark, RecordedTimeline
 
 MOST_MARKS = 24
 """How many marks of a world are drawn; of more, the slider has a part of them."""
@@ -27,7 +27,7 @@ class TimelineControls:
     def __init__(
         self,
         gui: Any,
-        timeline: Timeline,
+        timeline: RecordedTimeline,
         ask: Callable[[Callable[[], None]], None],
         go_to: Callable[[int], None],
     ) -> None:

@@ -14,20 +14,20 @@ from typing import Any
 
 import numpy as np
 
-from simstate.closing import Closing
-from simstate.explanation import explain
-from simstate.view.acting import Acting, writable_quantities
-from simstate.view.asked import body_label, shape_label
+from simstate.base.closeable import Closing
+from simstate.entity.explanation import explain
+from simstate.view.answer_label import body_label, shape_label
 from simstate.view.course import Course
-from simstate.view.drag import Drag, Pull, on_body
 from simstate.view.explain_view import body_text
 from simstate.view.geometry import Mesh
+from simstate.view.mouse_drag import MouseDrag, Pull, on_body
 from simstate.view.one_world import current
 from simstate.view.overlays import OVERLAYS
 from simstate.view.panel import Panel
 from simstate.view.picture import TRAIL, Picture, light
 from simstate.view.server import start_server
 from simstate.view.session import Session
+from simstate.view.viewer_actions import Acting, writable_quantities
 from simstate.world.worlds import worlds_of
 
 FPS = 30.0
@@ -182,7 +182,7 @@ class Viewer(Closing):
         server.gui.reset()
         server.scene.set_up_direction("+z")
         light(server.scene)
-        self.drag = Drag(course.worlds)
+        self.drag = MouseDrag(course.worlds)
         """What is pulled with the mouse."""
         with current(worlds_of(course.worlds)):
             self.picture = Picture(

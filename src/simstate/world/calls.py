@@ -6,8 +6,8 @@ exception, restores the memory. This is the only place that implements safety.
 
 With the compiled bracket (`calls.c`) no Python instruction runs between these steps, so
 neither Ctrl-C nor an exception set by another thread or a tracer can separate them.
-Without a compiler, `PythonCalls` does the same and defers Ctrl-C in between. It gives no
-guarantee for exceptions that another thread or a tracer sets, nor where the process
+Without a compiler, `PythonCalls` does the same and defers Ctrl-C in between. It gives
+no guarantee for exceptions that another thread or a tracer sets, nor where the process
 replaces Python's SIGINT handler after the first simulation was created.
 """
 
@@ -22,8 +22,8 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, Literal, Protocol, TypeVar
 
-from simstate import compiled_core
-from simstate.errors import ThreadError
+from simstate.base import compiled_core
+from simstate.base.errors import ThreadError
 
 T = TypeVar("T")
 
@@ -83,7 +83,8 @@ class Call(Protocol):
     evaluating: bool
     """True while force models write inputs and reads refer to a stage."""
     failed: bool
-    """True if the call has ended and its rollback has not: the next caller finishes it."""
+    """True if the call has ended and its rollback has not: the next caller finishes
+    it."""
 
 
 OnUndo = Callable[[Call, bool], None]
@@ -272,7 +273,8 @@ class _Interrupts:
         if self._is_held:
             self._is_pending = True
             return
-        # If it raises, the running call rolls back: a second one is deferred until then.
+        # If it raises, the running call rolls back: a second one is deferred until
+        # then.
         self._is_held = self._num_running > 0
         self._handler(number, frame)
         self._is_held = False

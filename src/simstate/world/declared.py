@@ -12,10 +12,10 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, overload
 
 from torch import Tensor
 
-from simstate.attribute_docs import attribute_docs
+from simstate.base.attribute_docs import attribute_docs
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import OneTorchThread, Stage, lasting
-from simstate.errors import InvalidInputError, unknown_name
-from simstate.freshness import ReadOwner
+from simstate.world.freshness import ReadOwner
 from simstate.world.worlds import Worlds
 
 LAST_EVALUATION = "last dynamics evaluation"

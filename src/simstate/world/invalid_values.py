@@ -9,9 +9,9 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.base.errors import DivergenceError, listed, warn
+from simstate.base.ids import int_list
 from simstate.engine import MAX_VALUE, Engine
-from simstate.errors import DivergenceError, listed, warn
-from simstate.ids import int_list
 
 _SHOWN = 8
 

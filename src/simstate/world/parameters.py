@@ -7,18 +7,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from simstate.checks import check_finite
+from simstate.base.checks import check_finite
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Ids, Selection, Values, as_values, select
 from simstate.engine import CONSTANT_INPUTS, Engine, Stage
 from simstate.engine.choices import check_of
 from simstate.engine.mesh_bounds import MeshBounds
 from simstate.engine.shortcuts import Shortcuts
-from simstate.errors import InvalidInputError
-from simstate.freshness import ReadOwner
-from simstate.ids import Ids, Selection, Values, as_values, select
-from simstate.ledger import Ledger, Slot, Write
+from simstate.world import Ledger, Slot, Write
+from simstate.world.freshness import ReadOwner
 
 
-class Parameters(ReadOwner):
+class ModelParameters(ReadOwner):
     """The per-world model parameters of an engine, in slots of the ledger.
 
     The constants that `mj_setConst` derives follow the parameters that they depend on.

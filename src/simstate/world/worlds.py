@@ -11,6 +11,8 @@ import mujoco
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Ids, Selection, select
 from simstate.engine import (
     FIELDS,
     STATE_FIELDS,
@@ -19,15 +21,13 @@ from simstate.engine import (
     OneTorchThread,
     Stage,
 )
-from simstate.engine.base import moving_columns
-from simstate.errors import InvalidInputError
-from simstate.freshness import Freshness, ReadOwner
-from simstate.ids import Ids, Selection, select
-from simstate.ledger import Backup, Chunk, Ledger, Slot, Write
-from simstate.random import WorldRandom
-from simstate.state_rows import StateRows
+from simstate.engine.engine import moving_columns
+from simstate.world import Backup, Chunk, Ledger, Slot, Write
+from simstate.world.freshness import Freshness, ReadOwner
 from simstate.world.invalid_values import report_invalid
-from simstate.world.parameters import Parameters
+from simstate.world.parameters import ModelParameters
+from simstate.world.random import WorldRandom
+from simstate.world.state_rows import StateRows
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Worlds(ReadOwner):
     engine: Engine
     ledger: Ledger
     fresh: Freshness
-    parameters: Parameters
+    parameters: ModelParameters
     rng: WorldRandom
     everywhere: Selection
     """The selection of all worlds."""

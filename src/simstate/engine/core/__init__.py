@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from simstate.engine.core import draws, free_bodies, matrices, reads
 from simstate.engine.core.batch import CoreBatch
-from simstate.engine.core.contacts import make_contacts
+from simstate.engine.core.core_contacts import make_contacts
+from simstate.engine.core.core_rays import CarriedRays
 from simstate.engine.core.integrator import (
     AdaptiveIntegrator,
     Failure,
@@ -20,34 +21,33 @@ from simstate.engine.core.integrator import (
     MassArrays,
 )
 from simstate.engine.core.library import description, is_available
-from simstate.engine.core.loads import Load, LoadKind
-from simstate.engine.core.planets import (
+from simstate.engine.core.load_tables import CoreLoad, LoadKind
+from simstate.engine.core.planet_tables import (
     EarthAngle,
     Field,
     Harmonics,
     PlanetAirTable,
     Polynomials,
 )
-from simstate.engine.core.rays import CarriedRays
 from simstate.engine.core.scheme import TableauLike
-from simstate.engine.core.watch import Watch
+from simstate.engine.core.step_watch import StepWatch
 
 __all__ = [
     "AdaptiveIntegrator",
     "CarriedRays",
     "CoreBatch",
+    "CoreLoad",
     "EarthAngle",
     "Failure",
     "Field",
     "Harmonics",
     "Integrator",
-    "Load",
     "LoadKind",
     "MassArrays",
     "PlanetAirTable",
     "Polynomials",
+    "StepWatch",
     "TableauLike",
-    "Watch",
     "description",
     "draws",
     "free_bodies",

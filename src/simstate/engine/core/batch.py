@@ -11,12 +11,12 @@ import numpy as np
 from mujoco import batch
 from numpy.typing import ArrayLike, NDArray
 
+from simstate.base.errors import InvalidInputError
 from simstate.engine.core import library
+from simstate.engine.field_layout import state_columns
 from simstate.engine.fields import STATE_FIELDS
 from simstate.engine.forks import keep_in_child
-from simstate.engine.layout import state_columns
 from simstate.engine.plain_batch import simulation_error
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core

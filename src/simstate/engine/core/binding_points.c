@@ -50,7 +50,7 @@ typedef struct {
   int* geom;
 } carried;
 
-/* What takes the sensor's axes to the world's, as simstate.sensors.rays has it. */
+/* What takes the sensor's axes to the world's, as simstate.sensors.ray_sensor has it. */
 static void sensor_axes(const carried* c, const mjData* d, double axes[9]) {
   lib.mju_quat2Mat(axes, d->xquat + 4 * c->body);
   if (c->alignment == 0) return;

@@ -1,4 +1,4 @@
-/* A function of the module: the worlds' random numbers, as simstate.random has them. */
+/* A function of the module: the worlds' random numbers, as simstate.world.random has them. */
 #include "binding.h"
 
 static uint64_t mix(uint64_t bits) {

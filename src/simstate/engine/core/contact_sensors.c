@@ -4,7 +4,7 @@
 
 #include "contacts.h"
 
-/* What simstate.scene.contacts asks of MuJoCo, and how many numbers that is. */
+/* What simstate.scene.contact_sensors asks of MuJoCo, and how many numbers that is. */
 enum {
   NET_DATA = 1 << mjCONDATA_FOUND | 1 << mjCONDATA_FORCE | 1 << mjCONDATA_TORQUE |
              1 << mjCONDATA_POS,

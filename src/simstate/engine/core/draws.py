@@ -1,4 +1,4 @@
-"""Random numbers of all worlds in one C pass: the bits of `simstate.random`."""
+"""Random numbers of all worlds in one C pass: the bits of `simstate.world.random`."""
 
 from __future__ import annotations
 

@@ -10,9 +10,10 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine.core import library
 from simstate.engine.core.batch import Array, CoreBatch
-from simstate.engine.core.loads import Load
+from simstate.engine.core.load_tables import CoreLoad
 from simstate.engine.core.scheme import (
     ATTITUDES,
     TableauLike,
@@ -22,7 +23,6 @@ from simstate.engine.core.scheme import (
     tableau_arrays,
 )
 from simstate.engine.stage import Seen
-from simstate.errors import InvalidInputError, unknown_name
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -92,7 +92,7 @@ class Integrator:
         tableau: TableauLike,
         attitude: str = "lie",
         *,
-        loads: Sequence[Load] = (),
+        loads: Sequence[CoreLoad] = (),
         frames: Sequence[NDArray[np.float64]] = (),
         masses: MassArrays | None = None,
     ) -> None:
@@ -214,7 +214,7 @@ class AdaptiveIntegrator(Integrator):
         rtol: Mapping[str, ArrayLike],
         min_step: float = 1e-12,
         max_step: float = np.inf,
-        loads: Sequence[Load] = (),
+        loads: Sequence[CoreLoad] = (),
         frames: Mapping[str, NDArray[np.float64]] | None = None,
         masses: MassArrays | None = None,
     ) -> None:

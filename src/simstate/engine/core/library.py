@@ -1,5 +1,5 @@
 """The compiled module, as the fronts of the core take it."""
 
-from simstate.compiled_core import SWITCH, description, is_available, module
+from simstate.base.compiled_core import SWITCH, description, is_available, module
 
 __all__ = ["SWITCH", "description", "is_available", "module"]

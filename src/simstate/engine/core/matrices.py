@@ -1,6 +1,7 @@
 """Matrices of joint space in one C pass over the worlds.
 
-The formulas are those of `simstate.dynamics`; tests hold the two against each other.
+The formulas are those of `simstate.entity.dynamics`; tests hold the two against each
+other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Quantities of frames that are read together, in one pass over the worlds.
 
-The formulas are those of `simstate.entity.frames`; here they are in C (reads.c), and
-tests hold the two against each other. The arrays are the batch's live ones.
+The formulas are those of `simstate.entity.frame_quantities`; here they are in C
+(reads.c), and tests hold the two against each other. The arrays are the batch's live
+ones.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from simstate.base.errors import InvalidInputError
 from simstate.engine.core import library
-from simstate.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from simstate.engine.core import _core
@@ -25,7 +26,7 @@ _TAKE, _QUAT, _POSE, _LIN_VEL, _VEL, _LIN_VEL_B, _ANG_VEL_B, _DIRECTION_B = rang
 
 
 @dataclass(frozen=True, eq=False)
-class Motion:
+class BodyMotion:
     """The fields that velocities come from, with their axes after the worlds'."""
 
     subtree_com: Array | None
@@ -46,7 +47,7 @@ class Read:
     base: int = -1
     source: Array | None = None
     quat: Array | None = None
-    motion: Motion | None = None
+    motion: BodyMotion | None = None
     local: Array | None = None
     elements: Array | None = None
     bodies: Array | None = None
@@ -114,7 +115,7 @@ def pose_w(
 def vel_w(
     pos: Array,
     ids: ArrayLike,
-    motion: Motion,
+    motion: BodyMotion,
     bodies: ArrayLike,
     roots: ArrayLike,
     linear_only: bool = False,
@@ -135,7 +136,7 @@ def vel_w(
 
 
 def lin_vel_b(
-    pos: Array, body: int, motion: Motion, root: int, xquat: Array, base: int
+    pos: Array, body: int, motion: BodyMotion, root: int, xquat: Array, base: int
 ) -> Read:
     """The velocity at a body's point [m/s], along the base's axes; `root` as above."""
     return Read(
@@ -150,7 +151,7 @@ def lin_vel_b(
     )
 
 
-def ang_vel_b(body: int, motion: Motion, xquat: Array, base: int) -> Read:
+def ang_vel_b(body: int, motion: BodyMotion, xquat: Array, base: int) -> Read:
     """A body's angular velocity [rad/s], along the base's axes."""
     return Read(
         *(_ANG_VEL_B, 1, 3), base=base, quat=xquat, motion=motion, bodies=_ids([body])

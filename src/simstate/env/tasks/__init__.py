@@ -10,7 +10,8 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from simstate.env.cfg import EnvCfg
+from simstate.base.errors import InvalidInputError, UnknownNameError, suggestion
+from simstate.env.env_cfg import EnvCfg
 from simstate.env.task import (
     EnvSource,
     Task,
@@ -20,7 +21,6 @@ from simstate.env.task import (
     offered,
 )
 from simstate.env.train_cfg import TrainCfg
-from simstate.errors import InvalidInputError, UnknownNameError, suggestion
 
 _MODULES = {
     "Cartpole-Balance": "cartpole_balance",

@@ -11,7 +11,6 @@ import math
 
 import mujoco
 
-from simstate import models
 from simstate.env import (
     BodyWrenchActionCfg,
     EnvCfg,
@@ -27,7 +26,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg
+from simstate.scene import EntityCfg, InitialStateCfg, SceneCfg, models
 
 TRAINED = (
     "200 updates, 3.4 minutes of CPU time: 64 of 64 within 0.9° from 2 s on, mean 0.16°"

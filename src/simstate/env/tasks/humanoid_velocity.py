@@ -17,7 +17,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.tasks.walking import disturbed, observed
+from simstate.env.tasks.legged_terms import disturbed, observed
 from simstate.scene import ContactCfg, EntityCfg, InitialStateCfg, SceneCfg
 
 HINGES = SceneEntityCfg("robot", joint_names=(".*hip.*", ".*knee", ".*ankle.*"))

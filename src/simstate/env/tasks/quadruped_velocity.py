@@ -13,7 +13,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.tasks.walking import disturbed, observed
+from simstate.env.tasks.legged_terms import disturbed, observed
 from simstate.scene import ContactCfg, EntityCfg, InitialStateCfg, SceneCfg
 
 FEET = SceneEntityCfg(

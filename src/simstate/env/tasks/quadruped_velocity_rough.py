@@ -24,7 +24,7 @@ from simstate.env import (
 )
 from simstate.env.tasks import quadruped_velocity
 from simstate.scene import ContactCfg
-from simstate.terrain import TerrainCfg
+from simstate.scene.terrain import TerrainCfg
 
 FEET = SceneEntityCfg("robot", body_names=".*_calf")
 TERRAIN = TerrainCfg(

@@ -11,7 +11,6 @@ import math
 
 import mujoco
 
-from simstate import models
 from simstate.env import (
     AttitudeCommandCfg,
     EnvCfg,
@@ -28,7 +27,7 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.scene import EntityCfg, SceneCfg
+from simstate.scene import EntityCfg, SceneCfg, models
 
 WHEELS = SceneEntityCfg("robot", joint_names="wheel.*")
 PANELS = SceneEntityCfg("robot", joint_names=".*panel")

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import mujoco
 
-from simstate.checks import number, whole_number
-from simstate.errors import ModelError
+from simstate.base.checks import number, whole_number
+from simstate.base.errors import ModelError
 from simstate.scene import SceneCfg, build_scene
 from simstate.simulators.align.causes import Matcher
 from simstate.simulators.align.compare import QUESTIONS, compare
-from simstate.simulators.align.report import (
+from simstate.simulators.align.findings import (
     Alignment,
     Cause,
     Comparison,
+    RunGap,
     SimulatorAlignment,
-    Trajectory,
 )
-from simstate.simulators.align.states import SampleStates, sample_states
+from simstate.simulators.align.sample_states import SampleStates, sample_states
 from simstate.simulators.align.trajectories import (
     compared,
     mujoco_run,
     sample_steps,
     simulator_run,
 )
-from simstate.simulators.declared import info
-from simstate.simulators.making import make, make_mechanics
+from simstate.simulators.catalog import info
+from simstate.simulators.makers import make, make_mechanics
 from simstate.simulators.mechanics import MechanicalState, MujocoMechanics
 from simstate.simulators.parameters import compare_parameters
-from simstate.simulators.terms import ALL_TERMS
+from simstate.simulators.physics_terms import ALL_TERMS
 
 __all__ = [
     "Alignment",
     "Cause",
     "Comparison",
+    "RunGap",
     "SimulatorAlignment",
-    "Trajectory",
     "align",
 ]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import mujoco
 
-from simstate.errors import ModelError
-from simstate.simulators.align.report import Cause
+from simstate.base.errors import ModelError
+from simstate.simulators.align.findings import Cause
 from simstate.simulators.mechanics import MujocoMechanics
 from simstate.simulators.parameters import ParameterDifference, overwritten
 
@@ -21,7 +21,7 @@ Difference = Callable[[MujocoMechanics], float]
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Attribution:
     """The causes that were found, and what is left with them matched."""
 
     causes: tuple[Cause, ...]
@@ -63,7 +63,7 @@ class Matcher:
                 self._made[kinds] = None
         return self._made[kinds]
 
-    def explain(self, difference: Difference, allowed: float) -> Explanation:
+    def explain(self, difference: Difference, allowed: float) -> Attribution:
         """The least set of kinds with which the difference is within `allowed`.
 
         If not even all of them do it, there are no causes, and the remainder says so.
@@ -71,7 +71,7 @@ class Matcher:
         needed = self._enough(difference, allowed)
         remainder = self._left(difference, needed)
         if not remainder <= allowed:
-            return Explanation((), remainder)
+            return Attribution((), remainder)
         for kind in [kind for kind in self.kinds if kind in needed]:
             left = self._left(difference, needed - {kind})
             if left <= allowed:
@@ -82,7 +82,7 @@ class Matcher:
             for kind in self.kinds
             if kind in needed
         ]
-        return Explanation(tuple(causes), remainder)
+        return Attribution(tuple(causes), remainder)
 
     def _enough(self, difference: Difference, allowed: float) -> set[str]:
         """Kinds with which the difference is within `allowed`, or as small as can be.

@@ -9,12 +9,12 @@ from typing import Literal
 import mujoco
 import numpy as np
 
+from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.align.causes import Matcher
-from simstate.simulators.align.report import Cause, Comparison
-from simstate.simulators.align.states import SampleStates
-from simstate.simulators.base import Array
+from simstate.simulators.align.findings import Cause, Comparison
+from simstate.simulators.align.sample_states import SampleStates
 from simstate.simulators.mechanics import MechanicalState, Mechanics, MujocoMechanics
-from simstate.simulators.terms import Term, Terms
+from simstate.simulators.physics_terms import Term, Terms
 
 Ask = Callable[[Mechanics, MechanicalState], Array | None]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
-from simstate.simulators.align.report import (
+from simstate.simulators.align.findings import (
     Alignment,
     Comparison,
+    RunGap,
     SimulatorAlignment,
-    Trajectory,
 )
 
 BOUNDS = (1e-3, 1e-2, 1e-1)
@@ -129,7 +129,7 @@ def _trajectory_lines(simulator: SimulatorAlignment) -> str:
     return _plain("A run from the initial state\n" + "\n".join(lines))
 
 
-def trajectory_line(run: Trajectory) -> str:
+def trajectory_line(run: RunGap) -> str:
     """One line: how far apart at the end, and when a body was off by each bound."""
     horizons = ", ".join(
         f"{bound:g} m " + (f"after {at:.3g} s" if at is not None else "never")

@@ -9,10 +9,10 @@ import mujoco
 import numpy as np
 import torch
 
-from simstate.errors import DivergenceError
+from simstate.base.errors import DivergenceError
 from simstate.simulation import Simulation
-from simstate.simulators.align.report import Trajectory
-from simstate.simulators.base import AdaptedSimulator, Array
+from simstate.simulators.adapted_simulator import AdaptedSimulator, Array
+from simstate.simulators.align.findings import RunGap
 from simstate.simulators.mechanics import MechanicalState
 
 _SAMPLES = 100
@@ -20,7 +20,7 @@ _SAMPLES = 100
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatorRun:
     """Where a simulator has been."""
 
     qpos: list[Array]
@@ -30,11 +30,13 @@ class Run:
     ended: str = ""
 
 
-def mujoco_run(model: mujoco.MjModel, start: MechanicalState, steps: list[int]) -> Run:
+def mujoco_run(
+    model: mujoco.MjModel, start: MechanicalState, steps: list[int]
+) -> SimulatorRun:
     """MuJoCo's own run; `steps` are the numbers of steps at which it is looked at."""
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel, start.ctrl
-    run, done = Run([], [], []), 0
+    run, done = SimulatorRun([], [], []), 0
     for step in steps:
         if step > done:
             mujoco.mj_step(model, data, step - done)
@@ -47,7 +49,7 @@ def mujoco_run(model: mujoco.MjModel, start: MechanicalState, steps: list[int]) 
 
 def simulator_run(
     simulator: Simulation | AdaptedSimulator, start: MechanicalState, steps: list[int]
-) -> Run:
+) -> SimulatorRun:
     """The run of a simulator's first world."""
     if isinstance(simulator, Simulation):
         return _simulation_run(simulator, start, steps)
@@ -62,7 +64,9 @@ def simulator_run(
     return _watched(lambda n: simulator.step(n, [0]), look, steps)
 
 
-def _simulation_run(sim: Simulation, start: MechanicalState, steps: list[int]) -> Run:
+def _simulation_run(
+    sim: Simulation, start: MechanicalState, steps: list[int]
+) -> SimulatorRun:
     sim.reset()
     for field, values in (
         ("qpos", start.qpos),
@@ -83,15 +87,15 @@ def _watched(
     advance: Callable[[int], None],
     look: Callable[[], tuple[Array, Array, Array]],
     steps: list[int],
-) -> Run:
-    run, done = Run([], [], []), 0
+) -> SimulatorRun:
+    run, done = SimulatorRun([], [], []), 0
     for step in steps:
         try:
             if step > done:
                 advance(step - done)
                 done = step
         except DivergenceError as error:
-            return Run(run.qpos, run.qvel, run.bodies, str(error))
+            return SimulatorRun(run.qpos, run.qvel, run.bodies, str(error))
         qpos, qvel, bodies = look()
         run.qpos.append(qpos.copy())
         run.qvel.append(qvel.copy())
@@ -107,8 +111,8 @@ def sample_steps(model: mujoco.MjModel, seconds: float) -> list[int]:
 
 
 def compared(
-    model: mujoco.MjModel, ours: Run, theirs: Run, steps: list[int]
-) -> Trajectory:
+    model: mujoco.MjModel, ours: SimulatorRun, theirs: SimulatorRun, steps: list[int]
+) -> RunGap:
     """How the runs part, up to the end of the shorter one."""
     joints = model.jnt_qposadr[np.isin(model.jnt_type, _SINGLE)]
     count = len(theirs.qpos)
@@ -119,7 +123,7 @@ def compared(
         joint_errors.append(float(gap.max(initial=0.0)))
         distance = np.linalg.norm(ours.bodies[k] - theirs.bodies[k], axis=-1)
         body_errors.append(float(distance.max(initial=0.0)))
-    return Trajectory(
+    return RunGap(
         time=tuple(step * model.opt.timestep for step in steps[:count]),
         joints=tuple(joint_errors),
         bodies=tuple(body_errors),
@@ -140,7 +144,9 @@ def _positions(model: mujoco.MjModel, qpos: Array) -> Array:
     return data.xpos.copy()
 
 
-def _energies(model: mujoco.MjModel, run: Run, count: int) -> tuple[float, ...]:
+def _energies(
+    model: mujoco.MjModel, run: SimulatorRun, count: int
+) -> tuple[float, ...]:
     """Kinetic and potential energy along a run [J], by this model."""
     data, found = mujoco.MjData(model), list[float]()
     for qpos, qvel in zip(run.qpos[:count], run.qvel[:count], strict=True):

@@ -15,10 +15,10 @@ from typing import TypeAlias
 import mujoco
 import numpy as np
 
-from simstate.errors import ModelError
-from simstate.simulators.base import Array
+from simstate.base.errors import ModelError
+from simstate.simulators.adapted_simulator import Array
 from simstate.simulators.mjcf import plain_mjcf
-from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.mjcf_parts import ModelNames
 from simstate.simulators.parameters.kinds import KINDS, ParameterKind
 from simstate.simulators.plain_model import plain_model
 
@@ -61,13 +61,13 @@ class ParameterDifference:
 
 
 def parameters_of(
-    model: mujoco.MjModel, names: Names | None = None
+    model: mujoco.MjModel, names: ModelNames | None = None
 ) -> dict[str, dict[str, Array]]:
     """All parameters of a compiled model, by its own names or by those given.
 
     What its flags switch off has the value for nothing.
     """
-    names = Names(model) if names is None else names
+    names = ModelNames(model) if names is None else names
     model = plain_model(model)
     return {name: kind.read(model, names) for name, kind in KINDS.items()}
 
@@ -110,7 +110,7 @@ def overwritten(
     It is compiled anew, as MuJoCo's shortcuts hold for the values that were compiled.
     """
     edited = plain_model(model)
-    names = Names(edited)
+    names = ModelNames(edited)
     for difference in differences:
         kind: ParameterKind = KINDS[difference.kind]
         kind.write(edited, names, difference.element, np.array(difference.theirs))

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import mujoco
 import numpy as np
 
-from simstate.simulators.base import Array
-from simstate.simulators.mjcf_parts import Names
+from simstate.simulators.adapted_simulator import Array
+from simstate.simulators.mjcf_parts import ModelNames
 
-Read = Callable[[mujoco.MjModel, Names], dict[str, Array]]
+Read = Callable[[mujoco.MjModel, ModelNames], dict[str, Array]]
 """The values of a model by element."""
-Write = Callable[[mujoco.MjModel, Names, str, Array], None]
+Write = Callable[[mujoco.MjModel, ModelNames, str, Array], None]
 """Gives an element of a model another value."""
 
 FREE, BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value

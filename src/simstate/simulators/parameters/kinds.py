@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from simstate.simulators.base import Array
-from simstate.simulators.parameters.actuators import (
+from simstate.simulators.adapted_simulator import Array
+from simstate.simulators.parameters.actuator_parameters import (
     of_drives,
     read_equalities,
     read_other_actuators,
@@ -18,7 +18,7 @@ from simstate.simulators.parameters.actuators import (
     write_other_actuator,
     write_tendon,
 )
-from simstate.simulators.parameters.bodies import (
+from simstate.simulators.parameters.body_parameters import (
     of_bodies,
     read_com,
     read_inertia,
@@ -27,7 +27,7 @@ from simstate.simulators.parameters.bodies import (
     write_inertia,
 )
 from simstate.simulators.parameters.common import BALL, FREE, SLIDE, Read, Write
-from simstate.simulators.parameters.joints import (
+from simstate.simulators.parameters.joint_parameters import (
     of_dofs,
     of_joints,
     read_higher_damping,
@@ -39,7 +39,7 @@ from simstate.simulators.parameters.joints import (
     write_range,
     write_rest,
 )
-from simstate.simulators.parameters.scene import (
+from simstate.simulators.parameters.scene_parameters import (
     EXPLICIT_EULER,
     EXPLICIT_GYROSCOPIC,
     IMPLICIT_SERVOS,

@@ -1,7 +1,7 @@
 /* Orientations in a Runge-Kutta step: rates of their coordinates, displacements.
  *
  * The one source of these formulas. The core includes it with REAL = mjtNum; Warp kernels
- * take its text as C++, in float and double (integrate/formulas.py). So it is plain C
+ * take its text as C++, in float and double (step/forces/formulas.py). So it is plain C
  * without types of MuJoCo, preprocessor lines and names of Warp; FORMULA declares a
  * function, and constants are cast to REAL. */
 

@@ -1,0 +1,39 @@
+"""Things by name, of which an unknown name says what is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, TypeVar
+
+from simstate.base.errors import UnknownNameError, unknown_name
+
+_T = TypeVar("_T")
+
+
+class Named(Mapping[str, _T]):
+    """Things of one kind by name, in the order in which they were declared."""
+
+    kind: ClassVar[str]
+    """What one of them is called in messages."""
+    how_to_declare: ClassVar[str] = ""
+    """What to do where there is none at all; `{name}` stands for what was wanted."""
+
+    def __init__(self, things: Mapping[str, _T]) -> None:
+        self._things = dict(things)
+
+    def __getitem__(self, name: str) -> _T:
+        if isinstance(name, str) and name in self._things:  # pyright: ignore[reportUnnecessaryIsInstance]
+            return self._things[name]
+        if not self._things and self.how_to_declare:
+            raise UnknownNameError(
+                f"The scene has no {self.kind} {name!r}, nor any other: "
+                + self.how_to_declare.format(name=repr(name)),
+                name=str(name),
+            )
+        raise unknown_name(self.kind, name, self._things)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._things)
+
+    def __len__(self) -> int:
+        return len(self._things)

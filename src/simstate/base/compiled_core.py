@@ -1,0 +1,130 @@
+"""Finding the compiled core, and joining it with the libmujoco that Python uses.
+
+It stands here and not in `engine/`, so that `simstate --version` loads no torch.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+from typing import Any
+
+import mujoco
+
+SWITCH = "SIMSTATE_CORE"
+"""The environment variable that switches the core off with 0."""
+_NAME = "simstate.engine.core._core"
+_REVISION = 4
+"""Of the functions that the core must have; binding_module.c has the same number."""
+
+
+def is_available() -> bool:
+    """Whether the core is there, fits this MuJoCo, and is not switched off."""
+    return os.environ.get(SWITCH, "1") != "0" and _joined() is None
+
+
+def description() -> str:
+    """Which path the native engine takes, and why."""
+    if os.environ.get(SWITCH, "1") == "0":
+        return f"native engine: mujoco.batch ({SWITCH}=0)"
+    reason = _joined()
+    if reason is not None:
+        return f"native engine: mujoco.batch (no compiled core: {reason})"
+    return "native engine: compiled core"
+
+
+def module() -> Any:
+    """The compiled module; raises where `is_available` is false."""
+    reason = _joined()
+    if reason is not None:
+        raise ImportError(f"There is no compiled core: {reason}.")
+    return _loaded()
+
+
+def _loaded() -> Any:
+    """The compiled module, without the packages that it lies in; or ImportError."""
+    if _NAME in sys.modules:
+        return sys.modules[_NAME]
+    folder = Path(__file__).parents[1] / "engine" / "core"
+    spec = PathFinder.find_spec(_NAME, [str(folder)])
+    if spec is None or spec.loader is None:
+        raise ImportError(f"there is no {_NAME}")
+    core = module_from_spec(spec)
+    spec.loader.exec_module(core)
+    sys.modules[_NAME] = core
+    return core
+
+
+@cache
+def _joined() -> str | None:
+    """Join the compiled module with libmujoco; what hinders it, or None."""
+    try:
+        core = _loaded()
+    except ImportError as error:
+        return f"it was not built, or does not load ({error})"
+    if getattr(core, "REVISION", 1) != _REVISION:
+        return "it was built from other sources of simstate: build it again"
+    if mujoco.mj_version() != core.MUJOCO_VERSION:
+        return (
+            f"it was built for MuJoCo {core.MUJOCO_VERSION}, this is "
+            f"{mujoco.mj_version()}"
+        )
+    try:
+        library = ctypes.CDLL(str(_library_path()))
+        addresses = tuple(_address(library, name) for name in core.SYMBOLS)
+        core.connect(addresses, refuse_python_callbacks, _own_timer(library))
+    except (OSError, ValueError, ImportError) as error:
+        return str(error)
+    return None
+
+
+def _library_path() -> Path:
+    """The libmujoco that the package `mujoco` has loaded."""
+    folder, version = Path(mujoco.__file__).parent, mujoco.mj_versionString()
+    if sys.platform == "darwin":
+        return folder / f"libmujoco.{version}.dylib"
+    if sys.platform == "win32":
+        return folder / "mujoco.dll"
+    return folder / f"libmujoco.so.{version}"
+
+
+def _address(library: ctypes.CDLL, name: str) -> int:
+    """The address of a function or a variable."""
+    return ctypes.addressof(ctypes.c_char.in_dll(library, name))
+
+
+def _own_timer(library: ctypes.CDLL) -> int:
+    """The address of libmujoco's own timer, in mjcb_time from the start; 0: unknown."""
+    if mujoco.get_mjcb_time() is not None:
+        return 0
+    return ctypes.c_void_p.in_dll(library, "mjcb_time").value or 0
+
+
+_C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__base__
+_CALLBACKS = (
+    "mjcb_passive",
+    "mjcb_control",
+    "mjcb_contactfilter",
+    "mjcb_sensor",
+    "mjcb_time",
+    "mjcb_act_dyn",
+    "mjcb_act_gain",
+    "mjcb_act_bias",
+)
+
+
+def refuse_python_callbacks() -> None:
+    """Raise if a physics callback is a Python function: worlds run in C threads."""
+    for name in _CALLBACKS:
+        callback = getattr(mujoco, f"get_{name}")()
+        if callback is not None and not isinstance(callback, _C_FUNCTION):
+            raise ValueError(
+                f"{name} is a Python function, and a batch of worlds takes only C "
+                f"functions: remove it with mujoco.set_{name}(None), or install a "
+                "ctypes function."
+            )

@@ -1,0 +1,135 @@
+"""The errors that simstate raises: what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+_PACKAGE = str(Path(__file__).parents[1])
+_INNER = (_PACKAGE, contextlib.__file__)
+"""Files whose frames are between a warning and the line that it is about."""
+
+
+class SimStateError(Exception):
+    """The parent of every error that simstate raises on purpose.
+
+    Beside its text it has data, where there are any: the `name` that it is about, the
+    names that are `known`, the `shape` that was given, the `worlds` concerned.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        name: str = "",
+        known: Iterable[str] = (),
+        shape: Iterable[int] | None = None,
+        worlds: Iterable[int] = (),
+    ) -> None:
+        super().__init__(*args)
+        self.name = name
+        self.known = tuple(known)
+        self.shape = None if shape is None else tuple(shape)
+        self.worlds = tuple(worlds)
+
+
+class InvalidInputError(SimStateError, ValueError):
+    """A value that cannot be used: NaN, a wrong dtype or device, a bad id."""
+
+
+class ShapeError(InvalidInputError):
+    """An array whose shape does not fit what it is written to."""
+
+
+class ConventionError(InvalidInputError):
+    """States of two conventions in one operation, or one that is not what it says."""
+
+
+class ModelError(SimStateError, ValueError):
+    """A model or a scene that cannot be built as it was described."""
+
+
+class TaskError(SimStateError, ValueError):
+    """A task that cannot be found, loaded or made as it was written."""
+
+
+class SnapshotError(SimStateError, ValueError):
+    """A snapshot that is damaged, of another model or of another kind."""
+
+
+class RecordingError(SimStateError, ValueError):
+    """A recording that is damaged, of another kind, or cannot be replayed."""
+
+
+class FileError(SimStateError, OSError):
+    """A file that cannot be written: a full or read-only disk, a missing folder."""
+
+
+class UnknownNameError(SimStateError, KeyError, AttributeError):
+    """A name that the model, the entity or the engine does not have."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show it in quotes
+
+
+class StaleReadError(SimStateError, RuntimeError):
+    """A read, under `freshness="strict"`, of a quantity that a write left behind."""
+
+
+class ThreadError(SimStateError, RuntimeError):
+    """A simulation that is used by two threads at once, or after a fork."""
+
+
+class DivergenceError(SimStateError, RuntimeError):
+    """Worlds that went NaN, infinite or huge, or that MuJoCo would have reset.
+
+    `env_ids` lists them in rising order. They hold the state that they had before
+    the call; the others have advanced.
+    """
+
+    def __init__(self, message: str, env_ids: Sequence[int] = ()) -> None:
+        super().__init__(message, worlds=env_ids)
+        self.env_ids = list(env_ids)
+
+
+class IntegrationError(DivergenceError):
+    """An adaptive integrator cannot meet its tolerance in these worlds."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
+    """The error for `name`, which is not among `known`, with the nearest names."""
+    names = list(known)
+    message = f"Unknown {kind} {str(name)[:80]!r}.{suggestion(name, names)}"
+    return UnknownNameError(message, name=str(name), known=names)
+
+
+def suggestion(name: object, known: Iterable[str]) -> str:
+    """What may have been meant by a name, and what is known, as two sentences."""
+    names = list(known)
+    return f"{close_to(name, names)} Known: {listed(names)}."
+
+
+def close_to(name: object, known: Iterable[str]) -> str:
+    """What may have been meant by a name, as a sentence; "" if nothing is like it."""
+    close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.6)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def listed(names: Iterable[object], most: int = 20) -> str:
+    """The names in one line, cut after `most` of them; 'none' if there are none."""
+    names = [str(name) for name in names]
+    if not names:
+        return "none"
+    more = f", … ({len(names)} in all)" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def warn(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Give a warning that points to the caller's own line, outside simstate."""
+    frame, level = sys._getframe(1), 2  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INNER):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

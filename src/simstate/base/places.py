@@ -1,0 +1,108 @@
+"""Places: where in a user's own files something was written, or went wrong."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType, FrameType
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
+_INSTALLED = tuple(
+    sysconfig.get_path(name) + os.sep
+    for name in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of a file."""
+
+    path: str
+    line: int
+
+    @property
+    def text(self) -> str:
+        """The line itself, without indentation."""
+        return linecache.getline(self.path, self.line).strip()
+
+    def __str__(self) -> str:
+        return f"{_shown(self.path)}, line {self.line}"
+
+
+def calling_place() -> Place | None:
+    """The nearest caller's line that is neither simstate's nor of a library."""
+    frame: FrameType | None = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame is not None:
+        if _is_own(frame.f_code.co_filename):
+            return Place(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return None
+
+
+@contextmanager
+def written_at(place: Place | None) -> Generator[None]:
+    """While it is entered, errors remember the line that they are about."""
+    try:
+        yield
+    except Exception as error:
+        remember_place(error, place)
+        raise
+
+
+def remember_place(error: Exception, place: Place | None) -> None:
+    """Let an error that has come so far know the line that it is about.
+
+    That is the user's line which was running, if there was one, else `place`.
+    """
+    if not hasattr(error, "place"):
+        ran = _ran(error)
+        error.place = ran[-1] if ran else place  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def place_of_function(function: object) -> Place | None:
+    """The line in which a user's function begins; None: it is not a user's."""
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None or not _is_own(code.co_filename):
+        return None
+    return Place(code.co_filename, code.co_firstlineno)
+
+
+def place_of(error: BaseException) -> Place | None:
+    """The user's line that an error is about; None: it cannot be told."""
+    if isinstance(error, SyntaxError) and error.filename and error.lineno:
+        return Place(error.filename, error.lineno) if _is_own(error.filename) else None
+    place: Place | None = getattr(error, "place", None)
+    ran = _ran(error)
+    return place or (ran[-1] if ran else None)
+
+
+def _ran(error: BaseException) -> list[Place]:
+    """The lines of a user's files that were running, the innermost last."""
+    return [
+        Place(frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.lineno is not None and _is_own(frame.filename)
+    ]
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file is a user's: no library's, not simstate's, not made up."""
+    if path.startswith("<") or path.startswith(_PACKAGE):
+        return False
+    return not path.startswith(_INSTALLED)
+
+
+def _shown(path: str) -> str:
+    """The path as a user would write it from where he is."""
+    try:
+        relative = os.path.relpath(path)
+    except ValueError:  # another drive
+        return path
+    return path if relative.startswith("..") else relative

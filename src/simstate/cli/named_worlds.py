@@ -1,0 +1,194 @@
+"""What a command shows: a model, a recording, a task or a policy, by its name."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, cast
+
+import tyro
+
+from simstate.base.errors import InvalidInputError
+from simstate.cli.missing_extra import needs
+from simstate.cli.model_scene import disturb, scene_of
+
+if TYPE_CHECKING:
+    from simstate.data.replay.recorded_course import RecordedCourse
+    from simstate.env import Env, EnvCfg
+    from simstate.simulation import Simulation
+    from simstate.view import Course
+
+What = Annotated[
+    str,
+    tyro.conf.Positional,
+    tyro.conf.arg(
+        metavar="MODEL|RECORDING|TASK|POLICY",
+        help="An MJCF or URDF file or the name of a model; a .simrec file; a task's "
+        "name, .py file or package.module:function; the folder of a run, a checkpoint "
+        "or an .onnx file.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """What was named on the command line, and how its worlds begin."""
+
+    what: str
+    snapshot: Path | None
+    policy: Path | None
+    envs: int | None
+    noise: float
+    seed: int
+    engine: Literal["native", "warp"]
+    device: str
+    made_by: str | None = None
+
+    def course(self, stack: ExitStack) -> Course:
+        """The worlds, and what steps them; `stack` closes the file of a recording."""
+        from simstate.base.checks import whole_number
+
+        if self.envs is not None:
+            whole_number("--envs", self.envs, 1)
+        if self.is_recording():
+            return stack.enter_context(self._recorded_course())
+        if self.made_by is not None:
+            raise InvalidInputError(
+                f"--made-by is for recordings, and {self.what!r} is none: leave it out."
+            )
+        return self.model_course() if self.is_model() else self._task_course()
+
+    def beside(self, course: Course, other: str, stack: ExitStack) -> Course:
+        """A course with something else beside it, which `stack` ends.
+
+        Args:
+            course: what this gave.
+            other: a .simrec file, or the name of an engine or of a simulator.
+            stack: what is to be ended with the viewer.
+        """
+        from simstate.view import ComparedCourse
+
+        if other.endswith(".simrec"):
+            there = replace(self, what=other).course(stack)
+            return ComparedCourse(course, there, Path(other).name)
+        if other in ("native", "warp"):
+            there = self._again(other, stack)
+        else:
+            from simstate.simulators.borrowed_stepper import borrowed_stepper
+
+            there = self._again("native", stack)
+            stack.enter_context(
+                borrowed_stepper(cast("Simulation", there.worlds), other)
+            )
+        compared = ComparedCourse(course, there, other)
+        if course.timeline is None:
+            compared.join()
+        return compared
+
+    def _again(self, engine: Literal["native", "warp"], stack: ExitStack) -> Course:
+        """The same on an engine; of a recording, its inputs from the begin on."""
+        if not self.is_recording():
+            return replace(self, engine=engine).course(stack)
+        from simstate.data.replay.recorded_course import RecordedCourse
+
+        path = Path(self.what)
+        return stack.enter_context(
+            RecordedCourse.open(path, engine=engine, from_begin=True)
+        )
+
+    def is_recording(self) -> bool:
+        """Whether a recording was named."""
+        return self.what.endswith(".simrec")
+
+    def is_model(self) -> bool:
+        """Whether a model was named, rather than a task or a policy."""
+        from simstate.env import tasks
+
+        if self._is_policy() or self.is_recording():
+            return False
+        named = self.what in tasks.names()
+        return not named and ":" not in self.what and not self.what.endswith(".py")
+
+    def _is_policy(self) -> bool:
+        path = Path(self.what)
+        is_run = path.is_dir() and any(path.glob("model_*.npz"))
+        is_checkpoint = path.suffix == ".npz" and path.name.startswith("model_")
+        return is_run or is_checkpoint or path.suffix == ".onnx"
+
+    def model_course(self) -> Course:
+        """The model, at its first keyframe or where the snapshot's worlds were."""
+        from simstate.simulation import Simulation
+        from simstate.state import Snapshot
+        from simstate.view import Course
+
+        if self.policy is not None:
+            raise InvalidInputError(
+                f"--policy acts in a task, and {self.what!r} is a model: name the "
+                "task, or the policy alone, which knows its own."
+            )
+        if self.what.endswith(".npz"):
+            raise InvalidInputError(
+                "A snapshot holds the state of a model, not the model: simstate view "
+                f"MODEL --snapshot {self.what}"
+            )
+        scene = scene_of(self.what)
+        saved = None if self.snapshot is None else Snapshot.load(self.snapshot)
+        envs = self.envs
+        if envs is None:
+            envs = 1 if saved is None else saved.num_envs
+        sim = Simulation(
+            scene, envs, engine=self.engine, device=self.device, seed=self.seed
+        )
+        if saved is not None:
+            sim.restore(saved)
+        if self.noise:
+            disturb(sim, self.noise, self.seed)
+        return Course(sim, sim.rays)
+
+    def _recorded_course(self) -> RecordedCourse:
+        """The steps of a recording, on its own engine."""
+        from simstate.data.replay import made_by
+        from simstate.data.replay.recorded_course import RecordedCourse
+
+        given = [self.snapshot, self.policy, self.envs, self.noise or None]
+        if any(value is not None for value in given):
+            raise InvalidInputError(
+                "--snapshot, --policy, --envs and --noise are for models and tasks: a "
+                "recording has its own worlds."
+            )
+        worlds = None if self.made_by is None else made_by(self.made_by)
+        return RecordedCourse.open(Path(self.what), worlds)
+
+    def _task_course(self) -> Course:
+        """The task, with the policy if there is one."""
+        from simstate.env.task_course import TaskCourse
+
+        if self.snapshot is not None or self.noise:
+            raise InvalidInputError(
+                f"--snapshot and --noise are for models, and {self.what!r} is a task "
+                "or a policy: leave them out."
+            )
+        policy = Path(self.what) if self._is_policy() else self.policy
+        if policy is None:
+            from simstate.env import tasks
+
+            return TaskCourse(self._env(tasks.find(self.what).env_cfg()), None)
+        with needs("play" if policy.suffix == ".onnx" else "train"):
+            from simstate.train.policy_file import load_played
+
+            task = None if self._is_policy() else self.what
+            played = load_played(policy, task)
+            env = self._env(played.run.env_cfg())
+            return TaskCourse(env, played.act_in(env))
+
+    def _env(self, cfg: EnvCfg) -> Env:
+        from simstate.env import Env
+
+        return Env(
+            cfg,
+            16 if self.envs is None else self.envs,
+            engine=self.engine,
+            device=self.device,
+            seed=self.seed,
+        )

@@ -1,0 +1,264 @@
+"""HDF5 as Isaac Lab and robomimic have it: `data/demo_0/{actions,obs,states,…}`.
+
+Quaternions of `root_pose` are (x, y, z, w) in files of format version 1, which is what
+is written, and (w, x, y, z) in older ones; read, they are always (w, x, y, z).
+"""
+
+# h5py comes without types.
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from simstate.base.contract import UNDECLARED
+from simstate.base.errors import InvalidInputError
+from simstate.base.extras import library
+from simstate.base.files import replacing
+from simstate.data.datasets.recorded_episodes import (
+    OBSERVATION,
+    Episode,
+    Keep,
+    Source,
+    check_target,
+    episodes_of,
+    paths_of,
+    recordings_of,
+)
+from simstate.record.columns import CAMERA, EACH
+
+FORMAT_VERSION = 1
+"""Of Isaac Lab's files: quaternions (x, y, z, w)."""
+_STATES = {
+    "root_link_pose_w": "root_pose",
+    "root_com_vel_w": "root_velocity",
+    "joint_pos": "joint_position",
+    "joint_vel": "joint_velocity",
+}
+"""What quantities of an entity are called in `states/articulation/ENTITY`, and those of
+one without joints in `states/rigid_object/ENTITY`: the pose of the root link's origin,
+the velocity of its COM, both along world axes."""
+
+_XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
+"""The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
+back."""
+_LISTS = ("names", *EACH.values())
+"""What is said of each component, as lists in JSON."""
+_OWN = ("time", "action", "reward", "terminated", "truncated", "ended", "event")
+"""Columns that every recording of an Env has, which are elsewhere."""
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """One episode of an HDF5 file, as arrays with a row for each step."""
+
+    name: str
+    """Such as "demo_0"."""
+    actions: np.ndarray
+    arrays: dict[str, np.ndarray]
+    """Everything else by its path within the episode ("obs/policy")."""
+    attributes: dict[str, Any]
+    """Of the episode: num_samples, success, seed, …"""
+    contracts: dict[str, dict[str, Any]]
+    """What the arrays say of themselves: unit, axes, point, names."""
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+def write_hdf5(
+    source: Source,
+    path: str | Path,
+    *,
+    success: str | None = None,
+    keep: Keep | None = None,
+) -> int:
+    """Write the episodes of recordings; returns how many.
+
+    `obs/GROUP` are the observations before each step, `obs/QUANTITY` what else was
+    recorded, `obs/CAMERA_image` pictures (uint8, steps × H × W × 3); poses and joints
+    of entities are in `states/articulation/ENTITY`, poses of those without joints in
+    `states/rigid_object/ENTITY`. Units, axes, points and names of
+    components are attributes of each array, and `units` where components have
+    different ones.
+
+    Args:
+        source: recordings of an environment.
+        path: the file, which is replaced.
+        success: the term whose end is a success ("time_out"); the others are kept
+            and marked. None: nothing is said about success.
+        keep: which episodes to write; None: all that are complete.
+    """
+    h5py = library("h5py", "data", "HDF5 files")
+    check_target(path, *paths_of(source))
+    contracts, about, kinds = _about(source)
+    count = total = 0
+    with replacing(Path(path)) as part, h5py.File(part, "w") as file:
+        file.attrs["format_version"] = FORMAT_VERSION
+        data = file.create_group("data")
+        for episode in episodes_of(source, keep=keep):
+            group = data.create_group(f"demo_{count}")
+            _write_episode(group, episode, contracts, kinds)
+            if success is not None:
+                group.attrs["success"] = episode.ends == (success,)
+            group.attrs["seed"] = about["seed"]
+            count, total = count + 1, total + len(episode)
+        data.attrs["total"] = total
+        data.attrs["env_args"] = json.dumps(
+            {"env_name": about["task"], "type": 2, "env_kwargs": about}
+        )
+    return count
+
+
+def read_hdf5(path: str | Path) -> list[Demonstration]:
+    """The demonstrations of a file that Isaac Lab, robomimic or simstate wrote."""
+    h5py = library("h5py", "data", "HDF5 files")
+    try:
+        file = h5py.File(path, "r")
+    except OSError as error:
+        raise InvalidInputError(f"{str(path)!r} is no HDF5 file: {error}.") from error
+    with file:
+        if "data" not in file:
+            raise InvalidInputError(
+                f"{str(path)!r} has no group 'data': it is no file of demonstrations."
+            )
+        is_xyzw = int(file.attrs.get("format_version", 0)) >= FORMAT_VERSION
+        names = sorted(file["data"], key=_number)
+        return [
+            _read_episode(h5py, name, file["data"][name], is_xyzw) for name in names
+        ]
+
+
+def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """The contracts of the columns, what the file says of its environment, and kinds.
+
+    The kind of an entity is Isaac Lab's: "articulation", or "rigid_object".
+    """
+    opened = recordings_of(source)  # open for as long as this is kept
+    recording = next(opened)
+    header = recording.header
+    columns = ("time", *recording.names)
+    contracts = {name: recording.contract(name) for name in columns}
+    about = {
+        "task": header.get("task") or "",
+        "settings": header["settings"],
+        "step_dt": header["step_dt"],
+        "seed": header["simulation"]["seed"],
+        "versions": header["versions"],
+    }
+    jointed = _jointed(recording.model)
+    kinds = {
+        entity: "articulation" if entity in jointed else "rigid_object"
+        for entity in header["simulation"]["entities"]
+    }
+    return contracts, about, kinds
+
+
+def _jointed(model: mujoco.MjModel) -> set[str]:
+    """The entities that have joints beside a free one."""
+    free = mujoco.mjtJoint.mjJNT_FREE.value
+    bodies = model.jnt_bodyid[model.jnt_type != free]
+    return {str(model.body(body).name).partition("/")[0] for body in bodies}
+
+
+def _write_episode(
+    group: Any, episode: Episode, contracts: dict[str, Any], kinds: dict[str, str]
+) -> None:
+    columns = episode.columns
+    group.attrs["num_samples"] = len(episode)
+    group.attrs["ends"] = json.dumps(episode.ends)
+    group.attrs["world"] = episode.world
+    done = columns["terminated"] | columns["truncated"]
+    arrays: dict[str, tuple[np.ndarray, str]] = {
+        "actions": (columns["action"], "action"),
+        "rewards": (columns["reward"], "reward"),
+        "dones": (done.astype(np.int64), "terminated"),
+        "time": (columns["time"], "time"),
+    }
+    for name, values in columns.items():
+        if name in _OWN:
+            continue
+        where = _place(name, kinds)
+        if where in arrays:
+            raise InvalidInputError(
+                f"{name!r} and {arrays[where][1]!r} would both be {where!r} of the "
+                "data set: record it under another name."
+            )
+        arrays[where] = (values, name)
+    for where, (values, column) in arrays.items():
+        contract = contracts[column]
+        lists = {key: contract.get(key, []) for key in _LISTS}
+        if _is_root_pose(where):
+            values = values[..., _XYZW]
+            lists = {key: [x[k] for k in _XYZW if x] for key, x in lists.items()}
+        made = group.create_dataset(where, data=values, compression="gzip")
+        for key in EACH:
+            made.attrs[key] = contract.get(key, UNDECLARED)
+        for key, told in lists.items():
+            if told or key == "names":
+                made.attrs[key] = json.dumps(told, ensure_ascii=False)
+
+
+def _place(column: str, kinds: dict[str, str]) -> str:
+    """Where a recorded column is within an episode."""
+    if column.startswith(OBSERVATION):
+        return f"obs/{column.removeprefix(OBSERVATION)}"
+    if column.startswith(CAMERA):
+        return f"obs/{column.removeprefix(CAMERA)}_image"
+    entity, _, quantity = column.rpartition(".")
+    if entity in kinds and quantity in _STATES:
+        return f"states/{kinds[entity]}/{entity}/{_STATES[quantity]}"
+    return f"obs/{column}"
+
+
+def _is_root_pose(where: str) -> bool:
+    """Whether an array has poses in the order of the file; in `obs` is what was."""
+    return where.endswith("/root_pose") and not where.startswith("obs/")
+
+
+def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstration:
+    arrays: dict[str, np.ndarray] = {}
+    contracts: dict[str, dict[str, Any]] = {}
+
+    def visit(where: str, item: Any) -> None:
+        if not isinstance(item, h5py.Dataset):
+            return
+        if item.dtype.hasobject:
+            raise InvalidInputError(f"{name}/{where} holds no numbers: {item.dtype}.")
+        values = np.asarray(item)
+        told = {key: item.attrs[key] for key in item.attrs}
+        lists = {key: _list_of(told.get(key)) for key in _LISTS}
+        if is_xyzw and _is_root_pose(where) and values.shape[-1:] == (7,):
+            values = values[..., _WXYZ]
+            for key, found in lists.items():
+                if found is not None and len(found) == 7:
+                    lists[key] = [found[k] for k in _WXYZ]
+        told |= {key: found for key, found in lists.items() if found is not None}
+        arrays[where] = values
+        contracts[where] = told
+
+    group.visititems(visit)
+    actions = arrays.pop("actions", np.zeros((0, 0)))
+    attributes = {key: group.attrs[key] for key in group.attrs}
+    return Demonstration(name, actions, arrays, attributes, contracts)
+
+
+def _list_of(attribute: object) -> list[Any] | None:
+    """The list that an attribute has as JSON; None: it is another program's."""
+    try:
+        found: Any = json.loads(attribute) if isinstance(attribute, str) else None
+    except ValueError:
+        return None
+    return found if isinstance(found, list) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def _number(name: str) -> tuple[int, str]:
+    digits = name.rpartition("_")[2]
+    return (int(digits) if digits.isdigit() else 0, name)

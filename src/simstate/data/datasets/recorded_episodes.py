@@ -1,0 +1,188 @@
+"""Episodes: what a recording of an environment holds, world by world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from simstate.base.errors import InvalidInputError, RecordingError
+from simstate.record import Recording
+
+Source: TypeAlias = "str | Path | Recording | Sequence[str | Path]"
+"""A recording of an environment, or several of the same task."""
+
+OBSERVATION = "observation/"
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One world from a reset to the next end: arrays with a row for each step."""
+
+    world: int
+    """The world's number in its recording."""
+    number: int
+    """How many episodes of this world came before it."""
+    columns: dict[str, np.ndarray]
+    """Columns by name; shape (steps, …). Observations are from before each step."""
+    ends: tuple[str, ...]
+    """The terms that ended it; empty: the recording ended, or a reset by hand did."""
+
+    def __len__(self) -> int:
+        return len(self.columns["time"])
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether it has come to an end of its own."""
+        return bool(self.columns["terminated"][-1] | self.columns["truncated"][-1])
+
+
+Keep: TypeAlias = "Callable[[Episode], bool]"
+"""Which episodes are wanted."""
+
+
+def recordings_of(source: Source) -> Iterator[Recording]:
+    """The recordings of a source, each open while it is looked at."""
+    if isinstance(source, Recording):
+        yield _checked(source)
+        return
+    paths = paths_of(source)
+    if not paths:
+        raise InvalidInputError("There is no recording to take episodes from.")
+    first: dict[str, Any] | None = None
+    for path in paths:
+        with Recording(path) as recording:
+            mine = _kinds(_checked(recording))
+            if first is not None and mine != first:
+                raise RecordingError(_other_columns(paths[0], path, first, mine))
+            first = mine
+            yield recording
+
+
+def check_target(path: str | Path, *sources: str | Path) -> None:
+    """Raise if a file to write is one of those that are read."""
+    for source in sources:
+        if Path(path).exists() and Path(path).samefile(source):
+            raise InvalidInputError(
+                f"{str(path)!r} is the recording itself: name another file to write."
+            )
+
+
+def paths_of(source: Source) -> list[str | Path]:
+    """The files of a source."""
+    if isinstance(source, Recording):
+        return [source.path]
+    return [source] if isinstance(source, str | Path) else list(source)
+
+
+def episodes_of(
+    source: Source, complete: bool = True, keep: Keep | None = None
+) -> Iterator[Episode]:
+    """The episodes of recordings, in the order in which they ended.
+
+    A block is read at a time; of each world what has begun is in memory.
+
+    Args:
+        source: recordings that `env.record` wrote.
+        complete: leave out episodes that have not come to an end.
+        keep: called with each; None: all of them.
+    """
+    for recording in recordings_of(source):
+        for episode in _episodes(recording):
+            wanted = episode.is_complete or not complete
+            if wanted and (keep is None or keep(episode)):
+                yield episode
+
+
+def success_of(term: str) -> Keep:
+    """Keep episodes that ended by one term alone, such as "time_out"."""
+    return lambda episode: episode.ends == (term,)
+
+
+def _kinds(recording: Recording) -> dict[str, Any]:
+    """What the columns of a data set must have in common."""
+    keys = ("shape", "dtype", "names")
+    found: dict[str, Any] = {"steps [s]": recording.header["step_dt"]}
+    for name in recording.names:
+        contract = recording.contract(name)
+        found[name] = [contract[key] for key in keys]
+    return found
+
+
+def _other_columns(
+    first: str | Path, path: str | Path, one: dict[str, Any], other: dict[str, Any]
+) -> str:
+    differ = [name for name in one | other if one.get(name) != other.get(name)]
+    return (
+        f"{str(first)!r} and {str(path)!r} do not make one data set: they have other "
+        f"{', '.join(differ[:5])}. Take recordings of one task, with the same columns."
+    )
+
+
+def _checked(recording: Recording) -> Recording:
+    if recording.kind != "env":
+        raise RecordingError(
+            f"{str(recording.path)!r} is of a Simulation, which has no episodes: "
+            "record an Env."
+        )
+    return recording
+
+
+def _episodes(recording: Recording) -> Iterator[Episode]:
+    worlds = {world: _World(world) for world in recording.worlds}
+    terms: list[str] = recording.contract("ended")["names"]
+    for block in recording.blocks:
+        columns = recording.read_block(block)
+        del columns["step"]
+        for place, world in enumerate(recording.worlds):
+            mine = {name: values[:, place] for name, values in columns.items()}
+            yield from worlds[world].cut(mine, terms)
+    for world in worlds.values():
+        if world.parts:
+            yield world.end(terms)
+
+
+class _World:
+    """What has begun in a world, and how many episodes came before it."""
+
+    def __init__(self, world: int) -> None:
+        self.world, self.count = world, 0
+        self.parts: list[dict[str, np.ndarray]] = []
+
+    def cut(
+        self, columns: dict[str, np.ndarray], terms: list[str]
+    ) -> Iterator[Episode]:
+        """The episodes that end in a block; what is left goes on."""
+        time = columns["time"]
+        if not len(time):
+            return
+        ended = columns["terminated"] | columns["truncated"]
+        last = self.parts[-1]["time"][-1] if self.parts else -np.inf
+        again = np.concatenate([[last], time[:-1]]) >= time  # a reset by hand
+        start = 0
+        for k in range(len(time)):
+            if again[k] and (self.parts or k > start):
+                if k > start:
+                    self.parts.append({n: x[start:k] for n, x in columns.items()})
+                yield self.end(terms)
+                start = k
+            if ended[k]:
+                self.parts.append({n: x[start : k + 1] for n, x in columns.items()})
+                yield self.end(terms)
+                start = k + 1
+        if start < len(time):
+            self.parts.append({n: x[start:].copy() for n, x in columns.items()})
+
+    def end(self, terms: list[str]) -> Episode:
+        """The episode of all parts so far."""
+        names = self.parts[0]
+        columns = {n: np.concatenate([part[n] for part in self.parts]) for n in names}
+        complete = columns["terminated"][-1] | columns["truncated"][-1]
+        reasons = zip(terms, columns["ended"][-1], strict=True)
+        ends = tuple(term for term, yes in reasons if yes and complete)
+        self.parts.clear()
+        self.count += 1
+        return Episode(self.world, self.count - 1, columns, ends)

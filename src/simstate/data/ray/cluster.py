@@ -1,0 +1,142 @@
+"""Cluster: calls a function with many items on the machines of a Ray cluster."""
+
+# Ray is loaded when a cluster is made.
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, TypeVar
+
+from simstate.base.checks import whole_number
+from simstate.base.closeable import Closing
+from simstate.base.errors import InvalidInputError, SimStateError, warn
+from simstate.base.extras import library
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+RETRIES = 3
+"""How often an item is tried again whose worker was lost."""
+_BUSY = (
+    " Ray gives its servers half a minute to start, which is too little on a very busy "
+    'machine: `ray start --head` by hand and the address "auto" begin without them.'
+)
+
+
+class Cluster(Closing):
+    """Workers on this machine, or on all machines of a Ray cluster.
+
+    Worlds have global ids that seed them, so that a batch gives the same bits
+    wherever it runs, and again after its worker was lost.
+
+    Args:
+        address: of a cluster ("auto", "10.0.0.1:6379", "ray://…"); None: this machine
+            alone, which is started and ended here.
+        workers: how many items run at once; None: as many as there are processors.
+        patience: after how long without a result a warning says what is waited for [s].
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        patience: float = 120.0,
+    ) -> None:
+        if workers is not None:
+            whole_number("workers", workers, 1)
+        if not patience > 0:
+            raise InvalidInputError(f"patience must be > 0 [s], got {patience}.")
+        self.ray: Any = library("ray", "ray", "Clusters")
+        """Ray itself."""
+        self._patience = patience
+        self._is_ours = not self.ray.is_initialized()
+        if self._is_ours:
+            self._start(address, workers)
+        cpus = int(self.ray.cluster_resources().get("CPU", 1))
+        self.workers = workers or max(1, cpus)
+        """How many items run at once."""
+
+    def _start(self, address: str | None, workers: int | None) -> None:
+        options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+        if address is None:
+            options |= {"include_dashboard": False}
+            options |= {"num_cpus": workers or len(os.sched_getaffinity(0))}
+        try:
+            self.ray.init(address=address, **options)
+        except Exception as error:  # of Ray's many kinds
+            raise SimStateError(
+                f"The Ray cluster {address or 'of this machine'} cannot be reached: "
+                f"{error}" + ("" if address else _BUSY)
+            ) from error
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item]
+    ) -> Generator[Result]:
+        """Call a function with each item; the results in the order of the items.
+
+        The function travels once. Twice as many items as workers are on their way: the
+        rest wait, and so do those whose results nobody takes. What is not needed any
+        more is cancelled when the results are no longer asked for.
+        """
+        ray = self.ray
+        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
+        shared, waiting = ray.put(function), deque[tuple[Item, Any]]()
+        source = iter(items)
+        try:
+            while True:
+                while len(waiting) < 2 * self.workers:
+                    try:
+                        item = next(source)
+                    except StopIteration:
+                        break
+                    waiting.append((item, remote.remote(shared, item)))
+                if not waiting:
+                    return
+                item, result = waiting[0]
+                yield self._taken(item, result)
+                waiting.popleft()
+        finally:
+            for _, result in waiting:
+                ray.cancel(result, force=True)
+
+    def wait_for(self, result: Any, what: str) -> Any:
+        """A result, once it is there; its own error if what gives it raised."""
+        ray = self.ray
+        while not ray.wait([result], timeout=self._patience)[0]:
+            warn(
+                f"{what} has not answered for {self._patience:g} s: it is busy, stuck, "
+                "or waits for a processor."
+            )
+        try:
+            return ray.get(result)
+        except ray.exceptions.RayTaskError as error:
+            raise error.as_instanceof_cause() from None
+
+    def _taken(self, item: object, result: Any) -> Any:
+        try:
+            return self.wait_for(result, f"The worker of item {item!r}")
+        except self.ray.exceptions.RayError as error:
+            raise SimStateError(
+                f"Item {item!r} was lost {RETRIES + 1} times: {error}"
+            ) from error
+
+    def close(self) -> None:
+        """End what was started here."""
+        if self._is_ours and self.ray.is_initialized():
+            self.ray.shutdown()
+
+
+def _call(function: Callable[[Any], Any], item: Any) -> Any:
+    """What a worker does."""
+    one_thread()
+    return function(item)
+
+
+def one_thread() -> None:
+    """Let torch leave the other processors to other workers."""
+    import torch
+
+    torch.set_num_threads(1)

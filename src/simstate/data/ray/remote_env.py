@@ -1,0 +1,243 @@
+"""RemoteEnv: one environment whose worlds live on the workers of a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.checks import instance_of, whole_number
+from simstate.base.closeable import Closing
+from simstate.base.errors import InvalidInputError, SimStateError, SnapshotError
+from simstate.data.ray.cluster import Cluster
+from simstate.data.ray.merged_log import (
+    JoinedLog,
+    WorkerLog,
+    joined_snapshot,
+    split_snapshot,
+)
+from simstate.data.ray.worker_pool import Workers
+from simstate.engine import EngineCfg, NativeCfg
+from simstate.env import Env, EnvCfg
+from simstate.env.action_terms import action_rows, not_finite
+from simstate.env.env_worlds import check_lengths
+from simstate.state import Snapshot
+
+SAVE_EVERY = 100
+"""Steps after which a lost worker begins again."""
+
+Arrays = dict[str, np.ndarray]
+
+
+class RemoteEnv(Closing):
+    """The worlds of a task, some on each worker; stepped together, with the same bits.
+
+    World k has the global id k wherever it is, so that all of it is what one Env with
+    as many worlds would be: observations, rewards, ends and snapshots. A curriculum
+    sees the worlds of its worker alone. A lost worker is replaced, begins at the last
+    snapshot, and takes the steps since then again.
+
+    Args:
+        cluster: where the worlds live.
+        cfg: the task.
+        num_envs: the worlds in all, shared out among the cluster's workers.
+        seed: the seed of all that is random.
+        engine: as in Env; native has one thread on each worker.
+        save_every: steps between two snapshots, from which lost worlds go on.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cfg: EnvCfg,
+        num_envs: int,
+        *,
+        seed: int = 0,
+        engine: EngineCfg = "native",
+        save_every: int = SAVE_EVERY,
+    ) -> None:
+        whole_number("save_every", save_every, 1)
+        self.cfg, self.num_envs = cfg, whole_number("num_envs", num_envs, 1)
+        self.example = Env(cfg, 1, engine=engine, seed=seed)
+        """An Env of one world, here: for names and sizes."""
+        self.auto_reset, self.device = True, torch.device("cpu")
+        self.action_dim = self.example.action_dim
+        self.observation_dims = self.example.observation_dims
+        self.step_dt = self.example.step_dt
+        self.max_episode_length = self.example.max_episode_length
+        self._save_every, self._steps = save_every, 0
+        self._rows = shares(self.num_envs, cluster.workers)
+        self._logs = JoinedLog([b - a for a, b in self._rows])
+        threads = alone(engine)
+        parts = [_Share(cfg, b - a, a, seed, threads) for a, b in self._rows]
+        self.workers = Workers(cluster, [partial(_Worlds, part) for part in parts])
+        """What the worlds live on."""
+        try:
+            self.observations = self._joined(self.workers.call("observations"))
+            """The latest observations, float32 by group; (num_envs, k)."""
+        except BaseException:
+            self.workers.close()
+            raise
+
+    def step(
+        self, action: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
+        """As of an Env, with extras that hold "log" alone."""
+        columns = self.example.action_names
+        rows = action_rows(action, columns, self.num_envs, self.device)
+        if not bool(rows.isfinite().all()):
+            raise not_finite(rows, columns)
+        told = self.workers.call("step", self._split(rows))
+        self._steps += 1
+        if self._steps % self._save_every == 0:
+            self.workers.save()
+        self.observations = self._joined([one[0] for one in told])
+        rest = self._joined([one[1] for one in told])
+        log = self._logs.joined([one[2] for one in told])
+        return (
+            dict(self.observations),
+            rest["reward"],
+            rest["terminated"],
+            rest["truncated"],
+            {"log": log},
+        )
+
+    @property
+    def episode_length_buf(self) -> Tensor:
+        """Environment steps since the last reset, a copy; int64, (num_envs,)."""
+        return torch.as_tensor(np.concatenate(self.workers.call("lengths")))
+
+    @episode_length_buf.setter
+    def episode_length_buf(self, steps: Tensor) -> None:
+        check_lengths(steps, self.num_envs)
+        self.workers.call("set_lengths", self._split(steps))
+
+    def snapshot(self) -> Snapshot:
+        """As of one Env with all worlds.
+
+        What they have in common is the first worker's, but for counts, which add up.
+        """
+        parts = [Snapshot.from_bytes(part) for part in self.workers.call("save")]
+        return joined_snapshot(parts)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Bring all worlds to a snapshot of as many, or none of them."""
+        instance_of("snapshot", snapshot, Snapshot)
+        if snapshot.num_envs != self.num_envs:
+            raise InvalidInputError(
+                f"The snapshot has {snapshot.num_envs} worlds, this environment "
+                f"has {self.num_envs}."
+            )
+        parts = [part.to_bytes() for part in split_snapshot(snapshot, self._rows)]
+        refused = self.workers.call("try_load", parts)
+        for (a, b), error in zip(self._rows, refused, strict=True):
+            if error is not None:
+                self.workers.call("undo_load")
+                raise SnapshotError(
+                    f"In the worlds {a} … {b - 1}, whose rows count from {a}: {error}"
+                ) from error
+        self._logs.forget()
+        self.observations = self._joined(self.workers.call("observations"))
+
+    def close(self) -> None:
+        """End the workers."""
+        self.workers.close()
+
+    def _split(self, values: Tensor) -> list[np.ndarray]:
+        whole = values.detach().cpu().numpy()
+        return [whole[a:b] for a, b in self._rows]
+
+    def _joined(self, parts: Sequence[Arrays]) -> dict[str, Tensor]:
+        return {
+            name: torch.as_tensor(np.concatenate([part[name] for part in parts]))
+            for name in parts[0]
+        }
+
+
+def shares(num_envs: int, workers: int) -> list[tuple[int, int]]:
+    """The first world of each worker, and the one after its last; no worker has none.
+
+    With fewer worlds than workers some of these are not used.
+    """
+    used = min(whole_number("num_envs", num_envs, 1), workers)
+    edges = [num_envs * k // used for k in range(used + 1)]
+    return list(pairwise(edges))
+
+
+def alone(engine: EngineCfg) -> EngineCfg:
+    """The engine for a worker with one processor; the bits are the same."""
+    return NativeCfg(num_threads=1) if engine == "native" else engine
+
+
+@dataclass(frozen=True)
+class _Share:
+    """The worlds of one worker."""
+
+    cfg: EnvCfg
+    num_envs: int
+    first_world: int
+    seed: int
+    engine: EngineCfg
+
+
+class _Worlds:
+    """An Env on a worker; arrays, which travel without being copied, come and go."""
+
+    def __init__(self, share: _Share) -> None:
+        self._env = Env(
+            share.cfg,
+            share.num_envs,
+            engine=share.engine,
+            seed=share.seed,
+            first_world=share.first_world,
+        )
+        self._before: Snapshot | None = None
+
+    def observations(self) -> Arrays:
+        return _arrays(self._env.observations)
+
+    def step(self, action: np.ndarray) -> tuple[Arrays, Arrays, WorkerLog]:
+        """Observations, what came of it, and the log."""
+        seen, reward, terminated, truncated, extras = self._env.step(
+            torch.as_tensor(action.copy())
+        )
+        rest = {"reward": reward, "terminated": terminated, "truncated": truncated}
+        ended = int((terminated | truncated).sum())
+        log = WorkerLog(extras["log"], ended, self._env.divergence.count)
+        return _arrays(seen), _arrays(rest), log
+
+    def lengths(self) -> np.ndarray:
+        return self._env.episode_length_buf.numpy().copy()
+
+    def set_lengths(self, steps: np.ndarray) -> None:
+        self._env.episode_length_buf = torch.as_tensor(steps.copy())
+
+    def save(self) -> bytes:
+        return self._env.snapshot().to_bytes()
+
+    def load(self, saved: bytes) -> None:
+        self._env.restore(Snapshot.from_bytes(saved))
+
+    def try_load(self, saved: bytes) -> SimStateError | None:
+        """As `load`; why it was refused, if it was. `undo_load` may follow."""
+        self._before = self._env.snapshot()
+        try:
+            self.load(saved)
+        except SimStateError as error:
+            return error
+        return None
+
+    def undo_load(self) -> None:
+        """Be what was before `try_load`."""
+        assert self._before is not None
+        self._env.restore(self._before)
+
+
+def _arrays(tensors: dict[str, Tensor]) -> Arrays:
+    return {name: tensor.cpu().numpy() for name, tensor in tensors.items()}

@@ -1,0 +1,13 @@
+"""Replay with proof: recorded steps taken again, compared, and branched from.
+
+found = replay("run.simrec")
+print(found)  # the same bit for bit, or the first difference by world and joint
+sim = branch("run.simrec", time=1.5)  # go on from there
+"""
+
+from simstate.data.replay.comparison import Replay, ReplayDifference
+from simstate.data.replay.demonstrations import collect_from
+from simstate.data.replay.playback import branch, replay
+from simstate.data.replay.recorded_worlds import made_by
+
+__all__ = ["Replay", "ReplayDifference", "branch", "collect_from", "made_by", "replay"]

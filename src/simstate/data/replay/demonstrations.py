@@ -1,0 +1,168 @@
+"""Demonstrations from recordings that are there: their states again, seen otherwise."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from simstate.base.errors import InvalidInputError, RecordingError
+from simstate.data.datasets import Collection
+from simstate.data.datasets.collection import (
+    Told,
+    check_success,
+    describe_folder,
+    with_cameras,
+    with_pictures,
+    written_parts,
+)
+from simstate.data.replay.player import Player
+from simstate.data.replay.recorded_worlds import engine_for, env_cfg_for, env_for
+from simstate.env import EnvCfg, tasks
+from simstate.record import Recording
+from simstate.record.header import STEP
+from simstate.step.history import Recorded
+from simstate.study.dispersions.study import Over
+
+
+def collect_from(
+    files: Sequence[str | Path],
+    folder: str | Path,
+    *,
+    success: str | None = None,
+    quantities: Recorded = (),
+    cameras: Sequence[str] = (),
+    image_size: tuple[int, int] | None = None,
+    task: str | None = None,
+    told: Told | None = None,
+    over: Over | None = None,
+) -> Collection:
+    """Play recordings of an environment again, and keep more of them than was kept.
+
+    A run that was recorded without cameras gets its pictures, one with few quantities
+    the others. The steps begin at the first snapshot; what was seen and done
+    must come out bit for bit, or the part is refused.
+
+    Args:
+        files: recordings that `env.record` wrote, with inputs.
+        folder: for the parts, one for each file, and what they are.
+        success: the term that must end an episode ("time_out"); None: any does.
+        quantities: what to record besides observations and actions.
+        cameras: whose pictures to record, as in `collect`.
+        image_size: width and height of the pictures [px]; None: what the scene says.
+        task: where the task is now; None: where it was.
+        told: called after each part.
+        over: what runs the parts, as in `collect`; None: here.
+    """
+    if not files:
+        raise InvalidInputError("Name a recording to take the states from.")
+    again = _Again(
+        [str(Path(file).absolute()) for file in files],
+        with_pictures(quantities, cameras),
+        tuple(cameras),
+        image_size,
+        task,
+        success,
+    )
+    for file in again.files:  # before the folder says what is collected in it
+        again.check(file)
+    collection = Collection(Path(folder), success, all_episodes=True)
+    describe_folder(
+        collection.folder,
+        {
+            "from": [_digest(file) for file in again.files],
+            "success": success,
+            "quantities": list(again.quantities),
+            "image_size": image_size,
+        },
+    )
+    found = 0
+    for part in written_parts(collection, again, range(len(files)), over):
+        found += collection.count(part)
+        if told is not None:
+            told(found, part + 1)
+    return collection
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Records the steps of a file again."""
+
+    files: Sequence[str]
+    quantities: Recorded
+    cameras: tuple[str, ...]
+    image_size: tuple[int, int] | None
+    task: str | None
+    success: str | None
+
+    def check(self, file: str) -> None:
+        """Raise if what is asked for cannot be had from a file."""
+        with Recording(file) as recording:
+            if recording.kind != "env":
+                raise RecordingError(
+                    f"{file!r} is of a Simulation: demonstrations are of an Env, which "
+                    "has observations and actions."
+                )
+            self._prepared(env_cfg_for(recording, self.task))
+
+    def __call__(self, part: int, path: Path) -> None:
+        """Play one of the files, and compare what is written with it."""
+        with Recording(self.files[part]) as recording:
+            env = env_for(
+                recording, engine_for(recording, None, None), self.task, self._prepared
+            )
+            player = Player(recording, env, rebuilt=False)
+            player.restore(0)
+            reference = self.task or recording.header["task"]
+            with env.record(
+                path,
+                quantities=self.quantities,
+                snapshot_every=None,
+                task=None if reference is None else tasks.find(reference).reference,
+            ):
+                for step in recording.steps():
+                    player.take(step)
+            with Recording(path) as now:
+                _check_same(recording, now)
+
+    def _prepared(self, cfg: EnvCfg) -> EnvCfg:
+        check_success(cfg, self.success)
+        return with_cameras(cfg, self.cameras, self.image_size)
+
+
+def _digest(file: str) -> str:
+    with Path(file).open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def _check_same(then: Recording, now: Recording) -> None:
+    """Raise unless columns that both have are the same bit for bit.
+
+    `now` has all worlds, `then` those that were kept.
+    """
+    first = 0
+    for block in then.blocks:
+        columns, end = then.read_block(block), first + block.samples
+        for name, values in columns.items():
+            if name not in now.names:
+                continue
+            again = now.read(name, first, end).numpy()
+            if name != STEP:  # which is one number for all worlds
+                again = again[:, then.worlds]
+            if not _is_same(again, values):
+                raise RecordingError(
+                    f"{str(then.path)!r} does not come out as it was recorded "
+                    f"({name}): `simstate replay {then.path}` says what differs."
+                )
+        first = end
+
+
+def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether all numbers are equal; NaN is the same as NaN alone."""
+    if one.shape != other.shape:
+        return False
+    neither = np.not_equal(one, one) & np.not_equal(other, other)
+    return bool((np.equal(one, other) | neither).all())

@@ -1,0 +1,305 @@
+"""Replay: recorded steps taken again and compared, and branches of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from simstate.base.errors import InvalidInputError
+from simstate.data.replay.comparison import Replay, ReplayDifference
+from simstate.data.replay.model_changes import model_changes, setting_changes
+from simstate.data.replay.player import Player
+from simstate.data.replay.recorded_worlds import engine_for, worlds_for
+from simstate.engine import EngineCfg
+from simstate.env import Env
+from simstate.env.env_recorder import AFTER
+from simstate.env.settings import described_settings
+from simstate.record import Recording
+from simstate.record.recording_file import BlockPlace
+from simstate.simulation import Simulation
+from simstate.simulators.adapted_simulator import AdaptedSimulator
+from simstate.simulators.borrowed_stepper import borrowed_stepper
+from simstate.state import Snapshot, take_snapshot
+from simstate.world.worlds import worlds_of
+
+OTHER_ENGINE = 1e-3
+"""What numbers may differ by on another engine than the recording's, unless said."""
+
+
+def replay(
+    recording: str | Path | Recording,
+    worlds: Simulation | Env | None = None,
+    *,
+    tolerance: float | None = None,
+    engine: EngineCfg | None = None,
+    threads: int | None = None,
+    task: str | None = None,
+    simulator: str | AdaptedSimulator | None = None,
+) -> Replay:
+    """Take the recorded steps again, and compare every sample and snapshot.
+
+    The steps begin at the first snapshot, with what was written before each of them.
+    Where a number comes out otherwise, the first is named by world, time and joint.
+
+    Args:
+        recording: the file.
+        worlds: where to play it; None: worlds are made from the file, which has the
+            model, or of the task that it names.
+        tolerance: what |now − then| / (1 + |then|) may be; 0 compares bits. None: 0,
+            or `OTHER_ENGINE` where the engine is not that of the recording, or in
+            another simulator.
+        engine: of the worlds that are made; None: that of the recording.
+        threads: of the native engine; the bits do not depend on it.
+        task: where the task is now; None: where it was.
+        simulator: another one that takes the steps, such as "drake", or one that was
+            made: what was written to the recorded worlds, their controls and resets,
+            is given to it.
+    """
+    found = _opened(recording)
+    if simulator is not None and engine is None and worlds is None:
+        engine = "native"
+    try:
+        player = player_for(found, worlds, engine, threads, task)
+        if simulator is None:
+            return _Comparison(player, tolerance).run()
+        with borrowed_stepper(player.sim, simulator) as other:
+            return _Comparison(player, tolerance, other.name).run()
+    finally:
+        if not isinstance(recording, Recording):
+            found.close()
+
+
+def branch(
+    recording: str | Path | Recording,
+    time: float | None = None,
+    *,
+    step: int | None = None,
+    worlds: Simulation | Env | None = None,
+    engine: EngineCfg | None = None,
+    task: str | None = None,
+) -> Simulation | Env:
+    """Worlds as they were at a moment of a recording, to go on otherwise.
+
+    Args:
+        recording: the file.
+        time: how long after its beginning [s], rounded to whole steps; or
+        step: how many steps after it.
+        worlds: to be brought there; None: worlds are made, as by `replay`.
+        engine: of the worlds that are made; None: that of the recording.
+        task: where the task is now; None: where it was.
+    """
+    if (time is None) == (step is None):
+        raise InvalidInputError("Say where to branch: time= [s] or step=, one of them.")
+    found = _opened(recording)
+    try:
+        if time is not None:
+            step = _step_at(found, time)
+        assert step is not None
+        if not 0 <= step <= found.num_steps:
+            raise InvalidInputError(
+                f"The recording has {found.num_steps} steps, asked for is {step}."
+            )
+        player = player_for(found, worlds, engine, None, task)
+        player.go_to(step)
+        return player.worlds
+    finally:
+        if not isinstance(recording, Recording):
+            found.close()
+
+
+def _opened(recording: str | Path | Recording) -> Recording:
+    return recording if isinstance(recording, Recording) else Recording(recording)
+
+
+def player_for(
+    recording: Recording,
+    worlds: Simulation | Env | None,
+    engine: EngineCfg | None,
+    threads: int | None,
+    task: str | None,
+) -> Player:
+    """A recording, and worlds to play it in: those given, or made for it."""
+    if worlds is not None:
+        return Player(recording, worlds, rebuilt=False)
+    chosen = engine_for(recording, engine, threads)
+    made = worlds_for(recording, chosen, task)
+    return Player(recording, made, rebuilt=isinstance(made, Simulation))
+
+
+def _step_at(recording: Recording, time: float) -> int:
+    """How many steps were taken when so much time had passed [s]."""
+    elapsed = 0.0
+    for number, step in enumerate(recording.steps()):
+        span = recording.span(step)
+        if elapsed + span / 2 > time:
+            return number
+        elapsed += span
+    return recording.num_steps
+
+
+class _Comparison:
+    """Plays a recording and compares what comes with what was."""
+
+    def __init__(
+        self, player: Player, tolerance: float | None, simulator: str | None = None
+    ) -> None:
+        self._player, self._recording = player, player.recording
+        here, there = player.sim.engine_name, self._recording.header["simulation"]
+        if tolerance is None:
+            same = simulator is None and here == there["engine"]
+            tolerance = 0.0 if same else OTHER_ENGINE
+        if not tolerance >= 0:
+            raise InvalidInputError(f"tolerance must be ≥ 0, got {tolerance}.")
+        self._found = Replay(simulator or here, tolerance)
+        self._elapsed = self._gap = 0.0
+        self._found.columns = list(player.columns)
+        self._found.left_out = player.left_out
+        self._found.model = model_changes(self._recording.model, player.sim.model)
+        if player.env is not None:
+            then = self._recording.header["settings"]
+            now = described_settings(player.env.cfg, "env")
+            self._found.settings = setting_changes(then, now)
+        names = ["time", *player.columns]
+        is_env = player.env is not None
+        self._before = [n for n in names if not is_env or n not in AFTER]
+        self._later = [n for n in names if is_env and n in AFTER]
+        self._snapshots = set(self._recording.snapshot_steps)
+
+    def run(self) -> Replay:
+        """Play all of it."""
+        self._player.restore(0)
+        for block in self._recording.blocks:
+            self._play(block)
+        return self._found
+
+    def _play(self, block: BlockPlace) -> None:
+        """The samples and steps of a block, in the order of their numbers."""
+        samples = self._recording.read_block(block)
+        counts = samples["step"]
+        at = 0
+        is_env = self._player.env is not None
+        for step in self._recording.read_steps(block):
+            if not is_env:
+                at = self._compare_due(samples, counts, at)
+            self._player.write(step)
+            self._compare_snapshot()
+            if is_env:
+                self._compare(samples, at, self._before)
+            begun = self._elapsed
+            self._player.move(step)
+            self._found.steps += 1
+            self._elapsed += self._recording.span(step)
+            if self._player.diverged is not None:
+                self._differs("diverged", self._player.diverged)
+            if is_env:
+                self._compare(samples, at, self._later)
+                self._count_sample(begun)
+                at += 1
+        if not is_env:
+            self._compare_due(samples, counts, at)
+
+    def _compare_due(
+        self, samples: dict[str, np.ndarray], counts: np.ndarray, at: int
+    ) -> int:
+        """Compare the samples of a simulation that were taken here."""
+        while at < len(counts) and counts[at] == self._player.step:
+            self._compare(samples, at, self._before)
+            self._count_sample(self._elapsed)
+            at += 1
+        return at
+
+    def _count_sample(self, time: float) -> None:
+        self._found.samples += 1
+        self._found.time.append(time)
+
+    def _compare(
+        self, samples: dict[str, np.ndarray], at: int, names: list[str]
+    ) -> None:
+        now = self._player.values(names)
+        for name in names:
+            contract = self._recording.contract(name)
+            worlds = self._recording.worlds
+            then = samples[name][at]
+            place = self._beyond(name, then, now[name])
+            if name != "time":
+                self._found.over_time.setdefault(name, []).append(self._gap)
+            if place is None or self._found.first is not None:
+                continue
+            world, *rest = place
+            flat = int(np.ravel_multi_index(rest, then.shape[1:])) if rest else 0
+            element = contract["names"][flat] if contract["names"] else ""
+            unit = self._recording.component_units(name)[flat]
+            self._found.first = ReplayDifference(
+                self._player.step, worlds[world], float(samples["time"][at][world]),
+                name, element, then[place].item(), now[name][place].item(), unit,
+            )  # fmt: skip
+
+    def _beyond(
+        self, name: str, then: np.ndarray, now: np.ndarray
+    ) -> tuple[int, ...] | None:
+        """Where the first number is beyond the tolerance; keeps the largest."""
+        self._gap = 0.0
+        if then.tobytes() == now.astype(then.dtype).tobytes():
+            return None
+        a, b = then.astype(np.float64), now.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))  # as numbers
+        with np.errstate(invalid="ignore"):
+            gap = np.where(same, 0.0, np.abs(b - a))
+        gap = np.where(np.isnan(gap), np.inf, gap)
+        self._gap = float(gap.max(initial=0.0))
+        self._found.largest[name] = max(self._found.largest.get(name, 0.0), self._gap)
+        if self._found.tolerance == 0:
+            bad = _other_bits(then, now.astype(then.dtype))
+        else:
+            bad = gap > self._found.tolerance * (1 + np.abs(np.nan_to_num(a)))
+        places = np.argwhere(bad)
+        return tuple(int(k) for k in places[0]) if len(places) else None
+
+    def _compare_snapshot(self) -> None:
+        """Compare all that the worlds are, where a snapshot was taken."""
+        step, player = self._player.step, self._player
+        if step not in self._snapshots or self._found.tolerance > 0:
+            return
+        self._found.snapshots += 1
+        worlds = worlds_of(player.sim)
+        now = take_snapshot(worlds, worlds.everywhere, player.owners)
+        then = self._recording.snapshot(step)
+        if step and self._found.first is None:
+            self._compare_slots(then, now)
+
+    def _compare_slots(self, then: Snapshot, now: Snapshot) -> None:
+        for name, value in then.slots.items():
+            other = now.slots.get(name)
+            if other is None:
+                continue
+            old, new = value.numpy(), other.numpy()
+            if old.tobytes() == new.astype(old.dtype).tobytes():
+                continue
+            place = self._beyond(name, old, new)
+            if place is None:
+                continue
+            names = then.header["slots"][name].get("elements", [])
+            flat = int(np.ravel_multi_index(place[1:], old.shape[1:])) if place else 0
+            world = place[0] if place else 0
+            self._found.first = ReplayDifference(
+                self._player.step, world, float(then.time[world]), name,
+                names[flat] if names else "", old[place].item(), new[place].item(),
+                then.header["slots"][name].get("unit", ""),
+            )  # fmt: skip
+            return
+
+    def _differs(self, column: str, what: str) -> None:
+        if self._found.first is None:
+            time = float(self._player.sim.time[0])
+            self._found.first = ReplayDifference(
+                self._player.step, 0, time, column, what, 0.0, 1.0
+            )
+
+
+def _other_bits(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Where two arrays of a dtype have other bits; NaN is NaN, −0 is not 0."""
+    kind = np.dtype(f"u{one.itemsize}")
+    bits = [np.frombuffer(x.tobytes(), kind).reshape(x.shape) for x in (one, other)]
+    both_nan = np.not_equal(one, one) & np.not_equal(other, other)
+    return np.not_equal(*bits) & ~both_nan

@@ -1,0 +1,210 @@
+"""RecordedCourse: a recording as a viewer shows it, with its timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from simstate.base.closeable import Closing
+from simstate.base.contract import NO
+from simstate.base.errors import InvalidInputError
+from simstate.data.replay.marks import timeline_of
+from simstate.data.replay.playback import player_for
+from simstate.data.replay.player import Player
+from simstate.engine import EngineCfg
+from simstate.env import Env
+from simstate.env.task_course import TaskCourse
+from simstate.record import Recording
+from simstate.record.changes import Step
+from simstate.simulation import Simulation
+from simstate.state import Snapshot
+from simstate.view.body_overlays import Draw
+from simstate.view.course import Course, Input
+from simstate.view.plot_sources import Source
+from simstate.view.recorded_timeline import RecordedTimeline
+
+MOST_KEPT = 128
+"""How many states are kept to go back to, beside the snapshots of the file."""
+MOST_BYTES = 128 * 2**20
+"""How much memory they may take."""
+
+
+class RecordedCourse(Course, Closing):
+    """The steps of a recording, taken again; exact, as a replay is.
+
+    They are read when they are taken: `close`, or the end of a `with` block, closes the
+    file.
+
+    Args:
+        player: the recording, and worlds to play it in.
+        from_begin: whether all steps are taken from the first on, for worlds that come
+            out otherwise; else snapshots of the file are taken where they are nearer.
+    """
+
+    name = "recording"
+
+    def __init__(self, player: Player, from_begin: bool = False) -> None:
+        super().__init__(player.sim, player.sim.rays)
+        self._player, self._recording = player, player.recording
+        if not self._recording.num_steps:
+            raise InvalidInputError(
+                f"{str(self._recording.path)!r} has no steps to show."
+            )
+        env = player.env
+        self._inner = Course(player.sim, player.sim.rays)
+        if env is not None:
+            self._inner = TaskCourse(env, None)
+        self._times: RecordedTimeline = timeline_of(self._recording)
+        self.timeline = self._times
+        self._kept: dict[int, Snapshot] = {}
+        self._stride = 1
+        self._known = [0] if from_begin else self._recording.snapshot_steps
+        self._steps: Iterator[Step] = iter(())
+        self._restart(0)
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        worlds: Simulation | Env | None = None,
+        engine: EngineCfg | None = None,
+        from_begin: bool = False,
+    ) -> RecordedCourse:
+        """A file, in worlds that are given, or made as by `replay`."""
+        recording = Recording(path)
+        try:
+            player = player_for(recording, worlds, engine, None, None)
+            return cls(player, from_begin)
+        except BaseException:
+            recording.close()
+            raise
+
+    def close(self) -> None:
+        """Close the recording; the worlds stay as they are."""
+        self._recording.close()
+
+    # Where it is.
+
+    @property
+    def at(self) -> int:
+        """How many steps have been taken."""
+        return self._player.step
+
+    @property
+    def step_dt(self) -> float:
+        """The time of the next step, at the end of the last one [s]."""
+        k = min(self.at, self._times.num_steps - 1)
+        return float(self._times.times[k + 1] - self._times.times[k])
+
+    def now(self, world: int) -> float:
+        """The time since the begin of the recording, of all worlds [s]."""
+        return float(self._times.times[self.at])
+
+    def advance(self) -> None:
+        """Take the next recorded step."""
+        if self.at >= self._times.num_steps:
+            raise InvalidInputError("The recording ends here.")
+        self._player.take(next(self._steps))
+        self._keep()
+
+    def go_to(self, step: int) -> None:
+        """Be where the worlds were before a step: from the nearest known state."""
+        step = min(max(step, 0), self._times.num_steps)
+        known = [*self._kept, *self._known]
+        start = max(k for k in known if k <= step)
+        if not start <= self.at <= step:
+            self._restart(start)
+        while self.at < step:
+            self.advance()
+
+    def _restart(self, step: int) -> None:
+        if step in self._kept:
+            self._player.worlds.restore(self._kept[step])
+            self._player.step = step
+        else:
+            self._player.restore(step)
+        self._steps = self._recording.steps(step)
+        self._keep()
+
+    def _keep(self) -> None:
+        """Keep the state here, if it is a multiple of what may be kept."""
+        if self.at % self._stride or self.at in self._kept:
+            return
+        kept = self._kept[self.at] = self._player.worlds.snapshot()
+        size = sum(value.nbytes for value in kept.slots.values())
+        while len(self._kept) > 1 and len(self._kept) > min(
+            MOST_KEPT, MOST_BYTES // max(size, 1)
+        ):
+            self._stride *= 2
+            self._kept = {k: s for k, s in self._kept.items() if not k % self._stride}
+
+    # What can be done with it: it is looked at, not changed.
+
+    def reset(self, env_ids: Sequence[int]) -> None:
+        """Go back to the begin."""
+        self.go_to(0)
+
+    def snapshot(self, env_ids: Sequence[int] | None = None) -> Snapshot:
+        """All that the worlds were here."""
+        return self._inner.snapshot(env_ids)
+
+    def restore(self, snapshot: Snapshot, env_ids: Sequence[int] | None = None) -> None:
+        """Not possible: a recording has its own states."""
+        raise InvalidInputError("A recording is not changed: branch(…) goes on from it")
+
+    def inputs(self) -> list[Input]:
+        """None: they are those of the recording."""
+        return []
+
+    def positions(self) -> list[Input]:
+        """None: they are those of the recording."""
+        return []
+
+    # What is in it.
+
+    def sources(self) -> dict[str, Source]:
+        """The recorded columns over all of their time, then what can be read here."""
+        found = {
+            f"recorded {name}": self._column(name) for name in self._recording.names
+        }
+        return found | self._inner.sources()
+
+    def overlays(self) -> dict[str, tuple[str, Draw]]:
+        """Those of the task."""
+        return self._inner.overlays()
+
+    def _column(self, name: str) -> Source:
+        contract = self._recording.contract(name)
+        width = int(np.prod(contract["shape"], dtype=int))
+        names = self._recording.labels(name) or [f"{name}[{k}]" for k in range(width)]
+        point, axes = contract.get("point", ""), contract.get("axes", "")
+        about = ["as it was recorded"]
+        about += [f"at the {point}"] if point not in ("", NO) else []
+        about += [f"{axes} axes"] if axes not in ("", NO) else []
+
+        return Source(
+            contract["unit"], ", ".join(about), tuple(names), _only_over_time,
+            lambda world: self._history(name, world),
+        )  # fmt: skip
+
+    def _history(self, name: str, world: int) -> np.ndarray:
+        recording = self._recording
+        if world not in recording.worlds:
+            raise InvalidInputError(
+                f"World {world} was not recorded: there are {recording.worlds}."
+            )
+        place = recording.worlds.index(world)
+        parts: list[np.ndarray] = []
+        for block in recording.blocks:
+            columns = recording.read_block(block, [name, "step"])
+            values = columns[name][:, place].reshape(block.samples, -1)
+            times = self._times.times[columns["step"].astype(int)]
+            parts.append(np.column_stack([times, values.astype(np.float64)]))
+        return np.concatenate(parts)
+
+
+def _only_over_time() -> Tensor:
+    raise InvalidInputError("A recorded column is drawn over all of its time.")

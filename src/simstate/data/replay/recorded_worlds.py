@@ -1,0 +1,126 @@
+"""Worlds for a replay: made anew from what a recording says, or by a function."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from simstate.base.errors import InvalidInputError, RecordingError
+from simstate.engine import EngineCfg, NativeCfg
+from simstate.env import Env, EnvCfg, tasks
+from simstate.env.setting_changes import with_settings
+from simstate.record import Recording
+from simstate.scene.build import scene_of_model
+from simstate.simulation import Simulation
+from simstate.train.run_cfg import check_no_code
+
+
+def engine_for(
+    recording: Recording, engine: EngineCfg | None, threads: int | None
+) -> EngineCfg:
+    """The engine that was asked for, or that of the recording."""
+    chosen = recording.header["simulation"]["engine"] if engine is None else engine
+    if threads is None:
+        return chosen
+    if chosen == "native" or isinstance(chosen, NativeCfg):
+        base = chosen if isinstance(chosen, NativeCfg) else NativeCfg()
+        return dataclasses.replace(base, num_threads=threads)
+    raise InvalidInputError(
+        f"threads is for the native engine, got {threads} on {chosen!r}: leave it out."
+    )
+
+
+def worlds_for(
+    recording: Recording, engine: EngineCfg, task: str | None
+) -> Simulation | Env:
+    """Worlds as those that were recorded."""
+    if recording.kind == "env":
+        return env_for(recording, engine, task)
+    return _simulation_for(recording, engine)
+
+
+def env_for(
+    recording: Recording,
+    engine: EngineCfg,
+    task: str | None,
+    prepare: Callable[[EnvCfg], EnvCfg] | None = None,
+) -> Env:
+    """An Env of the recording's task, with its settings; `prepare` may add to it."""
+    header, sim = recording.header, recording.header["simulation"]
+    cfg = env_cfg_for(recording, task)
+    return Env(
+        cfg if prepare is None else prepare(cfg),
+        sim["num_envs"],
+        engine=engine,
+        seed=sim["seed"],
+        auto_reset=header["auto_reset"],
+        first_world=sim["first_world"],
+    )
+
+
+def env_cfg_for(recording: Recording, task: str | None) -> EnvCfg:
+    """The recording's task, with its settings."""
+    header = recording.header
+    if task is None:
+        task = header["task"]
+        if task is None:
+            raise RecordingError(
+                f"{str(recording.path)!r} does not say of which task it is: name it "
+                "(--task), or pass the Env: replay(path, env)."
+            )
+        check_no_code(task)
+    return with_settings(tasks.find(task).env_cfg(), "env", header["settings"])
+
+
+def _simulation_for(recording: Recording, engine: EngineCfg) -> Simulation:
+    sim = recording.header["simulation"]
+    needs = [*sim["code"], *(f"sensor {name}" for name in sim["sensors"])]
+    if sim["integrator"] is not None:
+        needs.insert(0, str(sim["integrator"]))
+    if needs:
+        raise RecordingError(
+            f"{str(recording.path)!r} was recorded with {', '.join(needs)}, which a "
+            "file cannot bring: name a function that makes the Simulation "
+            "(--made-by file.py:function), or pass it: replay(path, sim)."
+        )
+    return Simulation(
+        scene_of_model(recording.model, sim["entities"]),
+        sim["num_envs"],
+        engine=engine,
+        on_divergence=sim["on_divergence"],
+        seed=sim["seed"],
+        first_world=sim["first_world"],
+    )
+
+
+def function_of(reference: str) -> Any:
+    """A function of a file, named as "file.py:function", whose code is run."""
+    file, _, function = reference.rpartition(":")
+    path = Path(file)
+    if not file.endswith(".py") or not path.is_file():
+        raise InvalidInputError(
+            f"{reference!r} must be file.py:function, of a file that is there."
+        )
+    spec = importlib.util.spec_from_file_location(f"simstate_file_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Any = getattr(module, function, None)
+    if not callable(found):
+        raise InvalidInputError(f"{file!r} has no function {function!r}.")
+    return found
+
+
+def made_by(reference: str) -> Simulation | Env:
+    """What a function of a file makes, named as "file.py:function"."""
+    made = function_of(reference)()
+    if not isinstance(made, Simulation | Env):
+        raise InvalidInputError(
+            f"{reference} must return a Simulation or an Env, got "
+            f"{type(made).__name__}."
+        )
+    return made

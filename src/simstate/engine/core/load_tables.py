@@ -1,0 +1,55 @@
+"""Force models as data, which the core evaluates with the dynamics.
+
+A load is a kind, the bodies that it acts on, and numbers: one row for all worlds, or
+one for each. The formulas are in loads.c; tables of planets are built by planets.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class LoadKind(IntEnum):
+    """The formulas of the core, with the parameters of one world; loads.h has both."""
+
+    UNIFORM_GRAVITY = 0
+    """Acceleration (3) [m/s²]."""
+    POINT_GRAVITY = 1
+    """1 if the field's gradient turns bodies, else 0; (μ, x, y, z) of each mass."""
+    THRUSTER = 2
+    """Force (3) [N], point (3) [m], mass flow [kg/s], throttle, dry mass [kg]."""
+    DRAG = 3
+    """Drag area C_d A [m²], density [kg/m³], wind (3) [m/s]."""
+    FIELD_GRAVITY = 4
+    """μ, radius [m], rate of rotation [rad/s], angle [rad], 1 if the gradient turns
+    bodies; (μ, x, y, z) of each other body. The table is `Field.row()`."""
+    AIR_DRAG = 5
+    """Drag area [m²], wind (3) [m/s] beyond the rotation, three numbers of the air. The
+    table is `PlanetAirTable.row()`."""
+    WHEELS = 6
+    """Greatest speed [rad/s], viscous [N·m·s] and Coulomb friction [N·m] of each wheel.
+    The table has the number of wheels, then the dof and the control of each."""
+    PANELS = 7
+    """Three numbers of the air; normal (3), area [m²], drag coefficient and centre (3)
+    [m] of each panel. The table is `PlanetAirTable.row()`."""
+    FUNCTION = 8
+    """Those of a C function, whose address is the table's one number, bit for bit."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoreLoad:
+    """One force model as the core takes it."""
+
+    kind: int
+    bodies: NDArray[np.int32]
+    """Ids of the bodies that it acts on."""
+    parameters: NDArray[np.float64]
+    """Its numbers; shape (1, k), or (num_worlds, k)."""
+    frame: int = -1
+    """The moving frame that positions and velocities are relative to; −1: none."""
+    table: NDArray[np.float64] = field(default_factory=lambda: np.zeros(1))
+    """Numbers that all worlds share, one after the other; see planets.py."""

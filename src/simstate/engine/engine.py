@@ -1,0 +1,361 @@
+"""What every engine offers: live fields, steps, forward passes, model parameters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.errors import unknown_name
+from simstate.engine.bare import BareForward
+from simstate.engine.choices import check_by_world
+from simstate.engine.core import CoreBatch
+from simstate.engine.field_layout import field_shape, state_columns
+from simstate.engine.fields import (
+    EVALUATED_FIELDS,
+    EVOLVING_FIELDS,
+    FIELDS,
+    STATE_FIELDS,
+)
+from simstate.engine.observer import StepObserver
+from simstate.engine.on_demand import OnDemand
+from simstate.engine.stage import Seen, Stage
+
+MAX_VALUE = 1e10
+"""MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
+
+CONSTANT_INPUTS: frozenset[str] = frozenset(mujoco.MjModel._setconst_inputs)  # pyright: ignore
+"""The model parameters that the constants of a model follow from."""
+
+
+class Engine(ABC):
+    """`num_envs` copies of one model, stepped together.
+
+    Tensors from `field` and `expand` are live: they share the engine's memory, and
+    the engine's own writes do not count in their `_version`, so that a changed
+    `_version` is always a write by somebody else.
+    """
+
+    name: str
+    dtype: torch.dtype
+    can_settle: bool = False
+    """Whether bad worlds can be put back before positions are computed."""
+    is_exact: bool = False
+    """Whether a world has the same bits in any batch and on any number of threads."""
+    state_is_live: bool
+    """Whether `state` is the engine's own memory; else it is a copy."""
+    constants: frozenset[str]
+    """The model parameters that `set_const` computes."""
+    all_constants: frozenset[str] = frozenset(mujoco.MjModel._setconst_outputs)  # pyright: ignore
+    """Those that MuJoCo's own computes, on any engine."""
+    compiled: CoreBatch | None = None
+    """The worlds as the compiled core has them; None: it is not in use."""
+    uses_sameframe: bool = False
+    """Whether it takes the orientation of the body, or of its inertial frame, for
+    elements that the model's `…_sameframe` flags mark."""
+
+    def __init__(
+        self, model: mujoco.MjModel, num_envs: int, device: torch.device
+    ) -> None:
+        self.model = model
+        self.num_envs = num_envs
+        self.device = device
+        self.columns = state_columns(model)
+        self.nstate = self.columns[STATE_FIELDS[-1]].stop
+        self.fields: dict[str, Tensor] = {}
+        self.expanded: dict[str, Tensor] = {}
+        self._shared: dict[str, Tensor] = {}
+        """Parameters that all worlds have in common."""
+        self._constants_differ = False
+        """Whether constants of the model differ from world to world."""
+        self.observers: list[StepObserver] = []
+        """What looks at the sensors in every time step."""
+
+    def field(self, name: str) -> Tensor:
+        """The live tensor of a raw field; shape (num_envs, …)."""
+        tensor = self.fields.get(name)
+        if tensor is None:
+            with torch.inference_mode(False):  # such tensors would count no writes
+                tensor = self._bind(name).data  # no view: it can be detached in place
+            self.fields[name] = tensor
+        return tensor
+
+    def field_shape(self, name: str) -> tuple[int, ...]:
+        """The shape of a raw field."""
+        return (self.num_envs, *field_shape(self.model, FIELDS[name].shape))
+
+    def expand(self, name: str) -> Tensor:
+        """Live per-world values of a model parameter; shape (num_envs, …)."""
+        if name not in self.expanded:
+            check_by_world(self.model, name)
+            with torch.inference_mode(False):
+                self.expanded[name] = self._expand(name).data
+        return self.expanded[name]
+
+    def parameter(self, name: str) -> Tensor:
+        """A model parameter; shape (num_envs, …) if expanded, else (1, …)."""
+        if name in self.expanded:
+            return self.expanded[name]
+        if self._constants_differ and name in self.constants:
+            return self.expand(name)
+        if name not in self._shared:
+            with torch.inference_mode(False):
+                self._shared[name] = self.model_parameter(name)
+        return self._shared[name]
+
+    def differs(self, name: str) -> bool:
+        """Whether a model parameter may differ from world to world."""
+        return name in self.expanded or (
+            self._constants_differ and name in self.constants
+        )
+
+    @property
+    def num_differing(self) -> int:
+        """A number that changes when a further parameter may differ between worlds."""
+        return 2 * len(self.expanded) + self._constants_differ
+
+    def model_parameter(self, name: str) -> Tensor:
+        """The model's own value of a parameter, engine's dtype; shape (1, …)."""
+        value = np.array(model_value(self.model, name))[None]
+        tensor = torch.as_tensor(value, device=self.device)
+        if tensor.dtype.is_floating_point:
+            tensor = tensor.to(self.dtype)
+        return tensor
+
+    def split(self, rows: Tensor) -> dict[str, Tensor]:
+        """Rows of the state, by field; shape (n, …) each."""
+        return {
+            name: rows[:, columns].reshape(rows.shape[0], *self.field_shape(name)[1:])
+            for name, columns in self.columns.items()
+        }
+
+    def join(self, fields: Mapping[str, Tensor]) -> Tensor:
+        """Fields of the state as rows of it, engine's dtype; shape (n, nstate)."""
+        parts = [fields[name].flatten(1) if fields[name].ndim > 1 else
+                 fields[name][:, None] for name in STATE_FIELDS]  # fmt: skip
+        return torch.cat([part.to(self.dtype) for part in parts], dim=1)
+
+    @property
+    def has_own_parameters(self) -> bool:
+        """Whether worlds have model parameters of their own."""
+        return bool(self.expanded) or self._constants_differ
+
+    @cached_property
+    def on_demand(self) -> OnDemand:
+        """What is computed when it is asked for, and never kept."""
+        return self._make_on_demand()
+
+    @abstractmethod
+    def _make_on_demand(self) -> OnDemand: ...
+
+    @abstractmethod
+    def begin_evaluation(self) -> None:
+        """Record which worlds are invalid already, and the counts of warnings.
+
+        For `find_bad`, `cause`, `loss` and `report_warnings`.
+        """
+
+    def begin_step(self) -> None:
+        """Do the same for a step, and inform the observers."""
+        self.begin_evaluation()
+        for observer in self.observers:
+            observer.begin_step()
+
+    def note_evaluation(self) -> None:
+        """Let the observers see the sensors of an evaluation of the dynamics."""
+        for observer in self.observers:
+            observer.evaluated()
+
+    def note_steps(self, n: int, env_ids: Tensor | None) -> None:
+        """Tell the observers that n time steps of these worlds are done; None: all."""
+        for observer in self.observers:
+            observer.stepped(n, env_ids)
+
+    @property
+    def _looks_at_every_step(self) -> bool:
+        """Whether an observer wants to see the sensors between the n steps."""
+        return any(observer.every_step for observer in self.observers)
+
+    def step(
+        self,
+        n: int,
+        env_ids: Tensor | None,
+        settle: Callable[[], None] | None = None,
+    ) -> int:
+        """Step these worlds n times, and compute their new positions and velocities.
+
+        Args:
+            n: number of time steps.
+            env_ids: the worlds; None: all. The others keep what they have.
+            settle: called between the two, where the engine `can_settle`; it restores
+                the worlds that diverged.
+
+        Returns:
+            Flags of `Seen`; 0 if nothing went wrong. `find_bad` and `report_warnings`
+            then give the details.
+        """
+        del settle
+        self.begin_step()
+        self.advance(n, env_ids)
+        return self.seen()
+
+    @abstractmethod
+    def advance(self, n: int, env_ids: Tensor | None) -> None:
+        """Do the same without a check: a part of a step that is checked as a whole."""
+
+    def seen(self) -> int:
+        """Return flags of `Seen` for what happened since `begin_step`."""
+        bad = self.find_bad() is not None
+        return (Seen.BAD if bad else 0) | (Seen.WARNED if self.has_warned() else 0)
+
+    @abstractmethod
+    def has_warned(self) -> bool:
+        """Return True if there is something for `report_warnings` to report."""
+
+    @abstractmethod
+    def find_bad(self) -> Tensor | None:
+        """Return the mask of worlds whose state is or was invalid; None: none."""
+
+    def bad_worlds(self) -> Tensor:
+        """The mask of worlds whose state or input is bad, as the device has it.
+
+        Numbers are no greater than MAX_VALUE; forces may be, where masses are great.
+        """
+        limited = self._side_by_side(
+            *EVOLVING_FIELDS, "ctrl", "mocap_pos", "mocap_quat"
+        )
+        others = self._side_by_side("qfrc_applied", "xfrc_applied", "eq_active")
+        return ~((limited.abs() <= MAX_VALUE).all(dim=1) & others.isfinite().all(dim=1))
+
+    def _side_by_side(self, *names: str) -> Tensor:
+        """A copy of fields as the columns of one tensor; shape (num_envs, …)."""
+        parts = [self.field(name).reshape(self.num_envs, -1) for name in names]
+        return torch.cat(parts, dim=1)
+
+    @abstractmethod
+    def loss(self, world: int) -> str:
+        """What was dropped in a world since `begin_step` for want of memory.
+
+        With the remedy; "" if nothing was.
+        """
+
+    @abstractmethod
+    def report_warnings(self, env_ids: Tensor | None) -> bool:
+        """Warn of what went wrong in these worlds since `begin_step`, None: in all.
+
+        But for bad states, about which `find_bad` tells. Returns whether contacts or
+        constraints were dropped.
+        """
+
+    def compute_late(self, name: str) -> None:
+        """Compute a field that was not bound so far, and leave the other ones alone."""
+        kept = self.keep_accelerations(slice(None))
+        self.field(name)
+        self.forward(None, max(FIELDS[name].stage, Stage.VELOCITY))
+        self.put_back(kept, slice(None))
+
+    def keep_accelerations(self, rows: slice | Tensor) -> dict[str, Tensor]:
+        """Copies of the fields that describe the last dynamics evaluation."""
+        return {name: self.field(name)[rows].clone() for name in EVALUATED_FIELDS}
+
+    def put_back(self, kept: dict[str, Tensor], rows: slice | Tensor) -> None:
+        """Write such copies back, through aliases: it is not a write by a user."""
+        for name, values in kept.items():
+            alias = self._alias(name)
+            if name == "sensordata":  # the other sensors are current
+                values = torch.where(self._acc_sensors, values, alias[rows])
+            alias[rows] = values
+
+    @cached_property
+    def _acc_sensors(self) -> Tensor:
+        """Which columns of sensordata are computed with the accelerations."""
+        stages = np.asarray(self.model.sensor_needstage)
+        late = stages == mujoco.mjtStage.mjSTAGE_ACC.value
+        columns = np.repeat(late, self.model.sensor_dim)
+        return torch.as_tensor(columns, device=self.device)
+
+    def _alias(self, name: str) -> Tensor:
+        """Another tensor on a field's memory, whose writes nobody counts."""
+        return self.field(name).data
+
+    def warp_arrays(self) -> tuple[Any, Any] | None:
+        """MuJoCo Warp's model and data, if the worlds are in them; for drawing."""
+        return None
+
+    def bare_forward(self) -> BareForward | None:
+        """The present state evaluated by the engine's library alone.
+
+        None: that library is MuJoCo, or worlds have parameters of their own.
+        """
+        return None
+
+    @property
+    @abstractmethod
+    def state(self) -> Tensor:
+        """The state of all worlds; shape (num_envs, nstate)."""
+
+    @abstractmethod
+    def state_memory(self) -> list[tuple[tuple[str, ...], Tensor]]:
+        """The memory of the state, by the fields that lie side by side in it.
+
+        Aliases, whose writes nobody counts; each of shape (num_envs, …).
+        """
+
+    @abstractmethod
+    def _bind(self, name: str) -> Tensor:
+        """Make the live tensor of a raw field."""
+
+    @abstractmethod
+    def is_bound(self, name: str) -> bool:
+        """Whether the engine has kept the field up to date so far."""
+
+    @abstractmethod
+    def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
+        """Compute derived fields up to `stage` at the present state."""
+
+    @abstractmethod
+    def cause(self, world: int) -> tuple[str, int] | None:
+        """The field and index that the engine itself blames for a bad world."""
+
+    @abstractmethod
+    def _expand(self, name: str) -> Tensor:
+        """Give a model parameter values of its own in each world."""
+
+    @abstractmethod
+    def set_const(self, env_ids: Tensor | None) -> None:
+        """Recompute the model's constants that depend on changed parameters."""
+
+
+def moving_columns(engine: Engine) -> slice:
+    """The columns of a row of the state up to the last that a step changes."""
+    stops = [
+        engine.columns[name].stop
+        for name in EVOLVING_FIELDS
+        if engine.columns[name].stop > engine.columns[name].start
+    ]
+    return slice(0, max(stops))
+
+
+def model_value(model: mujoco.MjModel, name: str) -> Any:
+    """A field of MjModel, or of its options as `opt.<name>`."""
+    owner: object = model.opt if name.startswith("opt.") else model
+    value = getattr(owner, name.removeprefix("opt."), None)
+    if value is None or callable(value):
+        known = [
+            prefix + field
+            for prefix, part in (("", model), ("opt.", model.opt))
+            for field in dir(part)
+            if not field.startswith("_") and _is_number(getattr(part, field))
+        ]
+        raise unknown_name("parameter of the model", name, known)
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int | np.ndarray)

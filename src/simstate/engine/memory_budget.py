@@ -1,0 +1,86 @@
+"""Whether a batch of worlds fits into memory, estimated before any is allocated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+
+import mujoco
+import torch
+
+from simstate.base.errors import InvalidInputError
+from simstate.engine.field_layout import field_shape
+from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
+
+
+def check_memory(num_envs: int, per_world: int, device: torch.device) -> None:
+    """Raise if worlds of so many bytes each do not fit into what is free."""
+    needed, free = num_envs * per_world, free_memory(device)
+    if free is None or needed <= free:
+        return
+    raise InvalidInputError(
+        f"num_envs={num_envs} worlds of this model need about {_readable(needed)} "
+        f"({_readable(per_world)} each), and {_readable(free)} are free on "
+        f"{str(device)!r}: use at most {max(1, free // per_world)}. Nothing was "
+        "allocated."
+    )
+
+
+def native_bytes(model: mujoco.MjModel) -> int:
+    """About what a world takes on native: its row, copies of it, what is bound.
+
+    Measured: 1.7 kB for a free cube, 6.5 kB for a quadruped.
+    """
+    state, evaluated = (_numbers(model, x) for x in (STATE_FIELDS, EVALUATED_FIELDS))
+    return 500 + 8 * (3 * state + 2 * evaluated)
+
+
+def warp_bytes(model: mujoco.MjModel) -> int:
+    """About what a world takes on warp, which keeps every field of every world.
+
+    Measured: 20 kB for a free cube, 42 kB for a quadruped.
+    """
+    return 15_000 + 4 * 4 * _numbers(model, FIELDS)
+
+
+def _numbers(model: mujoco.MjModel, names: Iterable[str]) -> int:
+    """How many numbers these fields have in one world."""
+    return sum(math.prod(field_shape(model, FIELDS[name].shape)) for name in names)
+
+
+def free_memory(device: torch.device) -> int | None:
+    """The bytes that are free on a device; None: unknown."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] if torch.cuda.is_available() else None
+    known = [x for x in (_free_of_machine(), _free_of_container()) if x is not None]
+    return min(known, default=None)
+
+
+def _free_of_machine() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:  # not on Linux
+        pass
+    return None
+
+
+def _free_of_container() -> int | None:
+    folder = Path("/sys/fs/cgroup")
+    try:
+        most = (folder / "memory.max").read_text().strip()
+        used = (folder / "memory.current").read_text().strip()
+        return max(0, int(most) - int(used)) if most != "max" else None
+    except (OSError, ValueError):
+        return None
+
+
+def _readable(size: float) -> str:
+    """A number of bytes as one reads it: 3.2 GB."""
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"

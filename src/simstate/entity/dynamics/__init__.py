@@ -1,0 +1,6 @@
+"""Jacobians, mass matrices, momenta and energies: of an entity, and of the scene."""
+
+from simstate.entity.dynamics.dynamics import Dynamics
+from simstate.entity.dynamics.scene_dynamics import SceneDynamics
+
+__all__ = ["Dynamics", "SceneDynamics"]

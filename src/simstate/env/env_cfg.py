@@ -1,0 +1,191 @@
+"""What an environment is made of: the configuration that a task writes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+from simstate.base.checks import instance_of, number, whole_number
+from simstate.base.errors import InvalidInputError
+from simstate.base.places import calling_place
+from simstate.env.actions import ActionCfg
+from simstate.env.commands import CommandCfg
+from simstate.env.observation_noise import ObservationNoise
+from simstate.scene import SceneCfg
+
+TermFunction: TypeAlias = "Callable[..., Any] | str"
+"""A function, or the name of one of those that ship with simstate.env."""
+
+Params: TypeAlias = "dict[str, Any]"
+
+EventMode = Literal["startup", "reset", "interval"]
+
+
+@dataclass
+class TermCfg:
+    """A function `(env, **params)` and its parameters.
+
+    A parameter that is a SceneEntityCfg is resolved to ids once, and so is a default
+    value of the function that is one.
+    """
+
+    func: TermFunction
+    params: Params = field(default_factory=dict[str, Any], kw_only=True)
+
+    def __post_init__(self) -> None:
+        self.place = calling_place()
+        """The line that it was written in, for errors."""
+
+
+@dataclass
+class ObservationTermCfg(TermCfg):
+    """A function that returns (num_envs, k) numbers, and what is done with them.
+
+    In this order: noise, clip, scale, delay, history.
+    """
+
+    noise: ObservationNoise | None = field(default=None, kw_only=True)
+    clip: tuple[float, float] | None = field(default=None, kw_only=True)
+    """Least and greatest value, before it is scaled; None: it is not clipped."""
+    scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
+    """One factor, or one for each number."""
+    delay: int | tuple[int, int] = field(default=0, kw_only=True)
+    """Environment steps by which it comes late; of a range each world draws its own at
+    reset, both ends included."""
+    history: int = field(default=1, kw_only=True)
+    """How many of the last values are given, oldest first. A reset fills them with the
+    first value."""
+
+
+@dataclass
+class ObservationGroupCfg:
+    """Terms that are put side by side into one tensor, in their order."""
+
+    terms: dict[str, ObservationTermCfg]
+    noise: bool = True
+    """False gives the terms without their noise, as to a critic."""
+
+
+@dataclass
+class RewardTermCfg(TermCfg):
+    """A function that returns (num_envs,) rewards per second, and their weight."""
+
+    weight: float = field(kw_only=True)
+    """Factor of what the function returns; negative for what is unwanted."""
+
+
+@dataclass
+class TerminationTermCfg(TermCfg):
+    """A function that returns (num_envs,) booleans: which worlds have ended."""
+
+    time_out: bool = field(default=False, kw_only=True)
+    """Whether it truncates the episode: nothing bad happened, time is just up."""
+
+
+@dataclass
+class EventTermCfg(TermCfg):
+    """A function `(env, env_ids, **params)` that changes worlds.
+
+    "startup" runs once, and again when all is seeded anew; "reset" whenever worlds are
+    reset; "interval" every so often in each world.
+    """
+
+    mode: EventMode = field(kw_only=True)
+    """When it happens: "startup", "reset" or "interval"."""
+    interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
+    """Range of the time between two "interval" events of a world [s]."""
+    shared: bool = field(default=False, kw_only=True)
+    """Whether all worlds draw the same numbers, in a "startup" event: one other robot
+    rather than a different one in each world."""
+
+
+@dataclass
+class CurriculumTermCfg(TermCfg):
+    """A function `(env, env_ids, **params)` that runs for worlds that are to be reset.
+
+    It may change the environment, and returns a number for the log, or None.
+    """
+
+
+@dataclass(kw_only=True)
+class EnvCfg:
+    """A task: the scene, and the terms that make an environment of it."""
+
+    scene: SceneCfg
+    decimation: int
+    """Physics steps for each environment step."""
+    episode_length_s: float
+    """Time after which `terminations.time_out` ends an episode [s]."""
+    observations: dict[str, ObservationGroupCfg]
+    """Groups by name: "policy", and "critic" if it sees more."""
+    actions: Mapping[str, ActionCfg]
+    rewards: dict[str, RewardTermCfg]
+    terminations: dict[str, TerminationTermCfg]
+    events: dict[str, EventTermCfg] = field(default_factory=dict[str, EventTermCfg])
+    commands: Mapping[str, CommandCfg] = field(default_factory=dict[str, CommandCfg])
+    curricula: dict[str, CurriculumTermCfg] = field(
+        default_factory=dict[str, CurriculumTermCfg]
+    )
+    is_finite_horizon: bool = False
+    """Whether the time limit belongs to the task: a learner does not look beyond it."""
+    divergence_dump_dir: str | Path | None = None
+    """A folder for snapshots of worlds that diverge; None: none are written."""
+    max_divergence_dumps: int = 10
+    """How many of them are written at most."""
+
+
+_KINDS: dict[str, type] = {
+    "observations": ObservationGroupCfg,
+    "actions": ActionCfg,
+    "rewards": RewardTermCfg,
+    "terminations": TerminationTermCfg,
+    "events": EventTermCfg,
+    "commands": CommandCfg,
+    "curricula": CurriculumTermCfg,
+}
+
+
+def check_cfg(cfg: object) -> None:
+    """Raise unless the configuration makes sense without looking at the scene."""
+    if not isinstance(cfg, EnvCfg):
+        raise InvalidInputError(
+            f"An Env needs an EnvCfg, got {type(cfg).__name__}: "
+            "simstate.env.tasks.make_cfg(name) makes that of a shipped task."
+        )
+    for part, kind in _KINDS.items():
+        _check_kinds(part, getattr(cfg, part), kind)
+    for name, group in cfg.observations.items():
+        _check_kinds(f"observations[{name!r}].terms", group.terms, ObservationTermCfg)
+    whole_number("decimation", cfg.decimation, 1, 2**31 - 1)
+    number("episode_length_s", cfg.episode_length_s, more_than=0)
+    whole_number("max_divergence_dumps", cfg.max_divergence_dumps, 0)
+    for part in ("observations", "actions"):
+        if not getattr(cfg, part):
+            raise InvalidInputError(f"{part} is empty: an Env needs at least one.")
+
+
+def _check_kinds(where: str, values: object, kind: type) -> None:
+    """Raise unless it is a dictionary of such values."""
+    if not isinstance(values, Mapping):
+        raise InvalidInputError(
+            f"EnvCfg.{where} must be a dictionary of {kind.__name__} by name, got "
+            f"{type(values).__name__}."
+        )
+    for name, value in cast("Mapping[object, object]", values).items():
+        instance_of(f"EnvCfg.{where}[{name!r}]", value, kind)
+
+
+def is_whole(value: object, least: int) -> bool:
+    """Whether it is an int, no bool, of at least so much."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        return False
+    return value >= least
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number."""
+    return isinstance(value, Real) and math.isfinite(value)

@@ -1,0 +1,101 @@
+"""What the parts of an environment keep besides their slots, which no snapshot has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.errors import SnapshotError
+from simstate.base.places import place_of_function, remember_place
+from simstate.world.worlds import worlds_of
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+_DEPTH = 3
+"""How deep containers are looked into."""
+
+
+class Parts:
+    """The objects that a user may have written: class terms, actions and commands.
+
+    Numbers, tensors and arrays among their attributes, also within lists, dictionaries
+    and networks, are constants as long as they stay as they were made. What a function
+    keeps in variables of its module or of a closure is not seen.
+    """
+
+    def __init__(self, env: Env) -> None:
+        self._env = env
+        self._known = self._marks()
+
+    def check(self) -> None:
+        """Raise if a part remembers something that is in no slot."""
+        for key, mark in self._marks().items():
+            if self._known.get(key) != mark:
+                raise self._error(*key)
+
+    def _error(self, label: str, name: str) -> SnapshotError:
+        """The error for an attribute of a part, which knows the part's class."""
+        error = SnapshotError(
+            f"The {label} changes {name!r}, which is in no slot: no snapshot has it, "
+            "and no reset or undo changes it. Keep what it remembers of each world in "
+            f"env.memory({_word(name)!r}, shape), what all worlds have in common in "
+            "env.memory(…, shared=True), and make constants in __init__."
+        )
+        kind = type(dict(self._objects())[label])
+        remember_place(error, place_of_function(vars(kind).get("__init__")))
+        return error
+
+    def _marks(self) -> dict[tuple[str, str], object]:
+        """By part and attribute: what changes if the attribute does."""
+        slots = worlds_of(self._env.sim).ledger.slots.values()
+        known = {slot.tensor.untyped_storage().data_ptr() for slot in slots}
+        return {
+            (label, name): mark
+            for label, part in self._objects()
+            for key, value in getattr(part, "__dict__", {}).items()
+            for name, mark in _leaves(key, value, known, _DEPTH)
+        }
+
+    def _objects(self) -> Iterator[tuple[str, object]]:
+        for term in self._env.terms:
+            if not isinstance(term.function, FunctionType):
+                yield term.label, term.function
+        for name, action in self._env.actions.items():
+            yield f"action term {name!r}", action
+        for name, command in self._env.commands.items():
+            yield f"command term {name!r}", command
+
+
+def _leaves(
+    name: str, value: Any, slots: set[int], depth: int
+) -> Iterator[tuple[str, object]]:
+    """The numbers in a value, with their names and a mark of what they are."""
+    if isinstance(value, Tensor):
+        if value.numel() and value.untyped_storage().data_ptr() not in slots:
+            yield name, (id(value), value._version)
+    elif isinstance(value, bool | int | float | complex):
+        yield name, value
+    elif isinstance(value, np.ndarray | np.generic):
+        yield name, value.tobytes()
+    elif isinstance(value, torch.nn.Module):
+        tensors = {**dict(value.named_parameters()), **dict(value.named_buffers())}
+        for key, tensor in tensors.items():
+            yield from _leaves(f"{name}.{key}", tensor, slots, depth)
+    elif depth and isinstance(value, Mapping):
+        for key, item in value.items():  # pyright: ignore[reportUnknownVariableType]
+            yield from _leaves(f"{name}[{key!r}]", item, slots, depth - 1)
+    elif depth and isinstance(value, Sequence | Set) and not isinstance(value, str):
+        yield f"{name} (length)", len(value)  # pyright: ignore[reportUnknownArgumentType]
+        for i, item in enumerate(value):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            yield from _leaves(f"{name}[{i}]", item, slots, depth - 1)
+
+
+def _word(name: str) -> str:
+    """The attribute itself."""
+    return name.partition("[")[0].partition(" ")[0].partition(".")[0]

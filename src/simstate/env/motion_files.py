@@ -1,0 +1,148 @@
+"""Motions to track: CSV files of retargeted motions, and NPZ of the tracking tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simstate.base.archive import check_archive
+from simstate.base.checks import as_path, has_shape, number
+from simstate.base.errors import InvalidInputError, ShapeError
+
+_BODIES = {"body_pos_w": 3, "body_quat_w": 4, "body_lin_vel_w": 3, "body_ang_vel_w": 3}
+"""What a NPZ file may have of the bodies, and how many numbers of each."""
+
+
+@dataclass(frozen=True)
+class MotionClip:
+    """A root link and joints over time, quaternions (w, x, y, z), world axes."""
+
+    fps: float
+    """Frames per second."""
+    joint_names: tuple[str, ...]
+    joint_pos: np.ndarray
+    """Positions of the joints [rad or m]; (frames, joints)."""
+    joint_vel: np.ndarray
+    """Their velocities [rad/s or m/s]; differences of positions in a CSV file."""
+    root_pos: np.ndarray
+    """Position of the root link's origin [m]; (frames, 3)."""
+    root_quat: np.ndarray
+    """Orientation of the root link, (w, x, y, z); (frames, 4)."""
+    bodies: dict[str, np.ndarray]
+    """What a NPZ file has of the bodies: body_pos_w, body_quat_w, …"""
+
+    def __len__(self) -> int:
+        return len(self.joint_pos)
+
+    def states(self, robot: str) -> list[dict[str, Any]]:
+        """A unified state for each frame, for `sim.set_states` or `env.reset`."""
+        return [
+            {
+                "robots": {
+                    robot: {
+                        "pos": self.root_pos[k].tolist(),
+                        "rot": self.root_quat[k].tolist(),
+                        "dof_pos": dict(
+                            zip(self.joint_names, map(float, pos), strict=True)
+                        ),
+                        "dof_vel": dict(
+                            zip(self.joint_names, map(float, vel), strict=True)
+                        ),
+                    }
+                }
+            }
+            for k, (pos, vel) in enumerate(
+                zip(self.joint_pos, self.joint_vel, strict=True)
+            )
+        ]
+
+
+def read_motion(
+    path: str | Path, joint_names: Sequence[str], fps: float | None = None
+) -> MotionClip:
+    """The motion of a .csv or .npz file.
+
+    A line of a CSV file has the root's position (3), its quaternion (x, y, z, w) and
+    the joints. An NPZ file has `fps`, `joint_pos`, `joint_vel`, `body_pos_w` and
+    `body_quat_w` (w, x, y, z), the root as the first body.
+
+    Args:
+        path: the file.
+        joint_names: what its joints are called, in its order.
+        fps: frames per second of a CSV file, which does not say it.
+    """
+    path = as_path("path", path)
+    if not path.is_file():
+        raise InvalidInputError(f"There is no file {str(path)!r}.")
+    names = tuple(joint_names)
+    if path.suffix == ".csv":
+        return _from_csv(path, names, fps)
+    if path.suffix == ".npz":
+        return _from_npz(path, names)
+    raise InvalidInputError(f"A motion is a .csv or .npz file, got {str(path)!r}.")
+
+
+def _from_csv(path: Path, names: tuple[str, ...], fps: float | None) -> MotionClip:
+    if fps is None or not fps > 0:
+        raise InvalidInputError("A CSV file does not say its rate: give fps= [1/s].")
+    try:
+        rows = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{str(path)!r} has no lines of numbers: {error}."
+        ) from error
+    if rows.shape[1] != 7 + len(names):
+        raise ShapeError(
+            f"{str(path)!r} has {rows.shape[1]} columns: 7 of the root and "
+            f"{rows.shape[1] - 7} joints, but {len(names)} joint names were given.",
+            name="joint names",
+            shape=rows.shape,
+        )
+    quat = _unit(path, rows[:, [6, 3, 4, 5]], "Columns 4 to 7 are (x, y, z, w)")
+    joints = rows[:, 7:]
+    vel = np.gradient(joints, 1 / fps, axis=0) if len(rows) > 1 else 0 * joints
+    return MotionClip(fps, names, joints, vel, rows[:, :3], quat, {})
+
+
+def _unit(path: Path, quat: np.ndarray, means: str) -> np.ndarray:
+    """Quaternions made of length 1, where they nearly are; (frames, 4)."""
+    lengths = np.linalg.norm(quat, axis=1)
+    off = np.nan_to_num(np.abs(lengths - 1), nan=np.inf)
+    if (off >= 1e-2).any():
+        worst = int(off.argmax())
+        raise InvalidInputError(
+            f"Line {worst + 1} of {str(path)!r} has a quaternion of length "
+            f"{lengths[worst]:.3g}. {means}."
+        )
+    return quat / lengths[:, None]
+
+
+def _from_npz(path: Path, names: tuple[str, ...]) -> MotionClip:
+    check_archive(path)
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: np.asarray(file[name]) for name in file.files}
+        joints, vel = arrays.pop("joint_pos"), arrays.pop("joint_vel")
+        fps = arrays.pop("fps").reshape(-1)[0]
+        pos, quat = arrays["body_pos_w"], arrays["body_quat_w"]
+    except (KeyError, ValueError, IndexError) as error:
+        raise InvalidInputError(f"{str(path)!r} is no motion file: {error}.") from error
+    if joints.shape[1:] != (len(names),) or len(pos) != len(joints):
+        raise ShapeError(
+            f"{str(path)!r} has joints of shape {joints.shape} and bodies of shape "
+            f"{pos.shape}; {len(names)} joint names were given.",
+            name="joint names",
+            shape=joints.shape,
+        )
+    frames = len(joints)
+    has_shape("joint_vel", vel, joints.shape)
+    for name, width in _BODIES.items():
+        if name in arrays:
+            has_shape(name, arrays[name], (frames, "bodies", width))
+    root = _unit(path, quat[:, 0], "body_quat_w is (w, x, y, z)")
+    rate = number(f"fps of {str(path)!r}", fps, more_than=0, unit="1/s")
+    return MotionClip(rate, names, joints, vel, pos[:, 0], root, arrays)

@@ -1,0 +1,264 @@
+"""FlightState: the state of an aircraft, and of the air about it, at one instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError
+from simstate.flight.air import Air
+from simstate.flight.atmosphere import AirState
+from simstate.flight.controls import Controls
+from simstate.math.conventions.rotations import R_to_quat_wxyz, angles_from_passive
+from simstate.math.conventions.wind_angles import Definition, wind_angles
+from simstate.math.vector import apply, norm
+
+Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True)
+class FlightState:
+    """An aircraft in all worlds at one instant; shapes begin with (num_envs,).
+
+    E is Earth axes and the Earth frame, Eo its origin, BP1 the aircraft's own body
+    axes; these names are those of the free-flight document, with angles in degrees.
+    Beside them are plain names (`ang_vel_b`, `alpha`, …), with angles in radians.
+    A recorded one has the instants in front: (num_states, num_envs, …).
+    """
+
+    position_E_Eo: Tensor
+    """Position of the Cg, Earth axes, from the Earth origin [m]; (…, 3)."""
+    R_pas_E_to_BP1: Tensor
+    """Attitude: r_B = R @ r_E; (…, 3, 3)."""
+    velocity_E__E: Tensor
+    """Velocity of the Cg, Earth axes [m/s]; (…, 3)."""
+    omegas_BP1__E: Tensor
+    """Angular velocity, body axes [deg/s]; (…, 3)."""
+    time: Tensor
+    """Simulation time [s]; (…)."""
+    wind_e: Tensor
+    """Velocity of the air at the Cg, gusts included, Earth axes [m/s]; (…, 3)."""
+    gust_ang_vel_b: Tensor
+    """Angular velocity of the air at the Cg, body axes [rad/s]; (…, 3)."""
+    controls: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """Where the controls are by name, each in its own unit; (…)."""
+    control_rates: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
+    """How fast they move, for those with a lag [unit/s]; (…)."""
+    air: Air | AirSample | None = field(default=None, repr=False, compare=False)
+    """The air that it flies in, or what was taken of it."""
+
+    @property
+    def R_pas_BP1_to_E(self) -> Tensor:
+        """Attitude the other way, MuJoCo's xmat: r_E = R @ r_B; (…, 3, 3)."""
+        return self.R_pas_E_to_BP1.mT
+
+    @property
+    def quat_act_E_to_BP1_wxyz(self) -> Tensor:
+        """The turn from Earth to body axes, MuJoCo's qpos[3:7], w ≥ 0; (…, 4)."""
+        return R_to_quat_wxyz(self.R_pas_BP1_to_E)
+
+    @property
+    def omegas_E__E(self) -> Tensor:
+        """Angular velocity, Earth axes [deg/s]; (…, 3)."""
+        return apply(self.R_pas_BP1_to_E, self.omegas_BP1__E)
+
+    @property
+    def velocity_BP1__E(self) -> Tensor:
+        """Velocity of the Cg, body axes [m/s]; (…, 3)."""
+        return apply(self.R_pas_E_to_BP1, self.velocity_E__E)
+
+    @property
+    def angles_E_to_BP1_izyx(self) -> Tensor:
+        """Roll, pitch and yaw, each in (−180, 180] [deg]; (…, 3)."""
+        return angles_from_passive(self.R_pas_E_to_BP1, "izyx")
+
+    @property
+    def roll_pitch_yaw(self) -> Tensor:
+        """Roll, pitch and yaw, each in (−π, π] [rad]; (…, 3)."""
+        return angles_from_passive(self.R_pas_E_to_BP1, "izyx", "rad")
+
+    @property
+    def ang_vel_b(self) -> Tensor:
+        """Angular velocity, body axes [rad/s]; (…, 3)."""
+        return torch.deg2rad(self.omegas_BP1__E)
+
+    @cached_property
+    def air_vel_b(self) -> Tensor:
+        """Velocity of the Cg against the air, body axes [m/s]; (…, 3)."""
+        return apply(self.R_pas_E_to_BP1, self.velocity_E__E - self.wind_e)
+
+    @property
+    def air_ang_vel_b(self) -> Tensor:
+        """Angular velocity against the air, body axes [rad/s]; (…, 3)."""
+        return self.ang_vel_b - self.gust_ang_vel_b
+
+    @cached_property
+    def airspeed(self) -> Tensor:
+        """True airspeed [m/s]; (…)."""
+        return norm(self.air_vel_b)[..., 0]
+
+    @property
+    def alpha(self) -> Tensor:
+        """Angle of attack against the air, atan2(w, u) [rad]; (…)."""
+        return wind_angles(self.air_vel_b, "stevens", "rad")[0]
+
+    @property
+    def beta(self) -> Tensor:
+        """Sideslip against the air, asin(v/V) [rad]; (…)."""
+        return wind_angles(self.air_vel_b, "stevens", "rad")[1]
+
+    @property
+    def altitude(self) -> Tensor:
+        """Altitude of the Cg above sea level [m]; (…)."""
+        return self._sample.altitude
+
+    @property
+    def air_state(self) -> AirState:
+        """Temperature, pressure and density of the air about it; (…) each."""
+        return self._sample.state
+
+    @property
+    def density(self) -> Tensor:
+        """Density of the air [kg/m³]; (…)."""
+        return self.air_state.density
+
+    @property
+    def dynamic_pressure(self) -> Tensor:
+        """½ ρ V² against the air [Pa]; (…)."""
+        return 0.5 * self.density * self.airspeed.square()
+
+    @property
+    def mach(self) -> Tensor:
+        """Mach number against the air; (…)."""
+        return self.airspeed / self.air_state.speed_of_sound
+
+    def wind_angles(self, definition: Definition = "stevens") -> tuple[Tensor, Tensor]:
+        """Angle of attack and sideslip against the air [deg]; (…)."""
+        return wind_angles(self.air_vel_b, definition)
+
+    def __getitem__(self, index: int | slice | Tensor) -> FlightState:
+        """Some worlds, or, of a recorded one, some instants."""
+        parts: dict[str, Any] = {
+            f.name: _pick(getattr(self, f.name), index)
+            for f in fields(FlightState)[:-1]
+        }
+        air = None if self.air is None else self._sample[index]
+        return FlightState(**parts, air=air)
+
+    @cached_property
+    def _sample(self) -> AirSample:
+        if isinstance(self.air, AirSample):
+            return self.air
+        if self.air is None:
+            raise InvalidInputError(
+                "This state has no air: take one from FreeFlight.get_state(), or make "
+                "it with air=."
+            )
+        place = self.position_E_Eo
+        return AirSample(self.air.altitude(place), self.air.at(place))
+
+
+class Taken(NamedTuple):
+    """What a state is made of, in NumPy's memory; copies."""
+
+    motion: Array
+    """As `free_bodies.describe` has it; (num_envs, 18)."""
+    time: Array | Tensor
+    wind_e: Array
+    controls: Controls
+    act: Array
+    ctrl: Array
+
+
+@dataclass(frozen=True)
+class TakenState(FlightState):
+    """A FlightState whose tensors are made as they are asked for.
+
+    With few worlds making them all costs more than a step.
+    """
+
+    @staticmethod
+    def of(taken: Taken, air: Air) -> TakenState:
+        """The state of what was taken."""
+        state = object.__new__(TakenState)
+        state.__dict__.update(_taken=taken, air=air)
+        return state
+
+    def __getattr__(self, name: str) -> Any:
+        make, taken = _MAKERS.get(name), self.__dict__.get("_taken")
+        if make is None or taken is None:
+            raise AttributeError(f"A FlightState has no {name!r}.", name=name, obj=self)
+        made = self.__dict__[name] = make(taken)
+        return made
+
+
+def _tensor(array: Array) -> Tensor:
+    return torch.from_numpy(array)  # pyright: ignore[reportUnknownMemberType]
+
+
+_MAKERS: dict[str, Callable[[Taken], object]] = {
+    "position_E_Eo": lambda taken: _tensor(taken.motion[:, :3]),
+    "R_pas_E_to_BP1": lambda taken: _tensor(taken.motion[:, 9:].reshape(-1, 3, 3)),
+    "velocity_E__E": lambda taken: _tensor(taken.motion[:, 3:6]),
+    "omegas_BP1__E": lambda taken: _tensor(taken.motion[:, 6:9]),
+    "time": lambda taken: torch.as_tensor(taken.time),
+    "wind_e": lambda taken: _tensor(taken.wind_e),
+    "gust_ang_vel_b": lambda taken: torch.zeros_like(_tensor(taken.wind_e)),
+    "controls": lambda taken: taken.controls.positions(
+        _tensor(taken.act), _tensor(taken.ctrl)
+    ),
+    "control_rates": lambda taken: taken.controls.rates(
+        _tensor(taken.act), _tensor(taken.ctrl)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class AirSample:
+    """Altitude and air of some of the worlds."""
+
+    altitude: Tensor
+    """Above sea level [m]."""
+    state: AirState
+    """The air there."""
+
+    def __getitem__(self, index: int | slice | Tensor) -> AirSample:
+        """Some worlds or instants."""
+        air = self.state
+        parts = (air.temperature[index], air.pressure[index], air.density[index])
+        return AirSample(self.altitude[index], AirState(*parts))
+
+
+def _pick(
+    part: Tensor | Mapping[str, Tensor], index: int | slice | Tensor
+) -> Tensor | dict[str, Tensor]:
+    if isinstance(part, Tensor):
+        return part[index]
+    return {name: value[index] for name, value in part.items()}
+
+
+def record(states: list[FlightState]) -> FlightState:
+    """States one after the other, instants first."""
+    parts: dict[str, Any] = {
+        f.name: _stack([getattr(state, f.name) for state in states])
+        for f in fields(FlightState)[:-1]
+    }
+    return FlightState(**parts, air=states[0].air)
+
+
+def _stack(
+    parts: list[Tensor] | list[Mapping[str, Tensor]],
+) -> Tensor | dict[str, Tensor]:
+    first = parts[0]
+    if isinstance(first, Tensor):
+        return torch.stack([part for part in parts if isinstance(part, Tensor)])
+    return {
+        name: torch.stack([part[name] for part in parts if isinstance(part, Mapping)])
+        for name in first
+    }

@@ -1,0 +1,117 @@
+"""How an attitude is written: its form, and which way it turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import instance_of, one_of
+from simstate.base.errors import InvalidInputError
+from simstate.math import euler, quaternion
+from simstate.math.conventions.checked_values import check_rotation, check_unit
+
+Form: TypeAlias = Literal[
+    "quaternion_wxyz",
+    "quaternion_xyzw",
+    "matrix",
+    "euler",
+    "mrp",
+    "rotation_vector",
+]
+Sense: TypeAlias = Literal["active", "passive"]
+Turns: TypeAlias = Literal["world_to_body", "body_to_world"]
+
+_ANGLES: tuple[Form, ...] = ("euler", "rotation_vector")
+
+
+@dataclass(frozen=True)
+class Attitude:
+    """How an attitude is written.
+
+    An active rotation from world to body turns vectors as it carries the world's axes
+    onto the body's; a passive one from body to world takes the components of a vector
+    in body axes to those in world axes. These two are the same numbers, and so are the
+    other two.
+    """
+
+    form: Form = "quaternion_wxyz"
+    """Quaternion in either order, matrix, Euler angles, modified Rodrigues parameters
+    (the set of length ≤ 1), or rotation vector."""
+    sense: Sense = "active"
+    """Whether vectors are turned (active) or axes are changed (passive)."""
+    turns: Turns = "world_to_body"
+    """From which axes to which."""
+    sequence: str = ""
+    """Of Euler angles: an id such as "izyx"; see `simstate.math.euler`."""
+
+    def __post_init__(self) -> None:
+        one_of("attitude form", self.form, get_args(Form))
+        one_of("sense of rotation", self.sense, get_args(Sense))
+        one_of("direction of rotation", self.turns, get_args(Turns))
+        if self.form == "euler":
+            one_of("Euler sequence", self.sequence, euler.SEQUENCES)
+        elif instance_of("sequence", self.sequence, str):
+            raise InvalidInputError(
+                f"A sequence is for Euler angles, got {self.sequence!r} with the form "
+                f"{self.form!r}."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one attitude: (4,), (3,) or (3, 3)."""
+        if self.form == "matrix":
+            return (3, 3)
+        return (4,) if self.form.startswith("quaternion") else (3,)
+
+    @property
+    def has_angles(self) -> bool:
+        """Whether its numbers are angles, which have a unit."""
+        return self.form in _ANGLES
+
+    @property
+    def is_body_to_world(self) -> bool:
+        """Whether, as a matrix R, it gives vec_world = R @ vec_body."""
+        return (self.sense == "active") == (self.turns == "world_to_body")
+
+    def check(self, values: Tensor, name: str) -> None:
+        """Raise unless the values (..., *shape) stand for rotations."""
+        if self.form == "matrix":
+            check_rotation(values, name)
+        elif self.form.startswith("quaternion"):
+            check_unit(values, name)
+
+    def decode(self, values: Tensor) -> Tensor:
+        """The quaternion quat_wb, wxyz, of values whose angles are in radians."""
+        quat = _DECODE[self.form](values, self.sequence)
+        return quat if self.is_body_to_world else quaternion.conjugate(quat)
+
+    def encode(self, quat_wb: Tensor) -> Tensor:
+        """The values, angles in radians, of a unit quaternion wxyz."""
+        quat = quaternion.canonical(quat_wb)
+        quat = quat if self.is_body_to_world else quaternion.conjugate(quat)
+        return _ENCODE[self.form](quat, self.sequence)
+
+
+_DECODE: dict[Form, Callable[[Tensor, str], Tensor]] = {
+    "quaternion_wxyz": lambda values, _: quaternion.normalize(values),
+    "quaternion_xyzw": lambda values, _: quaternion.normalize(
+        torch.roll(values, 1, dims=-1)
+    ),
+    "matrix": lambda values, _: quaternion.from_matrix(values),
+    "euler": euler.to_quaternion,
+    "mrp": lambda values, _: quaternion.from_mrp(values),
+    "rotation_vector": lambda values, _: quaternion.from_rotation_vector(values),
+}
+
+_ENCODE: dict[Form, Callable[[Tensor, str], Tensor]] = {
+    "quaternion_wxyz": lambda quat, _: quat,
+    "quaternion_xyzw": lambda quat, _: torch.roll(quat, -1, dims=-1),
+    "matrix": lambda quat, _: quaternion.to_matrix(quat),
+    "euler": euler.from_quaternion,
+    "mrp": lambda quat, _: quaternion.to_mrp(quat),
+    "rotation_vector": lambda quat, _: quaternion.to_rotation_vector(quat),
+}

@@ -1,0 +1,149 @@
+"""Checked numbers for the conventions: tensors of a stated shape, units by name."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import as_array, check_finite, one_of
+from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.ids import Values, int_list
+from simstate.math.vector import common_batch, determinant, norm
+
+AngleUnit: TypeAlias = Literal["rad", "deg"]
+
+_SCALES: dict[str, float] = {"rad": 1.0, "deg": torch.pi / 180.0}
+
+
+def as_tensor(
+    values: Values | float, name: str, *tail: int, like: Tensor | None = None
+) -> Tensor:
+    """The finite numbers as a floating-point tensor of shape (..., *tail).
+
+    In the dtype and on the device of `like`; without one, tensors keep their own and
+    other values become float64.
+    """
+    if isinstance(values, Tensor):
+        tensor = values
+        if not tensor.dtype.is_floating_point:
+            raise InvalidInputError(
+                f"{name} must be floating point, got {tensor.dtype}: pass .double().",
+                name=name,
+            )
+    else:
+        tensor = torch.as_tensor(as_array(values, name))
+    if like is not None:
+        tensor = tensor.to(device=like.device, dtype=like.dtype)
+    if tail and tuple(tensor.shape[-len(tail) :]) != tail:
+        wanted = ", ".join(("…", *map(str, tail)))
+        raise ShapeError(
+            f"{name} must have shape ({wanted}), got {tuple(tensor.shape)}.",
+            name=name,
+            shape=tensor.shape,
+        )
+    return check_finite(tensor, name, after="")
+
+
+def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
+    """The finite numbers as one float64 tensor of just this shape, without a batch."""
+    tensor = as_tensor(values, name, *shape)
+    if tuple(tensor.shape) != shape:
+        wanted = f"shape {shape}" if shape else "a single number"
+        raise ShapeError(
+            f"{name} is that of one body and must be {wanted}, got "
+            f"{tuple(tensor.shape)}.",
+            name=name,
+            shape=tensor.shape,
+        )
+    return tensor.to(torch.float64)
+
+
+def together(**parts: tuple[Values, *tuple[int, ...]]) -> tuple[Tensor, ...]:
+    """Named values, each with its own last dimensions: checked, of one dtype and batch.
+
+    The first gives dtype and device.
+    """
+    found: list[Tensor] = []
+    for name, (values, *tail) in parts.items():
+        like = found[0] if found else None
+        found.append(as_tensor(values, name, *tail, like=like))
+    ranks = (len(part) - 1 for part in parts.values())
+    batch_of(**dict(zip(parts, zip(found, ranks, strict=True), strict=True)))
+    return tuple(found)
+
+
+def batch_of(**parts: tuple[Tensor, int]) -> tuple[int, ...]:
+    """The shape in front of named tensors, each with so many dimensions of its own.
+
+    Raises if they do not broadcast.
+    """
+    shapes = {
+        n: tuple(part.shape[: part.ndim - own]) for n, (part, own) in parts.items()
+    }
+    try:
+        return common_batch(*shapes.values())
+    except RuntimeError as error:
+        said = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ShapeError(
+            f"The batch shapes must broadcast to one batch shape, got {said}.",
+            name=", ".join(shapes),
+            shape=next(iter(shapes.values())),
+        ) from error
+
+
+def in_radians(unit: str) -> float:
+    """One of the unit, in radians; an unknown unit raises."""
+    one_of("angle unit", unit, _SCALES)
+    return _SCALES[unit]
+
+
+def numbers(row: Tensor) -> str:
+    """A few numbers, as they stand in a message."""
+    return "(" + ", ".join(f"{float(number):.6g}" for number in row) + ")"
+
+
+def tolerance(tensor: Tensor) -> float:
+    """How far given rotations may be from exact ones, in their dtype."""
+    return 1e-4 if tensor.dtype == torch.float32 else 1e-6
+
+
+def check_rotation(rot: Tensor, name: str) -> Tensor:
+    """The matrices (..., 3, 3), if each is a proper rotation; else raises."""
+    eye = torch.eye(3, dtype=rot.dtype, device=rot.device)
+    off = (rot @ rot.mT - eye).abs().amax(dim=(-1, -2))
+    bad = off > tolerance(rot)
+    if bool(bad.any()):
+        where = int_list(bad.nonzero()[0])
+        raise InvalidInputError(
+            f"{name} must be a rotation matrix; at {where} its rows are not "
+            f"orthonormal: R Rᵀ is off by {float(off[tuple(where)]):.2g}.",
+            name=name,
+            shape=rot.shape,
+        )
+    mirrored = determinant(rot) < 0
+    if bool(mirrored.any()):
+        where = int_list(mirrored.nonzero()[0])
+        raise InvalidInputError(
+            f"{name} must be a rotation matrix; at {where} it has determinant −1: it "
+            "mirrors, as a change to left-handed axes does.",
+            name=name,
+            shape=rot.shape,
+        )
+    return rot
+
+
+def check_unit(quat: Tensor, name: str) -> Tensor:
+    """The quaternions (..., 4) made exactly of unit length; others raise."""
+    length = norm(quat)
+    bad = (length[..., 0] - 1.0).abs() > tolerance(quat)
+    if bool(bad.any()):
+        where = int_list(bad.nonzero()[0])
+        raise InvalidInputError(
+            f"{name} must be unit quaternions; at {where} the length is "
+            f"{float(length[..., 0][tuple(where)]):.6g}. Normalise it first.",
+            name=name,
+            shape=quat.shape,
+        )
+    return quat / length

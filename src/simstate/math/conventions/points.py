@@ -1,0 +1,74 @@
+"""Moments, velocities and inertia moved from one point of a body to another, checked.
+
+All arguments of a call are along the same axes, any batch shape in front. An offset
+leads from the point that a quantity is given at to the one where it is wanted [m].
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from simstate.base.checks import Limits
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Values
+from simstate.math import inertia as inertias
+from simstate.math import spatial
+from simstate.math.conventions.checked_values import as_tensor, together
+
+
+def move_moment(moment: Values, force: Values, offset: Values) -> Tensor:
+    """The moment [N·m] of a load about another point; shape (..., 3).
+
+    `force` is the load's whole force [N], which is the same about every point.
+    """
+    return spatial.move_moment(
+        *together(moment=(moment, 3), force=(force, 3), offset=(offset, 3))
+    )
+
+
+def move_velocity(velocity: Values, angular_velocity: Values, offset: Values) -> Tensor:
+    """The velocity [m/s] of another point of a body turning at [rad/s]; (..., 3)."""
+    checked = together(
+        velocity=(velocity, 3),
+        angular_velocity=(angular_velocity, 3),
+        offset=(offset, 3),
+    )
+    return spatial.rigid_rate(*checked)
+
+
+def move_inertia(
+    inertia: Values, mass: Values | float, com: Values, offset: Values
+) -> Tensor:
+    """The inertia [kg·m²] about another point; shape (..., 3, 3).
+
+    `com` leads from the point of `inertia` to the centre of mass [m]; zeros if the
+    inertia is about it.
+    """
+    matrix, masses, centre, shift = together(
+        inertia=(check_inertia(inertia), 3, 3),
+        mass=(check_mass(mass),),
+        com=(com, 3),
+        offset=(offset, 3),
+    )
+    about_com = inertias.about_com(matrix, masses, centre)
+    if fault := inertias.physical_fault(about_com):
+        raise InvalidInputError(
+            f"inertia and com do not fit together: about the centre of mass {fault}."
+        )
+    return inertias.about_point(about_com, masses, shift - centre)
+
+
+def check_inertia(inertia: Values, name: str = "inertia") -> Tensor:
+    """The inertia matrices (..., 3, 3), if a body can have them; else raises."""
+    matrix = as_tensor(inertia, name, 3, 3)
+    if fault := inertias.physical_fault(matrix):
+        raise InvalidInputError(
+            f"{name} is not that of a body: {fault}. Products of inertia stand off the "
+            "diagonal with a minus sign."
+        )
+    return 0.5 * (matrix + matrix.mT)
+
+
+def check_mass(mass: Values | float, like: Tensor | None = None) -> Tensor:
+    """The masses [kg], if all are positive; shape (...)."""
+    return Limits(more_than=0).check(as_tensor(mass, "mass", like=like), "mass")

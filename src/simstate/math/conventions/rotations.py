@@ -1,0 +1,168 @@
+"""Rotations and transforms in the aerospace grammar, checked: passive and active.
+
+`R_pas_A_to_B` takes components: r_B = R_pas_A_to_B @ r_A. `R_act_A_to_B` turns the
+vector itself as axes A are carried onto axes B. Each is the other's transpose. All
+functions take any batch shape in front; angles are in degrees unless `unit="rad"`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import one_of
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Values
+from simstate.math import euler, quaternion, transform
+from simstate.math.conventions.checked_values import (
+    AngleUnit,
+    as_tensor,
+    check_rotation,
+    check_unit,
+    in_radians,
+    together,
+)
+from simstate.math.vector import apply
+
+
+def passive_from_active(R_act: Values) -> Tensor:
+    """R_pas_A_to_B of R_act_A_to_B; shape (..., 3, 3)."""
+    return _rotation(R_act, "R_act").mT
+
+
+def active_from_passive(R_pas: Values) -> Tensor:
+    """R_act_A_to_B of R_pas_A_to_B; shape (..., 3, 3)."""
+    return _rotation(R_pas, "R_pas").mT
+
+
+def rotate(R: Values, vector: Values) -> Tensor:
+    """R @ vector: the vector turned (active) or in other axes (passive); (..., 3)."""
+    return apply(*together(R=(_rotation(R, "R"), 3, 3), vector=(vector, 3)))
+
+
+def active_from_angles(
+    angles: Values, sequence: str, unit: AngleUnit = "deg"
+) -> Tensor:
+    """R_act of the turns by Euler angles; shape (..., 3, 3).
+
+    Tait-Bryan angles (..., 3) are listed as [roll, pitch, yaw] whatever the sequence;
+    see `simstate.math.euler` for the ids.
+    """
+    one_of("Euler sequence", sequence, euler.SEQUENCES)
+    given = as_tensor(angles, "angles", 3) * in_radians(unit)
+    return quaternion.to_matrix(euler.to_quaternion(given, sequence))
+
+
+def passive_from_angles(
+    angles: Values, sequence: str, unit: AngleUnit = "deg"
+) -> Tensor:
+    """R_pas_A_to_B of axes B that Euler angles turn from axes A; (..., 3, 3)."""
+    return active_from_angles(angles, sequence, unit).mT
+
+
+def angles_from_active(
+    R_act: Values,
+    sequence: str,
+    unit: AngleUnit = "deg",
+) -> Tensor:
+    """Euler angles of R_act, each in (−180, 180] degrees; shape (..., 3).
+
+    At a pole, where two turns are about one line, the last turn of the intrinsic order
+    is zero; the matrix is reproduced to rounding there as everywhere.
+    """
+    one_of("Euler sequence", sequence, euler.SEQUENCES)
+    quat = quaternion.from_matrix(_rotation(R_act, "R_act"))
+    scale = in_radians(unit)
+    given = euler.from_quaternion(quat, sequence) / scale
+    # In float32, −π and a little is −180° after the division.
+    return torch.where(given <= -torch.pi / scale, torch.pi / scale, given)
+
+
+def angles_from_passive(
+    R_pas: Values,
+    sequence: str,
+    unit: AngleUnit = "deg",
+) -> Tensor:
+    """Euler angles from axes A to axes B of R_pas_A_to_B; shape (..., 3)."""
+    return angles_from_active(_rotation(R_pas, "R_pas").mT, sequence, unit)
+
+
+def R_to_quat_wxyz(R_act: Values) -> Tensor:
+    """The quaternion wxyz, w ≥ 0, of R_act, right at half turns too; (..., 4)."""
+    return quaternion.from_matrix(_rotation(R_act, "R_act"))
+
+
+def __getattr__(name: str) -> Any:
+    if name == "quat_from_active":  # as it was called in 0.1
+        text = "rotations.quat_from_active is R_to_quat_wxyz now."
+        warnings.warn(text, DeprecationWarning, stacklevel=2)
+        return R_to_quat_wxyz
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def active_from_quat(quat: Values) -> Tensor:
+    """R_act of a unit quaternion wxyz; shape (..., 3, 3)."""
+    return quaternion.to_matrix(check_unit(as_tensor(quat, "quat", 4), "quat"))
+
+
+def passive_transform(R_pas_A_to_B: Values, b_A_a: Values) -> Tensor:
+    """T_pas_A_a_to_B_b, of a point b at `b_A_a` from point a in axes A; (..., 4, 4).
+
+    It takes a position in axes A from point a to that in axes B from point b.
+    """
+    rot = _rotation(R_pas_A_to_B, "R_pas_A_to_B")
+    return transform.passive(*together(R_pas_A_to_B=(rot, 3, 3), b_A_a=(b_A_a, 3)))
+
+
+def active_transform(R_act: Values, shift: Values) -> Tensor:
+    """The transform that turns a position, then moves it by `shift`; (..., 4, 4)."""
+    rot = _rotation(R_act, "R_act")
+    return transform.from_parts(*together(R_act=(rot, 3, 3), shift=(shift, 3)))
+
+
+def compose(*transforms: Values) -> Tensor:
+    """All the transforms, applied from the first to the last; shape (..., 4, 4)."""
+    if not transforms:
+        raise InvalidInputError("There is no transform to compose: give at least one.")
+    checked = {f"transform {k}": _transform(one) for k, one in enumerate(transforms)}
+    parts = {name: (one, 4, 4) for name, one in checked.items()}
+    return transform.compose(*together(**parts))
+
+
+def invert(rigid: Values) -> Tensor:
+    """The transform back; of a passive one, that from B to A; shape (..., 4, 4)."""
+    return transform.invert(_transform(rigid))
+
+
+def apply_to_position(rigid: Values, position: Values) -> Tensor:
+    """The position, turned and moved; shape (..., 3)."""
+    rigid = _transform(rigid)
+    return transform.apply_to_position(
+        *together(transform=(rigid, 4, 4), position=(position, 3))
+    )
+
+
+def apply_to_vector(rigid: Values, vector: Values) -> Tensor:
+    """The free vector (a velocity, a force), turned and not moved; shape (..., 3)."""
+    rigid = _transform(rigid)
+    return transform.apply_to_vector(
+        *together(transform=(rigid, 4, 4), vector=(vector, 3))
+    )
+
+
+def _rotation(values: Values, name: str) -> Tensor:
+    return check_rotation(as_tensor(values, name, 3, 3), name)
+
+
+def _transform(values: Values) -> Tensor:
+    tensor = as_tensor(values, "transform", 4, 4)
+    check_rotation(tensor[..., :3, :3], "The rotation of the transform")
+    last = tensor.new_tensor([0.0, 0.0, 0.0, 1.0])
+    if not torch.equal(tensor[..., 3, :], last.expand_as(tensor[..., 3, :])):
+        raise InvalidInputError(
+            "The last row of a homogeneous transform must be (0, 0, 0, 1)."
+        )
+    return tensor

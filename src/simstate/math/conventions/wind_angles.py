@@ -1,0 +1,145 @@
+"""Angle of attack and sideslip, and the axes of flight in all pairs.
+
+The velocity is that of the aircraft through the air, along body axes (forward, right,
+down). Angles are in degrees unless `unit="rad"`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias, get_args
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import Limits, one_of
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Values
+from simstate.math import euler, quaternion
+from simstate.math.conventions.checked_values import (
+    AngleUnit,
+    as_tensor,
+    batch_of,
+    check_rotation,
+    in_radians,
+)
+from simstate.math.elementwise import atan2, hypot
+from simstate.math.vector import common_batch
+
+Definition: TypeAlias = Literal["stevens", "ptera_5_1"]
+"""Which of the two pairs of angles: "stevens" (Stevens and Lewis) has α = atan2(w, u)
+and β = asin(v/V); "ptera_5_1" (Ptera Software 5.1) α = asin(w/V), β = atan2(v, u)."""
+
+FlightAxes: TypeAlias = Literal["earth", "body", "geometry", "wind", "stability"]
+"""Earth: north, east, down. Body: forward, right, down. Geometry: aft, right, up.
+Wind: x along the velocity. Stability: the body's, turned about its y axis until the
+velocity has no z component."""
+
+_GEOMETRY = torch.diag(torch.tensor([-1.0, 1.0, -1.0], dtype=torch.float64))
+
+
+def wind_angles(
+    velocity_b: Values, definition: Definition = "stevens", unit: AngleUnit = "deg"
+) -> tuple[Tensor, Tensor]:
+    """Angle of attack α and sideslip β of a velocity along body axes; shapes (...).
+
+    At rest both are zero; flight along an axis at which one of them is undefined gives
+    that one as zero.
+    """
+    one_of("definition of the wind angles", definition, get_args(Definition))
+    velocity = as_tensor(velocity_b, "velocity_b", 3)
+    alpha, beta = _angles(velocity, definition)
+    scale = in_radians(unit)
+    return alpha / scale, beta / scale
+
+
+def velocity_from_wind_angles(
+    speed: Values | float,
+    alpha: Values | float,
+    beta: Values | float,
+    definition: Definition = "stevens",
+    unit: AngleUnit = "deg",
+) -> Tensor:
+    """The velocity along body axes of a speed [m/s] and its angles; (..., 3)."""
+    one_of("definition of the wind angles", definition, get_args(Definition))
+    scale = in_radians(unit)
+    length = as_tensor(speed, "speed")
+    Limits(at_least=0).check(length, "speed", " Turn the angles instead.")
+    attack = as_tensor(alpha, "alpha", like=length) * scale
+    slip = as_tensor(beta, "beta", like=length) * scale
+    batch_of(speed=(length, 0), alpha=(attack, 0), beta=(slip, 0))
+    rot_bw = _rot_bw(attack, slip, definition)
+    return length[..., None] * rot_bw[..., :, 0]
+
+
+def R_pas(
+    source: FlightAxes,
+    target: FlightAxes,
+    *,
+    velocity_b: Values | None = None,
+    R_pas_E_to_B: Values | None = None,
+    definition: Definition = "stevens",
+) -> Tensor:
+    """R_pas from any flight axes to any other: r_target = R @ r_source; (..., 3, 3).
+
+    Wind and stability axes need the velocity along body axes, Earth axes the attitude.
+    `definition` settles how wind axes lie about the velocity: reached from the body's
+    by −α about y, then β about z of the result ("stevens"), or by turns about the fixed
+    body axes in that order ("ptera_5_1").
+    """
+    for name in (source, target):
+        one_of("flight axes", name, get_args(FlightAxes))
+    one_of("definition of the wind angles", definition, get_args(Definition))
+    velocity = None if velocity_b is None else as_tensor(velocity_b, "velocity_b", 3)
+    attitude = None
+    if R_pas_E_to_B is not None:
+        attitude = as_tensor(R_pas_E_to_B, "R_pas_E_to_B", 3, 3, like=velocity)
+        check_rotation(attitude, "R_pas_E_to_B")
+    if velocity is not None and attitude is not None:
+        batch_of(velocity_b=(velocity, 1), R_pas_E_to_B=(attitude, 2))
+    from_source = _to_body(source, velocity, attitude, definition)
+    from_target = _to_body(target, velocity, attitude, definition)
+    like = attitude if velocity is None else velocity
+    if like is not None:
+        from_source, from_target = from_source.to(like), from_target.to(like)
+    return from_target.mT @ from_source
+
+
+def _to_body(
+    name: FlightAxes,
+    velocity: Tensor | None,
+    attitude: Tensor | None,
+    definition: Definition,
+) -> Tensor:
+    """The matrix from components along the named axes to those along the body's."""
+    if name == "body":
+        return torch.eye(3, dtype=torch.float64)
+    if name == "geometry":
+        return _GEOMETRY
+    if name == "earth":
+        if attitude is None:
+            raise InvalidInputError("Earth axes need the attitude: give R_pas_E_to_B.")
+        return attitude
+    if velocity is None:
+        raise InvalidInputError(f"{name} axes need the velocity: give velocity_b.")
+    if name == "stability":
+        attack, _ = _angles(velocity, "stevens")
+        return _rot_bw(attack, torch.zeros_like(attack), "stevens")
+    return _rot_bw(*_angles(velocity, definition), definition)
+
+
+def _angles(velocity: Tensor, definition: Definition) -> tuple[Tensor, Tensor]:
+    """α and β [rad] of a velocity along body axes; shapes (...)."""
+    # −0.0 + 0.0 is 0.0, of which atan2 makes an angle of zero, not of ±180°.
+    u, v, w = (velocity + 0.0).unbind(-1)
+    if definition == "stevens":
+        return atan2(w, u), atan2(v, hypot(u, w))
+    return atan2(w, hypot(u, v)), atan2(v, u)
+
+
+def _rot_bw(alpha: Tensor, beta: Tensor, definition: Definition) -> Tensor:
+    """The matrix from wind to body components, whose first column is the velocity's."""
+    batch = common_batch(tuple(alpha.shape), tuple(beta.shape))
+    attack, slip = alpha.expand(batch), beta.expand(batch)
+    angles = torch.stack([torch.zeros_like(attack), -attack, slip], dim=-1)
+    sequence = "iyzx" if definition == "stevens" else "exyz"
+    return quaternion.to_matrix(euler.to_quaternion(angles, sequence))

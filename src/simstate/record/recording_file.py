@@ -1,0 +1,371 @@
+"""Recording: a file that `record` wrote, read block by block."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.closeable import Closing
+from simstate.base.contract import UNDECLARED, Contract
+from simstate.base.errors import (
+    InvalidInputError,
+    RecordingError,
+    UnknownNameError,
+    unknown_name,
+)
+from simstate.base.samples import MOST_WORLDS, draw, table_of
+from simstate.record.changes import Step, steps_from_bytes
+from simstate.record.columns import EACH, IMAGE
+from simstate.record.compression import size_of, unpacked
+from simstate.record.container import ContainerReader, RecordPlace
+from simstate.record.header import (
+    END,
+    HEADER,
+    MODEL,
+    STEP,
+    STEPS,
+    TIME,
+    model_from,
+    read_header,
+)
+from simstate.state import Snapshot
+
+_SNAPSHOT = "snapshot/"
+
+
+@dataclass(frozen=True)
+class BlockPlace:
+    """Which samples and steps a block holds."""
+
+    first_sample: int
+    samples: int
+    first_step: int
+    steps: int
+    place: RecordPlace
+
+
+class Recording(Closing):
+    """What worlds did: columns over time, and what is needed to do it again.
+
+    Nothing is read before it is asked for, and one block at a time. Blocks, header and
+    snapshots have checksums: what was altered raises RecordingError.
+
+    Args:
+        path: a file that `sim.record` or `env.record` wrote, to its end or not.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._file = ContainerReader(self.path)
+        try:
+            label = repr(str(path))
+            if HEADER not in self._file.attachments:
+                raise RecordingError(
+                    f"{label} holds no recording: it was cut off before it began, or "
+                    "is an MCAP file of another program."
+                )
+            self.header: dict[str, Any] = read_header(
+                self._file.attachment(HEADER), label
+            )
+            """What the recording says of itself: see `simstate info`."""
+            self._contracts: dict[str, Any] = self.header["columns"]
+            self._channels = {
+                name: k + 1 for k, name in enumerate([*self._contracts, STEPS])
+            }
+            self.blocks: list[BlockPlace] = self._find_blocks()
+            """What each block holds, in order."""
+            self.is_whole: bool = END in self._file.attachments
+            """Whether it was ended; if not it was cut off, and holds whole blocks."""
+            self._check_end()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    # What is in it.
+
+    @property
+    def kind(self) -> str:
+        """What was recorded: "sim" or "env"."""
+        return self.header["kind"]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns, without time and step."""
+        return tuple(name for name in self._contracts if name not in (TIME, STEP))
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """The unit of each column."""
+        return {name: contract["unit"] for name, contract in self._contracts.items()}
+
+    @property
+    def worlds(self) -> list[int]:
+        """The worlds whose columns were kept, in the order of the columns."""
+        return self.header["worlds"]
+
+    @property
+    def num_samples(self) -> int:
+        """How many samples it holds."""
+        return sum(block.samples for block in self.blocks)
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps it holds."""
+        return sum(block.steps for block in self.blocks)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def contract(self, name: str) -> dict[str, Any]:
+        """Unit, axes, point, names of the components, dtype and shape of a column."""
+        return self._contracts[self.full_name(name)]
+
+    def component_contracts(self, name: str) -> list[Contract]:
+        """Unit, axes and point of each component of a column, in C order."""
+        contract = self.contract(name)
+        width = math.prod(contract["shape"])
+        told: list[list[str]] = []
+        for one, many in EACH.items():
+            each = contract.get(many, [])
+            same = [contract.get(one, UNDECLARED)] * width
+            told.append(each if len(each) == width else same)
+        return [Contract(*texts) for texts in zip(*told, strict=True)]
+
+    def component_units(self, name: str) -> list[str]:
+        """The unit of each component of a column, in C order."""
+        return [contract.unit for contract in self.component_contracts(name)]
+
+    def full_name(self, name: str) -> str:
+        """The name of a column, of which the entity's may be left out."""
+        if name in self._contracts:
+            return name
+        ends = [n for n in self._contracts if n.rpartition(".")[2] == name]
+        if len(ends) == 1:
+            return ends[0]
+        if ends:
+            raise UnknownNameError(
+                f"{name!r} was recorded of several entities: name one of "
+                f"{', '.join(ends)}.",
+                name=name,
+                known=ends,
+            )
+        raise unknown_name("recorded column", name, self._contracts)
+
+    # Columns.
+
+    @property
+    def time(self) -> Tensor:
+        """When the samples were taken [s]; (samples, worlds)."""
+        return self[TIME]
+
+    @cached_property
+    def elapsed(self) -> Tensor:
+        """Time since the begin, also where worlds begin anew [s]; (samples,)."""
+        spans = [0.0]
+        if self.kind == "env":
+            spans += [float(self.header["step_dt"])] * self.num_steps
+        else:
+            spans += [self.span(step) for step in self.steps()]
+        return torch.tensor(spans, dtype=torch.float64).cumsum(0)[self[STEP]]
+
+    def span(self, step: Step) -> float:
+        """How long a step takes in simulated time [s]."""
+        if self.kind == "env":
+            return self.header["step_dt"]
+        return step.call["n"] * self.header["simulation"]["timestep"]
+
+    def __getitem__(self, name: str) -> Tensor:
+        """A column over time, in the dtype that it had; (samples, worlds, …)."""
+        return self.read(name)
+
+    def read(self, name: str, first: int = 0, last: int | None = None) -> Tensor:
+        """The samples first … last−1 of a column; (samples, worlds, …)."""
+        name = self.full_name(name)
+        end = self.num_samples if last is None else min(last, self.num_samples)
+        if first < 0 or end < first:
+            raise InvalidInputError(
+                f"The recording has the samples 0 … {self.num_samples - 1}; asked for "
+                f"are {first} … {end - 1}."
+            )
+        parts = [
+            self.read_block(block, [name])[name][
+                max(first - block.first_sample, 0) : end - block.first_sample
+            ]
+            for block in self.blocks
+            if block.first_sample < end and first < block.first_sample + block.samples
+        ]
+        dtype, shape = self._kind(name, 0)
+        empty = np.empty(shape, dtype)
+        return torch.as_tensor(np.concatenate([empty, *parts]))
+
+    def read_block(
+        self, block: BlockPlace, names: Sequence[str] | None = None
+    ) -> dict[str, np.ndarray]:
+        """Columns of one block by name; None: all."""
+        messages = self._file.messages(block.place)
+        return {
+            name: self._array(messages, name, block.samples)
+            for name in (self._contracts if names is None else names)
+        }
+
+    def steps(self, first: int = 0) -> Iterator[Step]:
+        """The steps from one on, in order."""
+        for block in self.blocks:
+            if block.first_step + block.steps > first:
+                steps = self.read_steps(block)
+                yield from steps[max(first - block.first_step, 0) :]
+
+    def read_steps(self, block: BlockPlace) -> list[Step]:
+        """The steps of one block."""
+        messages = self._file.messages(block.place)
+        data = messages.get(self._channels[STEPS], b"")
+        found = self._sound(lambda: steps_from_bytes(data))
+        if len(found) != block.steps:
+            raise self._altered("a block has other steps than it says")
+        return found
+
+    def to_pandas(self, world: int | None = None) -> Any:
+        """A table with a row for each sample, of one world or of all.
+
+        Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is
+        the time, and for all worlds the world and the time.
+        """
+        places = {w: k for k, w in enumerate(self.worlds)}
+        if world is not None:
+            places = {world: self.place(world)}
+        return table_of(self, places, world is None)
+
+    def plot(
+        self,
+        path: str | Path,
+        names: Sequence[str] | None = None,
+        worlds: Sequence[int] | None = None,
+    ) -> None:
+        """Draw columns over time, a line for each world and component.
+
+        Where a world has begun anew the time since the begin of the recording is taken,
+        and lines are broken. Pictures are left out.
+        """
+        some = self.worlds[:MOST_WORLDS] if worlds is None else worlds
+        columns = [self.full_name(n) for n in names or self.names]
+        drawn = [n for n in columns if self._is_curve(n)]
+        if len(drawn) < (len(columns) if names else 1):
+            left = [n for n in columns if n not in drawn]
+            what = ", ".join(left) or "The recording"
+            raise InvalidInputError(f"{what} has no numbers to draw as curves.")
+        components = {name: self.labels(name) for name in drawn}
+        places = {world: self.place(world) for world in some}
+        draw(self, path, places, drawn, components, self.elapsed)
+
+    # What a replay needs.
+
+    @cached_property
+    def model(self) -> mujoco.MjModel:
+        """The compiled model, read by MuJoCo's loader of binary models."""
+        return model_from(self._file.attachment(MODEL))
+
+    @property
+    def snapshot_steps(self) -> list[int]:
+        """Before which steps there are snapshots, in rising order."""
+        return sorted(
+            int(name.removeprefix(_SNAPSHOT))
+            for name in self._file.attachments
+            if name.startswith(_SNAPSHOT)
+        )
+
+    def snapshot(self, step: int) -> Snapshot:
+        """The snapshot from before a step, one of `snapshot_steps`."""
+        name = f"{_SNAPSHOT}{step}"
+        label = f"snapshot {step} of {self.path}"
+        return Snapshot.from_bytes(self._file.attachment(name), label)
+
+    # Inner parts.
+
+    def _find_blocks(self) -> list[BlockPlace]:
+        found: list[BlockPlace] = []
+        sample = step = 0
+        for number, (place, about) in enumerate(self._file.blocks):
+            told = self._sound(lambda data=about: _numbers(json.loads(data)))
+            index, first_sample, samples, first_step, steps = told
+            block = BlockPlace(first_sample, samples, first_step, steps, place)
+            starts = (index, first_sample, first_step)
+            if starts != (number, sample, step):
+                raise self._altered("a block is missing")
+            sample, step = sample + block.samples, step + block.steps
+            found.append(block)
+        return found
+
+    def _check_end(self) -> None:
+        if self.is_whole:
+            told = self._sound(lambda: json.loads(self._file.attachment(END)))
+            have = {"blocks": len(self.blocks), "samples": len(self)}
+            if told != have | {"steps": self.num_steps}:
+                raise self._altered("blocks are missing at its end")
+
+    def _array(
+        self, messages: Mapping[int, bytes], name: str, samples: int
+    ) -> np.ndarray:
+        dtype, shape = self._kind(name, samples)
+        data = messages.get(self._channels[name])
+        if data is None:
+            raise self._altered(f"a block has no {name!r}")
+        return self._sound(lambda: unpacked(data, dtype, shape))
+
+    def _kind(self, name: str, samples: int) -> tuple[str, list[int]]:
+        contract = self._contracts[name]
+        shape = [] if name == STEP else [len(self.worlds), *contract["shape"]]
+        size_of(contract["dtype"], [samples, *shape])
+        return contract["dtype"], [samples, *shape]
+
+    def labels(self, name: str) -> list[str]:
+        """The names of a column's components, with their units where these differ."""
+        names, units = self.contract(name)["names"], self.component_units(name)
+        if len(set(units)) < 2 or not names:
+            return names
+        return [f"{n} [{unit}]" for n, unit in zip(names, units, strict=True)]
+
+    def _is_curve(self, name: str) -> bool:
+        """Whether a column has numbers that can be drawn, and is no picture."""
+        contract = self.contract(name)
+        return math.prod(contract["shape"]) > 0 and contract["axes"] != IMAGE
+
+    def place(self, world: int) -> int:
+        """Where a world is in the columns."""
+        if world not in self.worlds:
+            raise InvalidInputError(
+                f"World {world} was not recorded: there are {self.worlds}."
+            )
+        return self.worlds.index(world)
+
+    def _sound(self, read: Any) -> Any:
+        """What is read, whose errors name the file."""
+        try:
+            return read()
+        except (RecordingError, ValueError, KeyError, TypeError) as error:
+            raise self._altered(str(error)) from error
+
+    def _altered(self, why: str) -> RecordingError:
+        return RecordingError(f"{str(self.path)!r} was altered: {why}.")
+
+
+def _numbers(told: Any) -> list[int]:
+    """What is said of a block, if it is whole numbers of at least 0."""
+    keys = ("block", "first_sample", "samples", "first_step", "steps")
+    found: list[Any] = [told[key] for key in keys]
+    if not all(isinstance(number, int) and number >= 0 for number in found):
+        raise ValueError(f"a block of {found}")
+    return found

@@ -1,0 +1,198 @@
+"""Adding the contact sensors of a configuration to a scene's specification.
+
+MuJoCo's own sensors do the work. One of them is between an element and one body,
+subtree or geom: where the other side has several of those, an element has a sensor for
+each, and `sim.contacts` puts them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import mujoco
+
+from simstate.base.checks import instance_of, number, one_of, whole_number
+from simstate.base.errors import (
+    ModelError,
+    UnknownNameError,
+    unknown_name,
+)
+from simstate.scene.load import matching
+from simstate.scene.scene_cfg import ContactCfg
+
+GROUND = "ground"
+"""What stands for all that belongs to the world itself."""
+
+_Side = tuple[mujoco.mjtObj, str]
+"""A kind of object and its name, as MuJoCo's sensors take one side of a contact."""
+
+_ANY: _Side = (mujoco.mjtObj.mjOBJ_UNKNOWN, "")
+_BODY, _SUBTREE = mujoco.mjtObj.mjOBJ_BODY, mujoco.mjtObj.mjOBJ_XBODY
+_GEOM = mujoco.mjtObj.mjOBJ_GEOM
+_STRONGEST_FIRST, _NET = 2, 3
+"""Values of MuJoCo's `reduce`: maxforce and netforce."""
+
+_FIELDS = mujoco.mjtConDataField
+_NET_DATA = (
+    _FIELDS.mjCONDATA_FOUND, _FIELDS.mjCONDATA_FORCE, _FIELDS.mjCONDATA_TORQUE,
+    _FIELDS.mjCONDATA_POS,
+)  # fmt: skip
+_SINGLE_DATA = (
+    _FIELDS.mjCONDATA_FOUND, _FIELDS.mjCONDATA_FORCE, _FIELDS.mjCONDATA_TORQUE,
+    _FIELDS.mjCONDATA_DIST, _FIELDS.mjCONDATA_POS, _FIELDS.mjCONDATA_NORMAL,
+    _FIELDS.mjCONDATA_TANGENT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class BuiltContacts:
+    """The sensors of one ContactCfg in the compiled model."""
+
+    cfg: ContactCfg
+    names: tuple[str, ...]
+    """The named elements, as "entity/name"."""
+    net: tuple[tuple[str, ...], ...]
+    """Of each element, the sensors of net forces, one for each other side: count,
+    force, torque, position."""
+    single: tuple[tuple[str, ...], ...]
+    """Of each element, those of its strongest contacts: found, force, torque, distance,
+    position, normal, tangent."""
+
+
+def add_contacts(
+    spec: mujoco.MjSpec, contacts: Mapping[str, ContactCfg]
+) -> dict[str, BuiltContacts]:
+    """Add MuJoCo's sensors for each configuration."""
+    tree = _Tree(spec) if contacts else None
+    built: dict[str, BuiltContacts] = {}
+    for name, cfg in contacts.items():
+        assert tree is not None
+        _check(name, cfg)
+        built[name] = _add(spec, tree, name, cfg)
+    return built
+
+
+class _Tree:
+    """The bodies of a specification: names, parents, and what hangs on each."""
+
+    def __init__(self, spec: mujoco.MjSpec) -> None:
+        self.bodies = [body.name for body in spec.bodies if body.name != "world"]
+        self.geoms = [geom.name for geom in spec.geoms if geom.name]
+        self.body_of = {geom.name: geom.parent.name for geom in spec.geoms}
+        self.children: dict[str, list[str]] = {"world": []}
+        for body in spec.bodies:
+            if body.name != "world":
+                self.children.setdefault(body.name, [])
+                self.children.setdefault(body.parent.name, []).append(body.name)
+
+    def subtree(self, body: str) -> set[str]:
+        """The body and all that hangs on it."""
+        found = {body}
+        for child in self.children[body]:
+            found |= self.subtree(child)
+        return found
+
+    def cover(self, bodies: set[str], top: str = "world") -> Iterable[_Side]:
+        """As few subtrees and bodies as make up a set of bodies."""
+        if self.subtree(top) <= bodies:
+            yield (_SUBTREE, top)
+            return
+        if top in bodies:
+            yield (_BODY, top)
+        for child in self.children[top]:
+            yield from self.cover(bodies, child)
+
+
+def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltContacts:
+    """Those of net forces first, side by side: they are read together."""
+    elements = _elements(tree, cfg)
+    others = [list(_others(tree, name, cfg, element)) for element in elements]
+    kind = {"body": _BODY, "subtree": _SUBTREE, "geom": _GEOM}[cfg.kind]
+    parts: list[tuple[tuple[str, ...], ...]] = []
+    for part, data, reduce, num in (
+        ("net", _NET_DATA, _NET, 1),
+        ("single", _SINGLE_DATA, _STRONGEST_FIRST, cfg.strongest),
+    ):
+        bits = sum(1 << bit.value for bit in data)
+        sensors: list[tuple[str, ...]] = []
+        for k, (element, sides) in enumerate(zip(elements, others, strict=True)):
+            # No entity's name has a colon before its slash: it is nobody's sensor.
+            names = [f"contacts:{name}:{part}:{k}:{j}" for j in range(len(sides))]
+            for sensor, (other_kind, other) in zip(names, sides, strict=True):
+                spec.add_sensor(
+                    name=sensor,
+                    type=mujoco.mjtSensor.mjSENS_CONTACT,
+                    objtype=kind,
+                    objname=element,
+                    reftype=other_kind,
+                    refname=other,
+                    intprm=[bits, reduce, num],
+                )
+            sensors.append(tuple(names))
+        parts.append(tuple(sensors))
+    return BuiltContacts(cfg, tuple(elements), *parts)
+
+
+def _elements(tree: _Tree, cfg: ContactCfg) -> list[str]:
+    """The elements that the named side is made of."""
+    if cfg.kind == "geom":
+        return matching(cfg.of, tree.geoms, "geom of the scene")
+    return matching(cfg.of, tree.bodies, "body of the scene")
+
+
+def _others(tree: _Tree, name: str, cfg: ContactCfg, element: str) -> Iterable[_Side]:
+    """What one element is measured against, side by side."""
+    own = tree.subtree(element) if cfg.kind == "subtree" else set[str]()
+    if cfg.against is None:
+        # MuJoCo would count a contact within a subtree, with a sign of its own choice.
+        everything = tree.subtree("world")
+        return tree.cover(everything - own) if own else (_ANY,)
+    patterns = [cfg.against] if isinstance(cfg.against, str) else list(cfg.against)
+    bodies, geoms = _named(tree, patterns)
+    inside = own & bodies | {g for g in geoms if tree.body_of[g] in own}
+    if inside:
+        raise ModelError(
+            f"Contact sensor {name!r} is of the subtree of {element!r} against "
+            f"{sorted(inside)[0]!r}, which is a part of it: contacts within a subtree "
+            'have no outside. Use kind="body" for forces between its bodies.'
+        )
+    sides = list(tree.cover(bodies))
+    return [*sides, *((_GEOM, geom) for geom in geoms)]
+
+
+def _named(tree: _Tree, patterns: Sequence[str]) -> tuple[set[str], list[str]]:
+    """The bodies that patterns name, and the geoms where they name no body."""
+    bodies: set[str] = set()
+    geoms: list[str] = []
+    for pattern in patterns:
+        if pattern == GROUND:
+            bodies.add("world")
+            continue
+        found = _match(pattern, tree.bodies)
+        if found:
+            bodies.update(found)
+            continue
+        found = _match(pattern, tree.geoms)
+        if not found:
+            known = [GROUND, *tree.bodies, *tree.geoms]
+            raise unknown_name("body or geom of the scene", str(pattern), known)
+        geoms += found
+    return bodies, list(dict.fromkeys(geoms))
+
+
+def _match(pattern: str, names: Sequence[str]) -> list[str]:
+    """The names that match a pattern; none is fine here."""
+    try:
+        return matching(pattern, names, "name")
+    except UnknownNameError:
+        return []
+
+
+def _check(name: str, cfg: ContactCfg) -> None:
+    """Raise unless a configuration makes sense."""
+    instance_of(f"Contact sensor {name!r}", cfg, ContactCfg)
+    one_of(f"kind of contact sensor {name!r}", cfg.kind, ("body", "subtree", "geom"))
+    whole_number(f"strongest of contact sensor {name!r}", cfg.strongest, 1)
+    whole_number(f"history of contact sensor {name!r}", cfg.history, 0)
+    number(f"threshold of contact sensor {name!r}", cfg.threshold, at_least=0, unit="N")

@@ -1,0 +1,276 @@
+"""What the models say of the whole world, settled for a scene.
+
+MuJoCo has one set of options, sizes and visual settings for a world, and each model
+file states its own. The scene's word comes first, then what the models state. Where
+they state different things, physics raises, and looks are warned of.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+
+from simstate.base.errors import InvalidInputError, ModelError, unknown_name, warn
+from simstate.scene.option_limits import option_limits
+from simstate.scene.option_words import option_value, option_word
+from simstate.scene.scene_cfg import SceneCfg
+
+Users = tuple[str, ...]
+"""The names of the entities that share a specification."""
+
+Specs = Mapping[Users, mujoco.MjSpec]
+"""The distinct specifications of the entities."""
+
+SIZES = (
+    "memory",
+    "nuserdata",
+    "nuser_body",
+    "nuser_jnt",
+    "nuser_geom",
+    "nuser_site",
+    "nuser_cam",
+    "nuser_tendon",
+    "nuser_actuator",
+    "nuser_sensor",
+    "njmax",
+    "nconmax",
+    "nstack",
+)
+"""The attributes of MJCF's <size> that are not counted from the elements."""
+
+_FLAGS: dict[str, Any] = {
+    "disableflags": mujoco.mjtDisableBit,
+    "enableflags": mujoco.mjtEnableBit,
+    "disableactuator": None,
+}
+"""Options that are bits, each stated by itself, and MuJoCo's names of the bits."""
+
+_VISUAL = ("global_", "quality", "headlight", "map", "scale", "rgba")
+
+
+def settle(parent: mujoco.MjSpec, specs: Specs, scene: SceneCfg) -> None:
+    """Give the scene and all its entities the same options, sizes and looks.
+
+    The entities get them too, so that MuJoCo finds no conflict when they are attached.
+    """
+    everyone = (parent, *specs.values())
+    _settle_options(everyone, specs, scene)
+    _settle_sizes(everyone, specs, scene.sizes)
+    _settle_looks(everyone, specs)
+    if sum(map(len, specs)) == 1:
+        _take_statistics(parent, next(iter(specs.values())))
+
+
+def _settle_options(
+    everyone: Sequence[mujoco.MjSpec], specs: Specs, scene: SceneCfg
+) -> None:
+    given = dict(scene.options)
+    if scene.timestep is not None:
+        given["timestep"] = scene.timestep
+    if scene.gravity is not None:
+        given["gravity"] = scene.gravity
+    names = _fields(mujoco.MjSpec().option)
+    _check_known("physics option", given, names)
+    for name in names:
+        if name in given:
+            value = option_value(name, given[name])
+        elif name in _FLAGS:
+            value = _agreed_bits(name, specs)
+        else:
+            value = _agreed_option(name, specs)
+        for spec in everyone:
+            _set_option(spec, name, value)
+        settled = torch.as_tensor(getattr(everyone[0].option, name))
+        option_limits(name).check(settled, name)
+
+
+def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
+    try:
+        setattr(spec.option, name, value)
+    except (TypeError, ValueError) as error:
+        default = option_word(name, getattr(mujoco.MjSpec().option, name))
+        raise InvalidInputError(
+            f"Physics option {name!r} cannot be {value!r}: it must be like its "
+            f"default, {default!r}."
+        ) from error
+
+
+def _agreed_option(name: str, specs: Specs) -> Any:
+    """What the models state for an option, else MuJoCo's default."""
+    default = getattr(mujoco.MjSpec().option, name)
+    bit = _authored_bits()[name]
+    stated = {
+        users: option_word(name, copy.copy(getattr(spec.option, name)))
+        for users, spec in specs.items()
+        if spec.authored.option & bit
+        or not np.array_equal(getattr(spec.option, name), default)
+    }
+    remedy = f"{name}=" if name in ("timestep", "gravity") else f"options={{{name!r}: "
+    return option_value(name, _agreed(name, stated, default, remedy))
+
+
+def _agreed_bits(name: str, specs: Specs) -> int:
+    """The flags that the models state, put together: each of them is an option."""
+    default = int(getattr(mujoco.MjSpec().option, name))
+    clear, raised = ("disable", "enable")
+    if name.startswith("disable"):
+        clear, raised = raised, clear
+    values = {users: int(getattr(spec.option, name)) for users, spec in specs.items()}
+    authored = {
+        users: int(getattr(spec.authored, name)) | (values[users] ^ default)
+        for users, spec in specs.items()
+    }
+    settled = 0
+    for bit in (1 << k for k in range(31)):
+        stated = {
+            users: raised if values[users] & bit else clear
+            for users, bits in authored.items()
+            if bits & bit
+        }
+        usual = raised if default & bit else clear
+        what, remedy = _flag_name(name, bit), f"options={{{name!r}: "
+        if _agreed(what, stated, usual, remedy) == raised:
+            settled |= bit
+    return settled
+
+
+def _flag_name(option: str, bit: int) -> str:
+    """What a bit stands for, as MJCF calls it."""
+    number = bit.bit_length() - 1
+    if option == "disableactuator":
+        return f"actuator group {number}"
+    kinds: Any = _FLAGS[option]
+    for kind in kinds.__members__.values():
+        if int(kind.value) == bit:
+            return f"the flag {kind.name.split('_', 1)[1].lower()}"
+    return f"bit {number} of {option}"
+
+
+def _settle_sizes(
+    everyone: Sequence[mujoco.MjSpec], specs: Specs, given: Mapping[str, int]
+) -> None:
+    _check_known("size", given, SIZES)
+    for name in SIZES:
+        default = getattr(mujoco.MjSpec(), name)
+        stated = {
+            users: int(getattr(spec, name))
+            for users, spec in specs.items()
+            if getattr(spec, name) != default
+        }
+        value = given.get(name)
+        if value is None:
+            value = _agreed(name, stated, default, f"sizes={{{name!r}: ")
+        for spec in everyone:
+            _set_size(spec, name, value)
+    for spec in specs.values():
+        spec.nkey = 0  # counted from the keyframes, which compiling has made by now
+
+
+def _set_size(spec: mujoco.MjSpec, name: str, value: Any) -> None:
+    try:
+        setattr(spec, name, value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"Size {name!r} must be a whole number, got {value!r}."
+        ) from error
+
+
+def _agreed(what: str, stated: Mapping[Users, Any], default: Any, remedy: str) -> Any:
+    """The one value that is stated; the default if none is, an error if two are."""
+    values = list(stated.values())
+    if any(not np.array_equal(value, values[0]) for value in values[1:]):
+        said = _by_entity(stated)
+        end = "…})" if remedy.endswith(": ") else "…)"
+        raise ModelError(
+            f"The entities' models state different values of {what} ({said}). "
+            f"Settle it with SceneCfg({remedy}{end}."
+        )
+    return values[0] if values else default
+
+
+def _by_entity(stated: Mapping[Users, Any]) -> str:
+    """Return what each entity states, in one line."""
+    return ", ".join(
+        f"{name}: {value}" for users, value in stated.items() for name in users
+    )
+
+
+def _settle_looks(everyone: Sequence[mujoco.MjSpec], specs: Specs) -> None:
+    """Take visual settings from the models; of different ones, the first entity's."""
+    differ: list[str] = []
+    for group in _VISUAL:
+        default: Any = getattr(mujoco.MjSpec().visual, group)
+        for name in _fields(default):
+            usual = copy.copy(getattr(default, name))
+            read = _reader(group, name)
+            stated = {
+                users: copy.copy(read(spec))
+                for users, spec in specs.items()
+                if not np.array_equal(read(spec), usual)
+            }
+            if not stated:
+                continue
+            first, *others = stated.values()
+            if any(not np.array_equal(first, other) for other in others):
+                differ.append(f"{group.rstrip('_')}.{name} ({_by_entity(stated)})")
+            for spec in everyone:
+                setattr(getattr(spec.visual, group), name, first)
+    if differ:
+        warn(
+            "The entities' models state different visual settings, of which the scene "
+            f"takes the first: {'; '.join(differ)}.",
+            UserWarning,
+        )
+
+
+def _reader(group: str, name: str) -> Callable[[mujoco.MjSpec], Any]:
+    return lambda spec: getattr(getattr(spec.visual, group), name)
+
+
+def _take_statistics(parent: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
+    """Take the statistics that a file states for its model; they fit it alone."""
+    for name in _fields(spec.stat):
+        value = copy.copy(getattr(spec.stat, name))
+        if not np.isnan(value).any():
+            setattr(parent.stat, name, value)
+
+
+def _fields(part: Any) -> list[str]:
+    """The names of what a part of a specification holds."""
+    return [
+        name
+        for name in dir(part)
+        if not name.startswith("_") and not callable(getattr(part, name))
+    ]
+
+
+def _check_known(kind: str, given: Iterable[str], known: Iterable[str]) -> None:
+    names = list(known)
+    for name in given:
+        if name not in names:
+            raise unknown_name(kind, name, names)
+
+
+@cache
+def _authored_bits() -> dict[str, int]:
+    """The bit of `spec.authored.option` that says that a file states an option.
+
+    MuJoCo sets them in the order of its own fields, which Python does not tell: each
+    is found by reading a file that states that option alone.
+    """
+    option = mujoco.MjSpec().option
+    bits: dict[str, int] = {}
+    for name in _fields(option):
+        if name in _FLAGS:
+            continue
+        numbers = np.atleast_1d(getattr(option, name))
+        text = " ".join(str(option_word(name, number)) for number in numbers)
+        spec = mujoco.MjSpec.from_string(f'<mujoco><option {name}="{text}"/></mujoco>')
+        bits[name] = int(spec.authored.option)
+    return bits

@@ -1,0 +1,84 @@
+"""Rays of a configuration in a compiled model: what carries them, what they can hit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from simstate.base.checks import instance_of, number, one_of, whole_number
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.scene.initial import vector
+from simstate.scene.load import matching
+from simstate.scene.ray_cfg import RayCastCfg, RayPattern
+
+
+@dataclass(frozen=True)
+class BuiltRays:
+    """The rays of one RayCastCfg in the compiled model."""
+
+    cfg: RayCastCfg
+    body: int
+    """The body that carries them; 0: the world."""
+    origins: np.ndarray
+    """In the sensor's axes, from the body's origin [m]; (R, 3)."""
+    directions: np.ndarray
+    """Of unit length, in the sensor's axes; (R, 3)."""
+    geoms: np.ndarray
+    """Whether each geom of the model can be hit; bool, (ngeom,)."""
+
+
+def build_rays(
+    model: mujoco.MjModel, rays: Mapping[str, RayCastCfg]
+) -> dict[str, BuiltRays]:
+    """Check each configuration, and find what it names."""
+    return {name: _build(model, name, cfg) for name, cfg in rays.items()}
+
+
+def _build(model: mujoco.MjModel, name: str, cfg: RayCastCfg) -> BuiltRays:
+    instance_of(f"Rays {name!r}", cfg, RayCastCfg)
+    one_of(f"alignment of rays {name!r}", cfg.alignment, ("full", "yaw", "world"))
+    number(f"max_distance of rays {name!r}", cfg.max_distance, more_than=0, unit="m")
+    if not isinstance(cfg.pattern, RayPattern):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInputError(
+            f"pattern of rays {name!r} must have a method rays(), got {cfg.pattern!r}."
+        )
+    origins, directions = cfg.pattern.rays()
+    length = np.linalg.norm(directions, axis=1, keepdims=True)
+    if not len(directions) or not bool((length > 0.0).all()):
+        raise InvalidInputError(
+            f"Rays {name!r} must be one or more, and have directions that are not zero."
+        )
+    bodies = [model.body(k).name for k in range(model.nbody)]
+    body = 0
+    if cfg.body is not None:
+        if cfg.body not in bodies[1:]:
+            raise unknown_name("body for rays", cfg.body, bodies[1:])
+        body = bodies.index(cfg.body)
+    pos = vector(cfg.pos, 3, f"pos of rays {name!r}")
+    geoms = _hittable(model, name, cfg, bodies)
+    return BuiltRays(cfg, body, origins + pos, directions / length, geoms)
+
+
+def _hittable(
+    model: mujoco.MjModel, name: str, cfg: RayCastCfg, bodies: list[str]
+) -> np.ndarray:
+    """Whether each geom can be hit; bool, (ngeom,)."""
+    excluded: list[str] = []
+    if cfg.exclude is None and cfg.body is not None:
+        own = cfg.body.partition("/")[0] + "/"
+        excluded = [body for body in bodies if body.startswith(own)]
+    elif cfg.exclude:
+        excluded = matching(cfg.exclude, bodies[1:], "body that rays cannot hit")
+    hidden = np.isin(bodies, excluded)
+    geoms = ~hidden[np.asarray(model.geom_bodyid)]
+    if cfg.groups is None:
+        return geoms
+    groups = [whole_number(f"a geom group of rays {name!r}", g, 0) for g in cfg.groups]
+    if any(group > 5 for group in groups):
+        raise InvalidInputError(
+            f"Geom groups of rays {name!r} are 0 … 5, got {list(cfg.groups)}."
+        )
+    return geoms & np.isin(model.geom_group, groups)

@@ -1,0 +1,194 @@
+"""What a scene is made of: the configuration that a user writes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import mujoco
+
+from simstate.base.places import Place, calling_place
+from simstate.scene.actuators import ActuatorCfg
+from simstate.scene.ray_cfg import RayCastCfg
+from simstate.scene.terrain import TerrainCfg
+
+ModelSource: TypeAlias = "str | Path | mujoco.MjSpec | Callable[[], mujoco.MjSpec]"
+"""A path (MJCF or URDF), an XML string, a name, an MjSpec, or what makes one.
+
+A name is one of the models that ship or, where these packages are installed, of MuJoCo
+Menagerie ("unitree_go1") or robot_descriptions ("go1_mj_description").
+"""
+
+JointValue: TypeAlias = "float | Sequence[float]"
+"""A number for a 1-DoF joint; four (wxyz) or three of them for a ball joint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class InitialStateCfg:
+    """The state in which an entity starts and to which a reset brings it back."""
+
+    keyframe: str | None = None
+    """A keyframe of the entity's own model to start from; the rest goes on top."""
+    pos: Sequence[float] | None = None
+    """Position of the root link's origin, world axes [m]; None: as in the model."""
+    rot: Sequence[float] | None = None
+    """Orientation of the root link, quaternion wxyz; None: as in the model."""
+    lin_vel: Sequence[float] | None = None
+    """Velocity of the root link's origin, world axes [m/s]; None: at rest."""
+    ang_vel: Sequence[float] | None = None
+    """Angular velocity of the root link, world axes [rad/s]; None: at rest."""
+    joint_pos: Mapping[str, JointValue] = field(default_factory=dict[str, JointValue])
+    """Joint positions [rad or m] by regular expression on joint names."""
+    joint_vel: Mapping[str, JointValue] = field(default_factory=dict[str, JointValue])
+    """Joint velocities [rad/s or m/s] by regular expression on joint names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityCfg:
+    """One entity of a scene: a model, how it starts, and what drives it."""
+
+    model: ModelSource
+    """The entity's own model; it is attached to the scene under `name/`."""
+    packages: Mapping[str, str | Path] = field(default_factory=dict[str, "str | Path"])
+    """The folders of the packages that a URDF names as `package://name/…`. One that is
+    not named here is looked for among the folders above the URDF itself."""
+    init_state: InitialStateCfg = field(default_factory=InitialStateCfg)
+    """Where it starts; a fixed or mocap base is placed there."""
+    actuators: Sequence[ActuatorCfg] = ()
+    """Actuators to add to those of the model."""
+    keep_model_actuators: bool = True
+    """False removes the model's own actuators, to declare all of them here."""
+    soft_joint_pos_limit_factor: float = 1.0
+    """Soft limits span this fraction of each joint's range, about its middle."""
+    com_varies: bool = False
+    """Whether the centres of mass of its links may move or differ from world to world.
+    Only then can `body_ipos` be written where MuJoCo would take a shortcut for a body
+    whose COM is at its origin. An event that moves COMs sets it by itself."""
+    kind: Literal["robot", "object"] | None = None
+    """What it counts as in unified states; None: a robot if it has joints and
+    actuators."""
+    data: type | None = None
+    """The class of `entity.data`, a subclass of EntityData that declares quantities of
+    your own; None: EntityData itself."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_place", calling_place())
+
+    @property
+    def place(self) -> Place | None:
+        """The line that it was written in, for errors."""
+        return self.__dict__.get("_place")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CameraCfg:
+    """A camera of a scene, which `sim.cameras` renders in all worlds.
+
+    It stands in the world, is mounted on a body, or is one that a model has.
+    """
+
+    body: str | None = None
+    """The body that carries it, as "entity/body"; None: it stands in the world."""
+    follow: bool = False
+    """Whether it moves with the body but does not turn with it: pos and look_at are
+    then in world axes, from the body's origin."""
+    camera: str | None = None
+    """A camera of an entity's own model, as "entity/camera", to take as it is."""
+    pos: Sequence[float] = (0.0, 0.0, 0.0)
+    """Position in the axes of the body, or of the world [m]."""
+    look_at: Sequence[float] | None = None
+    """A point to look at, in the same axes [m]; up is +z."""
+    rot: Sequence[float] | None = None
+    """Orientation wxyz in the same axes, if no look_at is given: the camera looks along
+    its −z axis, +x is to the right and +y up, as in MJCF."""
+    width: int = 64
+    """Pixels in a row."""
+    height: int = 48
+    """Pixels in a column."""
+    fovy: float | None = None
+    """Vertical field of view [deg]; None: 45, or what the model's camera has."""
+    intrinsic: tuple[float, float, float, float] | None = None
+    """fx, fy, cx, cy in pixels, instead of fovy; (0, 0) is the upper left corner."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ContactCfg:
+    """What `sim.contacts` measures: forces on some elements, by what touches them.
+
+    Names are those of the scene, "entity/name", each a regular expression that matches
+    in full.
+    """
+
+    of: str | Sequence[str]
+    """The named side: the forces are those **on** these elements, each by itself."""
+    kind: Literal["body", "subtree", "geom"] = "body"
+    """What `of` names: bodies alone, bodies with all that hangs on them, or geoms."""
+    against: str | Sequence[str] | None = None
+    """The other side: bodies, or geoms if no body has such a name; "ground" is all that
+    belongs to the world itself; None: whatever touches. Contacts between bodies of one
+    subtree never count."""
+    strongest: int = 1
+    """How many contacts of each element are told one by one, the strongest first."""
+    threshold: float = 0.0
+    """An element touches while the force on it is greater than this [N]."""
+    history: int = 0
+    """The number of time steps whose forces are remembered."""
+    every_step: bool = True
+    """Whether clocks, history and the greatest force see each of the n time steps of
+    `sim.step(n)`; False sees the last of them alone, and costs less."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SceneCfg:
+    """A scene: entities in one world, compiled to one MuJoCo model."""
+
+    entities: Mapping[str, EntityCfg]
+    """The entities by name; a name has no "/" in it."""
+    cameras: Mapping[str, CameraCfg] = field(default_factory=dict[str, CameraCfg])
+    """Cameras by name."""
+    contacts: Mapping[str, ContactCfg] = field(default_factory=dict[str, ContactCfg])
+    """Contact sensors by name."""
+    rays: Mapping[str, RayCastCfg] = field(default_factory=dict[str, RayCastCfg])
+    """Rays by name."""
+    ground: bool | None = None
+    """Whether to add a ground plane at z = 0; None: if some body floats freely and no
+    model brings a plane or a heightfield."""
+    terrain: TerrainCfg | None = None
+    """Ground of many kinds instead of a plane; None: as `ground` says."""
+    timestep: float | None = None
+    """Physics time step [s]; None: the one that the entities' models state."""
+    gravity: Sequence[float] | None = None
+    """Gravity, world axes [m/s²]; None: the entities' models', else (0, 0, −9.81)."""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Other fields of MuJoCo's mjOption (integrator, cone, iterations, …) by name. A
+    choice is the word that MJCF has for it ("implicitfast", "elliptic") or its number.
+
+    What is not named here comes from the entities' models; where two of them state
+    different values, building the scene fails and says which to settle here.
+    """
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Attributes of MJCF's <size> (memory, nuserdata, nuser_geom, …) by name; what is
+    not named comes from the entities' models, as with options."""
+
+    def __new__(cls, **given: Any) -> SceneCfg:
+        """Remember what was given: None may be meant, or left unsaid."""
+        scene = super().__new__(cls)
+        object.__setattr__(scene, "_given", frozenset(given))
+        return scene
+
+    def changed(self, **changes: Any) -> SceneCfg:
+        """A copy with other values of some fields.
+
+        As `dataclasses.replace`, which would state the fields that were left unsaid.
+        """
+        fields = dataclasses.fields(self)
+        stated = {f.name: getattr(self, f.name) for f in fields if self.states(f.name)}
+        return SceneCfg(**(stated | changes))
+
+    def states(self, name: str) -> bool:
+        """Whether a field was given, be it None, and not left to its default."""
+        given: frozenset[str] = self.__dict__["_given"]
+        return name in given

@@ -1,0 +1,16 @@
+"""Terrain: ground of many kinds, in rows of rising difficulty."""
+
+from simstate.scene.terrain.boxes import BOX_GENERATORS, Boxes, BoxGenerator
+from simstate.scene.terrain.generators import GENERATORS, Generator
+from simstate.scene.terrain.terrain import Terrain
+from simstate.scene.terrain.terrain_cfg import TerrainCfg
+
+__all__ = [
+    "BOX_GENERATORS",
+    "GENERATORS",
+    "BoxGenerator",
+    "Boxes",
+    "Generator",
+    "Terrain",
+    "TerrainCfg",
+]

@@ -1,0 +1,186 @@
+"""Ray sensors: how far it is, what is there, and a scan of heights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.by_name import Named
+from simstate.engine import RayFilter, RayHits, Stage
+from simstate.engine.core import CarriedRays
+from simstate.math import quaternion
+from simstate.math.elementwise import hypot
+from simstate.scene.ray_layout import BuiltRays
+from simstate.world.declared import Reading, Readings
+from simstate.world.worlds import Worlds
+
+
+def _reading(
+    compute: Callable[[Any], Tensor], unit: str, *shape: int, axes: str = "–"
+) -> Reading:
+    """Declare a number of each ray."""
+    return Reading(
+        compute, unit=unit, shape=("rays", *shape), stage=Stage.POSITION, axes=axes
+    )
+
+
+class RaySensor(Readings):
+    """Rays in all worlds, cast when a hit is read, once for each state; world axes."""
+
+    def __init__(self, worlds: Worlds, name: str, built: BuiltRays) -> None:
+        super().__init__(worlds, f"sim.rays[{name!r}]")
+        self.name = name
+        self._built = built
+        # A pose times one matrix gives all rays of a world: a single product for all.
+        self._to_origins = self._tensor(_expansion(built.origins, True))
+        self._to_directions = self._tensor(_expansion(built.directions, False))
+        self._filter = RayFilter(built.geoms)
+        self._carried = CarriedRays(
+            built.body, built.cfg.alignment,
+            np.ascontiguousarray(built.origins, np.float64),
+            np.ascontiguousarray(built.directions, np.float64),
+            built.geoms, built.cfg.max_distance,
+        )  # fmt: skip
+        self._with_normals = False
+        """Whether normals have been read so far: from then on they are computed."""
+
+    @property
+    def num_rays(self) -> int:
+        """The number of rays."""
+        return self._built.origins.shape[0]
+
+    @property
+    def max_distance(self) -> float:
+        """How far a ray goes [m]."""
+        return self._built.cfg.max_distance
+
+    origin_w = _reading(lambda rays: rays._start(), "m", 3, axes="world")
+    """Where each ray starts, world axes [m]; (num_envs, rays, 3)."""
+    direction_w = _reading(lambda rays: rays._direction(), "1", 3, axes="world")
+    """Where each ray points, unit length, world axes; (num_envs, rays, 3)."""
+    hit = _reading(lambda rays: rays._is_hit(), "1")
+    """Whether each ray hits something within max_distance; bool, (num_envs, rays)."""
+    distance = _reading(lambda rays: rays._distance(), "m")
+    """How far it is along each ray, max_distance where nothing is hit [m]; (num_envs,
+    rays)."""
+    hit_pos_w = _reading(lambda rays: rays._hit_pos(), "m", 3, axes="world")
+    """Where each ray hits, or ends without a hit, world axes [m]; (num_envs, rays,
+    3)."""
+    normal_w = _reading(lambda rays: rays._normal(), "1", 3, axes="world")
+    """Normal of the surface that each ray hits, outwards, unit length, zero without a
+    hit, world axes; (num_envs, rays, 3)."""
+    geom_id = _reading(
+        lambda rays: torch.where(rays.hit, rays._hits().geom.to(torch.int64), -1), "1"
+    )
+    """The geom of sim.model that each ray hits, −1 for none; int64, (num_envs,
+    rays)."""
+    height = _reading(lambda rays: rays._height(), "m")
+    """Height scan: how far the point that each ray hits, or ends at, is below the
+    origin of the body that carries the rays, along world z [m]; (num_envs, rays)."""
+
+    def _tensor(self, values: Any) -> Tensor:
+        worlds = self._reader.worlds
+        return torch.as_tensor(values, dtype=worlds.dtype, device=worlds.device)
+
+    def _body(self, field: str) -> Tensor:
+        """Where the body that carries the rays is, or how it is turned."""
+        return self._reader.worlds.live_field(field)[:, self._built.body]
+
+    def _axes(self) -> Tensor:
+        """What takes the sensor's axes to the world's; (num_envs, 3, 3)."""
+        alignment = self._built.cfg.alignment
+        rotation = quaternion.to_matrix(self._body("xquat"))
+        if alignment == "yaw":
+            return _yaw(rotation)
+        if alignment == "world":
+            return torch.eye(3).to(rotation).expand_as(rotation)
+        return rotation
+
+    def _start(self) -> Tensor:
+        pose = torch.cat([self._axes(), self._body("xpos")[..., None]], dim=-1)
+        return torch.mm(pose.flatten(1), self._to_origins).view(-1, self.num_rays, 3)
+
+    def _direction(self) -> Tensor:
+        axes = self._axes().flatten(1)
+        return torch.mm(axes, self._to_directions).view(-1, self.num_rays, 3)
+
+    def _hits(self) -> RayHits:
+        return self._reader.shared("ray hits", Stage.POSITION, self._cast)
+
+    def _cast(self) -> RayHits:
+        engine, normals = self._reader.worlds.engine, self._with_normals
+        hits = engine.on_demand.cast_carried(self._carried, normals)
+        if hits is not None:
+            return hits
+        origins, directions = self.origin_w, self.direction_w
+        return engine.on_demand.cast(origins, directions, self._filter, normals)
+
+    def _normal(self) -> Tensor:
+        if not self._with_normals:
+            self._with_normals = True
+            self._reader.memo.pop("ray hits", None)
+        normal = self._hits().normal
+        assert normal is not None
+        return normal * self.hit[..., None]
+
+    def _is_hit(self) -> Tensor:
+        distance = self._hits().distance
+        return (distance >= 0.0) & (distance <= self.max_distance)
+
+    def _distance(self) -> Tensor:
+        return torch.where(self.hit, self._hits().distance, self.max_distance)
+
+    def _hit_pos(self) -> Tensor:
+        return self.origin_w + self.distance[..., None] * self.direction_w
+
+    def _height(self) -> Tensor:
+        height = self._hits().height
+        if height is not None:
+            return height
+        below = self._body("xpos")[:, None, 2] - self.origin_w[..., 2]
+        return below - self.distance * self.direction_w[..., 2]
+
+
+class SceneRays(Named[RaySensor]):
+    """The rays of a scene by name."""
+
+    kind = "rays"
+    how_to_declare = "declare them with SceneCfg(rays={{{name}: RayCastCfg(…)}})."
+
+    def __init__(self, worlds: Worlds, built: Mapping[str, BuiltRays]) -> None:
+        super().__init__({n: RaySensor(worlds, n, one) for n, one in built.items()})
+
+
+def _expansion(vectors: np.ndarray, with_pos: bool) -> np.ndarray:
+    """What takes the rows of a rotation, each with a position, to vectors; (k, 3R).
+
+    Row i of a pose gives component i of all of them: (R, 3) vectors times the row, and
+    the position once.
+    """
+    parts = np.concatenate([vectors, np.ones((len(vectors), 1))], axis=1)
+    parts = parts if with_pos else vectors
+    matrix = np.zeros((3, parts.shape[1], len(vectors), 3))
+    for component in range(3):
+        matrix[component, :, :, component] = parts.T
+    return matrix.reshape(3 * parts.shape[1], -1)
+
+
+def _yaw(rotation: Tensor) -> Tensor:
+    """The turn about world z that brings x to the heading; (N, 3, 3).
+
+    A body whose x axis points straight up or down has none.
+    """
+    x, y = rotation[:, 0, 0], rotation[:, 1, 0]
+    length = hypot(x, y)
+    has = length > 1e-9
+    cos = torch.where(has, x / length.clamp(min=1e-9), 1.0)
+    sin = torch.where(has, y / length.clamp(min=1e-9), 0.0)
+    turn = torch.zeros_like(rotation)
+    turn[:, 0, 0], turn[:, 0, 1] = cos, -sin
+    turn[:, 1, 0], turn[:, 1, 1] = sin, cos
+    turn[:, 2, 2] = 1.0
+    return turn

@@ -1,0 +1,343 @@
+"""What adapters share: unified states in and out of a simulator that is not ours.
+
+An adapter converts between its simulator and MuJoCo's qpos and qvel, and tells where
+its own kinematics put the bodies. Names, partial states, checks and messages are those
+of `Simulation`: a simulation of the same scene, the reference, which never steps, takes
+a state first; what it then holds is handed to the simulator.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, TypeAlias, overload
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.checks import check_finite, one_of, whole_number
+from simstate.base.errors import DivergenceError, InvalidInputError
+from simstate.base.ids import Ids, int_list
+from simstate.entity import Entity
+from simstate.math.vector import greatest
+from simstate.scene import SceneCfg
+from simstate.simulation import Simulation
+from simstate.simulators.capabilities import Capabilities, Feature, Missing
+from simstate.simulators.physics_terms import ALL_TERMS, Terms
+from simstate.state import StateList, TensorState
+from simstate.state.apply import States
+from simstate.world.worlds import worlds_of
+
+Array: TypeAlias = np.ndarray[Any, Any]
+"""Numbers in float64, unless it is said otherwise."""
+
+
+@dataclass
+class BodyStates:
+    """Where n worlds are, in MuJoCo's order of joints and bodies; float64 arrays."""
+
+    qpos: Array
+    """MuJoCo's generalised positions; shape (n, nq)."""
+    qvel: Array
+    """MuJoCo's generalised velocities; shape (n, nv)."""
+    body_pos: Array
+    """Origins of the bodies by the simulator's own kinematics [m]; (n, nbody, 3)."""
+    body_quat: Array
+    """Their orientations, wxyz; (n, nbody, 4)."""
+    body_vel: Array
+    """Velocities of their origins, world axes [m/s]; (n, nbody, 3)."""
+    body_ang_vel: Array
+    """Their angular velocities, world axes [rad/s]; (n, nbody, 3)."""
+
+    @classmethod
+    def blank(cls, model: mujoco.MjModel, count: int) -> BodyStates:
+        """Room for the motion of `count` worlds: zeros, and bodies at no turn."""
+        bodies = (count, int(model.nbody))
+        quat = np.zeros((*bodies, 4))
+        quat[..., 0] = 1.0
+        return cls(
+            qpos=np.zeros((count, model.nq)),
+            qvel=np.zeros((count, model.nv)),
+            body_pos=np.zeros((*bodies, 3)),
+            body_quat=quat,
+            body_vel=np.zeros((*bodies, 3)),
+            body_ang_vel=np.zeros((*bodies, 3)),
+        )
+
+
+@dataclass(frozen=True)
+class AdaptedEntity:
+    """An entity of another simulator: its names; see `EntityNames`."""
+
+    body_names: tuple[str, ...]
+    joint_names: tuple[str, ...]
+    ball_joint_names: tuple[str, ...]
+    is_robot: bool
+
+
+class AdaptedSimulator(ABC):
+    """A simulator that is not ours, behind unified states; a `Simulator`.
+
+    Args:
+        scene: what to simulate, as for `Simulation`.
+        num_envs: the number of worlds.
+        terms: what acts beside the smooth dynamics of the bodies; comparisons leave
+            some of it out.
+    """
+
+    name: ClassVar[str]
+    """What `simstate.simulators.make` knows it by."""
+    capabilities: ClassVar[Capabilities]
+    """What it can and cannot do."""
+    dtype: torch.dtype = torch.float64
+
+    def __init__(
+        self,
+        scene: SceneCfg | mujoco.MjModel,
+        num_envs: int = 1,
+        terms: Terms = ALL_TERMS,
+    ) -> None:
+        self.terms = terms
+        self.reference = Simulation(scene, num_envs, engine="native")
+        """The same scene in MuJoCo; it holds names, checks, controls and time."""
+        self.num_envs = num_envs
+        self.scene: Mapping[str, AdaptedEntity] = {
+            name: AdaptedEntity(
+                e.body_names, e.joint_names, e.ball_joint_names, e.is_robot
+            )
+            for name, e in self.reference.scene.items()
+        }
+        data = self.reference.data
+        self._mocap = (data.mocap_pos.clone(), data.mocap_quat.clone())
+        self.build()
+        self.reset()
+
+    @abstractmethod
+    def build(self) -> None:
+        """Make the worlds from `self.model`."""
+
+    @abstractmethod
+    def read(self, ids: list[int]) -> BodyStates:
+        """Where some worlds are."""
+
+    @abstractmethod
+    def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
+        """Put some worlds there; shapes (n, nq) and (n, nv)."""
+
+    def check(self, qpos: Array) -> None:  # noqa: B027  (most hold everything)
+        """Raise InvalidInputError for positions that it cannot hold; (n, nq)."""
+
+    @abstractmethod
+    def advance(self, n: int, ctrl: Array, ids: list[int]) -> dict[int, str]:
+        """Advance some worlds by n steps under MuJoCo's controls; (num_envs, nu).
+
+        Returns the worlds that the simulator could not advance, with what it said.
+        """
+
+    @property
+    def model(self) -> mujoco.MjModel:
+        """The compiled scene as MuJoCo has it."""
+        return self.reference.model
+
+    @property
+    def timestep(self) -> float:
+        """The physics time step [s]."""
+        return float(self.model.opt.timestep)
+
+    @property
+    def time(self) -> Tensor:
+        """Simulation time of each world [s]; shape (num_envs,)."""
+        return self.reference.time
+
+    @property
+    def missing(self) -> dict[Feature, Missing]:
+        """What of this scene the simulator does not do, by feature."""
+        return self.capabilities.missing(self.model)
+
+    @property
+    def ctrl(self) -> Tensor:
+        """MuJoCo's controls, which act in the steps; live, (num_envs, nu).
+
+        Targets of a unified state are written here; motors' efforts have no place in a
+        state and can be written by hand.
+        """
+        return self.reference.data.ctrl
+
+    @overload
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict"] = "dict",
+        cameras: bool = True,
+    ) -> StateList: ...
+    @overload
+    def get_states(
+        self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
+    ) -> TensorState: ...
+    def get_states(
+        self,
+        env_ids: Ids = None,
+        mode: Literal["dict", "tensor"] = "dict",
+        cameras: bool = True,
+    ) -> StateList | TensorState:
+        """A copy of the unified state, as in `Simulation`; it has no cameras.
+
+        Bodies are where the simulator's own kinematics put them.
+        """
+        one_of("mode", mode, ("dict", "tensor"))
+        motion = self.read(self._ids(env_ids))
+        kept = self.reference.get_states(env_ids, mode="tensor", cameras=False)
+        parts = {
+            group: {
+                name: dataclasses.replace(
+                    part, **self._tensors(self.reference.scene[name], motion)
+                )
+                for name, part in getattr(kept, group).items()
+            }
+            for group in ("objects", "robots")
+        }
+        tensors = dataclasses.replace(kept, **parts)
+        return StateList(tensors) if mode == "dict" else tensors
+
+    def set_states(self, states: States, env_ids: Ids = None) -> None:
+        """Write unified states, whole or in part, as in `Simulation`.
+
+        What the simulator cannot hold is refused before anything is written.
+        """
+        ids = self._ids(env_ids)
+        self._follow(ids)
+        kept = self.reference.snapshot()
+        self.reference.set_states(states, env_ids)
+        try:
+            self._check_mocap()
+            self._check_bases()
+            self.check(self.reference.data.qpos[ids].numpy())
+        except InvalidInputError:
+            self.reference.restore(kept)
+            raise
+        self._hand_over(ids)
+
+    def reset(self, env_ids: Ids = None) -> None:
+        """Bring worlds back to the scene's initial state."""
+        self.reference.reset(env_ids)
+        self._hand_over(self._ids(env_ids))
+
+    def step(self, n: int = 1, env_ids: Ids = None) -> None:
+        """Advance worlds by n time steps, with the targets that they have.
+
+        A world that diverges gets its state back, and DivergenceError names it. A step
+        that is interrupted has not happened.
+        """
+        n = whole_number("n", n, 1)
+        ids = self._ids(env_ids)
+        check_finite(self.ctrl, "ctrl", after=" Nothing was done.")
+        before, act = self.read(ids), self.reference.data.act[ids].clone()
+        try:
+            failed = self.advance(n, self.ctrl.numpy(), ids)
+            after = self.read(ids)
+        except BaseException:
+            self._put_back(before, act, ids, list(range(len(ids))))
+            raise
+        whole = _sound(after.qpos) & _sound(after.qvel)
+        whole &= np.array([i not in failed for i in ids], dtype=bool)
+        good = [i for i, fine in zip(ids, whole, strict=True) if fine]
+        self.time[good] += n * self.timestep
+        if len(good) < len(ids):
+            rows = [row for row, fine in enumerate(whole) if not fine]
+            self._put_back(before, act, ids, rows)
+            bad = [ids[row] for row in rows]
+            said = next(iter(failed.values()), "numbers went NaN, infinite or huge")
+            raise DivergenceError(
+                f"Worlds {bad} could not be advanced in {self.name} ({said}); they "
+                "have the state from before the call, the others have advanced.",
+                bad,
+            )
+
+    def _ids(self, env_ids: Ids) -> list[int]:
+        rows = worlds_of(self.reference).select(env_ids)
+        return int_list(rows.tensor(torch.device("cpu")))
+
+    def _put_back(
+        self, before: BodyStates, act: Tensor, ids: list[int], rows: list[int]
+    ) -> None:
+        """Bring some of the worlds `ids` back to where they were before a step."""
+        bad = [ids[row] for row in rows]
+        self.reference.data.act[bad] = act[rows]
+        self.write(before.qpos[rows], before.qvel[rows], bad)
+
+    def _follow(self, ids: list[int]) -> None:
+        """Bring the reference to where the simulator is."""
+        motion = self.read(ids)
+        self.reference.data.qpos[ids] = torch.as_tensor(motion.qpos)
+        self.reference.data.qvel[ids] = torch.as_tensor(motion.qvel)
+
+    def _hand_over(self, ids: list[int]) -> None:
+        """Bring the simulator to where the reference is."""
+        qpos = self.reference.data.qpos[ids].numpy().copy()
+        qvel = self.reference.data.qvel[ids].numpy().copy()
+        self.write(qpos, qvel, ids)
+
+    def _check_mocap(self) -> None:
+        """Raise if a mocap body is elsewhere that the simulator has fixed."""
+        if "mocap bodies" not in self.capabilities.lacks or not self.model.nmocap:
+            return
+        data, (pos, quat) = self.reference.data, self._mocap
+        moved = greatest(data.mocap_pos - pos), greatest(data.mocap_quat - quat)
+        if max(moved) > 1e-6:
+            raise InvalidInputError(
+                f"{self.name} cannot move a mocap body: "
+                f"{self.capabilities.lacks['mocap bodies']}. Nothing was written."
+            )
+
+    def _check_bases(self) -> None:
+        """Raise if a fixed base is elsewhere than the scene has it."""
+        engine = worlds_of(self.reference).engine
+        for name in {"body_pos", "body_quat"} & engine.expanded.keys():
+            moved = engine.expanded[name] - engine.model_parameter(name)
+            if greatest(moved) > 1e-6:
+                raise InvalidInputError(
+                    f"{self.name} has fixed bases where the scene has them: place them "
+                    "with EntityCfg.init_state. Nothing was written."
+                )
+
+    def _tensors(self, entity: Entity, motion: BodyStates) -> dict[str, Tensor]:
+        """The tensors of an entity's state, in the simulator's own width."""
+        index = entity.index
+        bodies = list(index.bodies.ids)
+        arrays = {
+            "dof_pos": motion.qpos[:, list(index.qpos_adr)],
+            "dof_vel": motion.qvel[:, list(index.dof_adr)],
+            "ball_quat": _blocks(motion.qpos, index.ball_qpos_adr, 4),
+            "ball_ang_vel": _blocks(motion.qvel, index.ball_dof_adr, 3),
+            "body_pos": motion.body_pos[:, bodies],
+            "body_rot": motion.body_quat[:, bodies],
+            "body_vel": motion.body_vel[:, bodies],
+            "body_ang_vel": motion.body_ang_vel[:, bodies],
+        }
+        for root in ("pos", "rot", "vel", "ang_vel"):
+            arrays[root] = arrays[f"body_{root}"][:, 0]
+        return {
+            name: torch.as_tensor(np.ascontiguousarray(array)).to(self.dtype)
+            for name, array in arrays.items()
+        }
+
+
+_HUGE = 1e10
+"""Where MuJoCo, too, gives a world up [m, rad and their rates]."""
+
+
+def _sound(values: Array) -> Array:
+    """Which rows are finite and not huge; shape (n,)."""
+    return np.all(np.abs(np.nan_to_num(values, nan=np.inf)) < _HUGE, axis=1)
+
+
+def _blocks(values: Array, addresses: Sequence[int], size: int) -> Array:
+    """Blocks of `size` columns, one for each address; shape (n, blocks, size)."""
+    columns = [[adr + k for k in range(size)] for adr in addresses]
+    if not columns:
+        return np.zeros((len(values), 0, size))
+    return values[:, np.array(columns)]

@@ -1,0 +1,166 @@
+"""The states at which simulators are compared: random, but chosen for a question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+
+from simstate.simulators.adapted_simulator import Array
+from simstate.simulators.drives import Drive, drives
+from simstate.simulators.mechanics import MechanicalState
+
+_FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
+_SPREAD = 0.3
+"""How far free bodies, ball joints and joints without range are from rest [m, rad]."""
+_SPEED = 0.5
+"""Standard deviation of velocities [m/s, rad/s]."""
+_SETTLE_S = 0.5
+"""For how long the scene falls and settles before its contacts are compared [s]."""
+
+
+@dataclass(frozen=True)
+class SampleStates:
+    """States by what they are for."""
+
+    smooth: list[MechanicalState]
+    """Joints amid their ranges, servos that can reach what they are told."""
+    saturated: list[MechanicalState]
+    """The same, with controls that drive servos to their force limits, if any."""
+    beyond_limits: list[MechanicalState]
+    """The same as smooth, with some joints beyond their ranges, if any has one."""
+    touching: list[MechanicalState]
+    """The scene after it has settled, or when it touched the deepest before."""
+
+
+def sample_states(
+    model: mujoco.MjModel, start: MechanicalState, count: int, seed: int
+) -> SampleStates:
+    """`count` states of each kind; `start` is the scene's initial state."""
+    rng = np.random.default_rng(seed)
+    found = drives(model)
+    smooth = [_smooth(model, found, rng) for _ in range(count)]
+    return SampleStates(
+        smooth=smooth,
+        saturated=[_saturated(model, found, state, rng) for state in smooth]
+        if any(np.isfinite(drive.limit) for drive in found)
+        else [],
+        beyond_limits=[_beyond(model, found, state, rng) for state in smooth]
+        if model.jnt_limited.any()
+        else [],
+        touching=_settled(model, start),
+    )
+
+
+def _smooth(
+    model: mujoco.MjModel, found: list[Drive], rng: np.random.Generator
+) -> MechanicalState:
+    qpos: Array = model.qpos0.copy()
+    qvel: Array = rng.normal(size=int(model.nv)) * _SPEED
+    mujoco.mj_integratePos(model, qpos, rng.normal(size=int(model.nv)), _SPREAD)
+    for j in range(model.njnt):
+        adr = model.jnt_qposadr[j]
+        if model.jnt_type[j] == _FREE:
+            # Near the origin: in float32 a far body loses digits of its own.
+            qpos[adr : adr + 3] = rng.uniform(-_SPREAD, _SPREAD, 3)
+        elif model.jnt_type[j] != _BALL and model.jnt_limited[j]:
+            low, high = model.jnt_range[j]
+            qpos[adr] = low + (high - low) * rng.uniform(0.3, 0.7)
+    ctrl = _motor_controls(model, rng)
+    for drive in found:
+        _tell(model, drive, qpos, qvel, ctrl, rng)
+    return MechanicalState(qpos, qvel, ctrl)
+
+
+def _motor_controls(model: mujoco.MjModel, rng: np.random.Generator) -> Array:
+    """Controls within a third of their ranges."""
+    limited = model.actuator_ctrllimited.astype(bool)
+    low, high = model.actuator_ctrlrange.T
+    middle = np.where(limited, (low + high) / 2, 0.0)
+    width = np.where(limited, (high - low) / 2, 1.0)
+    return middle + width * rng.uniform(-0.3, 0.3, int(model.nu))
+
+
+def _tell(
+    model: mujoco.MjModel,
+    drive: Drive,
+    qpos: Array,
+    qvel: Array,
+    ctrl: Array,
+    rng: np.random.Generator,
+) -> None:
+    """Give a joint's servos targets that they can pull to without their limit."""
+    dof = model.jnt_dofadr[drive.joint]
+    position = qpos[model.jnt_qposadr[drive.joint]]
+    limit = drive.limit if np.isfinite(drive.limit) else 10.0
+    if drive.damping:
+        fastest = 0.2 * limit / drive.damping
+        qvel[dof] = np.clip(qvel[dof], -fastest, fastest)
+    for told in drive.inputs:
+        if told.kind == "position":
+            gear = drive.stiffness / told.factor
+            offset = rng.uniform(-0.2, 0.2) * limit / drive.stiffness
+            ctrl[told.column] = gear * (position + offset)
+        elif told.kind == "velocity":
+            gear = drive.damping / told.factor
+            ctrl[told.column] = gear * qvel[dof] * rng.uniform(0.5, 1.5)
+        else:
+            share = rng.uniform(-0.2, 0.2) * limit / abs(told.factor)
+            near = np.clip(ctrl[told.column], -abs(share), abs(share))
+            ctrl[told.column] = near if np.isfinite(drive.limit) else ctrl[told.column]
+
+
+def _saturated(
+    model: mujoco.MjModel,
+    found: list[Drive],
+    state: MechanicalState,
+    rng: np.random.Generator,
+) -> MechanicalState:
+    """Controls that ask for three times what the servos may give."""
+    ctrl = state.ctrl.copy()
+    for drive in found:
+        for told in drive.inputs:
+            if np.isfinite(drive.limit):
+                side = rng.choice([-1.0, 1.0])
+                ctrl[told.column] += side * 3.0 * drive.limit / told.factor
+    return MechanicalState(state.qpos, state.qvel, ctrl)
+
+
+def _beyond(
+    model: mujoco.MjModel,
+    found: list[Drive],
+    state: MechanicalState,
+    rng: np.random.Generator,
+) -> MechanicalState:
+    """Every other joint that has limits a little beyond one of them."""
+    qpos, flip = state.qpos.copy(), int(rng.integers(2))
+    for j in np.flatnonzero(model.jnt_limited):
+        if model.jnt_type[j] not in (_FREE, _BALL) and (j + flip) % 2:
+            low, high = model.jnt_range[j]
+            past = 0.005 * (high - low)
+            qpos[model.jnt_qposadr[j]] = rng.choice([low - past, high + past])
+    qvel, ctrl = state.qvel.copy(), state.ctrl.copy()
+    for drive in found:
+        _tell(model, drive, qpos, qvel, ctrl, rng)
+    return MechanicalState(qpos, qvel, ctrl)
+
+
+def _settled(model: mujoco.MjModel, start: MechanicalState) -> list[MechanicalState]:
+    """The scene after it has settled; nothing if nothing has touched until then.
+
+    Of one that leaps at that moment, the state in which it touched the deepest.
+    """
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:], data.ctrl[:] = start.qpos, start.qvel, start.ctrl
+    touching: list[MechanicalState] = []
+    least = np.inf
+    steps = round(_SETTLE_S / model.opt.timestep)
+    for step in range(1, steps + 1):
+        mujoco.mj_step(model, data)
+        mujoco.mj_fwdPosition(model, data)
+        if data.ncon and (step == steps or data.contact.dist.min() < least):
+            least = float(data.contact.dist.min())
+            state = data.qpos.copy(), data.qvel.copy(), data.ctrl.copy()
+            touching = [MechanicalState(*state)]
+    return touching

@@ -1,0 +1,203 @@
+"""The simulators that there are: what each needs, can and cannot do.
+
+Nothing of them is imported here, so that this can be asked of one that is not there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+
+from simstate.base.errors import InvalidInputError, SimStateError, unknown_name
+from simstate.simulators.capabilities import Capabilities, Feature
+
+_HERE = "simstate.simulators"
+
+
+class MissingSimulatorError(SimStateError, ImportError):
+    """A simulator that is not installed; the message says what brings it."""
+
+
+@dataclass(frozen=True)
+class SimulatorInfo:
+    """One simulator that `make` and `align` know."""
+
+    name: str
+    title: str
+    """What reports call it."""
+    package: str | None
+    """The Python package that it comes in; None: none beside what imports it."""
+    extra: str | None
+    """The extra of simstate that brings it; None: it is not one of simstate's."""
+    simulator: tuple[str, str] | None
+    """Module and class of the adapter; None: `Simulation` itself."""
+    mechanics: tuple[str, str]
+    """Module and class of what comparisons ask."""
+    capabilities: Capabilities
+
+    @property
+    def installed(self) -> bool:
+        """Whether it can be imported; this does not import it."""
+        if self.package is None:
+            return True
+        top = self.package.split(".")[0]
+        if importlib.util.find_spec(top) is None:
+            return False
+        return importlib.util.find_spec(self.package) is not None
+
+    def require(self) -> None:
+        """Raise, with how to get it, if it is not installed."""
+        if not self.installed:
+            source = self.package if self.extra is None else f"simstate[{self.extra}]"
+            raise MissingSimulatorError(
+                f"{self.title} is not installed: pip install '{source}' brings it."
+            )
+
+
+def register(entry: SimulatorInfo) -> None:
+    """Let `make`, `align` and the commands know a simulator of your own by its name.
+
+    Its adapter is an `AdaptedSimulator`, what comparisons ask an `AdaptedMechanics`.
+    """
+    known = SIMULATORS.get(entry.name, entry)
+    if known != entry:
+        raise InvalidInputError(
+            f"There is a simulator {entry.name!r} already, {known.title}. Give yours "
+            "another name."
+        )
+    SIMULATORS[entry.name] = entry
+
+
+def info(name: str) -> SimulatorInfo:
+    """The simulator of that name, installed or not."""
+    if name not in SIMULATORS:
+        raise unknown_name("simulator", name, SIMULATORS)
+    return SIMULATORS[name]
+
+
+_DRAKE = Capabilities(
+    dtype="float64",
+    batching="loop",
+    lacks={
+        "mocap bodies": "they are welded to the world",
+        "limits of ball joints": "they are not there",
+        "dry friction in joints": "it is not there",
+        "armature of joints without an actuator": "it is zero: Drake has rotor "
+        "inertia in actuators alone, and those on 1-DoF joints alone",
+        "springs of ball joints": "they are not there",
+        "gravity compensation": "gravity acts in full",
+        "fluid forces": "they are not there",
+        "actuators on ball joints": "they do not act",
+        "actuators on tendons": "they do not act",
+        "actuators on sites, bodies and cranks": "they do not act",
+        "actuators other than servos and motors": "they do not act",
+        "actuators with a state of their own": "they do not act",
+        "higher powers of springs and dampers": "they are not there",
+        "unequal force limits": "the greater one holds both ways",
+        "force limits of actuators that share a joint": "they are not there",
+        "tendons": "they are not there",
+        "couplings other than linear": "they are not there",
+        "connects and welds": "they are not there",
+        "contact pairs": "they have the friction and softness of their geoms",
+        "height fields": "they are not there",
+        "flexible bodies": "they are bodies without elasticity",
+    },
+)
+_MJX = Capabilities(
+    dtype="float64",
+    batching="vectorised",
+    lacks={"flexible bodies": "a model that has some is refused"},
+)
+_NEWTON_COMMON: dict[Feature, str] = {
+    "mocap bodies": "they are fixed to the world",
+    "actuators on sites, bodies and cranks": "they do not act",
+    "actuators other than servos and motors": "they do not act",
+    "actuators with a state of their own": "they do not act",
+    "higher powers of springs and dampers": "they are not there",
+    "limits of ball joints": "they are not there",
+    "linear couplings": "they are not there",
+    "couplings other than linear": "they are not there",
+    "connects and welds": "they are not there",
+    "contact pairs": "their geoms touch as those without a pair do",
+    "height fields": "they are not there",
+    "flexible bodies": "they are bodies without elasticity",
+}
+_NEWTON = Capabilities(dtype="float32", batching="loop", lacks=_NEWTON_COMMON)
+_FEATHERSTONE = Capabilities(
+    dtype="float32",
+    batching="loop",
+    lacks={
+        **_NEWTON_COMMON,
+        "springs of 1-DoF joints": "they are not there",
+        "springs of ball joints": "they are not there",
+        "damping of free joints": "it is not there",
+        "dry friction in joints": "it is not there",
+        "gravity compensation": "gravity acts in full",
+        "fluid forces": "they are not there",
+        "force limits": "servos and motors give any force",
+        "actuators on ball joints": "they do not act",
+        "actuators on tendons": "they do not act",
+        "tendons": "they are not there",
+    },
+)
+
+SIMULATORS: dict[str, SimulatorInfo] = {
+    entry.name: entry
+    for entry in (
+        SimulatorInfo(
+            name="native",
+            title="simstate, native",
+            package=None,
+            extra=None,
+            simulator=None,
+            mechanics=(f"{_HERE}.simulation_mechanics", "NativeMechanics"),
+            capabilities=Capabilities(dtype="float64", batching="threads"),
+        ),
+        SimulatorInfo(
+            name="warp",
+            title="simstate, warp",
+            package=None,
+            extra=None,
+            simulator=None,
+            mechanics=(f"{_HERE}.simulation_mechanics", "WarpMechanics"),
+            capabilities=Capabilities(dtype="float32", batching="vectorised"),
+        ),
+        SimulatorInfo(
+            name="drake",
+            title="Drake",
+            package="pydrake",
+            extra="drake",
+            simulator=(f"{_HERE}.drake", "DrakeSimulator"),
+            mechanics=(f"{_HERE}.drake_mechanics", "DrakeMechanics"),
+            capabilities=_DRAKE,
+        ),
+        SimulatorInfo(
+            name="mjx",
+            title="MJX",
+            package="mujoco.mjx",
+            extra="mjx",
+            simulator=(f"{_HERE}.mjx", "MjxSimulator"),
+            mechanics=(f"{_HERE}.mjx_mechanics", "MjxMechanics"),
+            capabilities=_MJX,
+        ),
+        SimulatorInfo(
+            name="newton",
+            title="Newton (MuJoCo solver)",
+            package="newton",
+            extra="newton",
+            simulator=(f"{_HERE}.newton", "NewtonSimulator"),
+            mechanics=(f"{_HERE}.newton_mechanics", "NewtonMechanics"),
+            capabilities=_NEWTON,
+        ),
+        SimulatorInfo(
+            name="newton-featherstone",
+            title="Newton (Featherstone)",
+            package="newton",
+            extra="newton",
+            simulator=(f"{_HERE}.newton", "NewtonFeatherstoneSimulator"),
+            mechanics=(f"{_HERE}.newton_mechanics", "FeatherstoneMechanics"),
+            capabilities=_FEATHERSTONE,
+        ),
+    )
+}
+"""Every simulator by the name that `make` and `simstate align` take."""

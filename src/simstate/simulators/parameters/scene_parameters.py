@@ -1,0 +1,132 @@
+"""How options, integrators and geoms are read and overwritten."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+from simstate.simulators.adapted_simulator import Array
+from simstate.simulators.drives import drives
+from simstate.simulators.mjcf_actuators import actuator_kind
+from simstate.simulators.mjcf_parts import ModelNames
+from simstate.simulators.parameters.body_parameters import is_free
+from simstate.simulators.parameters.common import Read, row
+
+
+def of_options(*fields: str) -> Read:
+    """Physics options by name."""
+
+    def read(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
+        return {field: row(getattr(model.opt, field)) for field in fields}
+
+    return read
+
+
+def to_option(
+    model: mujoco.MjModel, names: ModelNames, element: str, value: Array
+) -> None:
+    """Write a physics option."""
+    field = getattr(model.opt, element)
+    setattr(model.opt, element, value if np.ndim(field) else value[0])
+
+
+EXPLICIT_EULER = 4.0
+"""An integrator of which MuJoCo's is number 0, with dampers taken explicitly too."""
+IMPLICIT_SERVOS = 5.0
+"""As MuJoCo's implicitfast (3), with the servos' stiffness taken implicitly too."""
+EXPLICIT_GYROSCOPIC = 6.0
+"""As MuJoCo's implicitfast (3), with the gyroscopic forces of free bodies that are
+alone taken explicitly."""
+
+
+def read_integrator(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
+    """The number of the integrator."""
+    return {"the scene": row(model.opt.integrator)}
+
+
+def write_integrator(
+    model: mujoco.MjModel, names: ModelNames, element: str, value: Array
+) -> None:
+    """Give MuJoCo an integrator, its own or one that is like another's."""
+    number = float(value[0])
+    if number == EXPLICIT_EULER:
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER.value
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_EULERDAMP.value
+    elif number in (
+        IMPLICIT_SERVOS,
+        EXPLICIT_GYROSCOPIC,
+    ):  # the rest is done when it steps
+        model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST.value
+    else:
+        model.opt.integrator = int(number)
+
+
+def free_bodies_alone(model: mujoco.MjModel) -> list[int]:
+    """Bodies with a free joint and no children."""
+    return [
+        b
+        for b in range(1, model.nbody)
+        if is_free(model, b) and not np.any(model.body_parentid[1:] == b)
+    ]
+
+
+def step_as(model: mujoco.MjModel, number: float) -> None:
+    """Make a model step as an integrator that is not one of MuJoCo's.
+
+    Servos with a stiffness taken implicitly: P (q* − q − h v⁺) is a damping of h P on
+    top. implicitfast has dampers and servos at v⁺, and of free bodies that are alone
+    the gyroscopic forces too; where there are such bodies, Euler, which has dampers at
+    v⁺, gets the servos' damping as dampers.
+    """
+    if number not in (IMPLICIT_SERVOS, EXPLICIT_GYROSCOPIC):
+        return
+    alone = free_bodies_alone(model)
+    step = float(model.opt.timestep)
+    kind = mujoco.mjtIntegrator
+    integrator = kind.mjINT_EULER if alone else kind.mjINT_IMPLICITFAST
+    model.opt.integrator = integrator.value
+    joints = {i.column: drive.joint for drive in drives(model) for i in drive.inputs}
+    for a in range(model.nactuator):
+        bias = model.actuator_biasprm[a]
+        if number == IMPLICIT_SERVOS and actuator_kind(model, a) == "position":
+            bias[2] += step * bias[1]
+        joint = joints.get(int(model.actuator_ctrladr[a]))
+        if alone and joint is not None:
+            gear = float(model.actuator_gear[int(model.actuator_outadr[a]), 0])
+            model.dof_damping[model.jnt_dofadr[joint]] -= bias[2] * gear**2
+            bias[2] = 0.0
+
+
+def read_sizes(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
+    """The half-sizes or radii of geoms that collide, planes and meshes left out."""
+    used = {2: 1, 3: 2, 4: 3, 5: 2, 6: 3}
+    return {
+        names.geom[g]: row(model.geom_size[g, : used[int(model.geom_type[g])]])
+        for g in colliding(model)
+        if int(model.geom_type[g]) in used
+    }
+
+
+def colliding(model: mujoco.MjModel) -> list[int]:
+    """The geoms that may touch another."""
+    touching = (model.geom_contype | model.geom_conaffinity) != 0
+    return [int(g) for g in np.flatnonzero(touching)]
+
+
+def read_friction(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
+    """Sliding friction of the geoms that may touch."""
+    return {names.geom[g]: row(model.geom_friction[g, 0]) for g in colliding(model)}
+
+
+def write_size(
+    model: mujoco.MjModel, names: ModelNames, element: str, value: Array
+) -> None:
+    """Write the sizes of a geom."""
+    model.geom_size[names.geom.index(element), : len(value)] = value
+
+
+def write_friction(
+    model: mujoco.MjModel, names: ModelNames, element: str, value: Array
+) -> None:
+    """Write the sliding friction of a geom."""
+    model.geom_friction[names.geom.index(element), 0] = value[0]

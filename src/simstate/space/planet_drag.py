@@ -1,0 +1,198 @@
+"""Drag in thin air: a planet's atmosphere that turns with it, and flat panels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import instance_of
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Values
+from simstate.engine import core
+from simstate.flight.atmosphere import (
+    GAS_CONSTANT,
+    HYDROSTATIC,
+    MOLAR_MASS,
+    Atmosphere,
+    ExponentialAtmosphere,
+    StandardAtmosphere,
+)
+from simstate.math.vector import apply, cross, dot, norm
+from simstate.space.geodesy import geodetic_from_position
+from simstate.space.planets import EARTH, Planet
+from simstate.step.forces.compiled_force import CompiledAir, CompiledForce
+from simstate.step.forces.force_parameters import Numbers, numbers
+from simstate.step.forces.frame import com_in_world, frame_of
+from simstate.step.forces.scene_force import SceneForce, body_id, link_id
+
+if TYPE_CHECKING:
+    from simstate.step.stepping_host import SteppingHost
+
+
+class PlanetAir:
+    """The atmosphere about a planet whose pole is the inertial z axis.
+
+    `Drag(…, density=air.density, wind=air.wind)` uses it; so does `PanelDrag`.
+
+    Args:
+        planet: its shape and its rotation.
+        atmosphere: by geometric altitude above the spheroid; None: the US Standard
+            Atmosphere 1976, which is a mean day of the Earth.
+        turns: whether the air turns with the planet.
+    """
+
+    def __init__(
+        self,
+        planet: Planet = EARTH,
+        atmosphere: Atmosphere | None = None,
+        *,
+        turns: bool = True,
+    ) -> None:
+        self.planet = instance_of("planet", planet, Planet)
+        self.atmosphere: Atmosphere = (
+            StandardAtmosphere() if atmosphere is None else atmosphere
+        )
+        self.turns = turns
+
+    def attach(self, sim: SteppingHost) -> None:
+        """Give every world its rows of the atmosphere's parameters."""
+        self.atmosphere.attach(sim)
+
+    def compiled_air(self, turns: bool) -> CompiledAir | None:
+        """Return the air as the core evaluates it, with its rotation or without."""
+        shape, air = self.planet, self.atmosphere
+        rate = shape.rotation_rate if turns and self.turns else 0.0
+        if type(self) is not PlanetAir:  # which may compute anything
+            return None
+        given = air.parameters
+        if type(air) is ExponentialAtmosphere:
+            table = core.PlanetAirTable(shape.radius, shape.flattening, rate)
+            names = ("density", "scale_height", "base")
+            return CompiledAir(table, [given[name] for name in names])
+        if type(air) is StandardAtmosphere:
+            table = core.PlanetAirTable(
+                *(shape.radius, shape.flattening, rate, air.altitude == "geopotential"),
+                air.layers.numpy(), air.above.numpy(), HYDROSTATIC,
+                MOLAR_MASS / GAS_CONSTANT,
+            )  # fmt: skip
+            no_offset = (given["temperature_offset"], 0.0, 0.0)
+            return CompiledAir(table, [given["density_factor"], 1.0, 1.0], [no_offset])
+        return None
+
+    def density(self, position: Tensor) -> Tensor:
+        """ρ [kg/m³] at places along inertial axes [m]; (num_envs,)."""
+        _, _, height = geodetic_from_position(position, self.planet)
+        return self.atmosphere.at(height).density
+
+    def wind(self, t: Tensor, position: Tensor) -> Tensor:
+        """Velocity of the air, inertial axes [m/s]; (num_envs, 3)."""
+        del t
+        if not self.turns:
+            return torch.zeros_like(position)
+        x, y, _ = position.unbind(-1)
+        rate = self.planet.rotation_rate
+        return torch.stack([-rate * y, rate * x, torch.zeros_like(x)], dim=-1)
+
+
+class PanelDrag(SceneForce):
+    """Drag of flat panels fixed in a body, each as far as it faces the stream.
+
+    Σ −½ ρ C_d A max(0, n · v) v at each panel's centre, for its velocity v against
+    the air, so it turns the body, too. A plate that is hit from both sides is two
+    panels. Panels do not shade each other.
+
+    Numbers are in `parameters`, with a row for every world.
+
+    Args:
+        entity: the entity's name.
+        body: the body's name in the entity.
+        normals: outward, body axes; (panels, 3).
+        areas: [m²]; (panels,).
+        centres: from the body's origin, body axes [m]; (panels, 3).
+        air: the atmosphere.
+        coefficient: C_d; a number, (panels,) or (num_envs, panels).
+    """
+
+    def __init__(
+        self,
+        entity: str,
+        body: str,
+        normals: Values,
+        areas: Values,
+        centres: Values,
+        air: PlanetAir | None = None,
+        coefficient: Numbers = 2.2,
+    ) -> None:
+        self.entity, self.body = entity, body
+        self.air = air or PlanetAir()
+        facing = numbers(normals, "normals")
+        if facing.ndim < 2 or bool((norm(facing) < 1e-9).any()):
+            raise InvalidInputError(
+                "normals must have shape (panels, 3), each with a length, got "
+                f"{tuple(facing.shape)}."
+            )
+        count = facing.shape[-2]
+        drag = numbers(coefficient, "coefficient")
+        declare = self.parameters.declare
+        declare("normals", facing / norm(facing), count, 3)
+        declare("areas", areas, count, unit="m²", more_than=0)
+        declare("centres", centres, count, 3, unit="m")
+        declare(
+            "coefficient", drag.expand(count) if drag.ndim == 0 else drag, count,
+            at_least=0,
+        )  # fmt: skip
+
+    def attach(self, sim: SteppingHost) -> None:
+        """Find the body."""
+        self._body = body_id(sim, self.entity, self.body)
+        self._link = link_id(sim, self.entity, self.body)
+        super().attach(sim)
+        self.air.attach(sim)
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the panels for the core, in air that it can evaluate."""
+        del start, end
+        if type(self) is not PanelDrag or self._sim is None:
+            return None
+        air, given = self.air.compiled_air(True), self.parameters
+        if air is None:
+            return None
+        return CompiledForce(
+            core.LoadKind.PANELS,
+            [self._body],
+            air.numbers,
+            [given[name] for name in ("normals", "areas", "coefficient", "centres")],
+            air.table.row(),
+            frame_of(self._sim, self._body),
+            limits=air.limits,
+        )
+
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
+        """Add the drag and its moment about the body's COM to the loads."""
+        data, given = sim.scene[self.entity].data, self.parameters
+        pos, vel = com_in_world(sim, self.entity, self._link)
+        density = self.air.density(pos)
+        rot = sim.data.xmat[:, self._body].double()
+        spin = data.body_link_ang_vel_w[:, self._link].double()
+        origin = sim.data.xpos[:, self._body] - sim.data.xipos[:, self._body]
+        arms = origin.double()[:, None] + apply(rot[:, None], given["centres"])
+        stream = (vel - self.air.wind(t, pos))[:, None] + cross(spin[:, None], arms)
+        inflow = dot(apply(rot[:, None], given["normals"]), stream).clamp(min=0)
+        size = given["coefficient"] * given["areas"] * density[:, None]
+        force = -0.5 * size[..., None] * inflow * stream
+        loads = sim.data.xfrc_applied
+        loads[:, self._body, :3] += force.sum(1).to(loads.dtype)
+        loads[:, self._body, 3:] += cross(arms, force).sum(1).to(loads.dtype)
+
+
+def box_panels(size: Values) -> tuple[Tensor, Tensor, Tensor]:
+    """Normals, areas and centres of a box of edge lengths (3,) about the origin [m]."""
+    edges = numbers(size, "size")
+    if tuple(edges.shape) != (3,) or bool((edges <= 0).any()):
+        raise InvalidInputError(f"size is three lengths > 0 [m], got {size}.")
+    eye = torch.eye(3, dtype=torch.float64)
+    normals = torch.cat([eye, -eye])
+    faces = edges.prod() / edges
+    return normals, torch.cat([faces, faces]), normals * edges / 2

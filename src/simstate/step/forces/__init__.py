@@ -1,0 +1,1 @@
+"""Force models: gravity, thrust, drag and moving frames."""

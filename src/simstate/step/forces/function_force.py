@@ -1,0 +1,102 @@
+"""Force models that are C functions, called by the compiled core without Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.checks import has_shape
+from simstate.base.errors import InvalidInputError
+from simstate.engine import core
+from simstate.step.forces.compiled_force import CompiledForce
+from simstate.step.forces.scene_force import SceneForce
+from simstate.world.worlds import worlds_of
+
+if TYPE_CHECKING:
+    from simstate.step.stepping_host import SteppingHost
+
+
+@runtime_checkable
+class CFunction(Protocol):
+    """A C function of the type `simstate_force` in simstate/force.h.
+
+    Numba's `cfunc` objects have an address; for ctypes and cffi an object with the
+    attribute is enough. `parameters`, a float64 array or tensor of shape (num_envs, k),
+    is optional and stays live: the function gets the row of its world.
+    """
+
+    @property
+    def address(self) -> int:
+        """The function's address."""
+        ...
+
+
+def get_include() -> str:
+    """Return the directory of `simstate/force.h`, for a compiler's include path."""
+    return str(Path(core.__file__).parent / "include")
+
+
+class FunctionForce(SceneForce):
+    """A C function as a force model; `sim.add_force(function)` makes it.
+
+    The core calls it in its threads, without Python's lock. Where a step is not the
+    core's, it is called for one world after the other, which is slow.
+    """
+
+    def __init__(self, function: CFunction) -> None:
+        self.function = function  # whose code must stay in memory
+        address = function.address
+        if isinstance(address, bool) or not isinstance(address, int) or address <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                "The address of a C function must be a whole number > 0, got "
+                f"{address!r}: for ctypes it is ctypes.cast(function, "
+                "ctypes.c_void_p).value, for cffi int(ffi.cast('intptr_t', function))."
+            )
+        self._address = address
+
+    def attach(self, sim: SteppingHost) -> None:
+        """Check the parameters; refuse engines whose worlds are not MuJoCo's."""
+        if not worlds_of(sim).engine.on_demand.can_call_functions:
+            raise InvalidInputError(
+                f"A C function needs mjData of MuJoCo itself, which the engine "
+                f'{sim.engine_name!r} does not have: use engine="native", or write '
+                "the force as model(t, sim)."
+            )
+        self._numbers = _live(getattr(self.function, "parameters", None), sim.num_envs)
+        super().attach(sim)
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the function for the core."""
+        del start, end
+        table = np.array([self._address], np.uint64).view(np.float64)
+        return CompiledForce(core.LoadKind.FUNCTION, [0], [self._numbers], table=table)
+
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
+        """Call the function for one world after the other."""
+        del t
+        found = worlds_of(sim).engine.on_demand.call_function(
+            self._address, self._numbers.numpy()
+        )
+        for name, values in found.items():
+            getattr(sim.data, name).copy_(values)
+
+
+def _live(values: Any, num_envs: int) -> Tensor:
+    """Return parameters as a tensor of the same memory; one zero if there are none."""
+    if values is None:
+        return torch.zeros((num_envs, 1), dtype=torch.float64)
+    is_array = isinstance(values, Tensor | np.ndarray)
+    tensor = torch.as_tensor(values) if is_array else None
+    if tensor is None or tensor.dtype != torch.float64 or tensor.device.type != "cpu":
+        raise InvalidInputError(
+            "The parameters of a C function must be a float64 tensor or array on the "
+            f"host, of shape (num_envs, k), got {values!r}."
+        )
+    if tensor.ndim != 2 or not tensor.shape[1]:
+        has_shape("parameters", tensor, (num_envs, 1))
+    has_shape("parameters", tensor, (num_envs, tensor.shape[1]))
+    return tensor

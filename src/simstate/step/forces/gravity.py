@@ -1,0 +1,295 @@
+"""Gravity: what makes bodies fall, and a frame with them, by one formula.
+
+A model of gravity says what the acceleration is at a point. Everything else follows
+from that one function: the weight of each body, the torque that the field's gradient
+has on it, how a `MovingFrame` falls, and what a body feels in the frame.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError, warn
+from simstate.base.ids import Values
+from simstate.engine import core
+from simstate.math.vector import apply, greatest, norm
+from simstate.step.forces.compiled_force import CompiledForce
+from simstate.step.forces.scene_force import SceneForce, body_ids
+from simstate.step.schemes.schemes import Adaptive
+from simstate.step.stepping_host import forcing_of
+from simstate.world.worlds import worlds_of
+
+if TYPE_CHECKING:
+    from simstate.step.forces.frame import MovingFrame
+    from simstate.step.stepping_host import SteppingHost
+
+_FAST = 1000.0
+"""Above this speed [m/s] rounding in MuJoCo's dynamics is what adaptive steps see."""
+_FAR32 = 1e5
+"""Beyond this distance [m] float32 has less than a centimetre."""
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledField:
+    """A field about the origin as the compiled core evaluates it."""
+
+    field: core.Field
+    """What all worlds share."""
+    mu: Tensor
+    """Live, of the central body [m³/s²]."""
+    radius: Tensor | float = 1.0
+    """Of the harmonics [m]."""
+    rate: Tensor | float = 0.0
+    """Of a uniform rotation [rad/s]."""
+    angle: Tensor | float = 0.0
+    """Of that rotation at t = 0 [rad]."""
+    bodies: Sequence[Tensor | float] = ()
+    """μ and position of each other body: four columns."""
+
+    def force(
+        self, gravity: Gravity, frame: MovingFrame | None
+    ) -> CompiledForce | None:
+        """Return the force on bodies; None: the core does not take such a field."""
+        if not self.field.is_small_enough:
+            return None
+        flag = float(gravity.gradient_torque)
+        return CompiledForce(
+            core.LoadKind.FIELD_GRAVITY,
+            gravity.bodies,
+            [self.mu, self.radius, self.rate, self.angle, flag, *self.bodies],
+            table=self.field.row(),
+            frame=frame,
+            field=self.field,
+        )
+
+    @property
+    def central(self) -> CompiledField | None:
+        """The field as that of a central body; None: its source is elsewhere."""
+        return self
+
+
+class CompiledGravity(Protocol):
+    """The form in which a `Gravity` runs in the core."""
+
+    def force(
+        self, gravity: Gravity, frame: MovingFrame | None
+    ) -> CompiledForce | None:
+        """Return the force on the bodies of a gravity."""
+        ...
+
+    @property
+    def central(self) -> CompiledField | None:
+        """The field as that of a central body; None: its source is elsewhere."""
+        ...
+
+
+class Gravity(SceneForce, ABC):
+    """An acceleration at each point of space, felt at the COM of every body.
+
+    Subclass it and define `acceleration`. World axes, which must not turn. The scene's
+    own gravity must be zero.
+
+    Args:
+        entity: whose bodies feel it; None: all bodies of the scene.
+        gradient_torque: whether bodies feel the torque of the field's gradient, too.
+    """
+
+    def __init__(
+        self, entity: str | None = None, *, gradient_torque: bool = True
+    ) -> None:
+        self.entity = entity
+        self.gradient_torque = gradient_torque
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # A class that says what the acceleration is, and no more, must not inherit a
+        # difference or a gradient of another field.
+        if "acceleration" in vars(cls):
+            for name in ("difference", "gradient"):
+                if name not in vars(cls):
+                    setattr(cls, name, getattr(Gravity, name))
+        if "compiled_form" not in vars(cls):  # it may compute anything
+            cls.compiled_form = Gravity.compiled_form
+
+    @abstractmethod
+    def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
+        """The acceleration at points, world axes [m/s²]; (num_envs, k, 3).
+
+        Args:
+            t: time [s]; (num_envs,).
+            pos: where, world axes [m], float64; (num_envs, k, 3).
+        """
+
+    def difference(self, t: Tensor, pos: Tensor, offset: Tensor) -> Tensor:
+        """The acceleration at `pos + offset` beyond that at `pos`; (num_envs, k, 3).
+
+        Of this class it is exact to the rounding of the accelerations themselves:
+        1e-15 m/s² in low orbits. Point masses and harmonics lose nothing.
+        """
+        return self.acceleration(t, pos + offset) - self.acceleration(t, pos)
+
+    def gradient(self, t: Tensor, pos: Tensor) -> Tensor:
+        """∂acceleration/∂position, world axes [1/s²]; (num_envs, k, 3, 3).
+
+        Of this class by central differences, to about 1e-9 of its size.
+        """
+        step = (2e-5 * norm(pos)).clamp(min=1e-6)[..., None]
+        eye = torch.eye(3, dtype=pos.dtype, device=pos.device)
+        behind, apart = pos[..., None, :] - step * eye, 2 * step * eye
+        change = self.difference(t, behind.flatten(1, 2), apart.flatten(1, 2))
+        return (change.view(apart.shape) / (2 * step)).mT
+
+    def compiled_form(self, start: float, end: float) -> CompiledGravity | None:
+        """Return the field for the core between two times [s]; None: Python's alone.
+
+        A subclass has none unless it defines one.
+        """
+        del start, end
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the weights for the core; adaptive schemes need a warning's check."""
+        integration = None if self._sim is None else self._sim.integration
+        if integration is None or isinstance(integration.scheme, Adaptive):
+            return None
+        form = self.compiled_form(start, end)
+        return None if form is None else form.force(self, None)
+
+    def attach(self, sim: SteppingHost) -> None:
+        """Find the bodies; refuse a scene where something else pulls at them."""
+        if sim.model.opt.gravity.any():
+            raise InvalidInputError(
+                f"The scene has gravity {sim.model.opt.gravity.tolist()} m/s² of its "
+                "own, which would act as well: set it to zero (SceneCfg(gravity=(0, 0, "
+                "0)), or <option gravity> in MJCF)."
+            )
+        self._bodies = body_ids(sim, self.entity)
+        _refuse_another(sim, self._bodies)
+        super().attach(sim)
+        self._told = False
+        self.prepare(sim)
+
+    def prepare(self, sim: SteppingHost) -> None:
+        """Take what it has beside its parameters to a simulation; for subclasses."""
+        del sim
+
+    @property
+    def bodies(self) -> list[int]:
+        """Ids of the bodies that feel it."""
+        return self._bodies
+
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
+        """Add the weights and the torques of the gradient to the loads."""
+        place = sim.data.xipos[:, self._bodies].double()
+        self._check_speed_and_distance(sim, place)
+        self.add_loads(sim, self.acceleration(t, place), t, place)
+
+    def add_loads(
+        self, sim: SteppingHost, acceleration: Tensor, t: Tensor, place: Tensor
+    ) -> None:
+        """Add mass times acceleration at the COMs, and the torque of the gradient.
+
+        Accelerations [m/s²] and places [m] in world axes, (num_envs, bodies, 3).
+        """
+        loads = sim.data.xfrc_applied
+        mass = worlds_of(sim).engine.parameter("body_mass")[:, self._bodies, None]
+        loads[:, self._bodies, :3] += (mass * acceleration).to(loads.dtype)
+        if self.gradient_torque:
+            inertia = (
+                worlds_of(sim)
+                .engine.parameter("body_inertia")[:, self._bodies]
+                .double()
+            )
+            axes = sim.data.ximat[:, self._bodies].double()
+            torque = gradient_torque(self.gradient(t, place), inertia, axes)
+            loads[:, self._bodies, 3:] += torque.to(loads.dtype)
+
+    def _check_speed_and_distance(self, sim: SteppingHost, place: Tensor) -> None:
+        """Say where a moving frame is needed, before precision is gone."""
+        if sim.dtype == torch.float32 and greatest(place) > _FAR32:
+            raise InvalidInputError(
+                f"A body is {greatest(place):.3g} m from the origin, where float32 has "
+                "steps of centimetres or more: give this gravity to a MovingFrame, so "
+                'that positions are relative to an orbit, or use engine="native".'
+            )
+        integration = sim.integration
+        scheme = None if integration is None else integration.scheme
+        adaptive = isinstance(scheme, Adaptive)
+        if self._told or not adaptive or greatest(sim.data.qvel) < _FAST:
+            return
+        self._told = True
+        warn(
+            f"A body moves at {greatest(sim.data.qvel):.3g} m/s in an inertial frame. "
+            "MuJoCo's dynamics lose m·v²·ε to rounding, and an adaptive scheme takes "
+            "ever smaller steps to meet its tolerance: give this gravity to a "
+            "MovingFrame."
+        )
+
+
+def gradient_torque(gradient: Tensor, inertia: Tensor, axes: Tensor) -> Tensor:
+    """The torque of a field's gradient about the COM, world axes [N·m]; (..., 3).
+
+    Args:
+        gradient: ∂acceleration/∂position, world axes [1/s²]; (..., 3, 3).
+        inertia: principal moments [kg·m²]; (..., 3).
+        axes: from the principal axes to the world's; (..., 3, 3).
+    """
+    own = axes.mT @ gradient @ axes
+    ix, iy, iz = inertia.unbind(-1)
+    turned = [
+        (iz - iy) * own[..., 1, 2],
+        (ix - iz) * own[..., 2, 0],
+        (iy - ix) * own[..., 0, 1],
+    ]
+    return apply(axes, torch.stack(turned, dim=-1))
+
+
+class UniformGravity(SceneForce):
+    """The same acceleration at the COM of every body of an entity, world axes [m/s²].
+
+    Args:
+        acceleration: shape (3,), or (num_envs, 3).
+        entity: whose bodies feel it; None: all bodies of the scene.
+    """
+
+    def __init__(self, acceleration: Values, entity: str | None = None) -> None:
+        self.parameters.declare("acceleration", acceleration, 3, unit="m/s²")
+        self.entity = entity
+
+    def attach(self, sim: SteppingHost) -> None:
+        """Find the bodies."""
+        super().attach(sim)
+        self._bodies = body_ids(sim, self.entity)
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the weights for the core."""
+        del start, end
+        if type(self) is not UniformGravity:
+            return None
+        numbers = [self.parameters["acceleration"]]
+        return CompiledForce(core.LoadKind.UNIFORM_GRAVITY, self._bodies, numbers)
+
+    def __call__(self, t: Tensor, sim: SteppingHost) -> None:
+        """Add the weights to the loads."""
+        mass = worlds_of(sim).engine.parameter("body_mass")[:, self._bodies, None]
+        acceleration = self.parameters["acceleration"].to(sim.dtype)
+        sim.data.xfrc_applied[:, self._bodies, :3] += mass * acceleration[:, None]
+
+
+def _refuse_another(sim: SteppingHost, bodies: list[int]) -> None:
+    """Raise if another gravity pulls at some of these bodies already."""
+    for model in forcing_of(sim).models:
+        other = getattr(model, "gravity", model)
+        if isinstance(other, Gravity) and set(other.bodies) & set(bodies):
+            names = [sim.model.body(b).name for b in set(other.bodies) & set(bodies)]
+            raise InvalidInputError(
+                f"A {type(other).__name__} pulls at body {min(names)!r} already. Two "
+                "fields are one model: PointMassGravity([mu, …], positions) for an "
+                "inertial sum, CentralGravity(central, [ThirdBody(mu, position)]) for "
+                "a central body that others disturb."
+            )

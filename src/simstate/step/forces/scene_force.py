@@ -1,0 +1,72 @@
+"""What the force models that ship share: one simulation, parameters, bodies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError, listed
+from simstate.step.forces.compiled_force import CompiledForce
+from simstate.step.forces.force_parameters import Parameters
+
+if TYPE_CHECKING:
+    from simstate.step.stepping_host import SteppingHost
+
+ForceModel = Callable[[Tensor, Any], None]
+"""`model(t, sim)`: t is the time of each world [s], shape (num_envs,); sim is the
+Simulation."""
+
+
+class SceneForce:
+    """A force model that belongs to one simulation."""
+
+    _sim: SteppingHost | None = None
+    _parameters: Parameters | None = None
+
+    @property
+    def parameters(self) -> Parameters:
+        """Its numbers by name: one row for every world, once it is in a simulation."""
+        if self._parameters is None:
+            self._parameters = Parameters(type(self).__name__)
+        return self._parameters
+
+    def attach(self, sim: SteppingHost) -> None:
+        """Take a simulation; a second one, or the same again, is refused."""
+        if self._sim is not None:
+            raise InvalidInputError(
+                f"This {type(self).__name__} acts in a simulation already: make one "
+                "for each use."
+            )
+        self.parameters.attach(sim)
+        self._sim = sim
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the model as the core evaluates it; None: Python evaluates it.
+
+        See `Compilable`.
+        """
+        del start, end
+
+
+def body_ids(sim: SteppingHost, entity: str | None) -> list[int]:
+    """Ids of an entity's bodies in the scene, or of all bodies but the world."""
+    if entity is None:
+        return list(range(1, sim.model.nbody))
+    return list(sim.scene[entity].index.bodies.ids)
+
+
+def body_id(sim: SteppingHost, entity: str, body: str) -> int:
+    """The id in the scene of the one body of that name."""
+    return sim.scene[entity].index.bodies.ids[link_id(sim, entity, body)]
+
+
+def link_id(sim: SteppingHost, entity: str, body: str) -> int:
+    """The id within the entity of the one body of that name."""
+    found, names = sim.scene[entity].find_bodies(body)
+    if len(found) != 1:
+        raise InvalidInputError(
+            f"{body!r} matches {len(found)} bodies, {listed(names)}: name one."
+        )
+    return int(found[0])

@@ -1,0 +1,219 @@
+"""History: chosen quantities over time, in memory, with names and units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import number
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.samples import MOST_WORLDS, draw, table_of
+from simstate.engine import FIELDS
+
+if TYPE_CHECKING:
+    from simstate.step.stepping_host import SteppingHost
+    from simstate.step.timeline import Timeline
+
+Read: TypeAlias = "Callable[[Any], Tensor]"
+Recorded: TypeAlias = "Sequence[str] | Mapping[str, str | Read | tuple[Read, str]]"
+"""Names of quantities (`"robot.root_link_pos_w"`, `"qpos"`, a process's name); or names
+of one's own with such a name, with a function of the simulation that gives
+(num_envs, …), or with such a function and its unit."""
+
+
+class History:
+    """What `sim.record` keeps: tensors of (samples, num_envs, …), NaN where none is.
+
+    Args:
+        sim: the simulation.
+        quantities: what to keep; see `Recorded`.
+        every: the time between two samples [s]; None: the end of every part of a step,
+            which are those of an adaptive scheme, and crossings of events.
+    """
+
+    def __init__(
+        self, sim: SteppingHost, quantities: Recorded, every: float | None
+    ) -> None:
+        if every is not None:
+            number("every", every, more_than=0, unit="s")
+        self._sim, self.every = sim, every
+        self.units: dict[str, str] = {"time": "s"}
+        """The unit of each quantity."""
+        self._reads: dict[str, Read] = {}
+        for name, (read, unit) in reads_of(sim, quantities, "quantities").items():
+            self._reads[name], self.units[name] = read, unit
+        if not self._reads:
+            raise InvalidInputError("sim.record needs at least one quantity.")
+        self._start = sim.time.double().clone()
+        self._rows: list[dict[str, Tensor]] = []
+        self._open: dict[int, int] = {}
+        """Rows of the present call by their samples' numbers: other worlds join."""
+        everyone = torch.ones(sim.num_envs, dtype=torch.bool, device=sim.device)
+        self._sample(everyone, 0)
+
+    # What was kept.
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the quantities."""
+        return tuple(self._reads)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def time(self) -> Tensor:
+        """When the samples were taken [s], NaN where none was; (samples, num_envs)."""
+        return torch.stack([row["time"] for row in self._rows])
+
+    def __getitem__(self, name: str) -> Tensor:
+        """A quantity over time, float64, on the host; (samples, num_envs, …)."""
+        if name == "time":
+            return self.time
+        if name not in self._reads:
+            raise unknown_name("recorded quantity", name, self._reads)
+        return torch.stack([row[name] for row in self._rows])
+
+    def to_pandas(self, env_id: int | None = None) -> Any:
+        """A table with a row for each sample, of one world or of all.
+
+        Columns are `name` or `name[k]`; units are in `attrs["units"]`. The index is
+        the time, and for all worlds the world and the time.
+        """
+        worlds = range(self._sim.num_envs) if env_id is None else [env_id]
+        return table_of(self, {world: world for world in worlds}, env_id is None)
+
+    def plot(self, path: str | Path, env_ids: Sequence[int] | None = None) -> None:
+        """Draw each quantity over time, a line for each world and component."""
+        some = range(min(self._sim.num_envs, MOST_WORLDS))
+        worlds = {world: world for world in (some if env_ids is None else env_ids)}
+        draw(self, path, worlds, self.names)
+
+    # Keeping.
+
+    def take(
+        self, timeline: Timeline, start: Tensor, taken: Tensor, going: Tensor
+    ) -> None:
+        """Keep the samples of a part of a step that was taken from `start` on."""
+        if self.every is None:
+            self._sample(going, -1)
+            return
+        since = start.double() - self._start
+        first = (since / self.every + 1e-9).floor().long() + 1
+        last = ((since + taken) / self.every + 1e-9).floor().long()
+        due = going & (last >= first)
+        if not bool(due.any()):
+            return
+        for k in range(int(first[due].min()), int(last[due].max()) + 1):
+            worlds = due & (first <= k) & (k <= last)
+            into = k * self.every - since
+            at_end = worlds & ((taken - into).abs() <= 1e-9 * self.every)
+            within = worlds & ~at_end
+            if bool(within.any()):
+                ids = within.nonzero().flatten()
+                timeline.visit(into[ids], ids, lambda m=within, k=k: self._sample(m, k))
+            if bool(at_end.any()):
+                self._sample(at_end, k)
+
+    def mark(self) -> int:
+        """How far the history has come, for `forget`."""
+        self._open.clear()
+        return len(self._rows)
+
+    def forget(self, mark: int, worlds: Tensor | None = None) -> None:
+        """Drop what was kept since a mark, in some worlds (None: all of it)."""
+        if worlds is None:
+            del self._rows[mark:]
+            return
+        bad = worlds.cpu()
+        for row in self._rows[mark:]:
+            for values in row.values():
+                values[bad] = torch.nan
+
+    def _sample(self, worlds: Tensor, number: int) -> None:
+        """Keep the present values of some worlds, in the open row if it is theirs."""
+        mask = worlds.cpu()
+        found = {name: self._read(name) for name in self._reads}
+        found["time"] = self._sim.time.detach().to("cpu", torch.float64, copy=True)
+        if number not in self._open:
+            empty = {n: torch.full_like(x, torch.nan) for n, x in found.items()}
+            self._rows.append(empty)
+            self._open[number] = len(self._rows) - 1
+        row = self._rows[self._open[number]]
+        if number < 0:  # of no number: the next one has a row of its own
+            del self._open[number]
+        for name, values in found.items():
+            row[name][mask] = values[mask]
+
+    def _read(self, name: str) -> Tensor:
+        values = self._reads[name](self._sim)
+        count = self._sim.num_envs
+        if not isinstance(values, Tensor) or values.shape[:1] != (count,):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise ShapeError(
+                f"What is recorded as {name!r} must give a tensor of shape "
+                f"({count}, …).",
+                name=name,
+                shape=getattr(values, "shape", None),
+            )
+        return values.detach().to("cpu", torch.float64, copy=True)
+
+
+def reads_of(
+    sim: SteppingHost, quantities: Recorded, what: str
+) -> dict[str, tuple[Read, str]]:
+    """How each of the quantities is read, and its unit."""
+    fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not fits or isinstance(quantities, str):
+        given = str(quantities)[:60]
+        raise InvalidInputError(
+            f"{what} must be a list of names or a dictionary, such as [{given!r}]; got "
+            f"{given!r}.",
+            name=what,
+        )
+    named = quantities if isinstance(quantities, Mapping) else None
+    return {
+        name: _read_of(sim, name, name if named is None else named[name], what)
+        for name in quantities
+    }
+
+
+def _read_of(
+    sim: SteppingHost, name: str, given: str | Read | tuple[Read, str], what: str
+) -> tuple[Read, str]:
+    if isinstance(given, str):
+        return _named(sim, given)
+    read, unit = given if _is_pair(given) else (given, "")
+    if not callable(read):
+        raise InvalidInputError(
+            f"What {what} has as {name!r} must be the name of a quantity or a function "
+            f"of the simulation, got {given!r}.",
+            name=str(name),
+        )
+    return read, unit
+
+
+def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
+    return isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2
+
+
+def _named(sim: SteppingHost, name: str) -> tuple[Read, str]:
+    """How a quantity is read, and its unit."""
+    entity, _, quantity = name.partition(".")
+    if quantity:
+        contracts = sim.scene[entity].data.quantities
+        if quantity not in contracts:
+            raise unknown_name(f"quantity of {entity!r}", quantity, contracts)
+        unit = contracts[quantity].unit
+        return (lambda sim: getattr(sim.scene[entity].data, quantity)), unit
+    for process in [] if sim.integration is None else sim.integration.processes:
+        if process.name == name:
+            return (lambda _, found=process: found.value), ""
+    if name in FIELDS:
+        return (lambda sim: getattr(sim.data, name)), FIELDS[name].unit
+    raise unknown_name(
+        "quantity to record, such as 'robot.root_link_pos_w',", name, FIELDS
+    )

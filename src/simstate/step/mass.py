@@ -1,0 +1,131 @@
+"""Mass as a state: bodies that lose or gain mass while they move."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Selection
+from simstate.step.flat_state import FlatState
+from simstate.step.stages import Stages
+from simstate.world import Slot
+from simstate.world.worlds import Worlds
+
+LEAST_SHARE = 1e-6
+"""A body that has less than this share of its mass at reset has run out of mass:
+divided by what is left, any force would be an acceleration without measure."""
+
+
+class MassFlow:
+    """The masses of all bodies as a block of the state, and how fast they change."""
+
+    def __init__(self, worlds: Worlds) -> None:
+        self.worlds = worlds
+        self.mass = worlds.parameters.expand("body_mass")
+        self.inertia = worlds.parameters.expand("body_inertia")
+        worlds.parameters.set_const(None)  # now the constants are per world, too
+        self.mass_at_reset = self._let_flow(worlds.ledger.let_move("model/body_mass"))
+        """What a reset brings back [kg]; shape (num_envs, nbody)."""
+        self._let_flow(worlds.ledger.let_move("model/body_inertia"))
+        self.rate = worlds.ledger.memory(
+            "integrator/mass_rate", (worlds.model.nbody,), worlds.dtype, kind="input",
+            moves=True, unit="kg/s",
+        ).tensor  # fmt: skip
+        """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
+        with torch.inference_mode(False):
+            self.total_rate = torch.zeros_like(self.mass)
+            """The same with what the force models added at the last evaluation."""
+            self.empty = torch.zeros_like(self.mass, dtype=torch.bool)
+            """Bodies that would have run out of mass in the present step."""
+
+    def _let_flow(self, slot: Slot) -> Tensor:
+        """Bring it back at a reset, to what the user wrote last."""
+        at_reset = self.worlds.ledger.memory(
+            slot.name.replace("model/", "at_reset/"), slot.shape, slot.tensor.dtype,
+            reset=None, initial=slot.tensor, optional=True, unit=slot.unit,
+        )  # fmt: skip
+
+        def keep(rows: Selection | None) -> None:
+            if self.worlds.ledger.is_stepping:
+                return  # an action, which a reset undoes
+            index = slice(None) if rows is None else rows.index
+            at_reset.tensor.data[index] = slot.tensor[index]
+
+        slot.initial, slot.reset = at_reset.tensor, "initial"
+        slot.on_write, slot.companions = keep, (at_reset.name,)
+        return at_reset.tensor
+
+    @property
+    def has_constants_by_hand(self) -> bool:
+        """Whether a constant that follows from masses was written by hand."""
+        slots = self.worlds.ledger.slots
+        kept = (slots.get(f"by_hand/{name}") for name in self.worlds.engine.constants)
+        return any(slot is not None and bool(slot.tensor.any()) for slot in kept)
+
+    def evaluated(self) -> None:
+        """Take note of the rates that an evaluation was made with."""
+        self.total_rate.copy_(self.rate)
+
+    def block(self, stages: Stages) -> MassState:
+        """The block of the state, for the stages of a scheme."""
+        return MassState(self, stages)
+
+    def out_of_mass_error(self) -> InvalidInputError:
+        """The error for a body that would run out of mass."""
+        world, body = (int(i) for i in self.empty.nonzero()[0])
+        mass, rate = float(self.mass[world, body]), float(self.total_rate[world, body])
+        time = float(self.worlds.engine.field("time")[world])
+        return InvalidInputError(
+            f"Body {self.worlds.model.body(body).name or body!r} of world {world} "
+            f"would "
+            f"run out of mass at about t = {time:g} s: it has {mass:g} kg and loses "
+            f"{-rate:g} kg/s. Stop the flow first (sim.mass_rate, or the force model "
+            "that sets it). The state is as it was before the step."
+        )
+
+
+class MassState(FlatState):
+    """Body masses; inertias scale with them, and MuJoCo's constants follow."""
+
+    def __init__(self, flow: MassFlow, stages: Stages) -> None:
+        super().__init__("mass", flow.mass.data, lambda: flow.total_rate, stages)
+        self._flow = flow
+        self._inertia = flow.inertia.clone()
+
+    def begin(self, chosen: Tensor | None = None) -> None:
+        """Start a step at the present masses and inertias."""
+        super().begin(chosen)
+        rows = slice(None) if chosen is None else chosen
+        self._inertia[rows] = self._flow.inertia[rows]
+
+    def displace(self, stage: int) -> None:
+        """Move to a stage, and let the inertias follow."""
+        before = self.value.clone()
+        super().displace(stage)
+        self._follow(before)
+
+    def displace_by(self, move: Tensor, h: Tensor) -> None:
+        """Move by a displacement, and let the inertias follow."""
+        before = self.value.clone()
+        super().displace_by(move, h)
+        self._follow(before)
+
+    def _follow(self, before: Tensor) -> None:
+        """Scale the inertias and recompute constants where masses have changed.
+
+        A mass that ran out stays at its origin and its world is noted: the stepper
+        says so, or tries a shorter step.
+        """
+        if torch.equal(before, self.value):
+            return
+        least = LEAST_SHARE * self._flow.mass_at_reset
+        gone = (self.value < least) | (self.value <= 0)
+        empty = gone & (self.value < self.origin)
+        if bool(empty.any()):
+            self._flow.empty |= empty
+            self.value.copy_(torch.where(empty, self.origin, self.value))
+        # A body without mass has no inertia to scale.
+        ratio = (self.value / self.origin).nan_to_num(nan=1.0, posinf=1.0)
+        self._flow.inertia.data.copy_(self._inertia * ratio[..., None])
+        self._flow.worlds.parameters.set_const(None)

@@ -1,0 +1,355 @@
+"""QPosState: the whole position vector of a scene, integrated as one block."""
+
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.base.checks import has_shape
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.math import quaternion
+from simstate.step import kernels
+from simstate.step.schemes.schemes import ATTITUDE_MODES, AttitudeMode
+from simstate.step.stages import Launch, Stages, int_array, start, weighted
+
+_MODES: dict[str, Any] = {
+    "manifold": kernels.MANIFOLD,
+    "high_order": kernels.HIGH_ORDER,
+    "lie": kernels.LIE,
+}
+
+
+@dataclass(frozen=True)
+class QuaternionBlock:
+    """Where one orientation sits in qpos, and its angular velocity in qvel."""
+
+    qpos_adr: int
+    """Index of w in qpos; x, y, z follow."""
+    qvel_adr: int
+    """Index of the angular velocity, body axes [rad/s], in qvel: three numbers."""
+
+
+class QPosState:
+    """The positions of all worlds: numbers, and unit quaternions wherever they are.
+
+    An integrator displaces it by rates of its coordinates. For a number that is its
+    velocity; for an orientation it depends on the attitude mode: the angular velocity
+    in body axes ("manifold"), the four components of q̇ ("high_order"), or the rate of
+    the rotation vector from the step's start ("lie"). `set_derivative` makes that rate
+    from qvel, so a Runge-Kutta scheme of your own is: for each stage clone the state,
+    propagate the clone, set its derivative there; then combine the derivatives, set
+    the sum with `combined=True`, and propagate the state itself.
+
+    Args:
+        value: qpos, displaced in place; shape (num_envs, nq).
+        attitude: "manifold", "high_order" or "lie"; see `integrate.Explicit`.
+        name: what the state is called; its clones are called the same.
+    """
+
+    def __init__(
+        self, value: Tensor, attitude: AttitudeMode = "lie", *, name: str = "qpos"
+    ) -> None:
+        if not isinstance(value, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                "QPosState takes the positions first, a tensor, then the attitude "
+                f"mode; the name is a keyword, name=…; got {type(value).__name__}."
+            )
+        if not isinstance(name, str) or not name:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(f"name must be a text of its own, got {name!r}.")
+        self.name = name
+        if attitude not in ATTITUDE_MODES:
+            raise unknown_name("attitude mode", str(attitude), ATTITUDE_MODES)
+        if value.ndim != 2 or not value.dtype.is_floating_point:
+            raise ShapeError(
+                "value must be qpos of all worlds, floating point, shape (num_envs, "
+                f"nq); got {value.dtype} of shape {tuple(value.shape)}.",
+                name="value",
+                shape=value.shape,
+            )
+        self.value = value
+        self.attitude: AttitudeMode = attitude
+        self.quaternion_blocks: list[QuaternionBlock] = []
+        self.euclidean_qpos: list[int] = []
+        """Indices in qpos of the coordinates that are plain numbers."""
+        self.euclidean_qvel: list[int] = []
+        """The matching indices in qvel."""
+        self.model: mujoco.MjModel | None = None
+        self._is_stage = False
+
+    def configure(self, model: mujoco.MjModel) -> None:
+        """Size the state and its derivative, and find every quaternion in qpos."""
+        if self.value.shape[1] != model.nq:
+            raise ShapeError(
+                f"The state has {self.value.shape[1]} positions a world, the model "
+                f"{model.nq}.",
+                name="value",
+                shape=self.value.shape,
+            )
+        self.model = model
+        self.quaternion_blocks, self.euclidean_qpos, self.euclidean_qvel = [], [], []
+        for joint in range(model.njnt):
+            q, v = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+            kind = int(model.jnt_type[joint])
+            numbers = 1
+            if kind == mujoco.mjtJoint.mjJNT_FREE.value:
+                self.quaternion_blocks.append(QuaternionBlock(q + 3, v + 3))
+                numbers = 3
+            elif kind == mujoco.mjtJoint.mjJNT_BALL.value:
+                self.quaternion_blocks.append(QuaternionBlock(q, v))
+                numbers = 0
+            self.euclidean_qpos += range(q, q + numbers)
+            self.euclidean_qvel += range(v, v + numbers)
+        self._allocate()
+
+    def _allocate(self) -> None:
+        """Make the buffers, and the indices as tensors."""
+        num_envs = self.value.shape[0]
+        blocks = self.quaternion_blocks
+        self.origin = torch.empty_like(
+            self.value, memory_format=torch.contiguous_format
+        )
+        self.rotation = self.value.new_zeros(num_envs, max(3 * len(blocks), 1))
+        """Rotation vectors since the step's start, body axes [rad]."""
+        high = self.attitude == "high_order"
+        self.width = self.value.shape[1] if high else self._configured().nv
+        self.derivative = self.value.new_zeros(num_envs, self.width)
+        """The rate that `propagate` moves along; shape (num_envs, nv), or nq in
+        high-order mode."""
+        self._diffusion: Tensor | None = None
+        self._layout = self._make_layout(high)
+        self._prepare()
+
+    def _make_layout(self, high: bool) -> Any:
+        """The indices as the kernels take them."""
+        layout: Any = kernels.StateLayout()
+        layout.mode = _MODES[self.attitude]
+        quats = [block.qpos_adr for block in self.quaternion_blocks]
+        turns = [block.qvel_adr for block in self.quaternion_blocks]
+        layout.flat_qpos = self._ids(self.euclidean_qpos)
+        layout.flat_qvel = self._ids(self.euclidean_qvel)
+        layout.flat_rate = layout.flat_qpos if high else layout.flat_qvel
+        layout.quat_qpos, layout.quat_qvel = self._ids(quats), self._ids(turns)
+        layout.quat_rate = layout.quat_qpos if high else layout.quat_qvel
+        return layout
+
+    def _prepare(self) -> None:
+        """Make the launches that need no scheme."""
+        value, num_envs = self.value, self.value.shape[0]
+        everywhere = torch.ones(num_envs, dtype=torch.bool, device=value.device)
+        self._tangent = value.new_zeros(num_envs, self._configured().nv)
+        self._converted = torch.zeros_like(self.derivative)
+        self._convert = self._record_launch(self._tangent, everywhere, self._converted)
+        self._whole = torch.zeros_like(self.derivative)[None]
+        self._whole_h = value.new_zeros(num_envs)
+        self._displace_whole = self._displace_launch(
+            self._whole, value.new_ones(1), self._whole_h
+        )
+
+    def _configured(self) -> mujoco.MjModel:
+        if self.model is None:
+            raise InvalidInputError("Call configure(model) first.")
+        return self.model
+
+    def _ids(self, ids: list[int]) -> Any:
+        return int_array(ids, self.value.device)
+
+    def clone(self) -> QPosState:
+        """A stage: a state of its own at the same values, with the same derivative.
+
+        Once it is propagated, its rates count from the value that it was cloned at, so
+        that they may be combined with those of the state itself and of other clones.
+        """
+        model = self._configured()
+        other = QPosState(self.value.clone(), self.attitude, name=self.name)
+        other.configure(model)
+        other._is_stage = True
+        other.derivative.copy_(self.derivative)
+        if self._diffusion is not None:
+            other._diffusion = self._diffusion.clone()
+        return other
+
+    def set_derivative(self, rate: Tensor, combined: bool = False) -> None:
+        """Set the rate at the present value; shape (num_envs, nv), or (num_envs, nq).
+
+        Of length nv it is qvel, and is made into the rate of the coordinates. A rate
+        of length nq (in high-order mode), and any with `combined=True`, is taken as it
+        is: it is a sum of rates that were made so before.
+        """
+        self._configured()
+        self.derivative.copy_(self._as_rate("rate", rate, combined))
+
+    def set_diffusion(self, diffusion: Tensor) -> None:
+        """Set what each noise source moves, as rates are given; (num_envs, k, nv)."""
+        has_shape("diffusion", diffusion, ("num_envs", "sources", "nv"))
+        parts = [
+            self._as_rate("diffusion", diffusion[:, k], False)
+            for k in range(diffusion.shape[1])
+        ]
+        self._diffusion = torch.stack(parts, dim=1)
+
+    def _as_rate(self, what: str, rate: Tensor, combined: bool) -> Tensor:
+        """A rate of the coordinates, checked; made from qvel unless it is one."""
+        model = self._configured()
+        num_envs = self.value.shape[0]
+        whole = (num_envs, self.width)
+        is_rate = combined or self.width != model.nv
+        if is_rate and tuple(rate.shape) == whole:
+            return rate
+        if tuple(rate.shape) != (num_envs, model.nv):
+            raise ShapeError(
+                f"{what} must have shape {(num_envs, model.nv)} (as qvel)"
+                + (f" or {whole} (rates of qpos)" if whole[1] != model.nv else "")
+                + f", got {tuple(rate.shape)}.",
+                name=what,
+                shape=rate.shape,
+            )
+        return self.as_rate(rate)
+
+    def as_rate(self, tangent: Tensor) -> Tensor:
+        """A rate by dof at the present value as a rate of the coordinates."""
+        self._tangent.copy_(tangent)
+        self._convert()
+        return self._converted.clone()
+
+    def propagate(self, h: Tensor | float, pseudo_step: Tensor | None = None) -> None:
+        """Advance the value by h times the derivative [s], each world by its own h.
+
+        Args:
+            h: the step; a number, or shape (num_envs,).
+            pseudo_step: the random increment of each noise source, which multiplies
+                its diffusion; shape (num_envs, k).
+        """
+        num_envs = self.value.shape[0]
+        steps = torch.as_tensor(h, dtype=self.value.dtype, device=self.value.device)
+        has_shape("h", steps, (), (num_envs,))
+        self._configured()
+        if pseudo_step is None:
+            self._propagate_by(self.derivative, steps.expand(num_envs))
+            return
+        noise = self._diffusion
+        if noise is None or tuple(pseudo_step.shape) != tuple(noise.shape[:2]):
+            sources = "no diffusion is set" if noise is None else tuple(noise.shape[:2])
+            raise ShapeError(
+                "pseudo_step must have one increment per world and noise source "
+                f"({sources}), got shape {tuple(pseudo_step.shape)}.",
+                name="pseudo_step",
+                shape=pseudo_step.shape,
+            )
+        move = self.derivative * steps.expand(num_envs)[:, None]
+        move = move + (noise * pseudo_step.to(noise)[..., None]).sum(dim=1)
+        self._propagate_by(move, torch.ones_like(move[:, 0]))
+
+    def _propagate_by(self, move: Tensor, h: Tensor) -> None:
+        self.begin()
+        self.displace_by(move, h)
+        if not self._is_stage:  # the next step's rates count from here
+            self.rotation.zero_()
+
+    def begin(self, chosen: Tensor | None = None) -> None:
+        """Start a step where the state is now, in the chosen worlds (None: all)."""
+        start(self.origin, self.value, chosen)
+        if chosen is None:
+            self.rotation.zero_()
+        else:
+            self.rotation[chosen] = 0.0
+
+    def displace_by(self, move: Tensor, h: Tensor) -> None:
+        """value = origin ⊕ h · move where h is not 0; move: (num_envs, width)."""
+        self._whole[0].copy_(move)
+        self._whole_h.copy_(h)
+        self._displace_whole()
+
+    def plan(self, qvel: Tensor, stages: Stages) -> None:
+        """Prepare for the stages of a scheme; `qvel` is the live velocity."""
+        self._qvel = qvel
+        self.rates = self.value.new_zeros(
+            stages.tableau.num_stages, self.value.shape[0], self.width
+        )
+        h = stages.steps(self.value.dtype)
+        self._moves = [
+            self._displace_launch(self.rates, weights, h)
+            for weights in stages.weights(self.value.dtype)
+        ]
+        self._advances = [
+            self._advance_launch(weights, h, qvel, rate)
+            for weights, rate in zip(
+                stages.weights(self.value.dtype)[1:], self.rates, strict=True
+            )
+        ]
+        self._records = [
+            self._record_launch(qvel, stages.chosen, rate) for rate in self.rates
+        ]
+
+    def displace(self, stage: int) -> None:
+        """Move to a stage, or with the number of stages to the end of the step."""
+        self._moves[stage]()
+
+    def advance(self, stage: int) -> None:
+        """Take the rates of a stage in all worlds, and move on to the next one."""
+        self._advances[stage]()
+
+    def record(self, stage: int, chosen: Tensor | None) -> None:
+        """Take the rates at the present values; the stages know the chosen worlds."""
+        del chosen
+        self._records[stage]()
+
+    @property
+    def num_dofs(self) -> int:
+        """The number of independent rates of a world: nv."""
+        return self._configured().nv
+
+    def rate_now(self) -> Tensor:
+        """The rates of the coordinates at the present value and velocity."""
+        return self.as_rate(self._qvel)
+
+    def combined(self, weights: Tensor) -> Tensor:
+        """Σ weights · rates over the stages; shape (num_envs, width)."""
+        return weighted(weights, self.rates)
+
+    def scale(self) -> Tensor:
+        """What a relative tolerance is relative to, by dof: 1 rad for attitudes."""
+        model = self._configured()
+        scale = self.value.new_ones(self.value.shape[0], model.nv)
+        largest = torch.maximum(self.origin.abs(), self.value.abs())
+        scale[:, self.euclidean_qvel] = largest[:, self.euclidean_qpos]
+        return scale
+
+    def error(self, rates: Tensor) -> Tensor:
+        """An error of the coordinates by dof: attitudes as rotation vectors [rad]."""
+        if self.attitude != "high_order":
+            return rates
+        model = self._configured()
+        error = rates.new_zeros(rates.shape[0], model.nv)
+        error[:, self.euclidean_qvel] = rates[:, self.euclidean_qpos]
+        for block in self.quaternion_blocks:
+            part = slice(block.qpos_adr, block.qpos_adr + 4)
+            turn = quaternion.multiply(
+                quaternion.conjugate(self.origin[:, part]), rates[:, part]
+            )
+            error[:, block.qvel_adr : block.qvel_adr + 3] = 2 * turn[:, 1:]
+        return error
+
+    def _displace_launch(self, rates: Tensor, weights: Tensor, h: Tensor) -> Launch:
+        inputs = self._displace_inputs(rates, weights, h)
+        return Launch(kernels.displace_position, self.value.shape[0], inputs)
+
+    def _advance_launch(
+        self, weights: Tensor, h: Tensor, qvel: Tensor, rate: Tensor
+    ) -> Launch:
+        inputs = [*self._displace_inputs(self.rates, weights, h), qvel, rate]
+        return Launch(kernels.advance_position, self.value.shape[0], inputs)
+
+    def _displace_inputs(self, rates: Tensor, weights: Tensor, h: Tensor) -> list[Any]:
+        inputs: list[Any] = [self.origin, rates, weights, h, self._layout]
+        return [*inputs, self.rotation, self.value]
+
+    def _record_launch(self, qvel: Tensor, chosen: Tensor, rate: Tensor) -> Launch:
+        inputs: list[Any] = [qvel, self.value, self.rotation, self._layout]
+        inputs += [chosen, rate]
+        return Launch(kernels.record_position, self.value.shape[0], inputs)

@@ -1,0 +1,1 @@
+"""Runge-Kutta schemes as data: tableaus and tolerances."""

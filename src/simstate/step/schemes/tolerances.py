@@ -1,0 +1,137 @@
+"""Tolerances of adaptive schemes, by what a number is: metres are not radians."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+import mujoco
+
+from simstate.base.errors import IntegrationError, InvalidInputError, unknown_name
+from simstate.engine.core import Failure
+from simstate.world.invalid_values import describe_element
+
+Tolerance: TypeAlias = "float | Mapping[str, float] | None"
+"""One for every number in its own unit, or by kind; None: the defaults."""
+
+ABSOLUTE: dict[str, float] = {
+    "position": 1e-6,
+    "attitude": 1e-7,
+    "velocity": 1e-6,
+    "rate": 1e-7,
+    "joint": 1e-7,
+    "joint_rate": 1e-7,
+    "activation": 1e-6,
+    "mass": 1e-6,
+    "process": 1e-6,
+}
+"""Absolute tolerances by kind, where none are given: m, rad, m/s, rad/s, rad or m,
+rad/s or m/s, the activation's unit, kg, and a process's own. Ten metres from its origin
+a body that turns by 1e-7 rad moves by 1e-6 m."""
+RELATIVE = 1e-6
+"""Relative tolerance of every kind, where none is given."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "qpos": ("position", "attitude", "joint"),
+    "qvel": ("velocity", "rate", "joint_rate"),
+    "act": ("activation",),
+}
+"""The kinds of a field of MuJoCo, which may be named for all of them."""
+
+
+def check_tolerance(name: str, given: Tolerance) -> None:
+    """Raise unless every tolerance is a number above zero."""
+    values = given if isinstance(given, Mapping) else {"": given}
+    for key, value in values.items():
+        if given is not None and not 0 < _as_number(value) < math.inf:
+            where = f" for {key}" if key else ""
+            raise InvalidInputError(
+                f"{name} must be a number > 0, got {value!r}{where}."
+            )
+
+
+def check_kinds(given: Tolerance, processes: Iterable[str]) -> None:
+    """Raise at a kind that there is not."""
+    known = [*ABSOLUTE, *GROUPS, *processes]
+    for name in given if isinstance(given, Mapping) else ():
+        if name not in known:
+            raise unknown_name("kind of number with a tolerance", name, known)
+
+
+def tolerance(given: Tolerance, kind: str, defaults: Mapping[str, float]) -> float:
+    """The tolerance of a kind, or of a process by its name."""
+    default = defaults.get(kind, defaults["process"])
+    if given is None:
+        return default
+    if not isinstance(given, Mapping):
+        return float(given)
+    if kind in given:
+        return float(given[kind])
+    for group, kinds in GROUPS.items():
+        if kind in kinds and group in given:
+            return float(given[group])
+    if kind not in ABSOLUTE and "process" in given:
+        return float(given["process"])
+    return default
+
+
+def block_kinds(model: mujoco.MjModel, block: str, width: int) -> list[str]:
+    """What the numbers of a block of the state are, by dof."""
+    if block == "qpos":
+        return _dof_kinds(model, "position", "attitude", "joint")
+    if block == "qvel":
+        return _dof_kinds(model, "velocity", "rate", "joint_rate")
+    return [{"act": "activation"}.get(block, block)] * width
+
+
+def _dof_kinds(model: mujoco.MjModel, place: str, turn: str, joint: str) -> list[str]:
+    kinds: list[str] = []
+    for kind in model.jnt_type:
+        if kind == mujoco.mjtJoint.mjJNT_FREE.value:
+            kinds += [place] * 3 + [turn] * 3
+        elif kind == mujoco.mjtJoint.mjJNT_BALL.value:
+            kinds += [turn] * 3
+        else:
+            kinds.append(joint)
+    return kinds
+
+
+def _as_number(value: object) -> float:
+    """A number of any library's type; NaN for what is none."""
+    if isinstance(value, bool | str):
+        return math.nan
+    try:
+        return float(value)  # pyright: ignore[reportArgumentType]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def tolerance_error(
+    model: mujoco.MjModel, scheme: str, worlds: list[int], step: float, first: Failure
+) -> IntegrationError:
+    """The error for worlds that cannot go on, as the first of them is described.
+
+    Args:
+        model: the scene's.
+        scheme: the scheme's name.
+        worlds: which cannot.
+        step: what the first would need [s].
+        first: why it could not.
+    """
+    field = "qvel" if first.block == "qpos" else first.block
+    where = f"{first.block}[{first.element}]"
+    if field == "mass":
+        body = model.body(first.element).name
+        where = f"the mass of body {body or first.element!r}"
+    elif field in ("qvel", "act"):
+        where = f"{first.block} of {describe_element(model, field, first.element)}"
+    message = (
+        f"{scheme} cannot meet its tolerance in world {worlds[0]} at t = "
+        f"{first.time:.9g} s: it would need a step of {step:.3g} s, because with "
+        f"{first.step:.3g} s the error of {where} was {first.error:.3g} times its "
+        "tolerance. Contacts and other jumps need fixed steps (RK4) or "
+        "integrator=None; otherwise raise atol and rtol, or lower min_step. The state "
+        "is as it was before the step."
+    )
+    return IntegrationError(message, worlds)

@@ -1,0 +1,1 @@
+"""Schemes for stochastic differential equations."""

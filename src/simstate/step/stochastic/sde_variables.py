@@ -1,0 +1,151 @@
+"""The random variables of one step, from the increments of two Brownian motions.
+
+Each source k has the increment W_k of its own Brownian motion over the step, and Z_k,
+that of another one, independent, with the same variance h. What a scheme needs of its
+path follows from the two: ∫(W(s) − W(0)) ds = h/2 (W_k + Z_k/√3), signs, thirds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import instance_of, number
+
+_ONE_SIXTH = 0.9674215661017014
+"""A standard normal number is greater with a probability of one in six."""
+
+
+def brownian_integrals(
+    increments: Tensor, second_increments: Tensor, timestep: float
+) -> Tensor:
+    """∫(W(s) − W(0)) ds over each step [s^1.5], from two independent increments.
+
+    StochasticDiffEq.jl gives a path to its schemes as dW and dZ; with these as the
+    arguments the result is what `prescribe_noise` takes as `integrals`.
+
+    Args:
+        increments: W over each step [√s], of any shape.
+        second_increments: those of the second Brownian motion [√s], likewise.
+        timestep: the length of a step [s].
+    """
+    instance_of("increments", increments, Tensor)
+    instance_of("second_increments", second_increments, Tensor)
+    number("timestep", timestep, more_than=0, unit="s")
+    return timestep / 2 * (increments + second_increments / math.sqrt(3.0))
+
+
+@dataclass(frozen=True)
+class RandomVariables:
+    """The variables of one step by name, all in √s."""
+
+    own: dict[str, Tensor]
+    """Of each source; shape (num_envs, sources)."""
+    pair: dict[str, Tensor]
+    """Of place k and source l; shape (num_envs, sources, sources), [:, k, l]."""
+
+
+Draw = Callable[[int], Tensor]
+"""Gives so many standard normal numbers; shape (num_envs, count)."""
+
+
+def gaussian(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
+    """Iterated integrals of each path: I, I_kk/√h, I_k0/h, I_kkk/h, and powers."""
+    del draw
+    root = math.sqrt(h)
+    own = {
+        "root_h": torch.full_like(w, root),
+        "I": w,
+        "II": (w**2 - h) / (2 * root),
+        "I0": (w + z / math.sqrt(3.0)) / 2,
+        "III": (w**3 - 3 * h * w) / (6 * h),
+        "I^2": w**2 / root,
+        "I^3": w**3 / h,
+    }
+    return RandomVariables(own, {"I": _of_source(w)})
+
+
+def platen(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
+    """Normal increments, and for each pair a sign of its own that is drawn."""
+    num_envs, sources = w.shape
+    found = gaussian(w, z, h, draw)
+    signs = draw(sources**2).sign().reshape(num_envs, sources, sources).triu(1)
+    mixed = _products(w) + h * (signs - signs.transpose(1, 2))
+    found.pair["IJ"] = mixed / (2 * math.sqrt(h))
+    return found
+
+
+def three_point(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
+    """Debrabant and Rößler's: Î is 0 or ±√(3h), and the sign of Z of the lesser source.
+
+    Î_(k,l) = (Î_k Î_l ∓ √h Z̃)/2, with − and Z̃_k for k < l, + and Z̃_l for l < k, where
+    Z̃ = ±√h.
+    """
+    del draw
+    root, i = math.sqrt(h), _thirds(w, h)
+    own = {"root_h": torch.full_like(w, root), "I": i, "II": (i**2 - h) / (2 * root)}
+    sign = _signs(z)[:, :, None].expand(-1, -1, w.shape[1]).triu(1)  # of k < l
+    integral = (_products(i) - h * (sign - sign.transpose(1, 2))) / 2
+    # It goes with source k at place l.
+    pair = {"I": _of_source(i), "IJ": integral.transpose(1, 2) / root}
+    return RandomVariables(own, pair)
+
+
+def stratonovich(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
+    """Rößler's for Stratonovich: Î_(k,l) is Î_k Z̃_l for l < k, −Î_l Z̃_k for k < l."""
+    del draw
+    root, i = math.sqrt(h), _thirds(w, h)
+    area = (i[:, :, None] * root * _signs(z)[:, None, :]).tril(-1)
+    pair = {"I": _of_source(i), "IJ": (area - area.transpose(1, 2)) / root}
+    return RandomVariables({"root_h": torch.full_like(w, root), "I": i}, pair)
+
+
+def tang_xiao(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
+    """Tang and Xiao's: ξ = ±√h by the sign of the first Z, pairs by the second Z's.
+
+    Î_(k,k) = (Î_k²/ξ − ξ)/2, and Î_(k,l) is Î_l or 0: (1 ∓ η)/2 Î_l for k ≶ l.
+    """
+    del draw
+    i, sources, signs = _thirds(w, h), w.shape[1], _signs(z)
+    xi = math.sqrt(h) * signs[:, :1].expand(-1, sources)
+    own = {"I": i, "xi": xi, "II": (i**2 / xi - xi) / 2}
+    pair = {"I": _of_source(i)}
+    if sources > 1:
+        eta = signs[:, 1, None, None] * torch.ones_like(_products(i))
+        pair["IJ"] = (1 - eta.triu(1) + eta.tril(-1)) / 2 * _of_source(i)
+    return RandomVariables(own, pair)
+
+
+VARIABLES: dict[str, Callable[[Tensor, Tensor, float, Draw], RandomVariables]] = {
+    "gaussian": gaussian,
+    "platen": platen,
+    "three-point": three_point,
+    "stratonovich": stratonovich,
+    "tang-xiao": tang_xiao,
+}
+"""The random variables of each kind from W, Z, h and a source of more numbers."""
+
+
+def _thirds(w: Tensor, h: float) -> Tensor:
+    """±√(3h) where W is in an outer sixth of its distribution, else 0; as w."""
+    outer = (w / math.sqrt(h)).abs() > _ONE_SIXTH
+    return math.sqrt(3 * h) * w.sign() * outer
+
+
+def _signs(z: Tensor) -> Tensor:
+    """1 where Z > 0, else −1; as z."""
+    return 2.0 * (z > 0).to(z.dtype) - 1.0
+
+
+def _of_source(values: Tensor) -> Tensor:
+    """[:, k, l] = values of l; (num_envs, sources, sources)."""
+    return values[:, None, :].expand(-1, values.shape[1], -1)
+
+
+def _products(values: Tensor) -> Tensor:
+    """[:, k, l] = values of k · values of l; (num_envs, sources, sources)."""
+    return values[:, :, None] * values[:, None, :]

@@ -1,0 +1,110 @@
+"""Distributions of a study: what differs from world to world, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.checks import Limits
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Values
+from simstate.step.forces.force_parameters import Numbers, numbers
+from simstate.world import Ledger
+from simstate.world.random import WorldRandom
+
+_APART = 0x51D15BE2510
+"""Keeps the draws of a study apart from the simulation's own random numbers."""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Random numbers for each world, made of uniform or normal ones."""
+
+    shape: tuple[int, ...]
+    """Of one world's numbers."""
+    columns: int
+    """How many independent random numbers they are made of."""
+    is_normal: bool
+    """Whether those are standard normal; else uniform in [0, 1)."""
+    make: Callable[[Tensor], Tensor]
+    """From (n, columns) to (n, *shape)."""
+
+    def draw(self, rng: WorldRandom) -> Tensor:
+        """Numbers of all worlds of a stream, float64; (n, *shape)."""
+        kind = rng.normal if self.is_normal else rng.uniform
+        made = self.make(kind(slice(None), self.columns))
+        return made.reshape(len(made), *self.shape)
+
+
+def normal(
+    mean: Numbers, std: Numbers | None = None, *, cov: Values | None = None
+) -> Distribution:
+    """Normal numbers of that mean, each with its deviation, or with a covariance."""
+    centre = numbers(mean, "mean")
+    if (std is None) == (cov is None):
+        raise InvalidInputError("normal needs either std or cov.")
+    if cov is not None:
+        spread = numbers(cov, "cov")
+        size = centre.numel()
+        if centre.ndim != 1 or tuple(spread.shape) != (size, size):
+            raise InvalidInputError(
+                f"cov must have shape ({size}, {size}) for a mean of shape "
+                f"{tuple(centre.shape)}, got {tuple(spread.shape)}."
+            )
+        symmetric = bool(torch.equal(spread, spread.T))
+        array = spread.numpy()
+        if not symmetric or float(np.linalg.eigvalsh(array).min()) <= 0:
+            raise InvalidInputError("cov must be symmetric and positive definite.")
+        root = torch.as_tensor(np.linalg.cholesky(array))
+        return Distribution((size,), size, True, lambda z: centre + z @ root.T)
+    scale = numbers(0.0 if std is None else std, "std")
+    if bool((scale < 0).any()):
+        raise InvalidInputError(f"std must be ≥ 0, got {std}.")
+    flat, width = (centre + 0 * scale).reshape(-1), (scale + 0 * centre).reshape(-1)
+    shape = tuple((centre + scale).shape)
+    return Distribution(shape, flat.numel(), True, lambda z: flat + width * z)
+
+
+def log_normal(median: Numbers, sigma: Numbers) -> Distribution:
+    """Numbers whose logarithm is normal, with that median and deviation of the log."""
+    centre = numbers(median, "median")
+    Limits(more_than=0).check(centre, "median")
+    inner = normal(centre.log(), sigma)
+    return Distribution(inner.shape, inner.columns, True, lambda z: inner.make(z).exp())
+
+
+def uniform(low: Numbers, high: Numbers) -> Distribution:
+    """Numbers spread evenly over [low, high)."""
+    first, last = numbers(low, "low"), numbers(high, "high")
+    width = last - first
+    if bool((width < 0).any()):
+        raise InvalidInputError(f"low must not be above high, got {low} and {high}.")
+    flat, span = (first + 0 * width).reshape(-1), width.reshape(-1)
+    return Distribution(
+        tuple(width.shape), flat.numel(), False, lambda u: flat + span * u
+    )
+
+
+def choice(values: Values) -> Distribution:
+    """One of these numbers or rows, each as likely as the others."""
+    rows = numbers(values, "values")
+    if not rows.ndim or not len(rows):
+        raise InvalidInputError("choice needs at least one value.")
+    count = len(rows)
+    return Distribution(
+        tuple(rows.shape[1:]), 1, False,
+        lambda u: rows[(u[:, 0] * count).long().clamp(max=count - 1)],
+    )  # fmt: skip
+
+
+def draw_worlds(
+    draws: Mapping[str, Distribution], num_envs: int, seed: int, first_world: int
+) -> dict[str, Tensor]:
+    """The numbers of some worlds by name; the same for a world in any batch."""
+    ledger = Ledger(num_envs, torch.device("cpu"))
+    rng = WorldRandom(ledger, seed ^ _APART, first_world)
+    return {name: given.draw(rng) for name, given in draws.items()}

@@ -1,0 +1,199 @@
+"""The state of a simulation as numbers with names: a vector of differences.
+
+Orientations differ by rotation vectors along body axes, as MuJoCo's qvel has them, so
+there are as many numbers as degrees of freedom.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.math import quaternion
+
+if TYPE_CHECKING:
+    from simstate.simulation import Simulation
+    from simstate.step import Process
+
+_FREE = mujoco.mjtJoint.mjJNT_FREE.value
+_BALL = mujoco.mjtJoint.mjJNT_BALL.value
+_SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
+
+
+@dataclass(frozen=True)
+class Coordinate:
+    """One number of the state: what it is called and its unit."""
+
+    name: str
+    unit: str
+
+
+class StateVector:
+    """Positions, velocities, activations and processes of a simulation, in this order.
+
+    Each is a displacement from a base state, (num_envs, size) together.
+    """
+
+    def __init__(self, sim: Simulation) -> None:
+        self.sim = sim
+        model = sim.model
+        self.nv, self.na = int(model.nv), int(model.na)
+        integration = sim.integration
+        self.processes: list[Process] = (
+            [] if integration is None else list(integration.processes)
+        )
+        positions, velocities = _joint_coordinates(model)
+        acts = [
+            Coordinate(f"act[{k}]" if not name else f"{name}.act", "")
+            for k, name in enumerate(_activation_names(model))
+        ]
+        rest = [
+            Coordinate(f"{process.name}[{k}]", "")
+            for process in self.processes
+            for k in range(process.value.shape[1])
+        ]
+        self.coordinates = [*positions, *velocities, *acts, *rest]
+        self._rotations = _rotations(model)
+        """qpos and qvel addresses of quaternions."""
+        self._straight = _straight(model)
+        """qpos and qvel addresses of all other numbers."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers there are."""
+        return len(self.coordinates)
+
+    def displace(self, column: int, by: float | Tensor) -> None:
+        """Move all worlds along one coordinate from their present state."""
+        data = self.sim.data
+        if column < self.nv:
+            self._displace_position(column, by)
+        elif column < 2 * self.nv:
+            data.qvel[:, column - self.nv] += by
+        elif column < 2 * self.nv + self.na:
+            data.act[:, column - 2 * self.nv] += by
+        else:
+            column -= 2 * self.nv + self.na
+            for process in self.processes:
+                width = process.value.shape[1]
+                if column < width:
+                    process.value[:, column] += by
+                    return
+                column -= width
+
+    def _displace_position(self, dof: int, by: float | Tensor) -> None:
+        qpos = self.sim.data.qpos
+        for adr, first in self._rotations:
+            if first <= dof < first + 3:
+                turn = qpos.new_zeros(qpos.shape[0], 3)
+                turn[:, dof - first] = by
+                part = quaternion.from_rotation_vector(turn)
+                quat = quaternion.normalize(qpos[:, adr : adr + 4])
+                qpos[:, adr : adr + 4] = quaternion.multiply(quat, part)
+                return
+        qpos[:, self._straight[dof]] += by
+
+    def read(self) -> tuple[Tensor, ...]:
+        """A copy of the present state: qpos, qvel, act, and the processes' values."""
+        data = self.sim.data
+        own = (process.value.clone() for process in self.processes)
+        return data.qpos.clone(), data.qvel.clone(), data.act.clone(), *own
+
+    def difference(self, state: tuple[Tensor, ...], base: tuple[Tensor, ...]) -> Tensor:
+        """How far a state is from a base, as displacements; (num_envs, size)."""
+        moved = torch.zeros_like(base[1])
+        for dof, adr in self._straight.items():
+            moved[:, dof] = state[0][:, adr] - base[0][:, adr]
+        for adr, first in self._rotations:
+            start, end = (
+                quaternion.normalize(x[0][:, adr : adr + 4]) for x in (base, state)
+            )
+            apart = quaternion.multiply(quaternion.conjugate(start), end)
+            moved[:, first : first + 3] = quaternion.to_rotation_vector(apart)
+        rest = [one - other for one, other in zip(state[1:], base[1:], strict=True)]
+        return torch.cat([moved, *rest], dim=1)
+
+    def rate(self) -> Tensor:
+        """The rate of the state at the present one; (num_envs, size).
+
+        That of positions is qvel: of turning axes as seen from axes that turn at the
+        rate themselves, see `kinematics`.
+        """
+        sim = self.sim
+        sim.forward()
+        data = sim.data
+        rates = [data.qvel.clone(), data.qacc.clone(), data.act_dot.clone()]
+        rates += [p.rate(sim.time.clone(), sim).clone() for p in self.processes]
+        return torch.cat(rates, dim=1)
+
+    def kinematics(self, a: Tensor) -> None:
+        """Write the derivatives of positions into A: those of rotations are turned.
+
+        A displacement δ of an orientation that turns at ω moves as δ' = δω − ω × δ.
+        """
+        a[:, : self.nv] = 0.0
+        for dof in range(self.nv):
+            a[:, dof, self.nv + dof] = 1.0
+        omega = self.sim.data.qvel
+        for _, first in self._rotations:
+            x, y, z = (omega[:, first + k] for k in range(3))
+            block = a[:, first : first + 3, first : first + 3]
+            block[:, 0, 1], block[:, 0, 2] = z, -y
+            block[:, 1, 0], block[:, 1, 2] = -z, x
+            block[:, 2, 0], block[:, 2, 1] = y, -x
+
+
+def _joint_coordinates(
+    model: mujoco.MjModel,
+) -> tuple[list[Coordinate], list[Coordinate]]:
+    """Names and units of the displacements of qpos, and of qvel."""
+    positions: list[Coordinate] = []
+    velocities: list[Coordinate] = []
+    for joint in range(model.njnt):
+        name, kind = model.joint(joint).name or f"joint{joint}", model.jnt_type[joint]
+        if kind == _FREE:
+            positions += [Coordinate(f"{name}.{x}", "m") for x in "xyz"]
+            velocities += [Coordinate(f"{name}.v{x}", "m/s") for x in "xyz"]
+        if kind in (_FREE, _BALL):
+            positions += [Coordinate(f"{name}.r{x}", "rad") for x in "xyz"]
+            velocities += [Coordinate(f"{name}.w{x}", "rad/s") for x in "xyz"]
+        else:
+            unit = "m" if kind == _SLIDE else "rad"
+            positions.append(Coordinate(name, unit))
+            velocities.append(Coordinate(f"{name}.rate", f"{unit}/s"))
+    return positions, velocities
+
+
+def _activation_names(model: mujoco.MjModel) -> list[str]:
+    names = [""] * int(model.na)
+    for actuator in range(model.nactuator):
+        first = int(model.actuator_actadr[actuator])
+        for k in range(int(model.actuator_actnum[actuator]) if first >= 0 else 0):
+            names[first + k] = model.actuator(actuator).name
+    return names
+
+
+def _rotations(model: mujoco.MjModel) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for joint in range(model.njnt):
+        adr, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+        if model.jnt_type[joint] == _FREE:
+            found.append((adr + 3, dof + 3))
+        elif model.jnt_type[joint] == _BALL:
+            found.append((adr, dof))
+    return found
+
+
+def _straight(model: mujoco.MjModel) -> dict[int, int]:
+    """The qpos address of each dof that is a plain number."""
+    found: dict[int, int] = {}
+    for joint in range(model.njnt):
+        adr, dof = int(model.jnt_qposadr[joint]), int(model.jnt_dofadr[joint])
+        kind = model.jnt_type[joint]
+        count = 3 if kind == _FREE else 0 if kind == _BALL else 1
+        found |= {dof + k: adr + k for k in range(count)}
+    return found

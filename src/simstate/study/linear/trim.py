@@ -1,0 +1,173 @@
+"""Trim: unknowns of a simulation such that something is steady, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import has_shape, instance_of
+from simstate.base.errors import InvalidInputError, SimStateError
+from simstate.math.vector import solve
+from simstate.simulation import Simulation
+from simstate.step.forces.force_parameters import Numbers, numbers
+
+_STEP = 1e-6
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A number that trim may change: where it starts, and its bounds."""
+
+    start: Numbers = 0.0
+    """A number, or (num_envs,)."""
+    low: float = -torch.inf
+    high: float = torch.inf
+    scale: float = 1.0
+    """A typical size, by which steps are measured."""
+
+
+@dataclass(frozen=True)
+class TrimResult:
+    """What trim found; each of shape (num_envs,) or (num_envs, k)."""
+
+    values: dict[str, Tensor]
+    """The unknowns by name."""
+    residual: Tensor
+    """What is left of what should be zero."""
+    converged: Tensor
+    """Whether it is below the tolerance."""
+    at_bound: dict[str, Tensor]
+    """Whether an unknown is at a bound."""
+
+
+def trim(
+    sim: Simulation,
+    unknowns: Mapping[str, Unknown],
+    write: Callable[[Mapping[str, Tensor]], None],
+    residual: Callable[[], Tensor],
+    *,
+    tolerance: float = 1e-9,
+    iterations: int = 50,
+    require: bool = True,
+) -> TrimResult:
+    """Find values of the unknowns at which the residual is zero, in every world.
+
+    By Levenberg's and Marquardt's method with central differences, each world with
+    steps of its own, all at once; unknowns stay within their bounds. The simulation is
+    left at what was found.
+
+    Args:
+        sim: the simulation.
+        unknowns: what may change, by name.
+        write: takes values by name, (num_envs,) each, into the simulation.
+        residual: what should be zero, (num_envs, k), with k ≥ the number of unknowns
+            or fewer (then the nearest solution is found).
+        tolerance: the greatest residual that counts as zero, in its own units.
+        iterations: at most so many.
+        require: whether a world that does not converge raises.
+    """
+    instance_of("sim", sim, Simulation)
+    instance_of("unknowns", unknowns, Mapping)
+    if not unknowns:
+        raise InvalidInputError("trim needs at least one unknown.")
+    problem = _Problem(sim, unknowns, write, residual)
+    x, found = problem.solve(tolerance, iterations)
+    converged = found.abs().amax(dim=1) <= tolerance
+    if require and not bool(converged.all()):
+        world = int((~converged).nonzero()[0])
+        values = {n: round(float(v[world]), 6) for n, v in problem.named(x).items()}
+        raise SimStateError(
+            f"trim did not converge in {int((~converged).sum())} of {len(x)} worlds: "
+            f"in world {world} a residual of {float(found[world].abs().max()):.3g} is "
+            f"left at {values}. Look for an unknown at its bound, start nearer, or "
+            "free another unknown."
+        )
+    close = 1e-9 * problem.scale
+    at_bound = (x <= problem.low + close) | (x >= problem.high - close)
+    return TrimResult(problem.named(x), found, converged, problem.named(at_bound))
+
+
+class _Problem:
+    """Unknowns as columns of a tensor, and the residual as a function of them."""
+
+    def __init__(
+        self,
+        sim: Simulation,
+        unknowns: Mapping[str, Unknown],
+        write: Callable[[Mapping[str, Tensor]], None],
+        residual: Callable[[], Tensor],
+    ) -> None:
+        self.sim, self.names = sim, tuple(unknowns)
+        self._write, self._residual = write, residual
+        count = sim.num_envs
+        columns: list[Tensor] = []
+        for name, unknown in unknowns.items():
+            if not unknown.low < unknown.high:
+                raise InvalidInputError(
+                    f"The bounds of {name!r} must rise, got {unknown.low} and "
+                    f"{unknown.high}."
+                )
+            start = numbers(unknown.start, name)
+            has_shape(f"The start of {name!r}", start, (), (count,))
+            columns.append(start.expand(count))
+        given = list(unknowns.values())
+        self.low = torch.tensor([u.low for u in given], dtype=torch.float64)
+        self.high = torch.tensor([u.high for u in given], dtype=torch.float64)
+        self.scale = torch.tensor([u.scale for u in given], dtype=torch.float64)
+        self.start = torch.stack(columns, dim=1).clamp(self.low, self.high)
+
+    def named(self, x: Tensor) -> dict[str, Tensor]:
+        """Columns by the unknowns' names."""
+        return {name: x[:, k].clone() for k, name in enumerate(self.names)}
+
+    def residual(self, x: Tensor) -> Tensor:
+        """What should be zero, at these values; (num_envs, k)."""
+        self._write(self.named(x))
+        found = self._residual()
+        has_shape("The residual", found, (x.shape[0], "k"))
+        return found.double().clone()
+
+    def _jacobian(self, x: Tensor) -> Tensor:
+        """By unknowns in units of their scale; (num_envs, k, unknowns)."""
+        columns: list[Tensor] = []
+        for k in range(x.shape[1]):
+            step = torch.zeros_like(x)
+            step[:, k] = _STEP * self.scale[k]
+            ahead, behind = self.residual(x + step), self.residual(x - step)
+            columns.append((ahead - behind) / (2 * _STEP))
+        return torch.stack(columns, dim=-1)
+
+    def solve(self, tolerance: float, iterations: int) -> tuple[Tensor, Tensor]:
+        """The values and the residual at them."""
+        x = self.start
+        found = self.residual(x)
+        damping = torch.full((len(x),), 1e-3, dtype=torch.float64)
+        for _ in range(iterations):
+            if bool((found.abs().amax(dim=1) <= 0.1 * tolerance).all()):
+                break
+            step = self._step(x, found, damping)
+            trial = (x + step).clamp(self.low, self.high)
+            there = self.residual(trial)
+            better = there.square().sum(1) < found.square().sum(1)
+            x = torch.where(better[:, None], trial, x)
+            found = torch.where(better[:, None], there, found)
+            damping = torch.where(better, 0.1 * damping, 10 * damping)
+            damping = damping.clamp(1e-15, 1e12)
+        self._write(self.named(x))
+        return x, found
+
+    def _step(self, x: Tensor, found: Tensor, damping: Tensor) -> Tensor:
+        """A damped Gauss-Newton step; unknowns that push against a bound are held."""
+        jacobian = self._jacobian(x)
+        gradient = (jacobian.mT @ found[..., None])[..., 0]
+        held = ((x <= self.low) & (gradient > 0)) | ((x >= self.high) & (gradient < 0))
+        jacobian = torch.where(held[:, None], 0.0, jacobian)
+        normal = jacobian.mT @ jacobian
+        size = torch.diagonal(normal, dim1=1, dim2=2)
+        ridge = damping[:, None] * size.clamp(min=1e-12 * float(size.max()) + 1e-30)
+        right = (jacobian.mT @ found[..., None])[..., 0]
+        step = -solve(normal + torch.diag_embed(ridge), right)
+        return step * self.scale

@@ -1,0 +1,108 @@
+"""The oracle suite: is every number of a model what MuJoCo itself says it is?
+
+report = oracles.check(SceneCfg(entities={"robot": EntityCfg(model="robot.xml")}))
+print(report)
+assert report.passed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import mujoco
+import torch
+
+from simstate.engine import EngineCfg, NativeCfg
+from simstate.scene import SceneCfg
+from simstate.simulation import Simulation
+from simstate.study.oracles.attribution import attributed
+from simstate.study.oracles.laws import LAWS, Finding, Law
+from simstate.study.oracles.random_states import randomize
+from simstate.study.oracles.verdicts import Check, Report, relative_error
+from simstate.world.worlds import worlds_of
+
+__all__ = ["LAWS", "Check", "Law", "Report", "check", "randomize", "relative_error"]
+
+
+def check(
+    scene: SceneCfg | mujoco.MjModel,
+    engine: EngineCfg = "native",
+    num_envs: int = 4,
+    seed: int = 0,
+    device: str = "cpu",
+) -> Report:
+    """Check every law on a model in random states, and return what was found."""
+    sim = _with_room(scene, engine, num_envs, seed, device)
+    report = Report(sim.engine_name)
+    for law in LAWS:
+        randomize(sim, seed)
+        tolerance = law.tolerance(sim)
+        if tolerance is not None:
+            for entity, quantity, error in law.find(sim):
+                check = Check(law.name, entity, quantity, error, tolerance)
+                report.checks.append(check if check.passed else attributed(sim, check))
+    if worlds_of(sim).engine.is_exact:
+        for law, other in _other_batches(scene, engine, num_envs):
+            for entity, quantity, error in _same_run(
+                scene, engine, num_envs, seed, other
+            ):
+                report.checks.append(Check(law, entity, quantity, error, 0.0))
+    return report
+
+
+def _with_room(
+    scene: SceneCfg | mujoco.MjModel,
+    engine: EngineCfg,
+    num_envs: int,
+    seed: int,
+    device: str,
+) -> Simulation:
+    """A simulation with random worlds whose engine drops no contact for want of room.
+
+    What an engine guesses is for ordinary states, and these have bodies in one another.
+    """
+    sim = Simulation(scene, num_envs, engine=engine, device=device)
+    randomize(sim, seed)
+    bare = worlds_of(sim).engine.bare_forward()
+    if bare is None or bare.roomier is None:
+        return sim
+    return _with_room(scene, bare.roomier, num_envs, seed, device)
+
+
+def _other_batches(
+    scene: SceneCfg | mujoco.MjModel, engine: EngineCfg, num_envs: int
+) -> Iterator[tuple[str, Simulation]]:
+    """Simulations whose worlds must run bit for bit as the same worlds of the first."""
+    one = Simulation(scene, 1, engine=engine, on_divergence="mask")
+    yield "a batch of one = a batch of many", one
+    for threads in (1, 3):
+        cfg = NativeCfg(num_threads=threads)
+        sim = Simulation(scene, num_envs, engine=cfg, on_divergence="mask")
+        yield "the number of threads changes nothing", sim
+
+
+def _same_run(
+    scene: SceneCfg | mujoco.MjModel,
+    engine: EngineCfg,
+    num_envs: int,
+    seed: int,
+    other: Simulation,
+    steps: int = 20,
+) -> Iterator[Finding]:
+    """Run the first worlds in both simulations; any difference at all is an error."""
+    sim = Simulation(scene, num_envs, engine=engine, on_divergence="mask")
+    randomize(sim, seed)
+    other.write_state(sim.state[: other.num_envs])
+    for _ in range(steps):
+        sim.step()
+        other.step()
+    same = torch.equal(sim.state[: other.num_envs], other.state)
+    error = relative_error(other.state, sim.state[: other.num_envs])
+    yield "scene", "state", 0.0 if same else max(error, 1e-300)
+    for name, entity in sim.scene.items():
+        for quantity in ("body_link_pose_w", "body_link_vel_w"):
+            ours = other.scene[name].data.read(quantity)
+            theirs = entity.data.read(quantity)[: other.num_envs]
+            same = torch.equal(ours, theirs)
+            error = relative_error(ours, theirs)
+            yield name, quantity, 0.0 if same else max(error, 1e-300)

@@ -1,0 +1,57 @@
+"""Policy: what training made, without what it was made with."""
+
+# rsl-rl comes without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import torch
+from rsl_rl.models import MLPModel
+from tensordict import TensorDict
+from torch import Tensor
+
+from simstate.base.errors import SnapshotError
+from simstate.engine import OneTorchThread
+from simstate.env import Env
+from simstate.interop.rsl_rl import runner_cfg
+from simstate.train.checkpoint import Content
+from simstate.train.run_cfg import RunCfg
+
+
+class Policy:
+    """The network of a checkpoint; calling it gives the best action, without noise."""
+
+    def __init__(self, env: Env, content: Content) -> None:
+        cfg = RunCfg.of(content)
+        settings = runner_cfg(cfg.train, env)
+        actor = {**settings["actor"]}
+        del actor["class_name"]
+        self.run = cfg
+        """The run that it is of: the task, and its settings."""
+        self.network = MLPModel(
+            _grouped(env, env.observations),
+            settings["obs_groups"],
+            "actor",
+            env.action_dim,
+            **actor,
+        ).to(env.device)
+        self._env = env
+        try:
+            self.network.load_state_dict(content["algorithm"]["actor_state_dict"])
+        except (RuntimeError, KeyError, TypeError, AttributeError) as error:
+            raise SnapshotError(
+                f"The checkpoint is of task {cfg.task!r}, and its network does not fit "
+                f"this environment, which has {env.observation_dims['policy']} "
+                f"observations and {env.action_dim} actions."
+            ) from error
+        self.network.eval()
+
+    def __call__(self, observations: dict[str, Tensor]) -> Tensor:
+        """The actions for observations, float32; shape (num_envs, action_dim)."""
+        with torch.inference_mode(), OneTorchThread():
+            action: Tensor = self.network(_grouped(self._env, observations))
+            return action
+
+
+def _grouped(env: Env, observations: dict[str, Tensor]) -> TensorDict:
+    return TensorDict(dict(observations), batch_size=[env.num_envs])

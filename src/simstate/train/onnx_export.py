@@ -1,0 +1,145 @@
+"""A policy as an ONNX file that says by itself what its numbers mean."""
+
+# rsl-rl comes without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import logging
+import warnings
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import torch
+
+from simstate.base.files import write_atomically
+from simstate.engine import OneTorchThread
+from simstate.env import Env
+from simstate.env.actions import Action, BodyWrenchAction, JointAction
+from simstate.env.control_action import ControlAction
+from simstate.env.joint_pd_action import JointPdAction
+from simstate.scene.index import TargetInputs
+from simstate.train.checkpoint_policy import Policy
+
+
+def export_onnx(policy: Policy, env: Env, path: Path) -> None:
+    """Write the network: input "obs" (batch, k), output "actions" (batch, n).
+
+    The normalisation of observations is a part of it. The metadata has JSON under
+    "task", "run" (its settings), "step_dt" [s], "observation_names", "action_names" and
+    "actions", the last with what `describe_actions` says.
+    """
+    network: Any = policy.network.as_onnx(verbose=False).to("cpu").eval()
+    buffer = io.BytesIO()
+    with OneTorchThread(), _quiet():
+        torch.onnx.export(
+            network,
+            network.get_dummy_inputs(),
+            buffer,  # pyright: ignore[reportArgumentType]
+            input_names=["obs"],
+            output_names=["actions"],
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            opset_version=18,
+            verbose=False,
+        )
+    model = onnx.load_from_string(buffer.getvalue())
+    facts = {
+        "task": policy.run.task,
+        "run": {k: v for k, v in policy.run.as_dict().items() if k != "output"},
+        "step_dt": env.step_dt,
+        "observation_names": env.observation_names["policy"],
+        "action_names": env.action_names,
+        "actions": describe_actions(env),
+    }
+    text = {key: json.dumps(value) for key, value in facts.items()}
+    onnx.helper.set_model_props(model, text)
+    write_atomically(path, model.SerializeToString())
+
+
+def describe_actions(env: Env) -> dict[str, dict[str, Any]]:
+    """What the columns of an action do, by term.
+
+    For joints target = target_at_zero + scale × action, brought into "clip" if there is
+    one, with a number for each of "joint_names"; a servo then pulls with
+    stiffness × (target − position) − damping × velocity. For a wrench on a body it is
+    scale × action, with the action brought into ± "limit", along the body's axes
+    [N, N·m]. For controls scale × action spans "range" from −1 to 1, and is brought
+    into it; where the range is infinite it is the control.
+    """
+    return {name: _describe(env, term) for name, term in env.actions.items()}
+
+
+def _describe(env: Env, term: Action) -> dict[str, Any]:
+    if isinstance(term, BodyWrenchAction):
+        return {
+            "kind": "body wrench",
+            "body_name": term.entity.body_names[term.body],
+            "names": list(term.names),
+            "scale": _floats(term.scale),
+            "limit": term.cfg.limit,
+        }
+    if isinstance(term, ControlAction):
+        return {
+            "kind": "controls",
+            "names": list(term.names),
+            "scale": term.cfg.scale,
+            "range": list(zip(_floats(term.low), _floats(term.high), strict=True)),
+        }
+    if not isinstance(term, JointAction):
+        return {"kind": type(term).__name__, "names": list(term.names)}
+    data = term.entity.data
+    zero = term.targets(torch.zeros_like(data.default_joint_pos[:, : term.dim]))
+    ids = term.joints.joint_ids
+    kind = f"joint {term.cfg.kind}"
+    if isinstance(term, JointPdAction):
+        kind = type(term.cfg).__name__.removesuffix("ActionCfg")
+        stiffness, damping = _floats(term.stiffness[0]), _floats(term.damping[0])
+    else:
+        stiffness, damping = _gains(env, term)
+    return {
+        "kind": kind,
+        "joint_names": list(term.names),
+        "default_joint_pos": _floats(data.default_joint_pos[0, ids]),
+        "target_at_zero": _floats(zero[0]),
+        "scale": _floats(term.scale.expand(1, term.dim)[0]),
+        "clip": term.cfg.clip,
+        "stiffness": stiffness,
+        "damping": damping,
+    }
+
+
+def _gains(env: Env, term: JointAction) -> tuple[list[float], list[float]]:
+    """Stiffness and damping that the actuator of each joint has at the joint."""
+    model = env.sim.model
+    inputs: TargetInputs = getattr(term.entity.index, f"{term.cfg.kind}_inputs")
+    row_of = {
+        term.entity.joint_names[joint]: k for k, joint in enumerate(inputs.joints)
+    }
+    rows = [row_of[name] for name in term.names]
+    gear = model.actuator_gear[[inputs.outputs[k] for k in rows], 0]
+    bias = model.actuator_biasprm[[inputs.actuators[k] for k in rows]]
+    return _floats(-bias[:, 1] * gear**2), _floats(-bias[:, 2] * gear**2)
+
+
+def _floats(values: Iterable[Any]) -> list[float]:
+    return [float(value) for value in values]
+
+
+@contextlib.contextmanager
+def _quiet() -> Generator[None]:
+    """Without what the exporter prints and logs about its own progress."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,120 @@
+"""A policy from an ONNX file that says what its numbers mean."""
+
+# ONNX Runtime comes without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError, SimStateError, listed
+from simstate.env import Env
+
+
+class OnnxPolicy:
+    """The network of an ONNX file that `simstate train` exported; calling it acts.
+
+    Columns of observations and actions are matched by the names in the file's
+    metadata, so that an environment may have its joints in another order.
+
+    Args:
+        path: the file.
+        env: where it acts.
+        group: the observation group that the network sees.
+    """
+
+    def __init__(self, path: str | Path, env: Env, group: str = "policy") -> None:
+        self._session = _session(Path(path))
+        self.metadata = read_metadata(self._session)
+        """What the file says of itself."""
+        self.group = group
+        here = env.observation_names[group]
+        self._columns = _order(
+            self.metadata["observation_names"], here, "observations", str(path)
+        )
+        """The environment's column of each of the network's inputs."""
+        self._back = _order(
+            env.action_names, self.metadata["action_names"], "actions", str(path)
+        )
+        """The network's output of each of the environment's columns."""
+        step_dt = float(self.metadata["step_dt"])
+        if abs(step_dt - env.step_dt) > 1e-9:
+            raise InvalidInputError(
+                f"{str(path)!r} was trained to act every {step_dt:g} s, this "
+                f"environment every {env.step_dt:g} s."
+            )
+
+    @property
+    def task(self) -> str:
+        """The task that it was trained for."""
+        return str(self.metadata["task"])
+
+    def __call__(self, observations: dict[str, Tensor]) -> Tensor:
+        """The actions for observations, float32; shape (num_envs, action_dim)."""
+        seen = observations[self.group][:, self._columns].cpu().numpy()
+        (actions,) = self._session.run(["actions"], {"obs": seen.astype(np.float32)})
+        return torch.as_tensor(np.ascontiguousarray(actions[:, self._back]))
+
+
+def task_of(path: str | Path) -> str:
+    """The task that an ONNX policy was trained for."""
+    return str(metadata_of(path)["task"])
+
+
+def metadata_of(path: str | Path) -> dict[str, Any]:
+    """What an ONNX policy says of itself."""
+    return read_metadata(_session(Path(path)))
+
+
+def read_metadata(session: Any) -> dict[str, Any]:
+    """The metadata of a policy, decoded; raises if it is not one of simstate's."""
+    text = session.get_modelmeta().custom_metadata_map
+    needed = ("task", "step_dt", "observation_names", "action_names")
+    missing = [key for key in needed if key not in text]
+    if missing:
+        raise InvalidInputError(
+            f"The ONNX file does not say its {', '.join(missing)}: it is not a policy "
+            "that simstate exported."
+        )
+    return {key: json.loads(value) for key, value in text.items()}
+
+
+def _session(path: Path) -> Any:
+    try:
+        import onnxruntime
+    except ModuleNotFoundError as error:
+        raise SimStateError(
+            "ONNX Runtime is not installed: pip install 'simstate[play]' brings it."
+        ) from error
+    if not path.is_file():
+        raise InvalidInputError(f"There is no file {str(path)!r}.")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    try:
+        # From memory: a model whose numbers are in other files has none of them.
+        return onnxruntime.InferenceSession(
+            path.read_bytes(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # ONNX Runtime has a dozen of its own
+        raise InvalidInputError(
+            f"{str(path)!r} is not a policy in one ONNX file: {error}"
+        ) from error
+
+
+def _order(wanted: list[str], have: list[str], what: str, path: str) -> list[int]:
+    """Where each wanted name is among those at hand; raises if the two differ."""
+    only_there = [name for name in wanted if name not in have]
+    only_here = [name for name in have if name not in wanted]
+    if only_there or only_here or len(wanted) != len(have):
+        raise InvalidInputError(
+            f"The {what} of {path!r} are not this environment's. Only on one side: "
+            f"{listed(only_there)}. Only on the other: {listed(only_here)}."
+        )
+    return [have.index(name) for name in wanted]

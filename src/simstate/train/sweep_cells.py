@@ -1,0 +1,92 @@
+"""Grids: one run for each combination of seeds and of values of settings."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from simstate.base.errors import InvalidInputError
+from simstate.env.setting_changes import with_settings
+from simstate.train.run_cfg import RunCfg
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a grid."""
+
+    name: str
+    """The name of its folder."""
+    group: str
+    """What it has in common with runs of other seeds."""
+    cfg: RunCfg
+
+
+def grid_cells(base: RunCfg, seeds: Sequence[int], grid: Sequence[str]) -> list[Cell]:
+    """The runs of all combinations; all are made before the first begins.
+
+    Args:
+        base: what they have in common.
+        seeds: none: that of `base`.
+        grid: "path=value,value", such as "env.rewards.track.weight=1,2".
+    """
+    axes = [_axis(text) for text in grid]
+    cells: list[Cell] = []
+    for values in itertools.product(*(options for _, options in axes)):
+        given = dict(zip((path for path, _ in axes), values, strict=True))
+        said = [f"{path.split('.', 1)[1]}={_text(v)}" for path, v in given.items()]
+        for seed in dict.fromkeys(seeds or (base.seed,)):
+            name = "_".join([*said, f"seed_{seed}"]).replace("/", "-")
+            cfg = _with(dataclasses.replace(base, seed=seed), given)
+            cells.append(Cell(name, ", ".join(said) or "all", cfg))
+    return cells
+
+
+def _with(base: RunCfg, given: dict[str, Any]) -> RunCfg:
+    env = {path: v for path, v in given.items() if path.startswith("env.")}
+    cfg = dataclasses.replace(
+        base,
+        train=with_settings(base.train, "train", given),
+        settings={**base.settings, **env},
+    )
+    cfg.env_cfg()  # a wrong path or value raises
+    return cfg
+
+
+def _axis(text: str) -> tuple[str, list[Any]]:
+    path, equals, values = text.partition("=")
+    path = path.strip().replace("-", "_")
+    if not equals or not values or path.partition(".")[0] not in ("env", "train"):
+        raise InvalidInputError(
+            f"--grid takes a setting and its values, such as "
+            f"env.rewards.track.weight=1,2 or train.learning_rate=1e-3,3e-4; got "
+            f"{text!r}."
+        )
+    return path, [_value(part) for part in _split(values)]
+
+
+def _split(values: str) -> list[str]:
+    """The parts between commas that are in no brackets."""
+    parts, depth = [""], 0
+    for letter in values:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _value(text: str) -> Any:
+    """A number, a list, true, false or null as JSON has them; else the text itself."""
+    try:
+        return json.loads(text.strip().replace("(", "[").replace(")", "]"))
+    except json.JSONDecodeError:
+        return text.strip()
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if not isinstance(value, str) else value

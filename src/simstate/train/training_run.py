@@ -1,0 +1,308 @@
+"""TrainingRun: PPO on a task in a folder of its own, which a kill does not lose."""
+
+# rsl-rl comes without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import contextlib
+import io
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+from rsl_rl.runners import OnPolicyRunner
+from tensordict import TensorDict
+
+from simstate.base.checks import whole_number
+from simstate.base.errors import SimStateError, SnapshotError
+from simstate.engine import OneTorchThread
+from simstate.env import Env, EnvCfg
+from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
+from simstate.interop.trained_worlds import TrainedWorlds
+from simstate.state import Snapshot
+from simstate.train.checkpoint import (
+    Content,
+    checkpoint_path,
+    find_checkpoint,
+    prune_checkpoints,
+    read_checkpoint,
+    write_checkpoint,
+)
+from simstate.train.episodes import EpisodeStatistics
+from simstate.train.film import Film
+from simstate.train.logs import Log, open_logs
+from simstate.train.progress import Progress, Report, no_report
+from simstate.train.run_cfg import RunCfg, check_no_code
+from simstate.train.run_file import check_task_file, described_run, write_run_file
+from simstate.train.run_memory import check_memory
+
+MANY_ROWS = 4096
+"""Rows of a mini-batch from which on an update is split over threads."""
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
+
+
+def _nothing() -> None:
+    """Nobody looks on."""
+
+
+MakeWorlds: TypeAlias = Callable[[EnvCfg, RunCfg], Env | TrainedWorlds]
+"""Makes the worlds of a run elsewhere, such as on a cluster."""
+
+
+class TrainingRun:
+    """Worlds, policy and optimiser of one run, new or resumed from its folder."""
+
+    def __init__(
+        self,
+        cfg: RunCfg,
+        run_dir: Path,
+        checkpoint: Content | None = None,
+        make_worlds: MakeWorlds | None = None,
+    ) -> None:
+        self.cfg = cfg
+        self.run_dir = run_dir
+        torch.manual_seed(cfg.seed)
+        check_memory(cfg)
+        env_cfg = cfg.env_cfg()
+        env_cfg.divergence_dump_dir = run_dir / "diverged"
+        self.env: Env | TrainedWorlds = (make_worlds or _worlds_here)(env_cfg, cfg)
+        self.example = self.env if isinstance(self.env, Env) else self.env.example
+        """An Env of the task in this process, for its names and sizes."""
+        self._worlds = RslRlVecEnv(self.env)
+        self.algorithm: Any = make_runner(self._worlds, cfg).alg
+        """rsl-rl's PPO: networks, optimiser and the experience of one update."""
+        self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
+        self._film: Film | None = None
+        self.after_step: Callable[[], None] = _nothing
+        """Called after every step of the worlds, to look at them."""
+        self.iteration = 0
+        """Updates that are done."""
+        self.saved: int | None = None
+        """The updates that were done at the latest checkpoint; None: there is none."""
+        if checkpoint is not None:
+            self._restore(checkpoint)
+        elif cfg.start_from is not None:
+            self._take_networks(Path(cfg.start_from))
+
+    @staticmethod
+    def resume(
+        run_dir: Path, task: str | None = None, make_worlds: MakeWorlds | None = None
+    ) -> TrainingRun:
+        """The run of a folder, where its latest checkpoint left it.
+
+        A task that is a function of a module, or a file that has moved, must be named.
+        """
+        path = find_checkpoint(run_dir)
+        content = read_checkpoint(path)
+        if "env" not in content:
+            raise SnapshotError(
+                f"{str(path)!r} is of the first version: it can be played and "
+                "exported, but its worlds cannot be restored. Train anew to go on."
+            )
+        cfg = RunCfg.of(content)
+        if task is None:
+            check_no_code(cfg.task)
+        check_task_file(run_dir, cfg.find_task())
+        return TrainingRun(cfg, run_dir, content, make_worlds)
+
+    def learn(
+        self,
+        iterations: int,
+        report: Report = no_report,
+        stop: Callable[[], bool] = never,
+    ) -> bool:
+        """Go on until so many updates are done in all; whether it came that far.
+
+        Args:
+            iterations: updates in all, those before a resume included.
+            report: is told after each update.
+            stop: is asked after each update; if it says so, the run is saved and ends.
+        """
+        if iterations <= self.iteration:
+            return True
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        write_run_file(self.run_dir, self.cfg)
+        kind = self.cfg.output.logger
+        logs = open_logs(kind, self.run_dir, self.iteration, described_run(self.cfg))
+        threads = self._threads_worth_it()
+        try:
+            # While experience is gathered MuJoCo's threads have the cores.
+            with OneTorchThread():
+                return self._loop(iterations, report, stop, logs, threads)
+        finally:
+            for log in logs:
+                log.close()
+
+    def _loop(
+        self,
+        iterations: int,
+        report: Report,
+        stop: Callable[[], bool],
+        logs: list[Log],
+        threads: int,
+    ) -> bool:
+        self.algorithm.train_mode()
+        if self.iteration == 0:  # so that episodes do not all end together
+            worlds, longest = self._worlds, int(self._worlds.max_episode_length)
+            worlds.episode_length_buf = torch.randint_like(
+                worlds.episode_length_buf, high=longest
+            )
+        seen = self._worlds.get_observations().to(self.cfg.device)
+        while self.iteration < iterations:
+            begin = time.perf_counter()
+            seen = self._gather(seen)
+            gathered = time.perf_counter()
+            losses = self._update(threads)
+            learned = time.perf_counter()
+            self.iteration += 1
+            told = self._progress(losses, gathered - begin, learned - gathered)
+            for log in logs:
+                log.write(self.iteration, told.values)
+            report(told)
+            self._film_if_due(logs)
+            if stop():
+                self.save()
+                return self.iteration >= iterations
+            if self.iteration % self.cfg.output.save_every == 0:
+                self.save()
+        self.save()
+        return True
+
+    def _gather(self, seen: TensorDict) -> TensorDict:
+        """Let the worlds go on for the steps of one update; what is seen then."""
+        device = self.cfg.device
+        with torch.inference_mode():
+            for _ in range(self.cfg.train.steps_per_env):
+                action = self.algorithm.act(seen).to(self.env.device)
+                seen, reward, done, extras = self._worlds.step(action)
+                self._episodes.add(reward, done, extras["log"])
+                seen, reward, done = seen.to(device), reward.to(device), done.to(device)
+                self.algorithm.process_env_step(seen, reward, done, extras)
+                self.after_step()
+            self.algorithm.compute_returns(seen)
+        return seen
+
+    def _update(self, threads: int) -> dict[str, float]:
+        """Learn from what was gathered; the losses by name."""
+        torch.set_num_threads(threads)
+        try:
+            return self.algorithm.update()
+        finally:
+            torch.set_num_threads(1)
+
+    def _threads_worth_it(self) -> int:
+        """How many threads an update is split over.
+
+        A small one is done sooner than the threads have met, and they wait for each
+        other at every layer when the machine is busy with something else.
+        """
+        cfg = self.cfg.train
+        rows = cfg.num_envs * cfg.steps_per_env // cfg.num_mini_batches
+        return torch.get_num_threads() if rows >= MANY_ROWS else 1
+
+    def _progress(
+        self, losses: dict[str, float], gathering_s: float, learning_s: float
+    ) -> Progress:
+        steps = self.cfg.train.steps_per_env * self.env.num_envs
+        rate = steps / (gathering_s + learning_s)
+        values = self._episodes.logged()
+        values |= {f"Loss/{name}": float(loss) for name, loss in losses.items()}
+        std = float(self.algorithm.get_policy().output_std.detach().mean())
+        values["Loss/learning_rate"] = self.algorithm.learning_rate
+        values["Policy/mean_std"] = std
+        values["Perf/total_fps"] = rate
+        values["Perf/collection_time"] = gathering_s
+        values["Perf/learning_time"] = learning_s
+        reward, length = self._episodes.mean_return, self._episodes.mean_steps
+        if reward is None or length is None:
+            return Progress(self.iteration, None, None, rate, values)
+        values["Train/mean_reward"] = reward
+        values["Train/mean_episode_length"] = length
+        seconds = length * self.env.step_dt
+        return Progress(self.iteration, reward, seconds, rate, values)
+
+    def _film_if_due(self, logs: list[Log]) -> None:
+        """Make a video of the policy; nothing of the run depends on it."""
+        output = self.cfg.output
+        if output.video_every is None or self.iteration % output.video_every:
+            return
+        with torch.random.fork_rng(devices=[]):
+            self._film = self._film or Film(self.cfg)
+            network = self.algorithm.get_policy()
+            path = self._film.write(network, self.run_dir, self.iteration)
+        for log in logs:
+            log.write_video(self.iteration, path)
+
+    def save(self) -> None:
+        """Write a checkpoint, unless there is one of just now."""
+        if self.saved == self.iteration:
+            return
+        snapshot = self.env.snapshot()
+        content: Content = {
+            "run": self.cfg.as_dict(),
+            "iteration": self.iteration,
+            "algorithm": self.algorithm.save(),
+            "rng": torch.get_rng_state(),
+            "env": {"header": snapshot.header, "slots": snapshot.slots},
+            "episodes": self._episodes.save(),
+        }
+        write_checkpoint(checkpoint_path(self.run_dir, self.iteration), content)
+        self.saved = self.iteration
+        if self.cfg.output.keep is not None:
+            prune_checkpoints(self.run_dir, self.cfg.output.keep)
+
+    def _take_networks(self, path: Path) -> None:
+        """Begin with the networks of another run, and with nothing else of it."""
+        networks = {"actor": True, "critic": True}
+        try:
+            saved = read_checkpoint(find_checkpoint(path))["algorithm"]
+            self.algorithm.load(saved, networks, strict=True)
+        except (KeyError, TypeError, AttributeError, RuntimeError) as error:
+            raise SnapshotError(
+                f"The networks of {str(path)!r} do not fit this run: their sizes, and "
+                f"what they observe and do, must be the same. {error}"
+            ) from error
+
+    def _restore(self, content: Content) -> None:
+        try:
+            self.iteration = whole_number("iteration", content["iteration"], 0)
+            self.algorithm.load(content["algorithm"], None, strict=True)
+            self.env.restore(Snapshot(**content["env"]))
+            self._episodes.load(content["episodes"])
+            torch.set_rng_state(content["rng"])
+        except (
+            KeyError, IndexError, TypeError, AttributeError, ValueError, RuntimeError,
+        ) as error:  # fmt: skip
+            if isinstance(error, SimStateError):
+                raise
+            raise SnapshotError(
+                f"The checkpoint does not hold what this run needs: {error!r}."
+            ) from error
+        self.saved = self.iteration
+
+
+def _worlds_here(env_cfg: EnvCfg, cfg: RunCfg) -> Env:
+    """The worlds of a run, in this process."""
+    return Env(
+        env_cfg,
+        cfg.train.num_envs,
+        engine=cfg.engine,
+        device=cfg.device,
+        seed=cfg.seed,
+    )
+
+
+def make_runner(worlds: RslRlVecEnv, cfg: RunCfg) -> OnPolicyRunner:
+    """rsl-rl's runner on an environment, which neither logs nor saves."""
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
+        return OnPolicyRunner(
+            worlds, runner_cfg(cfg.train, worlds.env), log_dir=None, device=cfg.device
+        )

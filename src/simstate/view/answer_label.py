@@ -1,0 +1,110 @@
+"""Asked: what was asked about, written in the picture at its place."""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import viser
+
+from simstate.entity.explanation import Explanation
+from simstate.view.divergence_marks import place_of_element
+from simstate.view.one_world import OneWorld, vector_text
+
+Told = Callable[[OneWorld], tuple[str, np.ndarray] | None]
+"""A text of the present state and its place in the world, world axes [m]; (3,)."""
+LONGEST = 60
+"""How many letters a line of a label has at most."""
+
+
+class Asked:
+    """A label, which follows what it is about while the worlds go on.
+
+    Args:
+        server: where it is drawn.
+        place: what it is called in the scene.
+    """
+
+    def __init__(self, server: viser.ViserServer, place: str) -> None:
+        self._scene: Any = server.scene
+        self._place = place
+        self._told: Told | None = None
+        self._label: Any = None
+
+    @property
+    def text(self) -> str:
+        """What is written; "": nothing."""
+        return "" if self._label is None else self._label.text
+
+    def about(self, told: Told | None) -> None:
+        """Write about something else; None: about nothing."""
+        self._told = told
+        if self._label is not None:
+            self._label.remove()
+            self._label = None
+
+    def update(self, seen: OneWorld, offset: np.ndarray) -> None:
+        """Bring the label up to date; `offset` is the world's place [m]; (3,)."""
+        found = None if self._told is None else self._told(seen)
+        if found is None:
+            self.about(None)
+            return
+        text, place = found
+        if self._label is None:
+            self._label = self._scene.add_label(
+                self._place, text, position=place + offset, anchor="bottom-left"
+            )
+            return
+        self._label.position = place + offset
+        if self._label.text != text:
+            self._label.text = text
+
+
+def body_label(world: int, body: int) -> Told:
+    """Where a body of a world is, as long as that world is looked at."""
+
+    def told(seen: OneWorld) -> tuple[str, np.ndarray] | None:
+        if seen.world != world:
+            return None
+        place, name = seen.field("xpos")[body], seen.model.body(body).name
+        text = (
+            f"{name or f'body {body}'}: {vector_text(place)} m\nlink origin, world axes"
+        )
+        return text, place
+
+    return told
+
+
+def element_label(explanation: Explanation, name: str) -> Told:
+    """The first of the elements that a name means, at its place, if it has one."""
+    one = explanation.select(name)[0]
+
+    def told(seen: OneWorld) -> tuple[str, np.ndarray] | None:
+        values = np.asarray(seen.field(one.field))
+        flat = int(np.ravel_multi_index(one.index, values.shape))
+        place = place_of_element(seen, f"{one.field}[{flat}]")
+        if place is None:
+            return None
+        value = float(values[one.index])
+        return f"{one.name} = {value:.4g} {one.unit}\n{one.element}", place
+
+    return told
+
+
+def shape_label(text: str, place: np.ndarray, seen: OneWorld) -> Told:
+    """What a shape said, as long as nothing moves."""
+    time = float(seen.worlds.time[seen.world])
+    words, lines = text.split(), [""]
+    for word in words:
+        if len(lines[-1]) + len(word) > LONGEST:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+
+    def told(now: OneWorld) -> tuple[str, np.ndarray] | None:
+        is_same = now.world == seen.world and float(now.worlds.time[now.world]) == time
+        return ("\n".join(lines), place) if is_same else None
+
+    return told

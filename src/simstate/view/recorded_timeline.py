@@ -1,0 +1,76 @@
+"""Timeline: the steps of something that has happened, and what is marked on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+Kind: TypeAlias = Literal["reset", "divergence", "event", "write"]
+SIGNS: dict[Kind, str] = {"reset": "↺", "divergence": "✖", "event": "◆", "write": "✎"}
+"""How each kind of mark is drawn."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened to a world before a step of a timeline."""
+
+    step: int
+    """How many steps had been taken."""
+    kind: Kind
+    world: int
+    text: str
+    """What it was, in words."""
+
+
+class RecordedTimeline:
+    """When each step was taken, and what happened there.
+
+    Args:
+        times: when each step began, and when the last one ended, counted from the
+            begin [s]; (steps + 1,).
+        marks: what happened, in the order of the steps.
+    """
+
+    def __init__(self, times: np.ndarray, marks: Sequence[Mark]) -> None:
+        self.times = times
+        self.marks = tuple(marks)
+
+    @property
+    def num_steps(self) -> int:
+        """How many steps there are."""
+        return len(self.times) - 1
+
+    def step_at(self, time: float) -> int:
+        """The step whose begin is nearest to a time [s]."""
+        after = int(np.searchsorted(self.times, time))
+        near = [k for k in (after - 1, after) if 0 <= k <= self.num_steps]
+        return min(near, key=lambda k: abs(float(self.times[k]) - time))
+
+    def of_world(self, world: int) -> list[Mark]:
+        """What happened in one world."""
+        return [mark for mark in self.marks if mark.world == world]
+
+    def next_mark(self, step: int, world: int, ahead: bool) -> Mark | None:
+        """The first mark of a world after a step, or the last one before it."""
+        marks = self.of_world(world)
+        if ahead:
+            return next((mark for mark in marks if mark.step > step), None)
+        return next((mark for mark in reversed(marks) if mark.step < step), None)
+
+    def diverged(self, step: int) -> dict[int, str]:
+        """What went bad first in each world that has diverged before a step.
+
+        A world that was reset since then has not.
+        """
+        found: dict[int, str] = {}
+        for mark in self.marks:
+            if mark.step > step:
+                break
+            if mark.kind == "divergence":
+                found[mark.world] = mark.text
+            elif mark.kind == "reset":
+                found.pop(mark.world, None)
+        return found

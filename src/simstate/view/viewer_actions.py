@@ -1,0 +1,275 @@
+"""Acting: what the controls of a viewer do, in the thread of the simulation."""
+
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import io
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from simstate.base.errors import InvalidInputError
+from simstate.entity import Entity, Quantity
+from simstate.entity.explanation import FIELDS, Explanation
+from simstate.view.answer_label import element_label
+from simstate.view.course import Input
+from simstate.view.course_comparison import ComparedCourse
+from simstate.view.explain_view import element_text
+from simstate.view.panel import NOTHING
+from simstate.view.picture import Picture
+from simstate.view.plot_sources import quantity_names
+from simstate.view.session import Session
+
+_TWO_ARGUMENTS = "write_external_wrench_to_sim"
+MOST_VALUES = 200
+"""Quantities with more numbers than this are not written by hand."""
+_PICTURE_WAIT = 120.0
+_GONE = "No {} was saved: the page that asked for it has gone, or does not answer."
+
+
+class Acting:
+    """Acts on a session and a picture.
+
+    Args:
+        session: what is played.
+        picture: what is drawn.
+        explanation: what the elements of the fields mean.
+        tell: shows a text as the answer to a question.
+        fill: shows values that can be changed and written.
+        reload: reads the model anew; None: there is none to read.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        picture: Picture,
+        explanation: Explanation,
+        tell: Callable[[str], None],
+        fill: Callable[[str], None],
+        reload: Callable[[], None] | None,
+    ) -> None:
+        self._session, self._picture = session, picture
+        self._explanation, self._tell, self._fill = explanation, tell, fill
+        self._reload = reload
+
+    # Playing.
+
+    def play(self, playing: bool) -> None:
+        """Go on, or pause; at the end of a timeline, from its begin."""
+        if playing and self._session.is_at_end:
+            self.go_to(0)
+        self._session.play(playing)
+
+    def step(self) -> None:
+        """Take one step."""
+        self._session.step()
+
+    def back(self) -> None:
+        """Go back by what was played last."""
+        self._session.back()
+        self._mark_diverged()
+
+    def go_to(self, step: int) -> None:
+        """Go to a step of the timeline."""
+        self._session.go_to(step)
+        self._mark_diverged()
+
+    def go_to_mark(self, ahead: bool) -> None:
+        """Go to the next mark of the world shown, or to the one before, and pause."""
+        course, world = self._session.course, self._picture.world
+        if course.timeline is None:
+            raise InvalidInputError(f"A {course.name} has no marks.")
+        mark = course.timeline.next_mark(course.at, world, ahead)
+        self._session.playing = False
+        if mark is None:
+            raise InvalidInputError(
+                f"Nothing is marked in world {world} {'after' if ahead else 'before'} "
+                "this."
+            )
+        self.go_to(mark.step)
+
+    def reset(self, everything: bool) -> None:
+        """Let the world shown begin anew, or all worlds."""
+        count = self._session.course.worlds.num_envs
+        env_ids = list(range(count)) if everything else [self._picture.world]
+        self._session.reset(env_ids)
+        self._picture.marks.forget(env_ids)
+
+    def set_speed(self, speed: float) -> None:
+        """Play at another speed, in simulated seconds per second."""
+        self._session.speed = min(max(speed, 0.01), 100.0)
+
+    def reload(self) -> None:
+        """Read the model's file anew, and begin with it."""
+        if self._reload is None:
+            raise InvalidInputError("There is no file to read anew.")
+        self._reload()
+
+    def _mark_diverged(self) -> None:
+        """Mark the worlds that have diverged here, as a timeline knows them."""
+        course = self._session.course
+        self._picture.marks.forget()
+        if course.timeline is not None:
+            self._picture.marks.elements |= course.timeline.diverged(course.at)
+
+    # Looking.
+
+    def look_at(self, world: int) -> None:
+        """Show another world's overlays and numbers."""
+        last = self._session.course.worlds.num_envs - 1
+        self._picture.look_at(min(max(int(world), 0), last))
+
+    def show_worlds(self, count: int, spacing: float) -> None:
+        """Show so many worlds, so far apart [m]."""
+        self._picture.count = max(count, 1)
+        self._picture.spacing = max(spacing, 0.0)
+        self._picture.place_worlds()
+
+    def follow(self, body: str) -> None:
+        """Keep a body where it is on the screen."""
+        model = self._session.course.worlds.model
+        self._picture.follow(None if body == NOTHING else model.body(body).id)
+
+    def look_from(self, direction: str) -> None:
+        """Look at everything from a direction."""
+        self._picture.look_from(direction)
+
+    def show_overlay(self, name: str, shown: bool) -> None:
+        """Show or hide an overlay."""
+        self._picture.show_overlay(name, shown)
+
+    def set_scale(self, scale: float) -> None:
+        """Draw arrows longer or shorter."""
+        self._picture.scale = scale
+
+    def write_values(self, written: bool) -> None:
+        """Write the values of forces at them, or not."""
+        self._picture.values = written
+
+    def show_group(self, group: int, is_site: bool, shown: bool) -> None:
+        """Show or hide a group of geoms or sites."""
+        self._picture.show_group(group, is_site, shown)
+
+    def lay_over(self, over: bool) -> None:
+        """Draw what is compared over the worlds, or beside them."""
+        self._picture.over = over
+
+    # Numbers.
+
+    def write(self, one: Input, value: float) -> None:
+        """Give an input a value in the world shown."""
+        one.write(self._picture.world, value)
+
+    def join(self) -> None:
+        """Bring what is compared to the state of the worlds."""
+        self._compared().join()
+
+    def tell_differences(self) -> None:
+        """Say what differs in the states of the world shown."""
+        self._tell(self._compared().differences(self._picture.world))
+
+    def _compared(self) -> ComparedCourse:
+        course = self._session.course
+        if not isinstance(course, ComparedCourse):
+            raise InvalidInputError("There is nothing beside it to compare with.")
+        return course
+
+    def explain(self, name: str) -> None:
+        """Say what an element such as qvel[4] is."""
+        self._tell(element_text(self._picture.seen(), self._explanation, name))
+        field = name.split("[")[0].strip().removeprefix("data.")
+        known = element_label(self._explanation, name) if field in FIELDS else None
+        self._picture.asked.about(known)
+
+    def read_quantity(self, name: str) -> None:
+        """Show the values of a quantity, to be changed."""
+        entity, quantity = self._quantity(name)
+        values = self._picture.seen().quantity(entity.name, quantity.name)
+        rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
+        self._fill("\n".join(" ".join(f"{x:.6g}" for x in row) for row in rows))
+
+    def write_quantity(self, name: str, text: str) -> None:
+        """Write a quantity of the world shown through its writer."""
+        entity, quantity = self._quantity(name)
+        now = self._picture.seen().quantity(entity.name, quantity.name)
+        values = parse_numbers(text, now.size).reshape(1, *now.shape)
+        writer = getattr(entity, quantity.writer)
+        parts = [values]
+        if quantity.writer == _TWO_ARGUMENTS:
+            parts = [values[..., :3], values[..., 3:]]
+        writer(*parts, env_ids=[self._picture.world])
+
+    def _quantity(self, name: str) -> tuple[Entity, Quantity]:
+        scene = self._session.course.worlds.scene
+        for entity in scene.values():
+            for quantity in writable_quantities(entity):
+                if name == f"{entity.name}.{quantity.name}":
+                    return entity, quantity
+        raise InvalidInputError(f"There is no quantity {name!r} that can be written.")
+
+    # Files, which clients download; none is written on this machine.
+
+    def save_snapshot(self, client: Any) -> None:
+        """Let a client download a snapshot of all worlds."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "worlds.npz"
+            self._session.course.snapshot().save(path)
+            content = path.read_bytes()
+        if self._picture.is_seen_by(client):
+            client.send_file_download("worlds.npz", content)
+        else:
+            self._session.report(_GONE.format("snapshot"))
+
+    def save_picture(self, client: Any) -> None:
+        """Let a client download what it shows; the simulation does not wait for it."""
+
+        def work() -> None:
+            from PIL import Image
+
+            camera = client.camera
+            try:
+                pixels: np.ndarray = client.get_render(
+                    camera.image_height, camera.image_width, timeout=_PICTURE_WAIT
+                )
+            except (RuntimeError, TimeoutError, UserWarning):
+                problem = _GONE.format("picture")
+                self._session.ask(lambda: self._session.report(problem))
+                return
+            file = io.BytesIO()
+            Image.fromarray(pixels).save(file, format="PNG")
+            client.send_file_download("picture.png", file.getvalue())
+
+        if not self._picture.is_seen_by(client):
+            self._session.report(_GONE.format("picture"))
+            return
+        threading.Thread(target=work, daemon=True).start()
+
+
+def writable_quantities(entity: Entity) -> list[Quantity]:
+    """The quantities of an entity that have a writer, and few enough numbers."""
+    found: list[Quantity] = []
+    for quantity in type(entity.data).quantities.values():
+        names = quantity_names(entity, quantity)
+        is_part = quantity.writer == _TWO_ARGUMENTS and quantity.shape[-1] != 6
+        if quantity.writer and 0 < len(names) <= MOST_VALUES and not is_part:
+            found.append(quantity)
+    return found
+
+
+def parse_numbers(text: str, count: int) -> np.ndarray:
+    """The finite numbers of a text, in float64; (count,)."""
+    words: Sequence[str] = text.replace(",", " ").split()
+    try:
+        values = np.array([float(word) for word in words])
+    except ValueError as error:
+        raise InvalidInputError(f"Not a number: {error}.") from error
+    if values.size != count:
+        raise InvalidInputError(f"{count} numbers belong here, got {values.size}.")
+    if not np.isfinite(values).all():
+        raise InvalidInputError("The numbers must be finite.")
+    return values

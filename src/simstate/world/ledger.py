@@ -1,0 +1,494 @@
+"""Ledger: all that a world is, in named slots.
+
+A slot is one tensor with a row for each world (or, declared so, one that all worlds
+share) and its contract. Whoever owns per-world numbers registers them here once: the
+engine its fields, `expand` its parameters, entities their settings, processes,
+integrators, sensors, environments and a user's own code theirs. What is in a slot is
+reset, saved, restored, undone, compared and watched by the loops of this module, and
+what is in none is not part of the world.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import Index, Selection, assign, everything
+from simstate.engine import Stage
+from simstate.world.calls import Call, Scope, has_changed
+from simstate.world.layout import Fills, Packed, Plan
+from simstate.world.memory import Backup
+from simstate.world.registry import Registry, chunk_for
+from simstate.world.row_backup import RowBackup
+from simstate.world.saved import check_saved
+from simstate.world.slot import Owner, Slot, Trees, Write, rows_for
+from simstate.world.watch import Watched
+
+
+class Listener(Protocol):
+    """`Freshness.write`: values from `stage` on are stale."""
+
+    def __call__(
+        self,
+        stage: Stage,
+        env_ids: Tensor | None,
+        reason: str,
+        parameters: bool = False,
+        trees: Trees = None,
+    ) -> None:
+        """Mark them as stale in these worlds; None: all."""
+        ...
+
+
+Array = np.ndarray[Any, Any]
+T = TypeVar("T")
+
+_MOVING_STAGES = (Stage.POSITION, Stage.VELOCITY)
+
+
+class Ledger(Registry):
+    """The slots of a simulation, and of the environment that runs it.
+
+    A slot's tensor is made once and its memory never moves, so that views of it stay
+    good. Its owner is "sim" or "env"; its kind says who writes it: physics ("state"),
+    whoever drives it ("input"), or a user ("parameter", "setting", "memory").
+
+    Writes come in three ways. `write` takes checked values and announces which worlds
+    and from which stage on what is derived from them is stale. Writes to the tensor
+    itself are found by torch's version counter (`observe`), and may have hit any world.
+    What C writes is neither: its caller says so to freshness.
+
+    `copy` takes the slots of some worlds, `check` says whether values can be put,
+    `put` writes them, and `reset` writes what the contracts say. A slot that all worlds
+    share is not reset, and is put only together with all of them.
+
+    `run` makes a call atomic: it saves the memory that the call may change, and
+    restores it if the call raises. A slot that was first added within the call then
+    gets its initial value. Within an evaluation of force models only inputs may be
+    written.
+    """
+
+    def __init__(self, num_envs: int, device: torch.device) -> None:
+        super().__init__(num_envs, device)
+        self.listener: Listener = _ignore
+        """Told of every write to what derived values depend on."""
+        self.follow: Callable[[], None] | None = None
+        """Called when slots were written: copies of them follow."""
+        self.puts = 0
+        """How often slots were written other than by their tensors."""
+        self._plans: dict[tuple[Owner, ...], Plan] = {}
+
+    # Writes.
+
+    def write(self, *writes: Write, trees: Trees = None) -> None:
+        """Make writes whose values are checked, all of them or none.
+
+        `trees` are those whose joints and mocap poses are written; None: any.
+        """
+        writes = tuple([w for w in writes if w.rows.count and w.values.numel()])
+        if not writes:
+            return
+        if self.open:
+            self.calls.recover()
+        self.observe()
+        slots = [self[write.name] for write in writes]
+        for slot, write in zip(slots, writes, strict=True):
+            self._refuse_while_evaluating(slot)
+            if slot.check is not None:
+                slot.check(write.values, write.rows)
+        alone = len(writes) == 1 and slots[0].on_write is None
+        if alone or self.open:
+            self._write(writes, trees)
+            return
+        slots = list(dict.fromkeys(slots))
+        names = [name for slot in slots for name in (slot.name, *slot.companions)]
+        self.run_saving(names, "a write", self._write, writes, trees)
+
+    def write_array(
+        self,
+        slot: Slot,
+        columns: Index | None,
+        values: Array,
+        rows: Selection | None = None,
+    ) -> None:
+        """Write checked numbers that are in NumPy's memory; as `write`.
+
+        NumPy's calls take a fraction of torch's time, which matters for few worlds. The
+        slot is on the host and has neither a check nor companions. `values` may be a
+        view of the slot. `rows` are the worlds; None: all of them.
+        """
+        assert slot.array is not None
+        assert slot.check is None
+        assert slot.on_write is None
+        if self.open:
+            self.calls.recover()
+        self.observe()
+        self._refuse_while_evaluating(slot)
+        self.puts += 1
+        self._announce(slot, rows)
+        slot.array[_host_place(rows, columns)] = values
+        if self.follow is not None:
+            self.follow()
+
+    def _write(self, writes: Iterable[Write], trees: Trees) -> None:
+        for name, rows, columns, values in writes:
+            slot = self.slots[name]
+            self.puts += 1
+            self._announce(slot, rows, trees)  # first, in case of an interruption
+            if values.dtype != slot.tensor.dtype:
+                values = values.to(slot.tensor.dtype)
+            if slot.array is not None:
+                slot.array[_host_place(rows, columns)] = values.detach().numpy()
+            else:
+                assign(slot.tensor.data, rows.index, columns, values)
+            if slot.on_write is not None:
+                slot.on_write(rows)
+        if self.follow is not None:
+            self.follow()
+
+    def announce_parameter(self, slot: Slot) -> None:
+        """Announce that a parameter differs by world from now on, with equal values."""
+        self.listener(Stage.STATE, None, slot.label, True)
+
+    def _announce(
+        self, slot: Slot, rows: Selection | None, trees: Trees = None
+    ) -> None:
+        if slot.stage is not None:
+            trees = None if slot.is_parameter else trees  # of other elements, too
+            reason = "a write to " + slot.label
+            self._announce_stage(slot.stage, rows, reason, slot.is_parameter, trees)
+
+    def _announce_stage(
+        self,
+        stage: Stage,
+        rows: Selection | None,
+        reason: str,
+        parameters: bool,
+        trees: Trees = None,
+    ) -> None:
+        ids = None if rows is None or rows.is_all else rows.tensor(self.device)
+        self.listener(stage, ids, reason, parameters, trees)
+
+    def observe(self) -> None:
+        """Detect writes that were not announced: they may have hit any world.
+
+        Raises:
+            InvalidInputError: a field that is computed from the state was written.
+        """
+        if not has_changed(*self.watch.lists):
+            return
+        rejected: Watched | None = None
+        for watched, version in self.watch.changes():
+            if watched.is_derived:
+                rejected = watched
+                self.watch.record(watched, version)
+                self.listener(watched.stage, None, f"a write to {watched.label}", False)
+            else:
+                self._found(watched, version)
+        if rejected is not None:
+            raise rejected.rejection()
+
+    def _found(self, watched: Watched, version: int) -> None:
+        """Announce a write that was detected; recorded last, in case of an error."""
+        watched.detach()
+        if self.is_evaluating:
+            for slot in watched.slots:
+                self._refuse_while_evaluating(slot)
+            self.watch.record(watched, version)
+            return
+        for slot in watched.slots:
+            if slot.check is not None:
+                slot.check(slot.tensor, None)
+        if watched.on_write is not None:
+            watched.on_write()
+        reason = f"a write to {watched.label}"
+        self.listener(watched.stage, None, reason, watched.has_parameters)
+        for slot in watched.slots:
+            if slot.on_write is not None:
+                slot.on_write(None)
+        self.watch.record(watched, version)
+
+    def _refuse_while_evaluating(self, slot: Slot) -> None:
+        if not self.is_evaluating:
+            return
+        is_load = slot.kind == "input" and slot.stage not in _MOVING_STAGES
+        if not is_load:
+            raise InvalidInputError(
+                f"A force model wrote to {slot.label}. It may write inputs alone "
+                "(ctrl, qfrc_applied, xfrc_applied, mass rates): stages run ahead and "
+                "back again, so that it would move a state which is only tried out. "
+                "What has memory is a Process (sim.add_process)."
+            )
+
+    def _refuse_rewriting(self, what: str) -> None:
+        if self.is_evaluating:
+            raise InvalidInputError(
+                f"A force model {what} worlds. It may write inputs alone: stages run "
+                "ahead and back again, so that it would be undone or done many times."
+            )
+
+    # Copies.
+
+    def plan(self, owners: Sequence[Owner]) -> Plan:
+        """Return the slots of some owners, resolved to chunks of memory."""
+        key = tuple(owners)
+        found = self._plans.get(key)
+        if found is None or found.size != len(self.slots):
+            with torch.inference_mode(False):
+                found = Plan(self.of(key), self._chunk_of, len(self.slots))
+            self._plans[key] = found
+        return found
+
+    def copy(self, rows: Selection, owners: Sequence[Owner]) -> Packed:
+        """Return the values of the slots in some worlds, on the host."""
+        self.observe()
+        return self.plan(owners).copy(rows)
+
+    def check(
+        self, values: Mapping[str, Tensor], owners: Sequence[Owner], count: int
+    ) -> None:
+        """Raise unless `put` can write these values, with `count` rows each."""
+        check_saved(self, values, owners, count)
+
+    def can_put(self, packed: Packed, owners: Sequence[Owner]) -> bool:
+        """Return whether `put_packed` can write a copy as it is.
+
+        It must be one of these slots, with finite numbers throughout. Other copies may
+        be written, too, after `check`.
+        """
+        plan = self.plan(owners)
+        if packed.layout is not plan.layout:
+            return False
+        try:
+            for slot in plan.checked:
+                assert slot.check is not None
+                slot.check(packed.slot(slot.name), None)
+        except InvalidInputError:
+            return False
+        return packed.is_finite
+
+    def put_packed(
+        self, packed: Packed, rows: Selection, owners: Sequence[Owner], shared: bool
+    ) -> None:
+        """Write a copy that `can_put` has accepted, with one row or one for each world.
+
+        `shared` says whether slots that all worlds have in common are written, too.
+        """
+        self.observe()
+        self._refuse_rewriting("restored")
+        plan, index = self.plan(owners), rows.host
+        self.puts += 1
+        if plan.stage is not None:
+            self._announce_stage(plan.stage, rows, "a restore", True)
+        for number, chunk in enumerate(plan.chunks):
+            memory, piece = plan.memory[number], packed.pieces[number]
+            if chunk.shared and not shared:
+                continue
+            if plan.compared[number]:
+                for slot in plan.compared[number]:
+                    self._put(slot, packed.slot(slot.name), rows)
+            elif isinstance(memory, Tensor):
+                place = slice(None) if chunk.shared else rows.index
+                memory[place] = torch.as_tensor(piece, device=memory.device)
+            else:
+                memory[... if chunk.shared else index] = piece
+        if self.follow is not None:
+            self.follow()
+
+    def put(
+        self,
+        values: Mapping[str, Tensor],
+        rows: Selection,
+        owners: Sequence[Owner],
+        shared: bool,
+    ) -> None:
+        """Write values that `check` has seen; slots without one get their initial.
+
+        `shared` says whether slots that all worlds have in common are written, too.
+        """
+        self.observe()
+        self._refuse_rewriting("restored")
+        for slot in self.of(owners):
+            value = values.get(slot.name)
+            if value is None and slot.computed:  # from what the others are then
+                self._announce_stage(Stage.CONSTANT, rows, "a restore", True)
+                continue
+            if value is None:
+                value = slot.initial_of(rows)
+            if value is not None and (shared or not slot.shared):
+                self._put(slot, value, rows)
+        if self.follow is not None:
+            self.follow()
+
+    def put_some(self, values: Mapping[str, tuple[Selection, Tensor]]) -> None:
+        """Write rows of some slots, as a recording has them; the others stay."""
+        self.observe()
+        self._refuse_rewriting("replayed")
+        for name, (rows, value) in values.items():
+            self._put(self[name], value, rows)
+        if self.follow is not None:
+            self.follow()
+
+    def resets_rows_alone(self, owners: Sequence[Owner]) -> bool:
+        """Return whether a reset writes the selected worlds and runs no user's code."""
+        steps = self.plan(owners).resets()
+        return not any(isinstance(s, Slot) and callable(s.reset) for s in steps)
+
+    def reset(self, rows: Selection, owners: Sequence[Owner]) -> None:
+        """Bring the slots of some worlds to what their contracts say."""
+        self.observe()
+        self._refuse_rewriting("reset")
+        for step in self.plan(owners).resets():
+            if isinstance(step, Fills):
+                self._fill(step, rows)
+                continue
+            value = step.initial_of(rows)
+            if callable(step.reset):
+                drawn = step.reset(rows.tensor(self.device).clone())
+                value = rows_for(step.name, drawn, rows.count, step)
+            if value is not None:
+                self._put(step, value, rows)
+        if self.follow is not None:
+            self.follow()
+
+    def _fill(self, fills: Fills, rows: Selection) -> None:
+        """Write equal rows into chunks, and announce it once."""
+        self.puts += 1
+        if fills.stage is not None:
+            self._announce_stage(fills.stage, rows, "a reset", fills.has_parameters)
+        index = rows.host
+        for memory, row in fills.parts:
+            memory[rows.index if isinstance(memory, Tensor) else index] = row
+
+    def _put(self, slot: Slot, value: Tensor, rows: Selection) -> None:
+        """Write a slot's rows, and announce it."""
+        self.puts += 1
+        memory = slot.tensor.data
+        value = value.to(memory)
+        if slot.shared:
+            memory.copy_(value)
+            return
+        live: Any = memory if slot.array is None else slot.array
+        place: Any = rows.index if slot.array is None else rows.host
+        given: Any = value if slot.array is None else value.detach().numpy()
+        # Constants are costly to compute again.
+        if slot.stage == Stage.CONSTANT and bool((live[place] == given).all()):
+            return
+        self._announce(slot, rows)
+        live[place] = given
+
+    # Calls.
+
+    def run(
+        self,
+        scope: Scope,
+        what: str,
+        call: Callable[..., T],
+        *args: Any,
+        rows: Selection | None = None,
+    ) -> T:
+        """Return `call(*args)`; on an exception, restore the memory of `scope` first.
+
+        A call of scope "sim" within another call is part of that one, which rolls back
+        both. One of scope "env" within another call is an error. `rows` are the only
+        worlds that the call changes; None: it may change any.
+        """
+        if not self.open:
+            if has_changed(*self.watch.lists):  # a rollback reverts only what follows
+                self.observe()
+            if self._users_own:
+                self.drop_graphs()
+        elif scope == "env":
+            self.calls.recover()
+            raise InvalidInputError(
+                f"{what} was called within {self.open[-1].what}, by a term or a force "
+                "model. That is not allowed: it would undo what is half done."
+            )
+        elif scope == "sim":
+            self.calls.recover()
+            return call(*args)
+        if rows is not None and not rows.is_all:
+            saved = self._backup_of_rows(scope, rows)
+            return self.calls.run(scope, what, saved, call, *args)
+        backup = self._backups.get((scope, "")) or self.backup(scope)
+        return self.calls.run(scope, what, backup.saved, call, *args)
+
+    def _backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
+        """Return a backup of some worlds, for a call that changes no others."""
+        known = self._row_backups.get(scope)
+        if known is None:
+            with torch.inference_mode(False):
+                known = self._row_backups[scope] = RowBackup(self._chunks, scope)
+        return known.of(rows)
+
+    def run_saving(
+        self, names: Iterable[str], what: str, call: Callable[..., T], *args: Any
+    ) -> T:
+        """Return `call(*args)`; on an exception, restore these slots first."""
+        slots = [self[name] for name in names]
+        chunks = [chunk_for(slot, slot.tensor.data) for slot in slots]
+        backup = Backup((chunk, chunk.memory) for chunk in chunks)
+        return self.calls.run("write", what, backup.saved, call, *args)
+
+    def backup_of_step(self) -> Backup:
+        """Return the memory that the innermost step or environment step has saved."""
+        call = next(x for x in reversed(self.open) if x.scope in ("step", "run", "env"))
+        return self.backup(call.scope)
+
+    def refuse_within_step(self, what: str) -> None:
+        """Raise if a step is running in this thread."""
+        self.calls.recover()
+        if self.is_stepping:
+            raise InvalidInputError(
+                f"{what} was called within a step, by a force model or a process: "
+                "they are evaluated at a stage that is only tried out."
+            )
+
+    @property
+    def is_evaluating(self) -> bool:
+        """True while force models write inputs for one evaluation."""
+        return bool(self.open) and self.open[-1].evaluating
+
+    def on_undo(self, call: Call, constants: bool) -> None:
+        """Mark derived values as stale after the memory of a call was restored.
+
+        It is idempotent, calls no user code and formats no string, which would check
+        for signals.
+        """
+        for name in call.added or ():
+            slot = self.slots[name]
+            if slot.initial is not None:
+                self._put(slot, slot.initial, everything(self.num_envs))
+        self.puts += 1
+        if self.follow is not None:
+            self.follow()
+        if call.saved is not None:
+            self.watch.acknowledge(call.saved.storages)
+        stage = Stage.CONSTANT if constants else Stage.POSITION
+        self.listener(stage, None, "a call that was undone: " + call.what, True)
+
+
+def _host_place(rows: Selection | None, columns: Index | None) -> Any:
+    """Return what selects some columns of some worlds in a NumPy array."""
+    place: Any = slice(None) if rows is None else rows.host
+    if columns is None:
+        return place
+    if isinstance(columns, slice):
+        return place, columns
+    across = columns.numpy()
+    return (place if isinstance(place, slice) else place[:, None]), across
+
+
+def _ignore(
+    stage: Stage,
+    env_ids: Tensor | None,
+    reason: str,
+    parameters: bool = False,
+    trees: Trees = None,
+) -> None:
+    del stage, env_ids, reason, parameters, trees

@@ -1,0 +1,251 @@
+"""Registry: the slots of a ledger by name, and the memory that they lie in.
+
+Slots that a step changes lie side by side in memory, so that saving them is one copy.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.engine import Stage
+from simstate.world.calls import Call, Scope, make_calls
+from simstate.world.memory import (
+    ARENA_COLUMNS,
+    ARENA_NUMBERS,
+    Arena,
+    Backup,
+    Chunk,
+)
+from simstate.world.row_backup import RowBackup
+from simstate.world.slot import Kind, Owner, Reset, Slot, rows_for
+from simstate.world.watch import WriteWatch
+
+
+class Naming:
+    """A context in which memory that is made belongs to a term."""
+
+    __slots__ = ("_outer", "_registry", "_scope")
+
+    def __init__(self, registry: Registry, scope: str) -> None:
+        self._registry = registry
+        self._scope = self._outer = scope
+
+    def __enter__(self) -> None:
+        self._outer, self._registry.scope = self._registry.scope, self._scope
+
+    def __exit__(self, *error: object) -> None:
+        self._registry.scope = self._outer
+
+
+class Registry(ABC):
+    """Slots by name; owners add theirs, and a user's memory is made here."""
+
+    def __init__(self, num_envs: int, device: torch.device) -> None:
+        self.num_envs = num_envs
+        self.device = device
+        self.slots: dict[str, Slot] = {}
+        self.calls = make_calls(self.on_undo)
+        """The open calls, and the only way to make one."""
+        self.open: list[Call] = self.calls.open
+        self.scope = ""
+        """What the names of a user's memory begin with: the term that is running."""
+        self.watch = WriteWatch()
+        self.moves_parameters = False
+        """True if a step changes a parameter of the model."""
+        self._users_own: list[Slot] = []
+        self._chunks: list[Chunk] = []
+        self._chunk_of: dict[str, Chunk] = {}
+        self._arenas: dict[tuple[object, ...], Arena] = {}
+        self._backups: dict[tuple[Scope, str], Backup] = {}
+        self._row_backups: dict[Scope, RowBackup] = {}
+
+    @abstractmethod
+    def on_undo(self, call: Call, constants: bool) -> None:
+        """Mark derived values as stale after the memory of a call was restored."""
+
+    def naming(self, scope: str) -> Naming:
+        """While it is entered, a user's memory belongs to the term `scope`."""
+        return Naming(self, scope)
+
+    @property
+    def is_stepping(self) -> bool:
+        """Whether a step is running."""
+        return bool(self.open) and any(
+            call.scope in ("step", "run") for call in self.open
+        )
+
+    def add(
+        self, slot: Slot, chunk: Chunk | None = None, base: Tensor | None = None
+    ) -> Slot:
+        """Register a slot; `chunk` is the memory that it shares with others.
+
+        `base` is the tensor that counts the writes to that memory; None: its own.
+        """
+        self._check_addable(slot)
+        if chunk is None:
+            chunk = chunk_for(slot, slot.tensor.data)
+        if chunk not in self._chunks:
+            self._chunks.append(chunk)
+        self._forget_backups()  # a chunk may have grown
+        self.slots[slot.name] = slot
+        if slot.users_own:
+            self._users_own.append(slot)
+        self._chunk_of[slot.name] = chunk
+        if slot.stage is not None and slot.tensor.numel():
+            self.watch.add_slot(slot, slot.stage, base)
+        for call in self.open:
+            call.added = [*(call.added or ()), slot.name]
+        return slot
+
+    def memory(
+        self,
+        name: str,
+        shape: tuple[int, ...] = (),
+        dtype: torch.dtype = torch.float64,
+        reset: Reset = 0.0,
+        *,
+        initial: float | Tensor = 0.0,
+        owner: Owner = "sim",
+        kind: Kind = "memory",
+        stage: Stage | None = None,
+        moves: bool = False,
+        optional: bool = False,
+        users_own: bool = False,
+        unit: str = "",
+        axes: str = "",
+    ) -> Slot:
+        """Make a slot with memory of the ledger's own; shape (num_envs, *shape).
+
+        It starts with what a reset writes; where that is None or a function, with
+        `initial`.
+        """
+        start = initial if reset is None or callable(reset) else reset
+        with torch.inference_mode(False):
+            like = torch.zeros((), dtype=dtype, device=self.device)
+            rows = like.expand(self.num_envs, *shape)
+            slot = Slot(
+                name=name, kind=kind, tensor=rows, owner=owner, stage=stage,
+                moves=moves, optional=optional, users_own=users_own, unit=unit,
+                axes=axes,
+            )  # fmt: skip
+            slot.initial = rows_for(name, start, self.num_envs, rows)
+            slot.reset = reset_rule(reset)
+            self._check_addable(slot)
+            width = math.prod(shape)
+            arena = self._arena(slot, width, like)
+            slot.tensor = arena.take(width).view(self.num_envs, *shape).detach()
+            slot.tensor.data.copy_(slot.initial)
+        return self.add(slot, arena.chunk, arena.tensor)
+
+    def shared(
+        self,
+        name: str,
+        value: Tensor,
+        *,
+        owner: Owner = "env",
+        moves: bool = False,
+        optional: bool = False,
+        users_own: bool = False,
+        unit: str = "",
+    ) -> Slot:
+        """Make a slot that all worlds have in common; it lies on the host."""
+        with torch.inference_mode(False):
+            initial = value.detach().cpu().clone()
+            slot = Slot(
+                name=name, kind="memory", tensor=initial.clone(), owner=owner,
+                shared=True, moves=moves, initial=initial, optional=optional,
+                users_own=users_own, unit=unit,
+            )  # fmt: skip
+        return self.add(slot)
+
+    def let_move(self, name: str) -> Slot:
+        """Say of a slot with memory of its own that a step changes it from now on."""
+        slot = self[name]
+        slot.moves = True
+        self.moves_parameters |= slot.is_parameter
+        self._chunk_of[name].moving = slice(None)
+        self._forget_backups()
+        return slot
+
+    def drop_graphs(self) -> None:
+        """Let a user's memory hold numbers alone: a graph would grow with each step."""
+        for slot in self._users_own:
+            if slot.tensor.requires_grad:
+                slot.tensor.detach_()
+
+    def _check_addable(self, slot: Slot) -> None:
+        """Raise unless a slot of that name can be added now."""
+        if slot.name in self.slots:
+            raise InvalidInputError(
+                f"There is a slot {slot.name!r} already: names must differ."
+            )
+        if self.is_stepping:
+            raise InvalidInputError(
+                f"{slot.label} would add to what a world is, which cannot be done "
+                "while a step is running: do it once before stepping."
+            )
+
+    def _arena(self, slot: Slot, width: int, like: Tensor) -> Arena:
+        """Memory for a slot, with others of its kind."""
+        is_input = slot.kind == "input"
+        key = (slot.owner, like.dtype, slot.stage, slot.moves, is_input)
+        arena = self._arenas.get(key)
+        if arena is None or not arena.has_room(width):
+            columns = ARENA_COLUMNS if arena is None else 2 * arena.tensor.shape[1]
+            columns = min(columns, ARENA_NUMBERS // self.num_envs)
+            chunk = chunk_for(slot, like)
+            arena = Arena(self.num_envs, max(width, columns), like, chunk)
+            self._arenas[key] = arena
+        return arena
+
+    def __getitem__(self, name: str) -> Slot:
+        slot = self.slots.get(name)
+        if slot is None:
+            raise unknown_name("slot", name, self.slots)
+        return slot
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.slots
+
+    def of(self, owners: Iterable[Owner]) -> Iterator[Slot]:
+        """The slots of some owners, in the order in which they were added."""
+        return (slot for slot in self.slots.values() if slot.owner in owners)
+
+    def _forget_backups(self) -> None:
+        self._backups.clear()
+        self._row_backups.clear()
+
+    def backup(self, scope: Scope, purpose: str = "") -> Backup:
+        """The memory of a scope, with room for a copy of it for each purpose."""
+        key = scope, purpose
+        if key not in self._backups:
+            self._backups[key] = Backup.of_scope(self._chunks, scope)
+        return self._backups[key]
+
+
+def reset_rule(
+    reset: Reset,
+) -> Literal["initial", "keep"] | Callable[[Tensor], Tensor]:
+    """What a slot does at a reset that was declared so."""
+    if reset is None:
+        return "keep"
+    return reset if callable(reset) else "initial"
+
+
+def chunk_for(slot: Slot, memory: Tensor) -> Chunk:
+    """Memory that belongs to such slots alone."""
+    return Chunk(
+        memory,
+        slot.owner,
+        slice(None) if slot.moves else None,
+        slice(None) if slot.kind == "input" else None,
+        slot.shared,
+        slot.stage,
+    )

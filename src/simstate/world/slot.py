@@ -1,0 +1,185 @@
+"""Slot: one tensor of a world, and its contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.ids import Index, Selection
+from simstate.engine import Stage
+
+Kind = Literal["state", "input", "parameter", "setting", "memory"]
+"""What moves with physics; what is written from outside for it (controls, forces, mocap
+poses, targets); expanded model fields; defaults and biases; and all else that a world
+remembers (clocks, sums, histories, commands, random streams, a user's own)."""
+
+Owner = Literal["sim", "env"]
+
+Trees: TypeAlias = "frozenset[int] | None"
+"""Kinematic trees by the ids of their root bodies; None: any."""
+
+Reset: TypeAlias = (
+    "float | Tensor | Sequence[float] | Callable[[Tensor], Tensor] | None"
+)
+"""What a reset writes: a number, one row or one for each world; a function of the ids
+of the worlds that are reset; None: it keeps its value."""
+
+
+@dataclass(eq=False, kw_only=True)
+class Slot:
+    """One tensor of the ledger, and its contract."""
+
+    name: str
+    kind: Kind
+    tensor: Tensor
+    """The live values; never replaced. Shape (num_envs, …), or any if shared."""
+    owner: Owner = "sim"
+    shared: bool = False
+    """Whether all worlds have it in common: curricula, weights, a global counter."""
+    stage: Stage | None = None
+    """From where on a write makes derived values stale; None: nothing reads it."""
+    moves: bool = False
+    """Whether a step changes it."""
+    initial: Tensor | None = None
+    """The value at the start; shape (1 or num_envs, …), or that of a shared one."""
+    reset: Literal["initial", "keep"] | Callable[[Tensor], Tensor] = "keep"
+    """What a reset of some worlds does to it."""
+    users_own: bool = False
+    """Whether a user's code made it with `memory`."""
+    from_snapshot: bool = False
+    """Whether a snapshot brought it, and its owner has not asked for it yet."""
+    optional: bool = False
+    """Whether a snapshot may lack it, which then stands for `initial`."""
+    unit: str = ""
+    axes: str = ""
+    on_write: Callable[[Selection | None], None] | None = None
+    """Told of writes by a user, with the worlds; None: it may have been any."""
+    check: Callable[[Tensor, Selection | None], None] | None = None
+    """Raises at values that no world may have, whoever writes them; shape (n, …), of
+    these worlds, None: of all."""
+    companions: tuple[str, ...] = ()
+    """The names of slots that `on_write` changes."""
+    computed: bool = False
+    """Whether the engine computes it from parameters, where nobody wrote it."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one world's values, or of the whole if it is shared."""
+        return tuple(self.tensor.shape if self.shared else self.tensor.shape[1:])
+
+    @property
+    def is_parameter(self) -> bool:
+        """True for a parameter or a setting: quantities may depend on nothing else."""
+        return self.kind in ("parameter", "setting")
+
+    @cached_property
+    def array(self) -> np.ndarray[Any, Any] | None:
+        """The memory of the live values, whose writes nobody counts; None: a device's.
+
+        NumPy's calls cost less than torch's, which tells for few worlds.
+        """
+        memory = self.tensor.data
+        return memory.numpy() if memory.device.type == "cpu" else None
+
+    @cached_property
+    def label(self) -> str:
+        """What it is called in messages: how a user gets at it."""
+        group, _, rest = self.name.partition("/")
+        if not rest:
+            inner = "" if self.kind == "memory" else "data."
+            return f"sim.{inner}{self.name}"
+        if group == "model":
+            return f'sim.expand("{rest}")'
+        if group == "entity":
+            entity, _, name = rest.rpartition("/")
+            return f"{entity}.data.{name}"
+        if group == "parameter":
+            owner, _, name = rest.rpartition("/")
+            return f"{name} of {owner}"
+        if group == "process":
+            return f"the value of process {rest!r}"
+        return f"slot {self.name!r}"
+
+    def initial_of(self, rows: Selection) -> Tensor | None:
+        """The initial values of some worlds; shape (n or 1, …)."""
+        initial = self.initial
+        if initial is None or self.shared or initial.shape[0] == 1:
+            return initial
+        return initial[rows.index]
+
+    @property
+    def initial_row(self) -> Tensor:
+        """The initial values of the first world; shape (…)."""
+        assert self.initial is not None
+        return self.initial[0]
+
+    def describe(self) -> dict[str, Any]:
+        """The contract, for JSON."""
+        return {
+            "owner": self.owner,
+            "kind": self.kind,
+            "shared": self.shared,
+            "shape": list(self.shape),
+            "dtype": str(self.tensor.dtype).removeprefix("torch."),
+            "unit": self.unit,
+            "axes": self.axes,
+            **({"reset": self._described_reset()} if self.users_own else {}),
+        }
+
+    def _described_reset(self) -> Any:
+        """What a reset writes: the row, "keep", or "function"."""
+        if callable(self.reset):
+            return "function"
+        if self.reset == "keep" or self.initial is None:
+            return "keep"
+        return self.initial.cpu().numpy().tolist()
+
+
+class Write(NamedTuple):
+    """Values for some columns of a slot in some worlds; the rows of `values` fit."""
+
+    name: str
+    rows: Selection
+    columns: Index | None
+    values: Tensor
+
+
+def rows_for(name: str, value: object, count: int, like: Slot | Tensor) -> Tensor:
+    """A value for so many worlds: a number, one row, or a row for each of them.
+
+    Of the dtype and the trailing shape of `like`; shape (1 or count, …).
+    """
+    tensor = like.tensor if isinstance(like, Slot) else like
+    shape = tuple(tensor.shape[1:])
+    try:
+        exact = torch.as_tensor(value, device=tensor.device)  # pyright: ignore
+        if exact.is_complex():
+            raise TypeError
+        given = exact.detach().to(tensor.dtype)
+        holds = tensor.dtype.is_floating_point or bool((given == exact).all())
+        if holds and given.ndim <= len(shape):
+            return given.expand(shape)[None].clone()
+        if holds and given.shape[0] in (1, count):
+            return given.expand(given.shape[0], *shape).clone()
+    except (RuntimeError, TypeError, ValueError):
+        given, holds = value, True
+    if not holds:
+        raise InvalidInputError(
+            f"The value at reset of {name!r} is {value!r}, which its {tensor.dtype} "
+            "cannot hold.",
+            name=name,
+        )
+    got = tuple(given.shape) if isinstance(given, Tensor) else repr(value)
+    raise ShapeError(
+        f"The value at reset of {name!r} must be a number, or have shape {shape} or "
+        f"{(count, *shape)}; got {got}.",
+        name=name,
+        shape=given.shape if isinstance(given, Tensor) else None,
+    )

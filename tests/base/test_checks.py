@@ -1,0 +1,258 @@
+"""Checked values: what is refused, what the message says, and the data beside it."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import simstate
+from simstate import InvalidInputError, ShapeError, UnknownNameError
+from simstate.base.checks import (
+    Limits,
+    all_of,
+    as_array,
+    as_device,
+    as_path,
+    check_finite,
+    check_range,
+    has_shape,
+    instance_of,
+    number,
+    one_of,
+    whole_number,
+)
+
+NONE_OF_THEM = [math.nan, "1", b"1", None, True, [1.0, 2.0], 1j, torch.ones(2), {}, ...]
+
+
+@pytest.mark.parametrize("value", NONE_OF_THEM, ids=repr)
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(InvalidInputError, match="mass must be") as caught:
+        number("mass", value)
+    assert caught.value.name == "mass"
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float32(2), torch.tensor(2.0)], ids=repr)
+def test_a_number_of_any_kind_is_taken(value):
+    assert number("mass", value, more_than=1, at_most=2) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "inside", "outside", "text"),
+    [
+        ({}, [-1e300, 0, 7], [math.inf, -math.inf], "must be finite, got"),
+        ({"more_than": 0}, [1e-300, 9], [0, -1, math.inf], "> 0 and finite, got"),
+        ({"at_least": 0}, [0, 9], [-1e-300, math.inf], "≥ 0 and finite, got"),
+        ({"more_than": 0, "at_most": 1}, [0.1, 1], [0, 1.1], "> 0 and ≤ 1, got"),
+        ({"at_least": 1, "less_than": 3}, [1, 2.9], [0.9, 3], "≥ 1 and < 3, got"),
+        ({"more_than": 0, "finite": False}, [math.inf], [0, math.nan], "> 0, got"),
+        ({"less_than": 5, "unit": "kg"}, [4.9], [5], r"< 5 and finite \[kg\], got 5\."),
+    ],
+)
+def test_limits(limits, inside, outside, text):
+    for value in inside:
+        assert number("it", value, **limits) == value
+    for value in outside:
+        with pytest.raises(InvalidInputError, match=text):
+            number("it", value, **limits)
+
+
+def test_the_first_value_outside_is_named():
+    values = torch.tensor([[1.0, 2.0], [3.0, -4.0], [-5.0, 6.0]])
+    with pytest.raises(InvalidInputError, match=r"got -4 at \[1, 1\]\. Oh\.") as caught:
+        Limits(at_least=0).check(values, "std", " Oh.")
+    assert (caught.value.name, caught.value.shape) == ("std", (3, 2))
+    assert Limits(at_least=-5).check(values, "std") is values
+
+
+def test_finite_values():
+    good = torch.tensor([1.0, -1e300], dtype=torch.float64)
+    assert check_finite(good, "force") is good
+    for bad in (math.nan, math.inf):
+        with pytest.raises(InvalidInputError, match=r"at \[1\]\. Nothing was written"):
+            check_finite(torch.tensor([0.0, bad]), "force")
+
+
+@pytest.mark.parametrize("value", [0, -3, 1.0, "2", None, True, 10**400], ids=str)
+def test_what_is_no_whole_number_is_refused(value):
+    with pytest.raises(InvalidInputError, match="n must be a whole number ≥ 1"):
+        whole_number("n", value, 1, 9)
+
+
+def test_whole_numbers():
+    assert whole_number("n", np.int8(1), 1) == 1
+    assert whole_number("n", 9, 1, 9) == 9
+    assert whole_number("n", 1, 1, 9) == 1
+    assert whole_number("n", 10**400, 0) == 10**400
+
+
+@pytest.mark.parametrize("value", ["c", 1, None, ["a"], torch.ones(2)], ids=str)
+def test_a_name_is_one_of_those_that_are_known(value):
+    one_of("mode", "a", ("a", "b"))
+    with pytest.raises(UnknownNameError, match="Known: a, b") as caught:
+        one_of("mode", value, ("a", "b"))
+    assert caught.value.known == ("a", "b")
+    assert caught.value.name == str(value)
+
+
+def test_a_class_is_asked_for():
+    assert instance_of("path", "x", str) == "x"
+    with pytest.raises(InvalidInputError, match=r"must be a str, got int: 3.*Hint"):
+        instance_of("path", 3, str, " Hint.")
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fits", "others", "text"),
+    [
+        ([(2, 3)], [(2, 3)], [(3, 2), (2,), ()], r"have shape \(2, 3\), got"),
+        ([()], [()], [(1,)], r"be a number, got \(1,\)"),
+        (
+            [(), (4,)],
+            [(), (4,)],
+            [(3,)],
+            r"be a number or have shape \(4,\), got \(3,\)",
+        ),
+        ([("n", 3)], [(0, 3), (7, 3)], [(3,), (3, 4)], r"have shape \(n, 3\), got"),
+        (
+            [(2,), (5,)],
+            [(2,), (5,)],
+            [(3,)],
+            r"have shape \(2,\) or \(5,\), got \(3,\)",
+        ),
+    ],
+)
+def test_shapes(shapes, fits, others, text):
+    for shape in fits:
+        has_shape("it", np.zeros(shape), *shapes)
+    for shape in others:
+        with pytest.raises(ShapeError, match=f"it must {text}") as caught:
+            has_shape("it", torch.zeros(shape), *shapes)
+        assert (caught.value.name, caught.value.shape) == ("it", shape)
+
+
+def test_long_values_are_shown_in_part():
+    """The first 60 characters of them, whichever check refuses them."""
+    long = "x" * 99
+    for check in (
+        lambda: whole_number("n", long, 0),
+        lambda: instance_of("n", long, int),
+        lambda: all_of("n", long, str),
+        lambda: as_array(long, "n"),
+        lambda: as_device(long),
+    ):
+        with pytest.raises(InvalidInputError, match=r"[^x]x{60}[^x]"):
+            check()
+    with pytest.raises(ShapeError, match=r"[^x]x{59}[^x]"):  # after a quotation mark
+        has_shape("n", long, (2,))
+
+
+def test_what_has_no_shape_is_shown():
+    with pytest.raises(ShapeError, match=r"it must have shape \(2,\), got 'text'"):
+        has_shape("it", "text", (2,))
+
+
+@pytest.mark.parametrize(
+    "values", [[[1.0], [1.0, 2.0]], ["a"], [None], [True], [1j], {}, [10**400]], ids=str
+)
+def test_what_are_no_numbers_is_refused(values):
+    with pytest.raises(InvalidInputError, match="real numbers") as caught:
+        as_array(values, "pos")
+    assert caught.value.name == "pos"
+
+
+@pytest.mark.parametrize(
+    "device", ["gpu", 3.5, None, 10**400], ids=lambda d: str(d)[:9]
+)
+def test_what_is_no_device_is_refused(device):
+    with pytest.raises(InvalidInputError, match="device must be"):
+        as_device(device)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [3, "ab", {"a": 1}, None, torch.ones(2), object()],
+    ids=lambda v: str(v)[:9],
+)
+def test_what_is_no_sequence_is_refused(values):
+    with pytest.raises(InvalidInputError, match="names must be a sequence") as caught:
+        all_of("names", values, str)
+    assert caught.value.name == "names"
+
+
+def test_every_one_of_a_sequence_is_looked_at():
+    assert all_of("names", ("a", "b"), str) == ["a", "b"]
+    assert all_of("names", (name for name in "ab"), str) == ["a", "b"]
+    with pytest.raises(
+        InvalidInputError, match=r"names\[1\] must be a str, got int: 7"
+    ):
+        all_of("names", ["a", 7], str)
+
+
+def test_a_path_is_a_text_or_a_path():
+    assert as_path("path", "a/b") == as_path("path", Path("a/b")) == Path("a/b")
+    for value in (3, None, b"a", ["a"]):
+        with pytest.raises(InvalidInputError, match="path must be a"):
+            as_path("path", value)
+
+
+def test_limits_say_which_values_are_outside():
+    values = torch.tensor([[-2.0, -1.0, 0.0], [1.0, 2.0, math.inf]])
+    outside = Limits(at_least=-1, less_than=2).outside(values)
+    assert outside.tolist() == [[True, False, False], [False, True, True]]
+    outside = Limits(more_than=-1, at_most=1).outside(values)
+    assert outside.tolist() == [[True, True, False], [False, True, True]]
+    assert Limits(finite=False).outside(values).sum() == 0
+
+
+# Everywhere.
+
+DATA = {"ShapeError": {"name", "shape"}, "UnknownNameError": {"name"}}
+
+
+def calls() -> list[tuple[str, ast.Call]]:
+    folder = Path(simstate.__file__).parent
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                found.append((f"{path.relative_to(folder)}:{node.lineno}", node))
+    return found
+
+
+def test_every_error_has_the_data_of_its_kind():
+    lacking = [
+        f"{place} {node.func.id}: {sorted(missing)}"
+        for place, node in calls()
+        if (missing := DATA.get(node.func.id, set()) - {k.arg for k in node.keywords})
+    ]
+    assert lacking == []
+
+
+@pytest.mark.parametrize(
+    "span",
+    [
+        (1, 0),
+        (-math.inf, 1.0),
+        (0.0, math.inf),
+        (math.nan, 1),
+        (1,),
+        (0, 1, 2),
+        "01",
+        3,
+        ("a", "b"),
+        (None, 1),
+    ],
+)
+def test_a_range_has_two_finite_ends_in_order(span):
+    with pytest.raises(InvalidInputError, match=r"event 'push' has speed .*finite"):
+        check_range("event 'push'", "speed", span)
+
+
+@pytest.mark.parametrize("span", [None, (0, 0), [-1.5, 2], (-3, -2.5)])
+def test_ranges_that_will_do(span):
+    check_range("event 'push'", "speed", span)

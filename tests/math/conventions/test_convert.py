@@ -1,0 +1,222 @@
+"""Conversion: the laws that hold between any two conventions."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.math.conventions.bodies import random_bodies, tensor
+
+from simstate.base.errors import ConventionError, InvalidInputError
+from simstate.math import conventions as c
+from simstate.math import euler, quaternion
+from simstate.math.conventions import axes
+
+PAIRS = list(product(c.PRESETS.values(), repeat=2))
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def random_convention(rng: np.random.Generator) -> c.Convention:
+    form = rng.choice(
+        [
+            "quaternion_wxyz",
+            "quaternion_xyzw",
+            "matrix",
+            "euler",
+            "mrp",
+            "rotation_vector",
+        ]
+    )
+    return c.Convention(
+        name="random",
+        world=str(rng.choice(axes.known("world"))),
+        body=str(rng.choice(axes.known("body"))),
+        attitude=c.Attitude(
+            form,
+            rng.choice(["active", "passive"]),
+            rng.choice(["world_to_body", "body_to_world"]),
+            str(rng.choice(euler.SEQUENCES)) if form == "euler" else "",
+        ),
+        angle_unit=rng.choice(["rad", "deg"]),
+        position_point=rng.choice(["origin", "com"]),
+        velocity_point=rng.choice(["origin", "com"]),
+        linear_axes=rng.choice(["world", "body"]),
+        angular_axes=rng.choice(["world", "body"]),
+        order=tuple(rng.permutation(["position", "attitude", "linear", "angular"])),
+    )
+
+
+def close(left: c.RigidBodyState, right: c.RigidBodyState, atol=1e-12) -> bool:
+    gap = c.difference(left, right)
+    return all(bool((value < atol).all()) for value in vars(gap).values())
+
+
+def identical(left: c.RigidBodyState, right: c.RigidBodyState) -> None:
+    """The same numbers, not only the same rotation."""
+    for one, other in zip(left.parts, right.parts, strict=True):
+        assert torch.allclose(one, other, rtol=1e-12, atol=1e-12)
+    assert torch.allclose(left.com, right.com, rtol=0, atol=1e-15)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=6, deadline=None)
+def test_there_and_back_between_all_presets(seed):
+    state = random_bodies(seed).state
+    for source, target in PAIRS:
+        start = c.convert(state, source)
+        identical(c.convert(c.convert(start, target), target, source), start)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=60, deadline=None)
+def test_there_and_back_between_random_conventions(seed):
+    rng = np.random.default_rng(seed)
+    start = c.convert(random_bodies(seed).state, random_convention(rng))
+    there = c.convert(start, random_convention(rng))
+    assert close(c.convert(there, start.convention), start)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=1, deadline=None)
+def test_the_way_does_not_matter(seed):
+    state = random_bodies(seed, 3).state
+    for source, target in PAIRS:
+        direct = c.convert(c.convert(state, source), target)
+        for middle in c.PRESETS.values():
+            by_way = c.convert(c.convert(c.convert(state, source), middle), target)
+            assert close(by_way, direct)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=25, deadline=None)
+def test_energy_and_momenta_agree(seed):
+    rng = np.random.default_rng(seed)
+    b = random_bodies(seed)
+    # Of the definition, in the MuJoCo world, with NumPy alone.
+    rot = b.rotation.as_matrix()
+    arm = b.rotation.apply(b.com)
+    velocity = b.velocity + np.cross(b.rates, arm)
+    spin = np.einsum("nij,njk,nlk,nl->ni", rot, b.inertia, rot, b.rates)
+    energy = 0.5 * (b.mass * (velocity**2).sum(-1) + (spin * b.rates).sum(-1))
+    momentum = b.mass[:, None] * velocity
+    angular = spin + np.cross(b.position + arm, momentum)
+    for convention in (*c.PRESETS.values(), random_convention(rng)):
+        state = c.convert(b.state, convention)
+        inertia = c.convert_inertia(b.inertia, c.MUJOCO, convention)
+        back = axes.rotation("ENU", convention.world, "world").numpy()
+        got = c.kinetic_energy(state, b.mass, inertia)
+        assert np.allclose(got, energy, rtol=1e-12)
+        got = c.angular_momentum(state, b.mass, inertia).numpy() @ back.T
+        assert np.allclose(got, angular, rtol=1e-12, atol=1e-11)
+        got = c.linear_momentum(state, b.mass).numpy() @ back.T
+        assert np.allclose(got, momentum, rtol=1e-12, atol=1e-12)
+
+
+def test_velocity_is_the_derivative_of_position():
+    """Finite differences of the positions that a convention gives, in each of them."""
+    b = random_bodies(5, 10)
+    h = 1e-6
+
+    def at(time: float) -> c.RigidBodyState:
+        from scipy.spatial.transform import Rotation
+
+        turned = Rotation.from_rotvec(b.rates * time) * b.rotation
+        quat = turned.as_quat(scalar_first=True)
+        place = b.position + b.velocity * time
+        return c.RigidBodyState(c.MUJOCO, place, quat, b.velocity, b.rates, b.com)
+
+    for preset in c.PRESETS.values():
+        if preset.position_point != preset.velocity_point:
+            continue  # Isaac Lab: the position is not that of the point that moves
+        before, now, after = (c.convert(at(t), preset) for t in (-h, 0, h))
+        rate = (after.position - before.position) / (2 * h)
+        velocity = now.linear_velocity
+        if preset.linear_axes == "body":
+            velocity = quaternion.rotate(now.quat_wb, velocity)
+        assert torch.allclose(rate, velocity, atol=1e-8)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e-14, 1e-12, 1e-9, 1e-6, 1e-3])
+@pytest.mark.parametrize("form", ["matrix", "mrp", "rotation_vector", "euler"])
+def test_half_turns_in_every_form(form, offset):
+    rng = np.random.default_rng(0)
+    directions = np.concatenate([rng.normal(size=(100, 3)), np.eye(3), -np.eye(3)])
+    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+    attitude = c.Attitude(form, sequence="izyx" if form == "euler" else "")
+    target = replace(c.MUJOCO, name=form, attitude=attitude)
+    zeros = np.zeros((len(directions), 3))
+    for angle in (np.pi - offset, np.pi + offset):
+        half = 0.5 * angle
+        cos = np.full((len(directions), 1), np.cos(half))
+        quat = np.concatenate([cos, np.sin(half) * directions], axis=-1)
+        start = c.RigidBodyState(c.MUJOCO, zeros, quat, zeros, zeros)
+        assert close(c.convert(c.convert(start, target), c.MUJOCO), start, 1e-14)
+
+
+def test_euler_angles_are_in_range_and_finite_at_the_poles():
+    pole = tensor([[np.deg2rad(30), s * np.pi / 2, np.deg2rad(20)] for s in (1, -1)])
+    rad = replace(c.MUJOCO, name="rad", attitude=c.Attitude("euler", sequence="izyx"))
+    zeros = torch.zeros(2, 3, dtype=torch.float64)
+    state = c.RigidBodyState(rad, zeros, pole, zeros, zeros)
+    there = c.convert(c.convert(state, c.MUJOCO), replace(rad, angle_unit="deg"))
+    # Roll and yaw turn about one line there: the yaw gets both.
+    assert np.allclose(there.attitude, [[0, 90, -10], [0, -90, 50]])
+
+
+def test_shadow_set_of_mrps():
+    """Two sets stand for one rotation; the shorter is given back."""
+    mrp = replace(c.MUJOCO, name="mrp", attitude=c.Attitude("mrp"))
+    long = tensor([[0.9, 0.8, -0.7]])
+    zeros = torch.zeros(1, 3, dtype=torch.float64)
+    state = c.RigidBodyState(mrp, zeros, long, zeros, zeros)
+    back = c.convert(c.convert(state, c.MUJOCO), mrp)
+    assert torch.allclose(back.attitude, -long / (long**2).sum())
+
+
+def test_the_source_must_be_what_the_state_says():
+    state = random_bodies(0).state
+    with pytest.raises(ConventionError, match="written in MUJOCO, not in ROS"):
+        c.convert(state, c.ROS, c.PX4)
+    for same in (
+        c.convert(state, source=c.MUJOCO, target=c.PX4),
+        c.convert(state, target=c.PX4),
+    ):
+        identical(same, c.convert(state, c.PX4))
+    for wrong in ((), ("ROS",), (None, "ROS"), ("MUJOCO", c.ROS)):
+        with pytest.raises(InvalidInputError, match="to a Convention"):
+            c.convert(state, *wrong)
+
+
+def test_mixing_names_the_conversion_that_joins_them():
+    state = random_bodies(0).state
+    other = c.convert(state, c.PTERA)
+    for mix in (lambda: c.join([state, other]), lambda: c.difference(state, other)):
+        with pytest.raises(ConventionError, match=r"convert\(second, PTERA, MUJOCO\)"):
+            mix()
+    both = c.join([state, c.convert(other, c.MUJOCO)])
+    assert both.batch_shape == (12,)
+    assert close(both[:6], both[6:])
+
+
+def test_equal_conventions_mix_whatever_their_names():
+    state = random_bodies(0).state
+    renamed = replace(c.MUJOCO, name="mine")
+    assert renamed == c.MUJOCO
+    assert c.join([state, c.convert(state, renamed)]).batch_shape == (12,)
+
+
+def test_without_com_the_points_cannot_be_joined():
+    state = random_bodies(0).state.with_com(None)
+    assert c.convert(state, c.PX4).com is None
+    with pytest.raises(InvalidInputError, match="give it com="):
+        c.convert(state, c.PTERA)
+
+
+def test_float32_and_devices_are_kept():
+    state = random_bodies(0).state
+    small = c.RigidBodyState(c.MUJOCO, *(part.float() for part in state.parts))
+    there = c.convert(small, c.ROS)
+    assert all(part.dtype == torch.float32 for part in there.parts)

@@ -1,0 +1,147 @@
+"""Entities read and written in any convention, on both engines."""
+
+import mujoco
+import numpy as np
+import pytest
+import torch
+from tests.inside import columns_of
+
+from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation
+from simstate.base.errors import ConventionError, InvalidInputError
+from simstate.math import conventions as c
+
+START = InitialStateCfg(
+    pos=(1.0, 2.0, 3.0),
+    rot=(0.5, 0.1, -0.7, 0.5),
+    lin_vel=(1.0, -2.0, 0.5),
+    ang_vel=(0.3, 0.8, -1.1),
+)
+
+
+@pytest.fixture
+def sim(engine):
+    glider = EntityCfg(model="glider", init_state=START)
+    return Simulation(SceneCfg(entities={"glider": glider}), 3, engine=engine)
+
+
+def tolerance(sim):
+    return 1e-12 if sim.dtype == torch.float64 else 3e-6
+
+
+def test_qvel_is_the_mixed_preset(sim):
+    """The flat state in MUJOCO_QVEL is qpos and qvel themselves."""
+    flat = sim.scene["glider"].state_in(c.MUJOCO_QVEL).vector
+    raw = torch.cat([sim.data.qpos, sim.data.qvel], dim=-1)
+    sign = torch.sign(raw[:, 3:4])
+    raw[:, 3:7] *= sign
+    assert torch.allclose(flat, raw, rtol=0, atol=tolerance(sim))
+
+
+def test_velocity_of_the_com_is_mujocos(sim):
+    """mj_objectVelocity about the inertial frame is the oracle."""
+    model, data = sim.model, mujoco.MjData(sim.model)
+    data.qpos[:] = sim.data.qpos[0].double().numpy()
+    data.qvel[:] = sim.data.qvel[0].double().numpy()
+    mujoco.mj_forward(model, data)
+    vel = np.zeros(6)
+    kind, body = mujoco.mjtObj.mjOBJ_BODY.value, 1
+    mujoco.mj_objectVelocity(model, data, kind, body, vel, 0)
+    entity = sim.scene["glider"]
+    atol = 10 * tolerance(sim)
+    for preset, place in ((c.ISAACLAB_2, data.xpos[1]), (c.PYBULLET, data.xipos[1])):
+        state = entity.state_in(preset)
+        assert np.allclose(state.linear_velocity[0], vel[3:], atol=atol)
+        assert np.allclose(state.angular_velocity[0], vel[:3], atol=atol)
+        assert np.allclose(state.position[0], place, atol=atol)
+
+
+@pytest.mark.parametrize("name", c.PRESETS)
+def test_write_what_was_read(sim, name):
+    entity = sim.scene["glider"]
+    before = sim.state.clone()
+    state = entity.state_in(c.PRESETS[name])
+    entity.write_state_in(c.PRESETS[name], state)
+    assert torch.allclose(sim.state, before, atol=tolerance(sim)) or torch.allclose(
+        _positive(sim), before, atol=tolerance(sim)
+    )
+    entity.write_state_in(c.PRESETS[name], state.vector)
+    assert c.difference(entity.state_in(c.PRESETS[name]), state).attitude.max() < 2e-3
+
+
+def _positive(sim):
+    """The state with the quaternion of the other sign."""
+    state = sim.state.clone()
+    first = columns_of(sim)["qpos"].start + 3
+    state[:, first : first + 4] *= -1
+    return state
+
+
+@pytest.mark.parametrize("name", ["MUJOCO", "MUJOCO_QVEL", "PX4"])
+def test_what_was_read_does_not_follow_the_worlds(sim, name):
+    state = sim.scene["glider"].state_in(c.PRESETS[name])
+    before = state.vector.clone()
+    sim.step(5)
+    assert torch.equal(state.vector, before)
+
+
+def test_some_worlds(sim):
+    entity = sim.scene["glider"]
+    state = entity.state_in(c.ROS)
+    moved = c.RigidBodyState(
+        c.ROS, state.position[:1] + 1.0, state.attitude[:1],
+        state.linear_velocity[:1], state.angular_velocity[:1],
+    )  # fmt: skip
+    entity.write_state_in(c.ROS, moved, env_ids=[1])
+    gap = c.difference(entity.state_in(c.ROS), state)
+    want = torch.tensor([0, 3**0.5, 0], dtype=sim.dtype)
+    assert torch.allclose(gap.position, want, atol=tolerance(sim))
+
+
+def test_no_world_at_all(sim):
+    """As a reset has it at most steps: nothing is written, and nothing is wrong."""
+    entity = sim.scene["glider"]
+    before = sim.state.clone()
+    none = entity.state_in(c.PTERA)[:0]
+    assert none.vector.shape == (0, c.PTERA.size)
+    entity.write_state_in(c.PTERA, none, env_ids=[])
+    assert torch.equal(sim.state, before)
+
+
+def test_another_com_in_some_worlds(sim):
+    """Where worlds have their own centre of mass, each is moved by its own."""
+    sim.expand("body_ipos")[1, 1] = torch.tensor([0.0, 0.0, 0.5], dtype=sim.dtype)
+    sim.set_const()
+    entity = sim.scene["glider"]
+    state = entity.state_in(c.PYBULLET)
+    assert torch.allclose(
+        state.position, entity.data.root_com_pos_w, atol=tolerance(sim)
+    )
+    before = sim.data.qvel.clone()
+    entity.write_state_in(c.PYBULLET, state[1:], env_ids=[1, 2])
+    assert torch.allclose(sim.data.qvel, before, atol=10 * tolerance(sim))
+
+
+def test_refused_and_nothing_written(sim):
+    entity = sim.scene["glider"]
+    before = sim.state.clone()
+    state = entity.state_in(c.ROS)
+    with pytest.raises(ConventionError, match=r"write_state_in\(ROS, state\)"):
+        entity.write_state_in(c.PX4, state)
+    wrong = state.with_com(state.com + 0.1)
+    with pytest.raises(InvalidInputError, match="Leave com out"):
+        entity.write_state_in(c.ROS, wrong)
+    with pytest.raises(InvalidInputError, match="Convention, got 'ROS'"):
+        entity.write_state_in("ROS", state)
+    assert torch.equal(sim.state, before)
+
+
+def test_a_model_built_in_ned(sim):
+    """Its own axes are said once: a NED model's state is PX4's without a turn."""
+    built = c.Convention(name="built in NED", world="NED", body="FRD")
+    entity = sim.scene["glider"]
+    px4 = entity.state_in(c.PX4, model=built)
+    raw = entity.state_in(c.MUJOCO_QVEL)
+    assert torch.allclose(px4.vector, raw.vector, rtol=0, atol=tolerance(sim))
+    entity.write_state_in(c.PX4, px4, model=built)
+    assert torch.allclose(entity.state_in(c.MUJOCO_QVEL).vector, raw.vector,
+                          atol=10 * tolerance(sim))  # fmt: skip

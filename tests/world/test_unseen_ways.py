@@ -1,0 +1,260 @@
+"""Ways past the ledger's eyes: other threads, late interruptions, uncounted writes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+from tests.inside import failing_step, failing_undo
+from tests.world.test_transactions import make
+from tests.world.test_user_memory import cartpole, still
+
+from simstate import EntityCfg, SceneCfg, Simulation, integrate
+from simstate.base.errors import (
+    InvalidInputError,
+    SimStateError,
+    SnapshotError,
+    ThreadError,
+)
+from simstate.state import Snapshot
+
+CUBE = """<mujoco><worldbody><body name="cube" pos="0 0 1" quat="0.5 0.5 -0.5 0.5">
+<freejoint/><geom type="box" size=".1 .2 .3" pos=".02 0 .01" mass="1.5"/></body>
+</worldbody></mujoco>"""
+
+
+def falling(num_envs=2, **options) -> Simulation:
+    scene = SceneCfg(entities={"cube": EntityCfg(model=CUBE)}, timestep=0.002)
+    return Simulation(scene, num_envs, **options)
+
+
+def test_constants_follow_after_a_restore_of_parameters_alone():
+    sim = falling()
+    sim.expand("body_mass")[:, 1] = 4.0
+    sim.step()
+    saved = sim.snapshot()
+    sim.expand("body_subtreemass")
+    sim.restore(saved)
+    assert sim.expand("body_mass")[:, 1].tolist() == [4.0, 4.0]
+    assert sim.expand("body_subtreemass")[:, 1].tolist() == [4.0, 4.0]
+
+
+def test_forward_sees_parameters_that_were_written_uncounted(engine):
+    sim = falling(engine=engine)
+    sim.expand("body_subtreemass")
+    sim.expand("body_mass").numpy()[1, 1] = 4.0
+    sim.forward()
+    assert sim.expand("body_subtreemass")[:, 1].tolist() == [1.5, 4.0]
+
+
+def test_rows_of_the_state_that_are_held_can_be_written_later(engine):
+    sim = falling(engine=engine)
+    rows = sim.state
+    start = rows.clone()
+    sim.step(5)
+    rows.copy_(start)
+    assert sim.time.tolist() == [0.0, 0.0]
+    sim.state.numpy()[:, 3] = 7.0  # behind time: qpos[2]
+    sim.forward()
+    assert sim.data.qpos[:, 2].tolist() == [7.0, 7.0]
+
+
+def test_memory_that_was_given_away_is_always_told():
+    sim = falling()
+    own = sim.data.qpos
+    own.data = torch.zeros_like(own)
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match=r"sim\.data\.qpos was given other"):
+            sim.step()
+
+
+def test_a_reader_in_another_thread_never_undoes_a_step():
+    sim = make()
+    refused, done = [], threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            try:
+                sim.data.xpos.sum()
+            except ThreadError as error:
+                refused.append(error)
+
+    viewer = threading.Thread(target=look)
+    viewer.start()
+    steps = 0
+    for _ in range(150):
+        try:
+            sim.step()
+            steps += 1
+        except ThreadError:  # the reader was computing
+            pass
+    done.set()
+    viewer.join()
+    assert float(sim.time[0]) == pytest.approx(0.012 + 0.004 * steps)
+
+
+def test_a_write_before_an_interrupted_step_is_not_forgotten():
+    sim = falling(1)
+    sim.expand("body_subtreemass")
+    sim.expand("body_mass")[:, 1] = 4.0
+
+    with failing_step(sim, KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        sim.step()
+    assert float(sim.expand("body_subtreemass")[0, 1]) == 4.0
+
+
+def test_a_refused_write_of_a_force_model_is_followed():
+    sim = falling(1)
+    mass = sim.expand("body_mass")
+    sim.expand("body_subtreemass")
+    sim.add_force(lambda t, sim: mass.fill_(9.0))
+    with pytest.raises(InvalidInputError, match="force model"):
+        sim.step()
+    follows = sim.expand("body_subtreemass")
+    assert torch.equal(mass[0, 1], follows[0, 1])
+
+
+@pytest.mark.parametrize("call", ["reset", "restore"])
+@pytest.mark.parametrize("scheme", [None, integrate.RK4()])
+def test_a_force_model_does_not_reset_worlds(call, scheme):
+    sim = falling(1, integrator=scheme)
+    saved = sim.snapshot()
+    calls = {"reset": sim.reset, "restore": lambda: sim.restore(saved)}
+    sim.add_force(lambda t, sim: calls[call]())
+    with pytest.raises(InvalidInputError, match="force model"):
+        sim.step()
+    assert float(sim.time) == 0.0
+
+
+def test_a_snapshot_waits_for_an_undo_that_was_itself_interrupted():
+    env = cartpole()
+    env.step(still(env))
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    env.rewards.terms[0].function = interrupt
+    with failing_undo(KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+        env.step(still(env))
+    assert env.episode_length_buf.tolist() == [1, 1]
+    assert torch.equal(env.snapshot().time, env.sim.time)
+    assert float(env.sim.time[0]) == pytest.approx(env.step_dt)
+
+
+def test_a_term_cannot_restore_its_own_environment():
+    saved = []
+    env = cartpole(back=lambda env: env.restore(saved[0]) if saved else env.sim.time)
+    saved.append(env.snapshot())
+    with pytest.raises(InvalidInputError, match="cannot be called by a term"):
+        env.step(still(env))
+    assert env.common_step_counter == 0
+
+
+def test_masses_come_back_to_what_was_saved_with_them():
+    def flowing() -> Simulation:
+        sim = falling(1, integrator=integrate.RK4())
+        sim.mass_rate[:] = 0.0
+        return sim
+
+    one, other = flowing(), flowing()
+    one.expand("body_mass")[:, 1] = 5.0
+    one.step()
+    other.restore(one.snapshot())
+    for sim in (one, other):
+        sim.reset()
+        assert float(sim.expand("body_mass")[0, 1]) == 5.0
+
+
+def test_marks_of_divergence_written_uncounted_are_seen_after_forward():
+    sim = falling(2, on_divergence="mask")
+    sim.diverged.numpy()[0] = True
+    sim.forward()
+    sim.step()
+    assert sim.time.tolist() == [0.0, 0.002]
+
+
+def test_a_converted_snapshot_can_be_saved_and_loaded(tmp_path):
+    sim = falling(2)
+    sim.step(3)
+    snapshot = sim.snapshot()
+    snapshot.save(tmp_path / "one.npz")
+    Snapshot.load(tmp_path / "one.npz").save(tmp_path / "two.npz")
+    assert torch.equal(Snapshot.load(tmp_path / "two.npz").state, snapshot.state)
+
+
+@pytest.mark.parametrize("damage", ["type", "header", "array", "scalar", "marks"])
+def test_what_is_no_snapshot_is_refused_before_anything_is_written(damage):
+    sim = falling(2)
+    sim.step(3)
+    good = sim.snapshot()
+    header, slots = dict(good.header), dict(good.slots)
+    if damage == "header":
+        del header["slots"]
+    elif damage == "array":
+        slots["qpos"] = slots["qpos"].numpy()
+    elif damage == "scalar":
+        slots["qpos"] = torch.tensor(0.0)
+    elif damage == "marks":
+        slots["qpos"] = slots["qpos"] * torch.nan
+        slots["diverged"] = torch.zeros(2, 5, dtype=torch.bool)
+    sim.step()
+    before = sim.state.clone()
+    bad = "snapshot" if damage == "type" else Snapshot(header, slots)
+    with pytest.raises((SnapshotError, SimStateError)):
+        sim.restore(bad)
+    assert torch.equal(sim.state, before)
+
+
+@pytest.mark.parametrize(
+    ("saved", "here", "value"),
+    [(torch.int64, torch.int8, 300), (torch.int64, torch.uint8, -1),
+     (torch.float64, torch.float16, 1e30), (torch.float64, torch.float32, -1e200)],
+)  # fmt: skip
+def test_a_number_that_the_memory_here_cannot_hold_is_refused(saved, here, value):
+    one, other = falling(3), falling(3)
+    one.memory("own", dtype=saved)[1] = value
+    own = other.memory("own", dtype=here, reset=4)
+    with pytest.raises(SnapshotError, match=r"memory/own.*cannot hold") as caught:
+        other.restore(one.snapshot())
+    assert caught.value.name == "memory/own"
+    assert own.tolist() == [4, 4, 4]
+    one.memory("own", dtype=saved)[:] = torch.tensor([5, 6, 7])
+    other.restore(one.snapshot())
+    assert own.tolist() == [5, 6, 7]
+
+
+class Shaking:
+    """White noise on the velocity along x."""
+
+    num_sources = 1
+
+    def diffusion(self, t, sim):
+        return {"qvel": torch.eye(1, 6, dtype=torch.float64).expand(sim.num_envs, 1, 6)}
+
+
+def test_noise_that_was_prescribed_is_asked_for_again_after_a_restore():
+    def shaken() -> Simulation:
+        sim = falling(1, integrator=integrate.EulerMaruyama())
+        sim.add_noise(Shaking())
+        return sim
+
+    one, other = shaken(), shaken()
+    noise = torch.linspace(0.1, 0.5, 5, dtype=torch.float64).reshape(5, 1, 1)
+    one.integration.prescribe_noise(noise)
+    one.step(2)
+    other.restore(one.snapshot())
+    with pytest.raises(InvalidInputError, match="prescribe the 3 that are left"):
+        other.step()
+    other.integration.prescribe_noise(noise[2:])
+    one.step(2)
+    other.step(2)
+    assert torch.equal(one.data.qvel, other.data.qvel)
+
+
+def test_adaptive_schemes_name_a_bad_number_as_the_others_do():
+    sim = falling(3, integrator=integrate.DP54())
+    sim.data.qvel[1, 4] = torch.nan
+    with pytest.raises(SimStateError, match=r"world 1(.|\n)*qvel\[4\] = nan"):
+        sim.step()
+    assert sim.time.tolist() == [0.002, 0.0, 0.002]
