@@ -335,7 +335,7 @@ class Simulation:
         return rows[((left > fine) & ~ended & ~self.diverged)[rows]]
 
     def forward(self, env_ids: Ids = None) -> None:
-        """Evaluate the dynamics at the current state: afterwards all fields are current.
+        """Evaluate the dynamics at the current state: all fields become current.
 
         Use it also after writes that torch does not count (see
         `simstate.world.freshness`). It warns of worlds with NaN or huge values, which
@@ -587,7 +587,8 @@ class Simulation:
 
     @property
     def state(self) -> Tensor:
-        """Everything that physics needs to continue, MuJoCo's order; (num_envs, nstate).
+        """Everything that physics needs to continue, MuJoCo's order; shape (num_envs,
+        nstate).
 
         It may be written. On native it is the live state; on warp it is brought up to
         date when it is read.
