@@ -587,8 +587,7 @@ class Simulation:
 
     @property
     def state(self) -> Tensor:
-        """Everything that physics needs to continue, MuJoCo's order; shape (num_envs,
-        nstate).
+        """The complete physics state in MuJoCo's order; shape (num_envs, nstate).
 
         It may be written. On native it is the live state; on warp it is brought up to
         date when it is read.
