@@ -169,7 +169,7 @@ class Simulation:
             rows=StateRows(chosen, ledger),
             loads=self._forcing,
         )
-        self._recorders: list[StepRecorder] = []
+        self._recorders: tuple[StepRecorder, ...] = ()
         self._timeline: Timeline | None = None
         self.data = RawData(worlds)
         """MuJoCo's own fields for all worlds."""
@@ -257,7 +257,7 @@ class Simulation:
             worlds.ledger.refuse_within_step("sim.step")
         rows = worlds.everywhere if env_ids is None else worlds.select(env_ids)
         stepper = self._stepper if until is None else self._get_timeline()
-        recorders = tuple(self._recorders)
+        recorders = self._recorders
         for recorder in recorders:
             recorder.begin(n, rows, until)
         error = worlds.ledger.run(
@@ -369,11 +369,11 @@ class Simulation:
 
     def attach(self, recorder: StepRecorder) -> None:
         """Record every step from now on: `begin` before each, `end` after it."""
-        self._recorders.append(recorder)
+        self._recorders = (*self._recorders, recorder)
 
     def detach(self, recorder: StepRecorder) -> None:
         """Stop recording steps by `attach`."""
-        self._recorders.remove(recorder)
+        self._recorders = tuple(x for x in self._recorders if x is not recorder)
 
     @contextmanager
     def stepping(self, stepper: Stepper) -> Generator[None]:

@@ -415,8 +415,10 @@ class Ledger(Registry):
         if rows is not None and not rows.is_all:
             saved = self._backup_of_rows(scope, rows)
             return self.calls.run(scope, what, saved, call, *args)
-        backup = self._backups.get((scope, "")) or self.backup(scope)
-        return self.calls.run(scope, what, backup.saved, call, *args)
+        saved = self._saved.get(scope)
+        if saved is None:
+            saved = self._saved[scope] = self.backup(scope).saved
+        return self.calls.run(scope, what, saved, call, *args)
 
     def _backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
         """Return a backup of some worlds, for a call that changes no others."""
