@@ -23,7 +23,7 @@ from torch import Tensor
 from simstate.base.errors import StaleReadError
 from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage, lasting
 from simstate.world import Ledger, Trees
-from simstate.world.calls import has_changed
+from simstate.world.calls import changed
 
 Mode = Literal["auto", "strict", "off"]
 
@@ -146,8 +146,9 @@ class Freshness:
         """
         calls = self._open
         if not calls:
-            if has_changed(*self._watch.lists):
-                self._ledger.observe()
+            places = changed(*self._watch.lists)
+            if places:
+                self._ledger.announce_written(places)
         elif not calls[-1].evaluating or calls[-1].thread != get_ident():
             self._ledger.calls.recover()
             self._ledger.observe()
