@@ -150,6 +150,18 @@ def compiled_models_of(sim: Simulation) -> Any:
     return stepper_of(sim)._compiled_models(0.0)
 
 
+def take_blocks(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make an integrator take its steps by blocks, as it does without the core."""
+    stepper = stepper_of(sim)
+    monkeypatch.setattr(stepper, "_compiled_models", lambda span: None)
+    monkeypatch.setattr(stepper, "_called_stages", lambda: None)
+
+
+def has_called_from_core(sim: Simulation) -> bool:
+    """Return True if the core has run stages that call force models in Python."""
+    return stepper_of(sim)._core_stages is not None
+
+
 def forget_core() -> None:
     """Forget if the compiled core is available, so that it is looked up again."""
     compiled_core._joined.cache_clear()  # pyright: ignore[reportPrivateUsage]
