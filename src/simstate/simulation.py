@@ -169,7 +169,7 @@ class Simulation:
             rows=StateRows(chosen, ledger),
             loads=self._forcing,
         )
-        self._recorders: list[StepRecorder] = []
+        self._recorders: tuple[StepRecorder, ...] = ()
         self._timeline: Timeline | None = None
         self.data = RawData(worlds)
         """MuJoCo's own fields for all worlds."""
@@ -257,7 +257,7 @@ class Simulation:
             worlds.ledger.refuse_within_step("sim.step")
         rows = worlds.everywhere if env_ids is None else worlds.select(env_ids)
         stepper = self._stepper if until is None else self._get_timeline()
-        recorders = tuple(self._recorders)
+        recorders = self._recorders
         for recorder in recorders:
             recorder.begin(n, rows, until)
         error = worlds.ledger.run(
@@ -335,7 +335,7 @@ class Simulation:
         return rows[((left > fine) & ~ended & ~self.diverged)[rows]]
 
     def forward(self, env_ids: Ids = None) -> None:
-        """Evaluate the dynamics at the current state: afterwards all fields are current.
+        """Evaluate the dynamics at the current state: all fields become current.
 
         Use it also after writes that torch does not count (see
         `simstate.world.freshness`). It warns of worlds with NaN or huge values, which
@@ -369,11 +369,11 @@ class Simulation:
 
     def attach(self, recorder: StepRecorder) -> None:
         """Record every step from now on: `begin` before each, `end` after it."""
-        self._recorders.append(recorder)
+        self._recorders = (*self._recorders, recorder)
 
     def detach(self, recorder: StepRecorder) -> None:
         """Stop recording steps by `attach`."""
-        self._recorders.remove(recorder)
+        self._recorders = tuple(x for x in self._recorders if x is not recorder)
 
     @contextmanager
     def stepping(self, stepper: Stepper) -> Generator[None]:
@@ -587,7 +587,7 @@ class Simulation:
 
     @property
     def state(self) -> Tensor:
-        """Everything that physics needs to continue, MuJoCo's order; (num_envs, nstate).
+        """The complete physics state in MuJoCo's order; shape (num_envs, nstate).
 
         It may be written. On native it is the live state; on warp it is brought up to
         date when it is read.

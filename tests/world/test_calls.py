@@ -312,18 +312,18 @@ def test_writes_and_other_memory_are_found():
     versions = [x._version for x in tensors]
     pointers = [x.data_ptr for x in tensors]
     addresses = [x.data_ptr() for x in tensors]
-    for has_changed in {module.has_changed, module._compare}:
-        assert not has_changed(tensors, versions, pointers, addresses)
+    for changed in {module.changed, module._compare}:
+        assert not changed(tensors, versions, pointers, addresses)
     two[1] = 4.0
-    for has_changed in {module.has_changed, module._compare}:
-        assert has_changed(tensors, versions, pointers, addresses)
+    for changed in {module.changed, module._compare}:
+        assert changed(tensors, versions, pointers, addresses)
     versions = [x._version for x in tensors]
-    for has_changed in {module.has_changed, module._compare}:
-        assert not has_changed(tensors, versions, pointers, addresses)
+    for changed in {module.changed, module._compare}:
+        assert not changed(tensors, versions, pointers, addresses)
     one.data = torch.ones(3)
     versions = [x._version for x in tensors]
-    for has_changed in {module.has_changed, module._compare}:
-        assert has_changed(tensors, versions, pointers, addresses)
+    for changed in {module.changed, module._compare}:
+        assert changed(tensors, versions, pointers, addresses)
 
 
 def test_saved_memory_must_be_arrays_of_rows():

@@ -17,7 +17,7 @@ from simstate.flight.table import Table
 from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.step.stepping_host import SteppingHost
 
 Variables: TypeAlias = Mapping[str, Tensor]
 """What coefficients depend on, by name; (num_envs,) each."""
@@ -114,7 +114,7 @@ class Aerodynamics:
         self.parameters.declare(f"{name}_{variable}", value)
         self._derivatives[name].append(variable)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
         for terms in self._terms.values():

@@ -17,7 +17,7 @@ from simstate.step.forces.force_parameters import Numbers, Parameters, vectors_b
 from simstate.step.forces.thrust_and_drag import Wind
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.step.stepping_host import SteppingHost
 
 
 class Air:
@@ -48,11 +48,11 @@ class Air:
         self._field = wind if callable(wind) else None
         if not callable(wind):
             self.parameters.declare("wind", wind, 3, unit="m/s")
-        self._sim: Simulation | None = None
+        self._sim: SteppingHost | None = None
         self.steady_wind: np.ndarray[Any, Any] | None = None
         """The wind by world, live, on the host [m/s]; (num_envs, 3). None: a field."""
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Take a simulation: every world gets its rows of the parameters."""
         if self._sim is not None:
             raise InvalidInputError(
@@ -114,7 +114,7 @@ class WindField:
                 raise unknown_name("variable of a wind field", name, WIND_VARIABLES)
         self.table = Table(axes, velocity, tail=(3,), outside=outside)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Go to a simulation's device."""
         self.table.attach(sim)
 

@@ -19,7 +19,7 @@ from simstate.math.elementwise import power
 from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.step.stepping_host import SteppingHost
 
 AltitudeKind: TypeAlias = Literal["geometric", "geopotential"]
 
@@ -110,7 +110,7 @@ class Atmosphere(Protocol):
 
     parameters: Parameters
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""
         ...
 
@@ -152,7 +152,7 @@ class StandardAtmosphere:
         self._upper = torch.cat([first[None], UPPER])
         self._upper[:, 1:] = self._upper[:, 1:].log()
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
         self._pressures = self._pressures.to(sim.device)
@@ -209,7 +209,7 @@ class ExponentialAtmosphere:
         declare("base", base, unit="m")
         declare("temperature", temperature, unit="K", more_than=0)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
 

@@ -22,7 +22,7 @@ from simstate.math.vector import cross, dot, norm
 from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.step.stepping_host import SteppingHost
 
 SEA_LEVEL_DENSITY = 1.225
 """[kg/m³]."""
@@ -53,7 +53,7 @@ class _Spinning(ABC):
             raise InvalidInputError(f"The axis of {control!r} has no length.")
         self.parameters.declare("inertia", inertia, unit="kg·m²", at_least=0)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
 
@@ -168,7 +168,7 @@ class Propeller(_Spinning):
                     f"{', '.join(table.variables)}."
                 )
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""
         super().attach(sim)
         for table in self._tables:

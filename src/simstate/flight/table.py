@@ -15,7 +15,7 @@ from simstate.base.ids import Values
 from simstate.step.forces.force_parameters import numbers
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.step.stepping_host import SteppingHost
 
 Outside: TypeAlias = Literal["clamp", "extrapolate", "raise"]
 """What a table does beyond its ends: keep the last value, go on linearly, or raise."""
@@ -68,7 +68,7 @@ class Table:
         """The names of what it needs."""
         return (*self.axes, *((self.times,) if self.times else ()))
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Go to a simulation's device, with as many rows as it has worlds."""
         if self.per_world and self.values.shape[0] != sim.num_envs:
             raise ShapeError(

@@ -26,7 +26,7 @@ from simstate.space.epoch import DAY, Epoch, load_erfa
 from simstate.space.planets import ASTRONOMICAL_UNIT
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.step.stepping_host import SteppingHost
 
 Source = Callable[[np.ndarray], np.ndarray]
 """A function of times [s], (n,), that gives (n, 3)."""
@@ -63,7 +63,7 @@ class Ephemeris:
         self.coefficients = torch.zeros(0, degree + 1, 3, dtype=torch.float64)
         """Of Chebyshev's polynomials; (segments, degree + 1, 3)."""
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Go to a simulation's device."""
         self.coefficients = self.coefficients.to(sim.device)
 

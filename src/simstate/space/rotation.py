@@ -16,7 +16,7 @@ from simstate.space.planets import EARTH, Planet
 from simstate.step.forces.force_parameters import Numbers, Parameters
 
 if TYPE_CHECKING:
-    from simstate.simulation import Simulation
+    from simstate.step.stepping_host import SteppingHost
 
 _ERA_RATE = 2 * np.pi * 1.00273781191135448 / DAY
 """Of the Earth rotation angle [rad/s of UT1]; IERS Conventions (2010), eq. 5.15."""
@@ -36,7 +36,7 @@ class Rotation(Protocol):
         """Angular velocity of the planet, fixed axes [rad/s]; (1 or num_envs, 3)."""
         ...
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Take a simulation."""
         ...
 
@@ -61,7 +61,7 @@ class UniformRotation:
         """The rotation of a planet."""
         return cls(planet.rotation_rate, angle)
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Give every world its rows of the parameters."""
         self.parameters.attach(sim)
 
@@ -92,7 +92,7 @@ class EarthRotation:
         self.epoch = epoch
         self._pole = Ephemeris(self._pole_at, segment=DAY, degree=9, name="the pole")
 
-    def attach(self, sim: Simulation) -> None:
+    def attach(self, sim: SteppingHost) -> None:
         """Go to a simulation's device."""
         self._pole.attach(sim)
 

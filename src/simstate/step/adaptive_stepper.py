@@ -83,7 +83,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return known
 
     def _take(self, n: int, rows: Tensor | None) -> int:
-        """Advance by n time steps; worlds that cannot meet their tolerance are stuck."""
+        """Advance by n time steps; worlds that miss their tolerance are stuck."""
         self._engine.begin_step()
         core = self._compiled_adaptive(n * self.timestep)
         if core is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from simstate.engine import core
@@ -32,6 +33,7 @@ class CoreSteps:
         scheme: Explicit,
         timestep: float,
         models: CompiledModels,
+        evaluations: NDArray[np.int64],
     ) -> None:
         self.models = models
         self.timestep = timestep
@@ -41,6 +43,7 @@ class CoreSteps:
             loads=models.loads,
             frames=tuple(models.frames.values()),
             masses=models.masses,
+            evaluations=evaluations,
         )
 
     def step(self, n: int, rows: Tensor | None) -> int:
@@ -67,14 +70,21 @@ class CoreStages:
     """
 
     def __init__(
-        self, worlds: Worlds, batch: core.CoreBatch, scheme: Explicit, forcing: Forcing
+        self,
+        worlds: Worlds,
+        batch: core.CoreBatch,
+        scheme: Explicit,
+        forcing: Forcing,
+        evaluations: NDArray[np.int64],
     ) -> None:
         self._ledger = worlds.ledger
         self.num_models = len(forcing.models)
         """Number of force models that it was made for."""
         self._models, called = split_models(forcing.models, worlds.num_envs)
         self._core = core.Integrator(
-            *(batch, _tableau(scheme), scheme.attitude), loads=self._models.loads
+            *(batch, _tableau(scheme), scheme.attitude),
+            loads=self._models.loads,
+            evaluations=evaluations,
         )
         self._call = partial(forcing.call_at_stage, called)
         columns = worlds.engine.columns

@@ -61,6 +61,7 @@ class ForceOnViews(ReadOwner):
         self._stage = max(stages, default=None)
         for name in reads:
             fresh.watch_derived(name)
+        self._on_host = engine.device.type == "cpu"
         self._views = [_view(engine.field(name), False) for name in reads]
         self._views += [_view(engine.field(name).data, True) for name in writes]
         self.__qualname__ = str(getattr(model, "__qualname__", type(model).__name__))
@@ -69,7 +70,7 @@ class ForceOnViews(ReadOwner):
         """Bring the fields that it reads up to date, and call the function."""
         if self._stage is not None:
             self._fresh.ensure(self._stage, self, self.__qualname__)
-        self._model(t.numpy() if t.device.type == "cpu" else t, *self._views)
+        self._model(t.numpy() if self._on_host else t, *self._views)
 
     def label_of(self, name: str) -> str:
         """Return the name of the model in error messages."""

@@ -137,17 +137,14 @@ class RungeKuttaStepper:
         Worlds that could not advance become `_stuck`.
         """
         core = self._compiled(n * self.timestep)
-        stages = None if core is not None else self._called_stages()
         if core is not None:
             seen = core.step(n, rows)
-        elif stages is not None:
+        elif (stages := self._called_stages()) is not None:
             seen = stages.step(n, self.timestep, rows)
         else:
             self._engine.begin_step()
             self._take_blocks(n, rows)
             seen = self._engine.seen()
-        if core is not None or stages is not None:
-            self._count(n * self._num_stages, rows)
         if self._forcing.mass_flow is not None:
             self._stuck = self._out_of_mass()
         return seen
@@ -170,7 +167,6 @@ class RungeKuttaStepper:
         core = self._compiled(float(h.max()))
         if core is not None:
             core.move(h, rows)
-            self._count(self._num_stages, rows)
             return
         self.stages.set_steps(h)
         self._step_blocks(rows)
@@ -211,7 +207,8 @@ class RungeKuttaStepper:
         if self._core_steps is None or self._core_steps.models is not models:
             assert self._engine.compiled is not None
             self._core_steps = CoreSteps(
-                self._engine.compiled, self._explicit, self.timestep, models
+                *(self._engine.compiled, self._explicit, self.timestep, models),
+                self._evaluations.numpy(),
             )
         self._core_steps.timestep = self.timestep
         return self._core_steps
@@ -239,7 +236,8 @@ class RungeKuttaStepper:
         stages = self._core_stages
         if stages is None or stages.num_models != len(forcing.models):
             stages = self._core_stages = CoreStages(
-                self._worlds, engine.compiled, self._explicit, forcing
+                *(self._worlds, engine.compiled, self._explicit, forcing),
+                self._evaluations.numpy(),
             )
         self._is_refreshed = stages.update()
         return stages if self._is_refreshed else None

@@ -452,10 +452,10 @@ static int is_other(PyObject* now, PyObject* recorded) {
   return PyErr_Occurred() ? -1 : !same;
 }
 
-/* has_changed(tensors, versions, pointers, addresses): True if a tensor was written to,
- * or given other memory, since its version and address were recorded; pointers are the
- * bound methods `data_ptr`. */
-static PyObject* has_changed(PyObject* module, PyObject* const* args, Py_ssize_t n) {
+/* changed(tensors, versions, pointers, addresses): the indices of the tensors that were
+ * written to, or given other memory, since their versions and addresses were recorded;
+ * pointers are the bound methods `data_ptr`. An empty tuple if there are none. */
+static PyObject* changed(PyObject* module, PyObject* const* args, Py_ssize_t n) {
   (void)module;
   Py_ssize_t count = n == 4 && PyList_Check(args[0]) ? PyList_Size(args[0]) : -1;
   for (Py_ssize_t k = 1; k < n && count >= 0; k++) {
@@ -463,24 +463,34 @@ static PyObject* has_changed(PyObject* module, PyObject* const* args, Py_ssize_t
   }
   if (count < 0) {
     return PyErr_Format(PyExc_TypeError,
-                        "has_changed(tensors, versions, pointers, addresses) takes four "
+                        "changed(tensors, versions, pointers, addresses) takes four "
                         "lists of equal length.");
   }
-  int found = 0;
-  for (Py_ssize_t i = 0; !found && i < count; i++) {
+  PyObject* found = NULL;
+  for (Py_ssize_t i = 0; i < count; i++) {
     PyObject* tensor = PyList_GetItem(args[0], i);
-    found = is_other(PyObject_GetAttr(tensor, version_name), PyList_GetItem(args[1], i));
-    if (!found) {
-      found = is_other(PyObject_CallNoArgs(PyList_GetItem(args[2], i)),
+    int other =
+        is_other(PyObject_GetAttr(tensor, version_name), PyList_GetItem(args[1], i));
+    if (!other) {
+      other = is_other(PyObject_CallNoArgs(PyList_GetItem(args[2], i)),
                        PyList_GetItem(args[3], i));
     }
+    if (!other) continue;
+    if (other > 0 && !found) found = PyList_New(0);
+    PyObject* index = other > 0 && found ? PyLong_FromSsize_t(i) : NULL;
+    int is_added = index && !PyList_Append(found, index);
+    Py_XDECREF(index);
+    if (!is_added) {
+      Py_XDECREF(found);
+      return NULL;
+    }
   }
-  return found < 0 ? NULL : PyBool_FromLong(found);
+  return found ? found : PyTuple_New(0);
 }
 
 static PyMethodDef functions[] = {
-    {"has_changed", (PyCFunction)(void (*)(void))has_changed, METH_FASTCALL,
-     "True if a tensor was written to or given other memory."},
+    {"changed", (PyCFunction)(void (*)(void))changed, METH_FASTCALL,
+     "Indices of the tensors that were written to or given other memory."},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef module_def = {

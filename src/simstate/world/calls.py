@@ -17,7 +17,7 @@ import os
 import signal
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import FrameType
 from typing import Any, Literal, Protocol, TypeVar
@@ -345,13 +345,16 @@ def _compare(
     versions: list[int],
     pointers: list[Pointer],
     addresses: list[int],
-) -> bool:
-    return [x._version for x in tensors] != versions or (
-        [pointer() for pointer in pointers] != addresses
-    )
+) -> Sequence[int]:
+    return [
+        k
+        for k, tensor in enumerate(tensors)
+        if tensor._version != versions[k] or pointers[k]() != addresses[k]
+    ]
 
 
-has_changed: Callable[[list[Any], list[int], list[Pointer], list[int]], bool] = (
-    _compare if _bracket is None else _bracket.has_changed
+changed: Callable[[list[Any], list[int], list[Pointer], list[int]], Sequence[int]] = (
+    _compare if _bracket is None else _bracket.changed
 )
-"""True if a tensor was written to, or given other memory, since both were recorded."""
+"""`changed(tensors, versions, pointers, addresses)`: the indices of the tensors that were
+written to, or given other memory, since versions and addresses were recorded."""

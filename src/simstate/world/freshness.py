@@ -23,7 +23,7 @@ from torch import Tensor
 from simstate.base.errors import StaleReadError
 from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage, lasting
 from simstate.world import Ledger, Trees
-from simstate.world.calls import has_changed
+from simstate.world.calls import changed
 
 Mode = Literal["auto", "strict", "off"]
 
@@ -32,6 +32,10 @@ _STATE, _CONSTANT, _POSITION, _VELOCITY, _ACCELERATION = Stage
 _DERIVED = (_CONSTANT, _POSITION, _VELOCITY, _ACCELERATION)
 _END = len(Stage)
 _AFTER_A_STEP = ["a step"] * _END
+_BEHIND_AFTER: list[list[Tensor | bool]] = [
+    [derived > stage for derived in range(_END)] for stage in range(_END)
+]
+"""The stages that are behind after a step that computed those up to a stage."""
 
 Evaluate = Callable[[Tensor | None, Stage], None]
 """`evaluate(rows, stage)` computes derived values up to a stage; None: all worlds."""
@@ -142,8 +146,9 @@ class Freshness:
         """
         calls = self._open
         if not calls:
-            if has_changed(*self._watch.lists):
-                self._ledger.observe()
+            places = changed(*self._watch.lists)
+            if places:
+                self._ledger.announce_written(places)
         elif not calls[-1].evaluating or calls[-1].thread != get_ident():
             self._ledger.calls.recover()
             self._ledger.observe()
@@ -201,13 +206,15 @@ class Freshness:
         else:
             constant = new if self._ledger.moves_parameters else tokens[_CONSTANT]
             self.tokens = [new, constant, new, new, new]
-            self._reach = [None] * _END
             self.evaluated_now = False
-        if rows is None:
-            self._behind[_CONSTANT : stage + 1] = [False] * stage
-            if not evaluated:
-                self._behind[stage + 1 :] = [True] * (_ACCELERATION - stage)
+            if stage < _ACCELERATION:
+                self._reach = [None] * _END
                 self._reason[:] = _AFTER_A_STEP
+        if rows is None:
+            if not evaluated:
+                self._behind = _BEHIND_AFTER[stage][:]
+                return
+            self._behind[_CONSTANT : stage + 1] = [False] * stage
         else:
             for derived in _DERIVED[:stage]:
                 self._clear(derived, rows)

@@ -20,7 +20,7 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index, Selection, assign, everything
 from simstate.engine import Stage
-from simstate.world.calls import Call, Scope, has_changed
+from simstate.world.calls import Call, Scope, changed
 from simstate.world.layout import Fills, Packed, Plan
 from simstate.world.memory import Backup
 from simstate.world.registry import Registry, chunk_for
@@ -180,10 +180,14 @@ class Ledger(Registry):
         Raises:
             InvalidInputError: a field that is computed from the state was written.
         """
-        if not has_changed(*self.watch.lists):
-            return
+        places = changed(*self.watch.lists)
+        if places:
+            self.announce_written(places)
+
+    def announce_written(self, places: Iterable[int]) -> None:
+        """Announce the writes that `changed` has found; see `observe`."""
         rejected: Watched | None = None
-        for watched, version in self.watch.changes():
+        for watched, version in self.watch.written(places):
             if watched.is_derived:
                 rejected = watched
                 self.watch.record(watched, version)
@@ -399,8 +403,9 @@ class Ledger(Registry):
         worlds that the call changes; None: it may change any.
         """
         if not self.open:
-            if has_changed(*self.watch.lists):  # a rollback reverts only what follows
-                self.observe()
+            places = changed(*self.watch.lists)
+            if places:  # a rollback reverts only what follows
+                self.announce_written(places)
             if self._users_own:
                 self.drop_graphs()
         elif scope == "env":
@@ -415,8 +420,10 @@ class Ledger(Registry):
         if rows is not None and not rows.is_all:
             saved = self._backup_of_rows(scope, rows)
             return self.calls.run(scope, what, saved, call, *args)
-        backup = self._backups.get((scope, "")) or self.backup(scope)
-        return self.calls.run(scope, what, backup.saved, call, *args)
+        saved = self._saved.get(scope)
+        if saved is None:
+            saved = self._saved[scope] = self.backup(scope).saved
+        return self.calls.run(scope, what, saved, call, *args)
 
     def _backup_of_rows(self, scope: Scope, rows: Selection) -> RowBackup:
         """Return a backup of some worlds, for a call that changes no others."""

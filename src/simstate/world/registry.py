@@ -15,7 +15,7 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import Stage
-from simstate.world.calls import Call, Scope, make_calls
+from simstate.world.calls import Call, Saved, Scope, make_calls
 from simstate.world.memory import (
     ARENA_COLUMNS,
     ARENA_NUMBERS,
@@ -65,6 +65,8 @@ class Registry(ABC):
         self._arenas: dict[tuple[object, ...], Arena] = {}
         self._backups: dict[tuple[Scope, str], Backup] = {}
         self._row_backups: dict[Scope, RowBackup] = {}
+        self._saved: dict[Scope, Saved] = {}
+        """The memory of each scope that a call has saved so far."""
 
     @abstractmethod
     def on_undo(self, call: Call, constants: bool) -> None:
@@ -221,6 +223,7 @@ class Registry(ABC):
     def _forget_backups(self) -> None:
         self._backups.clear()
         self._row_backups.clear()
+        self._saved.clear()
 
     def backup(self, scope: Scope, purpose: str = "") -> Backup:
         """The memory of a scope, with room for a copy of it for each purpose."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.engine import Stage
-from simstate.world.calls import Pointer
+from simstate.world.calls import Pointer, changed
 from simstate.world.slot import Slot
 
 
@@ -58,7 +58,7 @@ class WriteWatch:
         """By the id of the tensor."""
         self.lists: tuple[list[Tensor], list[int], list[Pointer], list[int]]
         self.lists = ([], [], [], [])
-        """The arguments of `has_changed`: versions and addresses as last recorded."""
+        """The arguments of `changed`: versions and addresses as last recorded."""
 
     def add(
         self,
@@ -105,22 +105,23 @@ class WriteWatch:
         found.slots.append(slot)
         found.has_parameters |= slot.is_parameter
 
-    def changes(self) -> list[tuple[Watched, int]]:
-        """Return the tensors that were written since recorded, with their versions.
+    def written(self, places: Iterable[int]) -> list[tuple[Watched, int]]:
+        """Return what `changed` has found, with the versions of the tensors.
 
         Raises:
             InvalidInputError: one was given other memory, so that writes are lost.
         """
+        tensors, _, pointers, addresses = self.lists
         found: list[tuple[Watched, int]] = []
-        for tensor, version, pointer, address in zip(*self.lists, strict=True):
-            if pointer() != address:
+        for place in places:
+            watched = self._watched[id(tensors[place])]
+            if pointers[place]() != addresses[place]:
                 raise InvalidInputError(
-                    f"{self._watched[id(tensor)].label} was given other memory, with "
-                    "set_() or .data =, so that the simulation no longer sees it: "
-                    "write into it with [:] = … instead."
+                    f"{watched.label} was given other memory, with set_() or .data =, "
+                    "so that the simulation no longer sees it: write into it with "
+                    "[:] = … instead."
                 )
-            if tensor._version != version:
-                found.append((self._watched[id(tensor)], tensor._version))
+            found.append((watched, tensors[place]._version))
         return found
 
     def record(self, watched: Watched, version: int) -> None:
@@ -133,8 +134,7 @@ class WriteWatch:
         Other writes are detected later.
         """
         tensors, versions, _, _ = self.lists
-        for place, tensor in enumerate(tensors):
-            if tensor._version != versions[place] and (
-                tensor.untyped_storage().data_ptr() in storages
-            ):
+        for place in changed(*self.lists):
+            tensor = tensors[place]
+            if tensor.untyped_storage().data_ptr() in storages:
                 versions[place] = tensor._version

@@ -64,6 +64,10 @@ class Worlds(ReadOwner):
     _last_ids: list[tuple[Tensor, Selection]] = field(
         default_factory=list[tuple[Tensor, Selection]], repr=False
     )
+    _handed_out: dict[str, tuple[Tensor, Stage]] = field(
+        default_factory=dict[str, tuple[Tensor, Stage]], repr=False
+    )
+    """Raw fields that were read, with the stage that each needs."""
 
     @cached_property
     def model(self) -> mujoco.MjModel:
@@ -106,11 +110,13 @@ class Worlds(ReadOwner):
 
     def read_field(self, name: str) -> Tensor:
         """Return the live tensor of a raw field, as fresh as the mode demands."""
-        tensor = self.live_field(name)
-        declared = FIELDS[name]
-        stage = Stage.STATE if declared.is_state else declared.stage
-        self.fresh.ensure(stage, self, name)
-        return tensor
+        known = self._handed_out.get(name)
+        if known is None:
+            declared = FIELDS[name]
+            stage = Stage.STATE if declared.is_state else declared.stage
+            known = self._handed_out[name] = (self.live_field(name), stage)
+        self.fresh.ensure(known[1], self, name)
+        return known[0]
 
     def live_field(self, name: str) -> Tensor:
         """Return the live tensor of a raw field; computed now if it was not before."""

@@ -49,6 +49,7 @@ void core_stage_world(const mjModel* m, mjData* d, int world, void* argument) {
                 in->step);
   d->time = *w.start + in->step * (last ? 1.0 : s->c[stage + 1]);
   if (!last) return;
+  in->evaluations[world] += s->num_stages;
   core_finish(&w);
   if (a->is_end && in->outputs) {
     core_refresh(m, d, in->outputs->needs);

@@ -84,6 +84,7 @@ class Integrator:
         frames: position and velocity of moving frames, float64, (num_worlds, 6) each,
             which fall by the loads that name them; written by steps.
         masses: the masses' arrays, if masses flow.
+        evaluations: counts of evaluations to add to, (num_worlds,); None: own ones.
     """
 
     def __init__(
@@ -95,11 +96,14 @@ class Integrator:
         loads: Sequence[CoreLoad] = (),
         frames: Sequence[NDArray[np.float64]] = (),
         masses: MassArrays | None = None,
+        evaluations: NDArray[np.int64] | None = None,
     ) -> None:
         if attitude not in ATTITUDES:
             raise unknown_name("attitude mode", attitude, ATTITUDES)
         self.batch = batch
-        self.evaluations = np.zeros(batch.nsim, np.int64)
+        if evaluations is None:
+            evaluations = np.zeros(batch.nsim, np.int64)
+        self.evaluations = evaluations
         """Evaluations of the dynamics so far; shape (num_worlds,)."""
         self._keep = (loads, frames, masses)
         description = {

@@ -52,5 +52,5 @@ def _compiled(
         built = build_scene(model)
         return built.model, built.entities
     if not isinstance(model, mujoco.MjModel):
-        model = compile_spec(load_spec(model), "The model")
+        model = compile_spec(load_spec(cast("ModelSource", model)), "The model")
     return model, index_entities(model, {WHOLE_MODEL: ""})

@@ -159,7 +159,8 @@ def split_models(
     compiled: list[_Model] = []
     called: list[ForceModel] = []
     for model in models:
-        force = model.compiled(0.0, 0.0) if isinstance(model, Compilable) else None
+        given: object = model
+        force = given.compiled(0.0, 0.0) if isinstance(given, Compilable) else None
         if force is None or force.frame is not None or force.field is not None:
             called.append(model)
         else:

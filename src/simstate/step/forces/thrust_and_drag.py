@@ -207,7 +207,7 @@ class Drag(SceneForce):
         return CompiledForce(core.LoadKind.DRAG, [self._body], numbers, frame=frame)
 
     def _compiled_in_air(self, frame: MovingFrame | None) -> CompiledForce | None:
-        """Return the drag for the core where density and wind are those of an `AirModel`."""
+        """Return the drag for the core if an `AirModel` gives density and wind."""
         air = getattr(self.density, "__self__", None)
         if not isinstance(air, AirModel) or self.density != air.density:
             return None
