@@ -240,11 +240,19 @@ def with_loads_of(
 
 
 @contextmanager
-def failing_undo(error: type[BaseException]) -> Generator[None]:
-    """Raise `error` whenever an interrupted call is rolled back."""
+def failing_undo(
+    error: type[BaseException], times: int | None = None
+) -> Generator[None]:
+    """Raise `error` whenever an interrupted call is rolled back, or some times only."""
+    left = -1 if times is None else times
 
-    def fail(*_: object) -> None:
-        raise error
+    def fail(watch: WriteWatch, storages: frozenset[int]) -> None:
+        nonlocal left
+        if left == 0:
+            own(watch, storages)
+        else:
+            left -= 1
+            raise error
 
     own, WriteWatch.acknowledge = WriteWatch.acknowledge, fail  # pyright: ignore
     try:
