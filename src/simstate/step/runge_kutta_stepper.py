@@ -333,7 +333,7 @@ class RungeKuttaStepper:
         """Return a count for each world, int64, in the ledger; shape (num_envs,)."""
         return self._worlds.ledger.memory(
             f"integrator/{name}", dtype=torch.int64, reset=None, moves=True,
-            optional=True,
+            optional=True, contiguous=True,
         ).tensor  # fmt: skip
 
     def _count(self, evaluations: int, rows: Tensor | None) -> None:

@@ -122,11 +122,13 @@ class Registry(ABC):
         users_own: bool = False,
         unit: str = "",
         axes: str = "",
+        contiguous: bool = False,
     ) -> Slot:
-        """Make a slot with memory of the ledger's own; shape (num_envs, *shape).
+        """Return a new slot with memory of the ledger; shape (num_envs, *shape).
 
-        It starts with what a reset writes; where that is None or a function, with
-        `initial`.
+        Its first value is the one that a reset writes; where `reset` is None or a
+        function, `initial`. Slots share memory column by column, unless the rows of one
+        must be `contiguous`, as the compiled core needs them.
         """
         start = initial if reset is None or callable(reset) else reset
         with torch.inference_mode(False):
@@ -140,6 +142,9 @@ class Registry(ABC):
             slot.initial = rows_for(name, start, self.num_envs, rows)
             slot.reset = reset_rule(reset)
             self._check_addable(slot)
+            if contiguous:
+                slot.tensor = slot.initial.expand_as(rows).clone()
+                return self.add(slot)
             width = math.prod(shape)
             arena = self._arena(slot, width, like)
             slot.tensor = arena.take(width).view(self.num_envs, *shape).detach()
