@@ -150,6 +150,18 @@ def compiled_models_of(sim: Simulation) -> Any:
     return stepper_of(sim)._compiled_models(0.0)
 
 
+def take_blocks(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make an integrator take its steps by blocks, as it does without the core."""
+    stepper = stepper_of(sim)
+    monkeypatch.setattr(stepper, "_compiled_models", lambda span: None)
+    monkeypatch.setattr(stepper, "_called_stages", lambda: None)
+
+
+def has_called_from_core(sim: Simulation) -> bool:
+    """Return True if the core has run stages that call force models in Python."""
+    return stepper_of(sim)._core_stages is not None
+
+
 def forget_core() -> None:
     """Forget if the compiled core is available, so that it is looked up again."""
     compiled_core._joined.cache_clear()  # pyright: ignore[reportPrivateUsage]
@@ -228,11 +240,19 @@ def with_loads_of(
 
 
 @contextmanager
-def failing_undo(error: type[BaseException]) -> Generator[None]:
-    """Raise `error` whenever an interrupted call is rolled back."""
+def failing_undo(
+    error: type[BaseException], times: int | None = None
+) -> Generator[None]:
+    """Raise `error` whenever an interrupted call is rolled back, or some times only."""
+    left = -1 if times is None else times
 
-    def fail(*_: object) -> None:
-        raise error
+    def fail(watch: WriteWatch, storages: frozenset[int]) -> None:
+        nonlocal left
+        if left == 0:
+            own(watch, storages)
+        else:
+            left -= 1
+            raise error
 
     own, WriteWatch.acknowledge = WriteWatch.acknowledge, fail  # pyright: ignore
     try:

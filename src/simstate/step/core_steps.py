@@ -64,9 +64,10 @@ class CoreStages:
     """A scheme of fixed step with Python models: one stage of all worlds at a time.
 
     The core calls these models before each evaluation, and evaluates the others itself.
-    It saves the inputs, checks that the loads are finite, and restores the inputs
-    afterwards. Writes of a model to anything else are detected once per step, which is
-    then rolled back.
+    It checks that the loads are finite, and restores the inputs after each evaluation.
+    Writes of a model to anything else are detected once per call, which is then rolled
+    back. The inputs are also saved by a call of their own, for the rollback in a forked
+    child, in which the core's call never ends.
     """
 
     def __init__(
@@ -96,12 +97,14 @@ class CoreStages:
 
     def step(self, n: int, h: float, rows: Tensor | None) -> int:
         """Advance by n steps of h seconds; return flags of `Seen`."""
-        call = self._ledger.open[-1]
-        call.evaluating = True
         ids = None if rows is None else _ids(rows)
+        what = "an evaluation of force models"
+        return self._ledger.run("inputs", what, self._step, n, h, ids)
+
+    def _step(self, n: int, h: float, ids: np.ndarray | None) -> int:
+        self._ledger.open[-1].evaluating = True
         seen = self._core.step_with(n, h, ids, self._inputs, self._call)
         self._ledger.observe()  # rejects writes to anything but inputs
-        call.evaluating = False
         return seen
 
 

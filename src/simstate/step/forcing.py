@@ -127,7 +127,8 @@ class Forcing:
     def call_at_stage(self, models: Sequence[ForceModel], world: int) -> None:
         """Add the loads of some models at a stage; the compiled core calls this.
 
-        With world ≥ 0, the loads of that world are not finite: name the model.
+        With world ≥ 0, the loads of that world are not finite: name the model, unless
+        the world itself has diverged.
         """
         self._fresh.begin_stage()
         if world < 0:
@@ -135,7 +136,7 @@ class Forcing:
             for model in models:
                 model(time, sim)
         else:
-            self._refuse_infinite(self._inputs())
+            self._refuse_infinite(self._inputs(), models)
 
     def _call_models(self) -> None:
         time, sim = self._time.clone(), self.sim
@@ -168,7 +169,7 @@ class Forcing:
         # of the step.
         fine = self._fine_worlds(inputs)
         if any(bool((worlds & fine).any()) for worlds in loaded):
-            self._refuse_infinite(inputs)
+            self._refuse_infinite(inputs, self.models)
         self._call_models()
 
     def _fine_worlds(self, inputs: dict[str, Tensor]) -> Tensor:
@@ -178,11 +179,16 @@ class Forcing:
             fine &= ~_infinite(tensor)
         return fine
 
-    def _refuse_infinite(self, inputs: dict[str, Tensor]) -> None:
-        """Call one model after the other, and raise at the first invalid load."""
+    def _refuse_infinite(
+        self, inputs: dict[str, Tensor], models: Sequence[ForceModel]
+    ) -> None:
+        """Call one model after the other, and raise at the first invalid load.
+
+        Loads of worlds whose own state or inputs are not finite are left as they are.
+        """
         fine = self._fine_worlds(inputs)
         time = self._time.clone()
-        for model in self.models:
+        for model in models:
             model(time, self.sim)
             for name, tensor in inputs.items():
                 worlds = _infinite(tensor) & fine

@@ -27,7 +27,7 @@ typedef struct {
   core_output output[CORE_MAX_OUTPUTS];
   core_outputs outputs;
   core_watch watch;
-  int is_busy;     /* a call runs, without the GIL */
+  int is_busy;     /* a call runs, without the GIL: 1 + core_num_forks; 0: none */
   int num_forks;   /* when it was made */
 } batch_object;
 

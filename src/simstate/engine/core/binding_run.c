@@ -89,7 +89,8 @@ static int refuse(const char* why) {
 }
 
 int core_run(batch_object* self, const core_call* call) {
-  if (self->is_busy) return refuse("busy");
+  const int busy = 1 + core_num_forks; /* in a child, calls of the parent have ended */
+  if (self->is_busy == busy) return refuse("busy");
   if (self->num_forks != core_num_forks && lib.mjb_nthread(self->batch) > 1) {
     return refuse("fork");
   }
@@ -100,7 +101,7 @@ int core_run(batch_object* self, const core_call* call) {
   }
   int failed;
   begin_quiet();
-  self->is_busy = 1;
+  self->is_busy = busy;
   Py_BEGIN_ALLOW_THREADS;
   failed = run(self, call);
   Py_END_ALLOW_THREADS;
