@@ -247,3 +247,30 @@ def test_mujoco_warns_as_before_after_simulations_beside_each_other(tmp_path):
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "fine\n"), done.stderr[-500:]
     assert "Nan" in (tmp_path / "MUJOCO_LOG.TXT").read_text()
+
+
+def test_the_users_handler_stays_while_simulations_are_created_and_stepped():
+    """Creating one times a step of it, with MuJoCo silenced; the other steps."""
+    messages: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    stepped = make(200)
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><freejoint/><geom size="0.1"/></body>'
+        "</worldbody></mujoco>"
+    )
+    mujoco.set_mju_user_warning(messages.append)
+    try:
+        raised = in_threads(
+            lambda: [Simulation(model, 2 + k % 3) for k in range(50)],
+            lambda: [stepped.step() for _ in range(50)],
+        )
+        assert raised == []
+        assert mujoco.get_mju_user_warning() == messages.append
+        assert messages == []
+        data = mujoco.MjData(model)
+        data.qpos[0] = float("nan")
+        mujoco.mj_step(model, data)
+        assert len(messages) == 1
+        assert "Nan" in messages[0]
+    finally:
+        mujoco.set_mju_user_warning(before)

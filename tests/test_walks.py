@@ -31,11 +31,11 @@ class Limit(NamedTuple):
 
 
 LIMITS = {
-    "step": Limit(46, 17),
+    "step": Limit(12, 7),
     "stale read": Limit(21, 8),
-    "RK4 step with a force": Limit(503, 26),
+    "RK4 step with a force": Limit(80, 13),
 }
-"""Lower these as paths become shorter; goals: 12/7, 25/8 and 80/13."""
+"""Lower these as paths become shorter."""
 
 _FOLDER = f"{Path(simstate.__file__).parent}/"
 

@@ -30,7 +30,18 @@ def keep_in_child(batch: object) -> None:
 
 
 def refusal(why: str) -> ThreadError:
-    """Return the error for a batch that is "busy" or was created before a "fork"."""
+    """Return the error for a batch that cannot compute.
+
+    Args:
+        why: "busy": another thread computes. "fork": its threads are in the parent
+            process. "cut off": another thread was computing at the time of the fork.
+    """
+    if why == "cut off":
+        return ThreadError(
+            "This simulation was computing in another thread when the process forked, "
+            "and that thread is in the parent process: create the simulation in the "
+            "child, or fork between two calls."
+        )
     if why == "fork":
         return ThreadError(
             "This simulation was created before a fork, and its threads are in the "

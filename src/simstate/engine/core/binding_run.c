@@ -89,8 +89,8 @@ static int refuse(const char* why) {
 }
 
 int core_run(batch_object* self, const core_call* call) {
-  const int busy = 1 + core_num_forks; /* in a child, calls of the parent have ended */
-  if (self->is_busy == busy) return refuse("busy");
+  const int busy = 1 + core_num_forks;
+  if (self->is_busy) return refuse(self->is_busy == busy ? "busy" : "cut off");
   if (self->num_forks != core_num_forks && lib.mjb_nthread(self->batch) > 1) {
     return refuse("fork");
   }
