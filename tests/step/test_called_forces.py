@@ -382,6 +382,16 @@ def test_a_model_is_not_blamed_for_a_value_of_the_user():
     assert torch.equal(sim.state[others], twin.state[others])
 
 
+def test_a_model_is_blamed_for_its_own_world_only():
+    sim = make(on_divergence="mask")
+    sim.data.ctrl[1, 0] = math.nan
+    at(sim, LATE, lambda t, sim: sim.data.xfrc_applied[3].fill_(math.inf))
+    sim.step(2)
+    assert sim.diverged.tolist() == [False, True, False, False, False]
+    text = r"late_model' made xfrc_applied .*first in world 3 at t = 0\.05 s"
+    refused(sim, InvalidInputError, text, n=1)
+
+
 def test_a_model_may_keep_the_time():
     sim, kept = make(), []
     sim.data.time[:] = torch.linspace(0.5, 0.9, NUM).to(sim.dtype)

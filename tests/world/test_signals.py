@@ -21,21 +21,23 @@ from simstate.env import Env, tasks
 def interrupted() -> Iterator[Callable[[float, Callable[[], object]], bool]]:
     """Repeats a call until a SIGALRM raises KeyboardInterrupt in it, as Ctrl-C does.
 
-    Returns whether it was raised: Python loses one that arrives within a finaliser.
+    Returns whether it was raised: Python loses one that arrives within a finaliser. The
+    signal may arrive long after the timer has ended, so calls are repeated until then.
     """
+    arrived: list[int] = []
 
     def interrupt(number, frame):
+        arrived.append(number)
         raise KeyboardInterrupt
 
     def interrupted(seconds: float, call: Callable[[], object]) -> bool:
+        arrived.clear()
         try:
             signal.setitimer(signal.ITIMER_REAL, seconds)
-            while signal.getitimer(signal.ITIMER_REAL)[0] > 0.0:
+            while not arrived:
                 call()
         except KeyboardInterrupt:
             return True
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0.0)
         return False
 
     outer = signal.signal(signal.SIGALRM, interrupt)
