@@ -46,19 +46,21 @@ from simstate.step.crossings import (
     Event,
     EventFunction,
     PeriodicTask,
+    check_multiple,
+    free_name,
 )
 from simstate.step.divergence import Divergence, OnDivergence
 from simstate.step.forces.force_parameters import by_world, numbers
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.forcing import Forcing
 from simstate.step.history import History, Recorded
+from simstate.step.integration import make_integration
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.processes import DrivingNoise, Process
-from simstate.step.run_result import RunResult
-from simstate.step.schemes.schemes import Adaptive, Explicit
+from simstate.step.run_loop import RunResult, is_at, run_steps, run_timeline
 from simstate.step.stepper import Stepper
 from simstate.step.stepping_host import StepRecorder
-from simstate.step.stochastic.stochastic import Integrator, Stochastic
+from simstate.step.stochastic.stochastic import Integrator
 from simstate.step.timeline import Timeline
 from simstate.view import Course, start_offscreen, start_viewer
 from simstate.world import Ledger, Reset, Write, user_memory
@@ -186,7 +188,9 @@ class Simulation:
         """Worlds that have diverged and await a reset; shape (num_envs,)."""
         self.divergence = Divergence(worlds, self.diverged, on_divergence)
         """The worlds that diverged in the last step, and the cause."""
-        self._integration = self._make_integration(integrator)
+        self._integration = make_integration(
+            worlds, self._forcing, self.divergence, integrator
+        )
         self._stepper: Stepper = self._integration or MujocoStepper(
             worlds, self._forcing, self.divergence
         )
@@ -199,27 +203,6 @@ class Simulation:
         """The scene's rays by name, cast when they are read."""
         self.dynamics = SceneDynamics(worlds)
         """Mass matrix, forces, momenta and energies of the whole scene."""
-
-    def _make_integration(self, scheme: Integrator | None) -> RungeKuttaStepper | None:
-        if scheme is None:
-            return None
-        from simstate.step.adaptive_stepper import AdaptiveStepper  # these load Warp
-        from simstate.step.runge_kutta_stepper import RungeKuttaStepper
-        from simstate.step.stochastic_stepper import StochasticStepper
-
-        parts = (self._worlds, self._forcing, self.divergence)
-        with torch.inference_mode(False):
-            if isinstance(scheme, Adaptive):
-                return AdaptiveStepper(*parts, scheme)
-            if isinstance(scheme, Stochastic):
-                return StochasticStepper(*parts, scheme)
-            if isinstance(scheme, Explicit):  # pyright: ignore[reportUnnecessaryIsInstance]
-                return RungeKuttaStepper(*parts, scheme)
-        raise InvalidInputError(
-            f"integrator must be a scheme of simstate.integrate, such as RK4(), or "
-            f"None "
-            f"for MuJoCo's own stepper; got {scheme!r}."
-        )
 
     def _write_first_state(self) -> None:
         """Write the entities' defaults, which become the state at reset."""
@@ -300,39 +283,13 @@ class Simulation:
         rows = self._select(env_ids).tensor(self.device)
         goal = by_world(self, "until [s]", numbers(until, "until [s]"))
         check_finite(goal, "until [s]", after="")
-        ended = torch.zeros_like(self.diverged)
-        self._run_whole_steps(goal, ended, rows)
-        if not len(self._going(goal, ended, rows)):
+        is_free = "opt.timestep" not in self._worlds.engine.expanded
+        if is_free and self._stepper is not self._timeline:
+            run_steps(self, goal, rows)
+        if is_at(self, goal, rows):
+            ended = torch.zeros_like(self.diverged)
             return RunResult(self.time.double().clone(), ended, {})
-        timeline = self._get_timeline()
-        counts = [event.count.clone() for event in timeline.events]
-        while len(going := self._going(goal, ended, rows)):
-            self.step(1, going, until=goal)
-            ended = ended | timeline.stopped
-        happened = {
-            event.name: event.count - before
-            for event, before in zip(timeline.events, counts, strict=True)
-        }
-        return RunResult(self.time.double().clone(), ended, happened)
-
-    def _run_whole_steps(self, goal: Tensor, ended: Tensor, rows: Tensor) -> None:
-        """Take the time steps of a run that nothing can interrupt."""
-        if "opt.timestep" in self._worlds.engine.expanded:
-            return
-        if self._stepper is self._timeline:
-            return
-        while len(going := self._going(goal, ended, rows)):
-            left = float((goal - self.time.double())[going].min())
-            n = min(int(left / self.timestep + 1e-9), 1000)
-            if n < 1:
-                return
-            self.step(n, going)
-
-    def _going(self, goal: Tensor, ended: Tensor, rows: Tensor) -> Tensor:
-        """Return the worlds among `rows` that have not reached the goal [s]; (n,)."""
-        left = goal - self.time.double()
-        fine = 1e-9 * self.timestep + 4 * torch.finfo(torch.float64).eps * goal.abs()
-        return rows[((left > fine) & ~ended & ~self.diverged)[rows]]
+        return run_timeline(self, self._get_timeline(), goal, rows)
 
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the current state: all fields become current.
@@ -465,7 +422,7 @@ class Simulation:
                 of the time: 5e-7 of it in float32, on warp.
         """
         self._forcing.refuse_within_a_step("sim.add_event")
-        name = self._free_name("event", name, function)
+        name = free_name(self._worlds.ledger, "event", name, function)
         event = Event(self, function, direction, terminal, action, name, tolerance)
         self._use_timeline().events.append(event)
         return event
@@ -491,11 +448,11 @@ class Simulation:
             name: the name in snapshots; None: the function's name.
         """
         self._forcing.refuse_within_a_step("sim.add_task")
-        name = self._free_name("task", name, function)
+        name = free_name(self._worlds.ledger, "task", name, function)
         task = PeriodicTask(self, function, period, offset, name)
         if not self._stepper.can_cut:
-            _check_multiple("period", period, self.timestep)
-            _check_multiple("offset", offset, self.timestep)
+            check_multiple("period", period, self.timestep)
+            check_multiple("offset", offset, self.timestep)
         self._use_timeline().tasks.append(task)
         return task
 
@@ -510,7 +467,7 @@ class Simulation:
         self._forcing.refuse_within_a_step("sim.record")
         history = History(self, quantities, every)
         if every is not None and not self._stepper.can_cut:
-            _check_multiple("every", every, self.timestep)
+            check_multiple("every", every, self.timestep)
         self._use_timeline().histories.append(history)
         return history
 
@@ -525,18 +482,6 @@ class Simulation:
         timeline = self._get_timeline()
         self._stepper = timeline
         return timeline
-
-    def _free_name(self, kind: str, name: str | None, function: object) -> str:
-        """Return a name for an event or a task that no other has."""
-        if name is None:
-            name = str(getattr(function, "__name__", type(function).__name__))
-        instance_of(f"The name of this {kind}", name, str)
-        ledger, wanted, count = self._worlds.ledger, name, 1
-        probe = "count" if kind == "event" else "last"
-        while f"{kind}/{name}/{probe}" in ledger:
-            count += 1
-            name = f"{wanted} {count}"
-        return name
 
     # Values.
 
@@ -907,12 +852,3 @@ def _row_of(model: mujoco.MjModel, data: mujoco.MjData) -> Tensor:
     row = torch.zeros(mujoco.mj_stateSize(model, spec), dtype=torch.float64)
     mujoco.mj_getState(model, data, row.numpy(), spec)
     return row[None]
-
-
-def _check_multiple(what: str, value: float, timestep: float) -> None:
-    """Raise unless a time is a multiple of the time step."""
-    if abs(value / timestep - round(value / timestep)) > 1e-6:
-        raise InvalidInputError(
-            f"Stochastic schemes take whole time steps: {what} must be a multiple of "
-            f"{timestep:g} s, got {value:g}."
-        )

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.base.checks import has_shape, number, one_of
+from simstate.base.checks import has_shape, instance_of, number, one_of
 from simstate.base.errors import InvalidInputError
+from simstate.world import Ledger
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -147,3 +148,25 @@ class PeriodicTask:
         """How long it is to the next sample [s]; (num_envs,)."""
         following = (self.sample(time) + 1).double() * self.period + self.offset
         return following - time.double()
+
+
+def free_name(ledger: Ledger, kind: str, name: str | None, function: object) -> str:
+    """Return a name for an event or a task that no other has."""
+    if name is None:
+        name = str(getattr(function, "__name__", type(function).__name__))
+    instance_of(f"The name of this {kind}", name, str)
+    wanted, count = name, 1
+    probe = "count" if kind == "event" else "last"
+    while f"{kind}/{name}/{probe}" in ledger:
+        count += 1
+        name = f"{wanted} {count}"
+    return name
+
+
+def check_multiple(what: str, value: float, timestep: float) -> None:
+    """Raise unless a time is a multiple of the time step."""
+    if abs(value / timestep - round(value / timestep)) > 1e-6:
+        raise InvalidInputError(
+            f"Stochastic schemes take whole time steps: {what} must be a multiple of "
+            f"{timestep:g} s, got {value:g}."
+        )

@@ -56,8 +56,10 @@ class SteppingHost(Host, Protocol):
         """Rate of change of each body's mass [kg/s]; (num_envs, nbody)."""
         ...
 
-    def step(self, n: int = 1, env_ids: Ids = None) -> None:
-        """Advance worlds by n time steps."""
+    def step(
+        self, n: int = 1, env_ids: Ids = None, *, until: Tensor | None = None
+    ) -> None:
+        """Advance worlds by n time steps, `until` a time [s] at the latest."""
         ...
 
     def reset(self, env_ids: Ids = None) -> None:

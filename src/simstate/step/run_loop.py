@@ -1,0 +1,62 @@
+"""Runs: worlds that advance to a time, or to the terminal event that comes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from simstate.step.stepping_host import SteppingHost
+from simstate.step.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The end of a run; tensors have the shape (num_envs,)."""
+
+    time: Tensor
+    """The time that each world has reached [s]."""
+    ended: Tensor
+    """Worlds that a terminal event ended; bool."""
+    happened: dict[str, Tensor]
+    """Number of times that each event happened in the run, by its name."""
+
+
+def run_steps(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
+    """Take all time steps before a goal [s] that nothing can interrupt."""
+    none = torch.zeros_like(sim.diverged)
+    while len(going := _going(sim, goal, none, rows)):
+        left = float((goal - sim.time.double())[going].min())
+        n = min(int(left / sim.timestep + 1e-9), 1000)
+        if n < 1:
+            return
+        sim.step(n, going)
+
+
+def run_timeline(
+    sim: SteppingHost, timeline: Timeline, goal: Tensor, rows: Tensor
+) -> RunResult:
+    """Advance worlds to a goal [s], one time step at a time, cut at events."""
+    ended = torch.zeros_like(sim.diverged)
+    counts = [event.count.clone() for event in timeline.events]
+    while len(going := _going(sim, goal, ended, rows)):
+        sim.step(1, going, until=goal)
+        ended = ended | timeline.stopped
+    happened = {
+        event.name: event.count - before
+        for event, before in zip(timeline.events, counts, strict=True)
+    }
+    return RunResult(sim.time.double().clone(), ended, happened)
+
+
+def is_at(sim: SteppingHost, goal: Tensor, rows: Tensor) -> bool:
+    """Return True if all of these worlds have reached a goal [s], or diverged."""
+    return not len(_going(sim, goal, torch.zeros_like(sim.diverged), rows))
+
+
+def _going(sim: SteppingHost, goal: Tensor, ended: Tensor, rows: Tensor) -> Tensor:
+    """Return the worlds among `rows` that have not reached the goal [s]; (n,)."""
+    left = goal - sim.time.double()
+    fine = 1e-9 * sim.timestep + 4 * torch.finfo(torch.float64).eps * goal.abs()
+    return rows[((left > fine) & ~ended & ~sim.diverged)[rows]]
