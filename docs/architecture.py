@@ -1,9 +1,9 @@
-"""Draws the pictures of architecture.md: the tree, and the way of a step.
+"""Draw the figures of architecture.md: the tree, and the calls of a step.
 
 make docs        # or, with matplotlib, python docs/architecture.py
 
 The first comes from CONTRIBUTING's table and the imports of the files, the second from
-a step that is traced.
+a traced step.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from simstate.env import Env, tasks
 
 SOURCE = Path(simstate.__file__).parent
 ROOT = SOURCE.parents[1]
-DEPTHS = {"Worlds._step": 3}
-"""How many calls below one the way of a step shows, where not what is left of three."""
+DEPTHS = {"Env._advance": 6}
+"""Depth to which calls below a function are shown; elsewhere 3 below the root."""
 HIDDEN = (
-    "_recover", "_select", "clear_diverged", "dim", "due", "ids", "is_evaluating",
-    "is_stepping", "naming", "open", "raise_if", "tensor", "terminated", "truncated",
+    "_recover", "_select", "dim", "due", "host_read_of", "ids", "is_evaluating",
+    "is_stepping", "naming", "raise_if", "tensor", "terminated", "truncated",
+    "worlds_of",
 )  # fmt: skip
-"""Small things that would hide the way."""
+"""Small functions that would hide the path."""
 
 
 def rows() -> list[tuple[list[str], str]]:
@@ -58,7 +59,7 @@ def importers() -> dict[str, set[str]]:
 
 
 def draw_tree() -> Figure:
-    """Parts from the bottom of the imports to the top, each with who imports it."""
+    """Draw the parts from the base to the top, with the number of their importers."""
     table, used = rows(), importers()
     cells = [
         (
@@ -91,7 +92,7 @@ def draw_tree() -> Figure:
 
 
 def _lines(names: list[str], holds: list[str]) -> float:
-    """How many lines a part takes in the picture, with the space below it."""
+    """Return the height of a part in the figure, in lines, with the space below it."""
     return max(len(names), len(holds)) + 0.7
 
 
@@ -109,10 +110,11 @@ class Call:
 
 
 def traced_step() -> Call:
-    """The calls of one `Env.step` in which a world is reset."""
+    """Return the calls of one `Env.step` in which a world is reset."""
     env = Env(tasks.make_cfg("Cartpole-Balance"), num_envs=4, seed=1)
-    env.episode_length_buf[2] = env.max_episode_length - 1
     action = torch.zeros(4, env.action_dim)
+    env.step(action)  # later steps have the memory that this one allocates
+    env.episode_length_buf[2] = env.max_episode_length - 1
     root = Call("you", "")
     stack: list[Call | None] = [root]
 
@@ -138,7 +140,7 @@ def traced_step() -> Call:
 
 
 def way(call: Call, depth: int = 0, left: int = 3) -> list[tuple[int, str, str, int]]:
-    """The calls as lines: how deep, what, in which file, how many in a row."""
+    """Return the calls as lines: depth, name, file, number of calls in a row."""
     lines = [(depth, call.name, call.file, 1)]
     left = max(left, DEPTHS.get(call.name, 0))
     if not left and not any(inner.name in DEPTHS for inner in call.calls):
@@ -158,14 +160,14 @@ def way(call: Call, depth: int = 0, left: int = 3) -> list[tuple[int, str, str, 
 
 
 def _is_detail(call: Call) -> bool:
-    """Checks, properties and small helpers, which would hide the way."""
+    """Return True for checks, properties and small functions."""
     name = call.name.split(".")[-1]
-    files = ("ids.py", "checks.py", "named.py", "errors.py", "reading.py")
-    return name in HIDDEN or call.file in files or name.startswith(("<", "__"))
+    is_basic = call.file.startswith("base/") or call.file == "world/declared.py"
+    return name in HIDDEN or is_basic or name.startswith(("<", "__"))
 
 
 def draw_step() -> Figure:
-    """The way of a step, from the first call to the last."""
+    """Draw the calls of a step, from the first to the last."""
     lines = way(traced_step())
     figure, axes = plt.subplots(figsize=(11, 0.2 * len(lines) + 0.4))
     axes.axis("off")
@@ -183,7 +185,7 @@ def draw_step() -> Figure:
 
 
 def main() -> None:
-    """Draw both."""
+    """Draw both figures."""
     with matplotlib.rc_context(STYLE):
         save(draw_tree(), "tree")
         save(draw_step(), "step")

@@ -82,7 +82,7 @@ def test_the_table_names_what_there_is():
     there = {
         path.name.removesuffix(".py")
         for path in SOURCE.iterdir()
-        if path.name not in ("__pycache__", "py.typed")
+        if path.name not in ("__pycache__", "py.typed") and path.suffix != ".pyi"
     }
     assert sorted(layers()) == sorted(there - set(TOP))
     assert len(there) <= 23

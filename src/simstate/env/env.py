@@ -54,7 +54,7 @@ class Env(EnvWorlds):
     reset; "final_observation" has what was seen then. A world that diverges keeps its
     state from before, and its episode is terminated.
 
-    Calls are transactions, as those of Simulation, over the task's memory too: clocks,
+    Calls are atomic, as those of Simulation, and include the task's memory: clocks,
     sums, histories, commands, delays, random streams, `memory(…)`. Random numbers come
     from a stream for each world, so what happens in a world does not depend on the
     others, unless a curriculum makes it so.

@@ -356,5 +356,5 @@ def _compare(
 changed: Callable[[list[Any], list[int], list[Pointer], list[int]], Sequence[int]] = (
     _compare if _bracket is None else _bracket.changed
 )
-"""`changed(tensors, versions, pointers, addresses)`: the indices of the tensors that were
+"""`changed(tensors, versions, pointers, addresses)`: indices of the tensors that were
 written to, or given other memory, since versions and addresses were recorded."""
