@@ -31,6 +31,8 @@ from simstate.world.worlds import Worlds
 
 StateBlock = QPosState | FlatState
 
+_CONSTANT, _VELOCITY = Stage.CONSTANT, Stage.VELOCITY
+
 
 class RungeKuttaStepper:
     """Advances worlds by a Runge-Kutta scheme of fixed step; `sim.integration`.
@@ -79,7 +81,7 @@ class RungeKuttaStepper:
     @property
     def current_through(self) -> Stage:
         """Velocities if the compiled core took the last step, else constants."""
-        return Stage.VELOCITY if self._is_refreshed else Stage.CONSTANT
+        return _VELOCITY if self._is_refreshed else _CONSTANT
 
     @property
     def evaluations(self) -> Tensor:
@@ -127,7 +129,8 @@ class RungeKuttaStepper:
         return seen | (0 if self._stuck is None else Seen.STUCK)
 
     def _mark(self, rows: Tensor | None) -> None:
-        self._fresh.mark_current(self.current_through, rows, evaluated=False)
+        stage = _VELOCITY if self._is_refreshed else _CONSTANT
+        self._fresh.mark_current(stage, rows, evaluated=False)
         if self._fresh.mode != "auto":  # in auto mode the first read does it
             self._worlds.forward(rows)
 

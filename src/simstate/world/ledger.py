@@ -127,7 +127,8 @@ class Ledger(Registry):
         assert slot.on_write is None
         if self.open:
             self.calls.recover()
-        self.observe()
+        if self.follow is not None:  # writes to copied rows come first
+            self.observe()
         self._refuse_while_evaluating(slot)
         self.puts += 1
         self._announce(slot, rows)

@@ -64,8 +64,8 @@ class Worlds(ReadOwner):
     _last_ids: list[tuple[Tensor, Selection]] = field(
         default_factory=list[tuple[Tensor, Selection]], repr=False
     )
-    _handed_out: dict[str, tuple[Tensor, Stage]] = field(
-        default_factory=dict[str, tuple[Tensor, Stage]], repr=False
+    _handed_out: dict[str, tuple[Tensor, Stage | None]] = field(
+        default_factory=dict[str, tuple[Tensor, Stage | None]], repr=False
     )
     """Raw fields that were read, with the stage that each needs."""
 
@@ -112,11 +112,20 @@ class Worlds(ReadOwner):
         """Return the live tensor of a raw field, as fresh as the mode demands."""
         known = self._handed_out.get(name)
         if known is None:
-            declared = FIELDS[name]
-            stage = Stage.STATE if declared.is_state else declared.stage
-            known = self._handed_out[name] = (self.live_field(name), stage)
-        self.fresh.ensure(known[1], self, name)
-        return known[0]
+            known = self._handed_out[name] = (self.live_field(name), self._needs(name))
+        tensor, stage = known
+        if stage is not None:
+            self.fresh.ensure(stage, self, name)
+        elif self.ledger.open:
+            self.ledger.calls.recover()
+        return tensor
+
+    def _needs(self, name: str) -> Stage | None:
+        """Return the stage that a raw field needs; None: it is memory of the state."""
+        declared = FIELDS[name]
+        if not declared.is_state:
+            return declared.stage
+        return None if self.engine.state_is_live else Stage.STATE
 
     def live_field(self, name: str) -> Tensor:
         """Return the live tensor of a raw field; computed now if it was not before."""
