@@ -302,7 +302,7 @@ def refused(sim: Simulation, error: type[BaseException], text: str, n: int = 3) 
     assert has_called_from_core(sim)
     after = sim.snapshot().slots
     for name, values in before.items():
-        assert torch.equal(values, after[name]), name
+        np.testing.assert_array_equal(values, after[name], err_msg=name)
 
 
 def at(sim: Simulation, late: float, act):

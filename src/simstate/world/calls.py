@@ -178,6 +178,11 @@ class PythonCalls:
     def __init__(self, on_undo: OnUndo) -> None:
         self.open: list[Call] = []
         self._on_undo = on_undo
+        self._opening = threading.RLock()
+
+    def forget_threads(self) -> None:
+        """Release the lock in a forked child: its owner may be in the parent."""
+        self._opening = threading.RLock()
 
     def run(
         self,
@@ -189,13 +194,19 @@ class PythonCalls:
         *args: Any,
     ) -> T:
         """Return `call(*args)`; on an exception, restore `saved` first."""
-        self.recover()
-        entry, index = PythonCall(scope, what, saved), len(self.open)
-        _interrupts.begin()
+        entry = PythonCall(scope, what, saved)
+        with self._opening:  # no other thread opens a call in between
+            self.recover()
+            index = len(self.open)
+            _interrupts.begin()
+            try:
+                if saved is not None:
+                    saved.save()
+                self.open.append(entry)
+            except BaseException:
+                _interrupts.end(drop=True)
+                raise
         try:
-            if saved is not None:
-                saved.save()
-            self.open.append(entry)
             try:
                 _interrupts.release()
                 result = call(*args)
@@ -214,15 +225,16 @@ class PythonCalls:
 
     def recover(self) -> None:
         """Finish the rollback of failed calls; raise if another thread is in one."""
-        first = len(self.open)
-        while first and self.open[first - 1].failed:
+        calls = tuple(self.open)  # other threads close theirs at any time
+        first = len(calls)
+        while first and calls[first - 1].failed:
             first -= 1
-        if first < len(self.open):
+        if first < len(calls):
             error = self._undo_from(first)
             if error is not None:
                 raise error
-        if self.open and self.open[-1].thread != threading.get_ident():
-            raise wrong_thread(self.open[-1].what)
+        if first and calls[first - 1].thread != threading.get_ident():
+            raise wrong_thread(calls[first - 1].what)
 
     def _undo_from(self, first: int) -> BaseException | None:
         """Undo calls, innermost first; return the exception that prevented it."""
@@ -314,6 +326,8 @@ _known: weakref.WeakSet[Any] = weakref.WeakSet()
 def _in_child() -> None:
     """Mark the calls of threads that do not exist in a forked child as failed."""
     for calls in list(_known):
+        if isinstance(calls, PythonCalls):
+            calls.forget_threads()
         for call in calls.open:
             if call.thread != threading.get_ident():
                 call.failed = True

@@ -144,12 +144,12 @@ class Freshness:
         `owner.label_of(name)` is the value that is read, in error messages; without an
         owner, `name` is.
         """
-        calls = self._open
+        calls = self._open[-1:]  # another thread may close its call at any time
         if not calls:
             places = changed(*self._watch.lists)
             if places:
                 self._ledger.announce_written(places)
-        elif not calls[-1].evaluating or calls[-1].thread != get_ident():
+        elif not calls[0].evaluating or calls[0].thread != get_ident():
             self._ledger.calls.recover()
             self._ledger.observe()
         # Else a force model reads: its writes are checked when the step ends.
