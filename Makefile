@@ -4,14 +4,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PTERA := build/ptera
-CORE := setup.py $(wildcard src/simstate/engine/core/*.c src/simstate/engine/core/*.h)
+CORE := setup.py $(wildcard src/simstate/world/*.c src/simstate/engine/core/*.c src/simstate/engine/core/*.h \
+	src/simstate/engine/core/*/*.h)
 PEERS := build/peers
 PINS := build/pins
 ORACLES := build/oracles
 # What also runs without the compiled core.
 BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/engine/test_parameters.py tests/parity/test_native.py tests/world/test_transactions.py \
-	tests/world/test_divergence.py tests/world/test_freshness.py tests/step/test_partial_step.py
+	tests/world/test_divergence.py tests/world/test_freshness.py tests/step/test_partial_step.py \
+	tests/world/test_calls.py tests/world/test_open_calls.py
 SIMULATORS := build/simulators
 MUJOCO4 := build/mujoco4
 FOR_MUJOCO4 := tests/engine tests/laws tests/state tests/step tests/parity \
