@@ -42,6 +42,7 @@ class RungeKuttaStepper:
     scope: Scope = "step"
     can_cut = True
     chooses_steps = False
+    settles = False
 
     def __init__(
         self,
