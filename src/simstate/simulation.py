@@ -218,7 +218,7 @@ class Simulation:
     # Steps.
 
     def step(
-        self, n: int = 1, env_ids: Ids = None, *, until: Tensor | None = None
+        self, n: int = 1, env_ids: Ids = None, *, until: float | Tensor | None = None
     ) -> None:
         """Advance worlds by n time steps, None: all; the others are not touched.
 
@@ -231,7 +231,7 @@ class Simulation:
             n: number of time steps.
             env_ids: the worlds; None: all.
             until: simulation time at which the steps of each world end at the latest
-                [s], float64, shape (num_envs,); None: no limit.
+                [s], a number or shape (num_envs,); None: no limit.
         """
         if type(n) is not int or not 0 < n <= MAX_STEPS:
             n = whole_number("n", n, 1, MAX_STEPS)
@@ -239,7 +239,9 @@ class Simulation:
         if worlds.ledger.open:
             worlds.ledger.refuse_within_step("sim.step")
         rows = worlds.everywhere if env_ids is None else worlds.select(env_ids)
-        stepper = self._stepper if until is None else self._get_timeline()
+        stepper = self._stepper
+        if until is not None:
+            until, stepper = self._times("until [s]", until), self._get_timeline()
         recorders = self._recorders
         for recorder in recorders:
             recorder.begin(n, rows, until)
@@ -257,7 +259,7 @@ class Simulation:
         worlds = self._worlds
         if worlds.fresh.constants_are_behind:
             worlds.fresh.refresh_constants()
-        moving = self.divergence.begin(rows)
+        moving = self.divergence.begin(rows, stepper)
         if until is None:
             seen = stepper.advance(n, moving)
         else:
@@ -281,8 +283,7 @@ class Simulation:
             env_ids: the worlds; None: all.
         """
         rows = self._select(env_ids).tensor(self.device)
-        goal = by_world(self, "until [s]", numbers(until, "until [s]"))
-        check_finite(goal, "until [s]", after="")
+        goal = self._times("until [s]", until)
         is_free = "opt.timestep" not in self._worlds.engine.expanded
         if is_free and self._stepper is not self._timeline:
             run_steps(self, goal, rows)
@@ -290,6 +291,12 @@ class Simulation:
             ended = torch.zeros_like(self.diverged)
             return RunResult(self.time.double().clone(), ended, {})
         return run_timeline(self, self._get_timeline(), goal, rows)
+
+    def _times(self, what: str, times: float | Tensor) -> Tensor:
+        """Return a finite time for each world [s], float64; (num_envs,)."""
+        values = by_world(self, what, numbers(times, what))
+        check_finite(values, what, after="")
+        return values
 
     def forward(self, env_ids: Ids = None) -> None:
         """Evaluate the dynamics at the current state: all fields become current.
@@ -334,12 +341,16 @@ class Simulation:
 
     @contextmanager
     def stepping(self, stepper: Stepper) -> Generator[None]:
-        """Advance worlds by another stepper within this context."""
-        own, self._stepper = self._stepper, stepper
+        """Advance worlds by another stepper within this context.
+
+        Events, tasks and histories that are added within it end with it.
+        """
+        own = self._stepper, self._timeline
+        self._stepper, self._timeline = stepper, None
         try:
             yield
         finally:
-            self._stepper = own
+            self._stepper, self._timeline = own
 
     # What acts on the worlds.
 

@@ -450,3 +450,20 @@ def test_statistics_count_evaluations():
         counts = sim.integration.statistics
         assert counts.evaluations.tolist() == [3 * stages] * NUM
         assert counts.accepted.tolist() == [3] * NUM
+
+
+def test_an_assignment_replaces_the_loads_of_models_before_it(address):
+    """The core evaluates its models last; one before a Python model is called."""
+    replaced, plain = make(), make()
+    replaced.add_force(Drag("model", "bus", area=0.8))
+    replaced.add_force(Function(address, numbers()))
+
+    def reset(t, sim):
+        sim.data.xfrc_applied[:] = 0.25
+        sim.data.qfrc_applied[:] = 0.0
+        sim.data.ctrl[:] = 0.5
+
+    for sim in (replaced, plain):
+        sim.add_force(reset)
+    assert torch.equal(moved(replaced), moved(plain))
+    assert has_called_from_core(replaced)

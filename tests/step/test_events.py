@@ -22,6 +22,9 @@ from simstate.integrate import (
     PointMassGravity,
     Thruster,
 )
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.step.stepping_host import forcing_of
+from simstate.world.worlds import worlds_of
 
 G = 9.80665
 BALL = f"""
@@ -464,3 +467,53 @@ def test_run_without_events_ends_on_time():
     plain.run(until=0.3)
     assert takes_plain_steps(plain)  # whole steps need nothing more
     assert plain.time.tolist() == pytest.approx([0.3] * 3)
+
+
+@pytest.mark.parametrize("scheme", [None, RK4()], ids=["mujoco", "rk4"])
+def test_constants_follow_parameters_that_an_action_writes(scheme):
+    """Within the step already: dof_invweight0 is that of mj_setConst."""
+    xml = """
+    <mujoco><worldbody><body pos="0 0 3"><freejoint/>
+      <geom type="box" size="0.1 0.2 0.3" mass="2" pos="0.02 0.01 0"/>
+    </body></worldbody></mujoco>"""
+    model = mujoco.MjModel.from_xml_string(xml)
+    sim = Simulation(model, 3, integrator=scheme)
+    mass = sim.expand("body_mass")
+    sim.expand("dof_invweight0")
+
+    def load(sim, env_ids):
+        mass[env_ids, 1] = 20.0 + env_ids.double()
+
+    sim.add_event(lambda sim: sim.time - 2.5 * model.opt.timestep, action=load)
+    sim.step(5)
+    for world in range(3):
+        model.body_mass[1] = 20.0 + world
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+        found = sim.expand("dof_invweight0")[world]
+        assert found.tolist() == pytest.approx(model.dof_invweight0.tolist())
+
+
+def test_the_end_of_a_step_must_be_a_finite_time():
+    sim = Simulation(mujoco.MjModel.from_xml_string(BALL), 2)
+    for until in (math.nan, [0.1, math.inf], torch.ones(3), "soon"):
+        with pytest.raises(InvalidInputError, match="until"):
+            sim.step(1, until=until)
+
+
+def test_a_stepper_of_a_context_leaves_no_timeline_behind():
+    class Whole(MujocoStepper):
+        can_cut = False
+
+        def attempt(self, limit, going):
+            raise InvalidInputError("whole steps only")
+
+    model = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><body><freejoint/><geom size='.1'/></body></worldbody>"
+        "</mujoco>"
+    )
+    sim = Simulation(model, 2)
+    other = Whole(worlds_of(sim), forcing_of(sim), sim.divergence)
+    with sim.stepping(other), pytest.raises(InvalidInputError, match="whole steps"):
+        sim.run(until=0.5 * model.opt.timestep)
+    sim.run(until=0.5 * model.opt.timestep)
+    assert sim.time.tolist() == pytest.approx([0.5 * model.opt.timestep] * 2)

@@ -84,6 +84,7 @@ class SimulatorStepper:
     current_through = Stage.CONSTANT
     can_cut = False
     chooses_steps = False
+    settles = False
     evaluations: Tensor | None = None
 
     def __init__(self, worlds: Worlds, simulator: AdaptedSimulator) -> None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from simstate.base.errors import DivergenceError
 from simstate.base.ids import Selection, int_list
 from simstate.engine import Seen, Stage
+from simstate.step.stepper import Stepper
 from simstate.world import Backup
 from simstate.world.invalid_values import Found, bad_elements, divergence_error
 from simstate.world.worlds import Worlds
@@ -87,14 +88,19 @@ class Divergence:
 
     # Within a step.
 
-    def begin(self, rows: Selection) -> Tensor | None:
-        """Clear the last result and return the worlds to advance; None: all."""
+    def begin(self, rows: Selection, stepper: Stepper) -> Tensor | None:
+        """Clear the last result and return the worlds to advance; None: all.
+
+        A stepper that `settles` advances worlds that have diverged, too, and restores
+        them: the host need not read which they are.
+        """
         if self._found is not None or self._unread is not None:
             self.new.zero_()
             self._found = self._unread = None
         self._moving = None
+        settles = self.settle is not None and stepper.settles
         if rows is self._everywhere:
-            if self.settle is not None:
+            if settles:
                 return None
             puts, version, some = self._any
             if not some and (puts, version) == (
@@ -102,7 +108,7 @@ class Divergence:
                 self.worlds._version,
             ):
                 return None
-        if rows.is_all and (self.settle is not None or not self.any):
+        if rows.is_all and (settles or not self.any):
             return None
         ids = rows.tensor(self.worlds.device)
         self._moving = ids[~self.worlds[ids]]

@@ -35,6 +35,11 @@ class MujocoStepper:
         self._divergence = divergence
         self._bad: Tensor | None = None
 
+    @property
+    def settles(self) -> bool:
+        """True without force models: the engine then takes all n steps in one call."""
+        return not self._forcing.models
+
     def advance(self, n: int, rows: Tensor | None) -> int:
         """Advance worlds by n time steps; None: all. Return flags of `Seen`."""
         if self._forcing.models:

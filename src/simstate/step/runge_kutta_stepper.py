@@ -44,6 +44,7 @@ class RungeKuttaStepper:
     scope: Scope = "step"
     can_cut = True
     chooses_steps = False
+    settles = False
 
     def __init__(
         self,

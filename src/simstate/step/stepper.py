@@ -39,6 +39,11 @@ class Stepper(Protocol):
         ...
 
     @property
+    def settles(self) -> bool:
+        """True if `advance` calls `Divergence.settle`, which restores worlds."""
+        ...
+
+    @property
     def evaluations(self) -> Tensor | None:
         """Number of evaluations so far, where they are counted; (num_envs,)."""
         ...

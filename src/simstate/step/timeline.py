@@ -34,6 +34,7 @@ class Timeline:
 
     scope: Scope = "run"
     current_through = Stage.CONSTANT
+    settles = False
 
     def __init__(
         self, worlds: Worlds, forcing: Forcing, inner: Stepper, sim: Any
@@ -310,6 +311,8 @@ class Timeline:
                 f"{what} changed the time of a world, by a reset perhaps, in the "
                 "middle of a step. Let the event be terminal, and reset after the run."
             )
+        if self._worlds.fresh.constants_are_behind:  # the rest of the step needs them
+            self._worlds.fresh.refresh_constants()
 
     # Inner parts.
 

@@ -154,17 +154,19 @@ def split_models(
 ) -> tuple[CompiledModels, list[ForceModel]]:
     """Return the models that the core evaluates at a stage, and the others.
 
-    Those in moving frames, and those whose motions end at some time, are others.
+    The core evaluates its models after the others, so these are the last ones: a model
+    that follows may replace the loads of those before it. Models in moving frames, and
+    those whose motions end at some time, are called.
     """
     compiled: list[_Model] = []
-    called: list[ForceModel] = []
-    for model in models:
-        given: object = model
-        force = given.compiled(0.0, 0.0) if isinstance(given, Compilable) else None
+    called = list(models)
+    while called:
+        last: object = called[-1]
+        force = last.compiled(0.0, 0.0) if isinstance(last, Compilable) else None
         if force is None or force.frame is not None or force.field is not None:
-            called.append(model)
-        else:
-            compiled.append(_Model(force, num_envs, ()))
+            break
+        called.pop()
+        compiled.insert(0, _Model(force, num_envs, ()))
     return CompiledModels(compiled, (), None), called
 
 
