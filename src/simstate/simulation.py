@@ -205,15 +205,21 @@ class Simulation:
         """Mass matrix, forces, momenta and energies of the whole scene."""
 
     def _write_first_state(self) -> None:
-        """Write the entities' defaults, which become the state at reset."""
-        ledger, rows = self._worlds.ledger, self._worlds.everywhere
-        ledger.reset(rows, ("sim",))
-        entities = list(self.scene.values())
-        ledger.write(*Entity.default_writes_of(entities, rows))
-        for name in self._worlds.engine.columns:
-            slot = ledger[name]
+        """Write the entities' defaults, which become the state at reset.
+
+        They are equal in all worlds, so that one world's are computed.
+        """
+        worlds = self._worlds
+        ledger, first = worlds.ledger, worlds.select(0)
+        slots = [ledger[name] for name in worlds.engine.columns]
+        ledger.write(
+            *[Write(slot.name, first, None, slot.initial_row[None]) for slot in slots],
+            *Entity.default_writes_of(list(self.scene.values()), first),
+        )
+        for slot in slots:
             slot.initial = slot.tensor[:1].clone()
-        self._worlds.forward(None)
+        ledger.reset(worlds.everywhere, ("sim",))
+        worlds.forward(None)
 
     # Steps.
 

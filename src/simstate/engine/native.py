@@ -77,7 +77,6 @@ class NativeEngine(Engine):
         # NumPy's calls cost less than torch's, which tells for few worlds.
         moving = moving_columns(self)
         self._moving = self.batch.state[:, moving]
-        self._sizes = np.zeros_like(self._moving)
         mocap = slice(self.columns["mocap_pos"].start, self.columns["mocap_quat"].stop)
         self._watch: StepWatch | None = None
         # Of other inputs, MuJoCo's state shows what is bad.
@@ -200,13 +199,13 @@ class NativeEngine(Engine):
             return torch.from_numpy(self._watch.bad.copy()) if is_bad else None
         # NaN compares as false. (A dot product would start BLAS's threads, and those
         # wait for milliseconds while MuJoCo's still spin.)
-        np.abs(self._moving, out=self._sizes)
-        fine = bool(self._sizes.max() <= MAX_VALUE)
+        sizes = np.abs(self._moving)
+        fine = bool(sizes.max() <= MAX_VALUE)
         fine = fine and all(bool((np.abs(x) <= MAX_VALUE).all()) for x in self._inputs)
         risen = self._counts != self._counts_before
         if fine and not risen.any():
             return None
-        bad = ~(self._sizes <= MAX_VALUE).all(axis=1)
+        bad = ~(sizes <= MAX_VALUE).all(axis=1)
         bad |= risen[:, _FIRST_LOSS:].any(axis=1)
         for part in self._inputs:
             bad |= ~(np.abs(part) <= MAX_VALUE).all(axis=1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -100,9 +100,8 @@ class EntityReader(Reader):
         self.soft_limit_factor = soft_limit_factor
         self._picks: dict[Frame, Picks] = {}
         self._targets: dict[TargetKind, _TargetPicks] = {}
-        ids = _column_ids(index, self.model)
-        self._columns = {k: as_index(v, worlds.device) for k, v in ids.items()}
-        self._parts = {name: _runs(group) for name, group in ids.items()}
+        self._columns: dict[str, Index] = {}
+        self._parts: dict[str, list[slice]] = {}
         self._checked: set[str] = set()
         """Quantities whose declared reads were found to be complete."""
         self._compiled: dict[str, CompiledRead | None] = {}
@@ -225,7 +224,7 @@ class EntityReader(Reader):
 
     def take(self, field: str, columns: str) -> Tensor:
         """Some columns of a raw field: a view where they are contiguous."""
-        parts = self._parts[columns]
+        parts = self.runs(columns)
         tensor = self.raw(field)
         if len(parts) == 1:
             return tensor[:, parts[0]]
@@ -233,10 +232,15 @@ class EntityReader(Reader):
 
     def runs(self, name: str) -> list[slice]:
         """The same ids as slices of neighbours, in their order."""
+        if name not in self._parts:
+            self._parts[name] = _runs(_COLUMN_IDS[name](self.index, self.model))
         return self._parts[name]
 
     def columns(self, name: str) -> Index:
         """The ids of some of the entity's elements, a slice where contiguous."""
+        if name not in self._columns:
+            ids = _COLUMN_IDS[name](self.index, self.model)
+            self._columns[name] = as_index(ids, self.engine.device)
         return self._columns[name]
 
     def addresses(self, name: str) -> Tensor:
@@ -331,22 +335,25 @@ class _CheckedReader(EntityReader):
         return super().field(name)
 
 
-def _column_ids(index: EntityIndex, model: mujoco.MjModel) -> dict[str, Sequence[int]]:
-    """The ids of each kind of element, by the names that declarations use."""
-    return {
-        "body_ids": index.bodies.ids,
-        "joint_ids": index.joints.ids,
-        "qpos_adr": index.qpos_adr,
-        "dof_adr": index.dof_adr,
-        "free_dofs": [adr + k for adr in index.free_dof_adr for k in range(6)],
-        "tendon_ids": index.tendons.ids,
-        "actuator_columns": index.actuators.ids,
-        "control_columns": index.controls.ids,
-        "activation_columns": index.activations.ids,
-        "mocap_ids": [int(model.body_mocapid[i]) for i in index.mocap_bodies.ids],
-        "equality_ids": index.equalities.ids,
-        "body_rootid": np.asarray(model.body_rootid).tolist(),
-    }
+_COLUMN_IDS: Mapping[str, Callable[[EntityIndex, mujoco.MjModel], Sequence[int]]] = {
+    "body_ids": lambda index, _: index.bodies.ids,
+    "joint_ids": lambda index, _: index.joints.ids,
+    "qpos_adr": lambda index, _: index.qpos_adr,
+    "dof_adr": lambda index, _: index.dof_adr,
+    "free_dofs": lambda index, _: [
+        adr + k for adr in index.free_dof_adr for k in range(6)
+    ],
+    "tendon_ids": lambda index, _: index.tendons.ids,
+    "actuator_columns": lambda index, _: index.actuators.ids,
+    "control_columns": lambda index, _: index.controls.ids,
+    "activation_columns": lambda index, _: index.activations.ids,
+    "mocap_ids": lambda index, model: [
+        int(model.body_mocapid[i]) for i in index.mocap_bodies.ids
+    ],
+    "equality_ids": lambda index, _: index.equalities.ids,
+    "body_rootid": lambda _, model: np.asarray(model.body_rootid).tolist(),
+}
+"""The ids of each kind of element, by the names that declarations use."""
 
 
 def _runs(ids: Sequence[int]) -> list[slice]:

@@ -355,7 +355,10 @@ class Ledger(Registry):
             value = step.initial_of(rows)
             if callable(step.reset):
                 drawn = step.reset(rows.tensor(self.device).clone())
-                value = rows_for(step.name, drawn, rows.count, step)
+                value = rows_for(
+                    step.name, drawn, rows.count, step.shape, step.tensor.dtype,
+                    self.device,
+                )  # fmt: skip
             if value is not None:
                 self._put(step, value, rows)
         if self.follow is not None:

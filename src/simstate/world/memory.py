@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,7 @@ class Arena:
 
     def __init__(self, num_envs: int, columns: int, like: Tensor, chunk: Chunk) -> None:
         self.tensor = like.new_zeros(num_envs, columns)
+        self._memory = self.tensor.data
         self.chunk = chunk
         """The columns that slots have taken: the others need not be saved."""
         self._used = 0
@@ -65,15 +67,18 @@ class Arena:
         """Whether a slot of so many columns fits in."""
         return self._used + width <= self.tensor.shape[1]
 
-    def take(self, width: int) -> Tensor:
-        """The next columns; shape (num_envs, width).
+    def take(self, shape: tuple[int, ...]) -> Tensor:
+        """Return the next columns, as many as `shape` has; (num_envs, *shape).
 
         They count their writes together with the others, but are no view of autograd's:
         a graph that gets into one slot stays out of the rest.
         """
-        first, self._used = self._used, self._used + width
-        self.chunk.memory = self.tensor.data[:, : self._used]
-        return self.tensor[:, first : self._used].detach()
+        first, self._used = self._used, self._used + math.prod(shape)
+        self.chunk.memory = self._memory[:, : self._used]
+        columns = self.tensor[:, first : self._used]
+        if len(shape) != 1:
+            columns = columns.view(len(self.tensor), *shape)
+        return columns.detach()
 
 
 class Backup:

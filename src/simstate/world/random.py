@@ -138,7 +138,8 @@ class WorldRandom:
         columns = whole_number("columns", columns, 0)
         radius, angle = self.uniform(rows, 2 * columns).chunk(2, dim=1)
         # Box and Muller's transform; 1 − u is in (0, 1], where the logarithm is finite.
-        return (-2.0 * torch.log1p(-radius)).sqrt() * (2.0 * math.pi * angle).cos()
+        found = (-radius).log1p_().mul_(-2.0).sqrt_()
+        return found.mul_((2.0 * math.pi * angle).cos_())
 
     def _checked(self, rows: Index) -> Index:
         """The rows, if they are worlds, each once: a repeated one would draw alike.

@@ -93,6 +93,10 @@ class Registry(ABC):
         self._check_addable(slot)
         if chunk is None:
             chunk = chunk_for(slot, slot.tensor.data)
+        return self._register(slot, chunk, base)
+
+    def _register(self, slot: Slot, chunk: Chunk, base: Tensor | None) -> Slot:
+        """Register a slot that `_check_addable` has accepted."""
         if chunk not in self._chunks:
             self._chunks.append(chunk)
         self._forget_backups()  # a chunk may have grown
@@ -132,24 +136,20 @@ class Registry(ABC):
         """
         start = initial if reset is None or callable(reset) else reset
         with torch.inference_mode(False):
-            like = torch.zeros((), dtype=dtype, device=self.device)
-            rows = like.expand(self.num_envs, *shape)
+            first = rows_for(name, start, self.num_envs, shape, dtype, self.device)
             slot = Slot(
-                name=name, kind=kind, tensor=rows, owner=owner, stage=stage,
-                moves=moves, optional=optional, users_own=users_own, unit=unit,
-                axes=axes,
+                name=name, kind=kind, tensor=first, owner=owner, stage=stage,
+                moves=moves, initial=first, reset=reset_rule(reset), optional=optional,
+                users_own=users_own, unit=unit, axes=axes,
             )  # fmt: skip
-            slot.initial = rows_for(name, start, self.num_envs, rows)
-            slot.reset = reset_rule(reset)
             self._check_addable(slot)
             if contiguous:
-                slot.tensor = slot.initial.expand_as(rows).clone()
-                return self.add(slot)
-            width = math.prod(shape)
-            arena = self._arena(slot, width, like)
-            slot.tensor = arena.take(width).view(self.num_envs, *shape).detach()
-            slot.tensor.data.copy_(slot.initial)
-        return self.add(slot, arena.chunk, arena.tensor)
+                slot.tensor = first.expand(self.num_envs, *shape).clone()
+                return self._register(slot, chunk_for(slot, slot.tensor.data), None)
+            arena = self._arena(slot, math.prod(shape), first)
+            slot.tensor = arena.take(shape)
+            slot.tensor.data.copy_(first)
+        return self._register(slot, arena.chunk, arena.tensor)
 
     def shared(
         self,

@@ -151,28 +151,35 @@ class Write(NamedTuple):
     values: Tensor
 
 
-def rows_for(name: str, value: object, count: int, like: Slot | Tensor) -> Tensor:
-    """A value for so many worlds: a number, one row, or a row for each of them.
+def rows_for(
+    name: str,
+    value: object,
+    count: int,
+    shape: tuple[int, ...],
+    dtype: torch.dtype,
+    device: torch.device,
+) -> Tensor:
+    """Return a value for `count` worlds: a number, one row, or a row for each of them.
 
-    Of the dtype and the trailing shape of `like`; shape (1 or count, …).
+    `shape` is that of one world's values. The result has shape (1 or count, *shape).
     """
-    tensor = like.tensor if isinstance(like, Slot) else like
-    shape = tuple(tensor.shape[1:])
     try:
-        exact = torch.as_tensor(value, device=tensor.device)  # pyright: ignore
+        exact = torch.as_tensor(value, device=device)  # pyright: ignore
         if exact.is_complex():
             raise TypeError
-        given = exact.detach().to(tensor.dtype)
-        holds = tensor.dtype.is_floating_point or bool((given == exact).all())
+        given = exact.detach()
+        if given.dtype != dtype:
+            given = given.to(dtype)
+        holds = dtype.is_floating_point or bool((given == exact).all())
         if holds and given.ndim <= len(shape):
-            return given.expand(shape)[None].clone()
+            return given.expand(1, *shape).clone()
         if holds and given.shape[0] in (1, count):
             return given.expand(given.shape[0], *shape).clone()
     except (RuntimeError, TypeError, ValueError):
         given, holds = value, True
     if not holds:
         raise InvalidInputError(
-            f"The value at reset of {name!r} is {value!r}, which its {tensor.dtype} "
+            f"The value at reset of {name!r} is {value!r}, which its {dtype} "
             "cannot hold.",
             name=name,
         )

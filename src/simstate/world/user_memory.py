@@ -122,7 +122,9 @@ def _declare(ledger: Ledger, slot: Slot, reset: Reset, unit: str, axes: str) -> 
     if slot.shared:
         return
     start = 0.0 if reset is None or callable(reset) else reset
-    slot.initial = rows_for(slot.name, start, ledger.num_envs, slot)
+    slot.initial = rows_for(
+        slot.name, start, ledger.num_envs, slot.shape, slot.tensor.dtype, ledger.device
+    )
     slot.reset = reset_rule(reset)
 
 
@@ -140,9 +142,8 @@ def _make_shared(
             f"The memory {name!r} is shared by all worlds, so no reset changes it: "
             "give reset= a value to start with, not a function."
         )
-    start = rows_for(
-        name, 0.0 if reset is None else reset, 1, torch.zeros(1, *shape, dtype=dtype)
-    )
+    value = 0.0 if reset is None else reset
+    start = rows_for(name, value, 1, shape, dtype, torch.device("cpu"))
     return ledger.shared(
         name, start[0], owner=owner, optional=bool(ledger.open), moves=owner == "sim",
         users_own=True, unit=unit,

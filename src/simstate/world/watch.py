@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from torch import Tensor
 
@@ -17,7 +18,7 @@ from simstate.world.slot import Slot
 class Watched:
     """A tensor on the watch list, and the slots that are views of it."""
 
-    label: str
+    labels: list[str]
     tensor: Tensor
     stage: Stage
     place: int
@@ -28,6 +29,19 @@ class Watched:
     slots: list[Slot] = field(default_factory=list[Slot])
     has_parameters: bool = False
     """True if a slot in it is a parameter or a setting."""
+
+    @cached_property
+    def label(self) -> str:
+        """The name of the tensor or its slots in error messages."""
+        return " or ".join(self.labels)
+
+    def add(self, slot: Slot) -> None:
+        """Add a slot that is a view of the tensor; the first goes by its label."""
+        if self.slots:
+            self.labels.append(slot.label)
+            vars(self).pop("label", None)
+        self.slots.append(slot)
+        self.has_parameters |= slot.is_parameter
 
     def detach(self) -> None:
         """Detach the tensor and its slots: a graph would grow with each step."""
@@ -72,7 +86,7 @@ class WriteWatch:
         """Detect writes to a tensor from now on."""
         tensors, versions, pointers, addresses = self.lists
         place = len(tensors)
-        watched = Watched(label, tensor, stage, place, on_write, is_derived)
+        watched = Watched([label], tensor, stage, place, on_write, is_derived)
         self._watched[id(tensor)] = watched
         # Replaced at once, in case of an interruption.
         self.lists = (
@@ -100,10 +114,7 @@ class WriteWatch:
         found = self._watched.get(id(base))
         if found is None:
             found = self.add(slot.label, base, stage)
-        elif found.slots:
-            found.label = f"{found.label} or {slot.label}"
-        found.slots.append(slot)
-        found.has_parameters |= slot.is_parameter
+        found.add(slot)
 
     def written(self, places: Iterable[int]) -> list[tuple[Watched, int]]:
         """Return what `changed` has found, with the versions of the tensors.

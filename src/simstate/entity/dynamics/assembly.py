@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.ids import as_index
+from simstate.base.ids import Index, as_index
 from simstate.entity.dynamics.dof_motion import moved_by
 from simstate.math.vector import cross
 from simstate.world.worlds import Worlds
@@ -22,15 +22,25 @@ class DynamicsParts:
     def __init__(self, worlds: Worlds, bodies: Sequence[int]) -> None:
         self.worlds = worlds
         self.bodies = tuple(bodies)
-        model = worlds.model
-        own = list(self.bodies)
+        self._device = worlds.device
+
+    @cached_property
+    def dofs(self) -> tuple[int, ...]:
+        """The columns of qvel that the dofs are."""
+        model, own = self.worlds.model, list(self.bodies)
         first, number = model.body_dofadr[own].tolist(), model.body_dofnum[own].tolist()
         blocks = sorted(zip(first, number, strict=True))  # no dof: first is −1
-        self.dofs = tuple(adr + k for adr, count in blocks for k in range(count))
-        device = worlds.device
-        self.body_index = as_index(self.bodies, device)
-        self.dof_index = as_index(self.dofs, device)
-        self._device = device
+        return tuple(adr + k for adr, count in blocks for k in range(count))
+
+    @cached_property
+    def body_index(self) -> Index:
+        """The ids of the bodies, a slice where contiguous."""
+        return as_index(self.bodies, self._device)
+
+    @cached_property
+    def dof_index(self) -> Index:
+        """The columns of the dofs, a slice where contiguous."""
+        return as_index(self.dofs, self._device)
 
     @property
     def num_dofs(self) -> int:
