@@ -724,6 +724,25 @@ def test_adding_in_place_is_a_raw_write_where_it_is_live() -> None:
     sim.step()
 
 
+@pytest.mark.parametrize("as_given", [Tensor.clone, Tensor.numpy, Tensor.float])
+def test_poses_are_normalised_and_the_given_ones_stay(
+    mixed: Simulation, as_given: Callable[[Tensor], Any]
+) -> None:
+    robot = mixed.scene["robot"]
+    floater, ids = robot.body_names.index("floater"), [2, 0]
+    pose = torch.tensor(
+        [[0.5, -1.0, 2.0, 2.0, -1.0, 0.5, 1.5], [0.25, 1.0, 3.0, 0.5, 4.0, -1.0, 2.0]]
+    ).double()
+    given = as_given(pose.clone()[:, None])
+    robot.write_body_link_pose_to_sim(given, [floater], ids)
+    np.testing.assert_array_equal(np.asarray(given)[:, 0], pose)
+    quat = pose[:, 3:].numpy()
+    want = quat / np.sqrt((quat**2).sum(axis=1, keepdims=True))
+    got = robot.data.body_link_pose_w[ids, floater]
+    np.testing.assert_allclose(got[:, 3:], want, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(got[:, :3], pose[:, :3], rtol=0, atol=1e-15)
+
+
 def test_adding_in_place_to_a_copy_raises(mixed: Simulation) -> None:
     data = mixed.scene["robot"].data
     for name in ("joint_pos", "root_com_quat_w", "projected_gravity_b", "heading_w"):

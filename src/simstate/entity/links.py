@@ -216,12 +216,14 @@ class Links:
         return as_index(ids, self._worlds.device)
 
 
-def unit_pose(pose: Tensor, name: str) -> Tensor:
-    """Return a copy of poses (…, 7) with quaternions of unit length."""
-    found = pose.clone()
-    quat = found[..., 3:]
+def normalize_pose(pose: Tensor, name: str) -> Tensor:
+    """Scale the quaternions of poses (…, 7) to unit length in place; return the poses.
+
+    A zero quaternion raises, and nothing is changed.
+    """
+    quat = pose[..., 3:]
     quat /= _length(quat, name)
-    return found
+    return pose
 
 
 def unit_quat(quat: Tensor, name: str) -> Tensor:
@@ -230,9 +232,9 @@ def unit_quat(quat: Tensor, name: str) -> Tensor:
 
 
 def _length(quat: Tensor, name: str) -> Tensor:
-    """Return the length of each quaternion; a zero one raises."""
+    """Return the length of each quaternion, which is finite; a zero one raises."""
     length = norm(quat)
-    if bool((length < 1e-9).any()):
+    if length.numel() and length.min().item() < 1e-9:
         where = int_list((length[..., 0] < 1e-9).nonzero()[0])
         raise InvalidInputError(
             f"The quaternion of {name} at {where} is zero: it has no direction. "

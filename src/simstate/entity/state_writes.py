@@ -12,7 +12,7 @@ from torch import Tensor
 from simstate.base.checks import check_finite
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Selection, as_index
-from simstate.entity.links import Links, unit_pose, unit_quat
+from simstate.entity.links import Links, normalize_pose, unit_quat
 from simstate.entity.targets import Targets
 from simstate.entity.writers import EntityWriters
 from simstate.scene.index import TargetKind
@@ -80,10 +80,12 @@ class StateWrites(EntityWriters):
         A fixed base that is there already is not written.
         """
         try:
-            poses = unit_pose(torch.stack(states, dim=1)[..., :7], "default_root_state")
+            poses = torch.stack(states, dim=1)[..., :7]
+            normalize_pose(poses, "default_root_state")
         except InvalidInputError:
             for entity, state in zip(entities, states, strict=True):
-                unit_pose(state[:, :7], f"{entity.index.name}.data.default_root_state")
+                label = f"{entity.index.name}.data.default_root_state"
+                unit_quat(state[:, 3:7], label)
             raise
         moved: list[int] = []
         for k, (entity, state) in enumerate(zip(entities, states, strict=True)):

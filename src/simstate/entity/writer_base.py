@@ -25,7 +25,7 @@ from simstate.base.ids import (
     int_list,
     select,
 )
-from simstate.entity.links import Links, unit_pose
+from simstate.entity.links import Links, normalize_pose
 from simstate.entity.reader import EntityReader
 from simstate.entity.targets import Targets
 from simstate.scene import EntityIndex
@@ -204,8 +204,8 @@ class WriterBase:
     def _pose_writes(
         self, rows: Selection, bodies: Sequence[int], pose: Tensor
     ) -> list[Write]:
-        """Writes of the poses (n, B, 7) of links that can be placed, normalised."""
-        return self._links.pose_writes(rows, bodies, unit_pose(pose, "pose"))
+        """Return the writes of poses (n, B, 7) of links; normalises them in place."""
+        return self._links.pose_writes(rows, bodies, normalize_pose(pose, "pose"))
 
     def _block_columns(self, adrs: Sequence[int], width: int) -> Index:
         columns = [adr + k for adr in adrs for k in range(width)]

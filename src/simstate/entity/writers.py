@@ -19,7 +19,7 @@ from simstate.base.ids import (
     everything,
     ndim,
 )
-from simstate.entity.links import unit_pose, unit_quat
+from simstate.entity.links import normalize_pose, unit_quat
 from simstate.entity.writer_base import WriterBase
 from simstate.math import move_velocity, quaternion
 from simstate.scene.index import TargetKind
@@ -50,7 +50,7 @@ class EntityWriters(WriterBase):
                 )
             self._write(*self._pose_writes(rows, root, pose))
             return
-        pose = unit_pose(pose, "root_state")
+        pose = normalize_pose(pose, "root_state")
         self._write(
             *self._pose_writes(rows, root, pose),
             self._links.vel_write(rows, root, vel, pose[..., 3:]),
@@ -59,7 +59,7 @@ class EntityWriters(WriterBase):
     def write_root_link_pose_to_sim(self, pose: Values, env_ids: Ids = None) -> None:
         """Write the root link's origin [m] and quaternion wxyz, world axes; (n, 7).
 
-        A root that is fixed to the world is placed anew, with all that hangs from it,
+        A root that is fixed to the world is moved, with all that hangs from it,
         until the world is reset: body_pos and body_quat of these worlds are written.
         """
         rows, values = self._rows("pose", pose, (7,), env_ids)
@@ -75,7 +75,7 @@ class EntityWriters(WriterBase):
         """
         rows, values = self._rows("pose", pose, (7,), env_ids)
         self._check_root("write_root_com_pose_to_sim")
-        values = unit_pose(values, "pose")
+        values = normalize_pose(values, "pose")
         body = self.index.root_body_id
         iquat = self._of_worlds("body_iquat", rows)[:, body]
         quat = quaternion.multiply(values[:, 3:], quaternion.conjugate(iquat))

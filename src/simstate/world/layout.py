@@ -173,6 +173,10 @@ class Plan:
             self._resets = self._find_resets()
         return self._resets
 
+    def runs_code(self) -> bool:
+        """Return True if a slot is reset by a function."""
+        return any(map(callable, map(_reset, self.slots)))
+
     def _are_current(self) -> bool:
         """Return whether no initial value was replaced or written to, and no rule."""
         return (

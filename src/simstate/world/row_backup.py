@@ -6,7 +6,6 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from simstate.base.ids import Selection
@@ -43,12 +42,14 @@ class RowBackup:
 
     def save(self) -> None:
         """Copy the rows."""
+        index, host = self._rows.index, self._rows.host
+        is_view = isinstance(index, slice)
         copies: list[Any] = []
         for _, live in self._pieces:
             if isinstance(live, Tensor):
-                copies.append(live[self._rows.index].clone())
+                copies.append(live[index].clone())
             else:
-                copies.append(np.array(live[self._rows.host]))
+                copies.append(live[host].copy() if is_view else live[host])
         self._copies = copies
 
     def restore(self) -> bool:
