@@ -63,8 +63,6 @@ CHANGES = {
     "world/user_memory.py: slot.axes": "likewise",
     "world/user_memory.py: slot.initial": "likewise",
     "world/user_memory.py: slot.reset": "likewise",
-    "world/watch.py: found.label": "an entry of the list itself",
-    "world/watch.py: found.has_parameters": "likewise",
 }
 """Attributes of other objects that the core changes, and the reasons."""
 

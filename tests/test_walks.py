@@ -32,7 +32,7 @@ class Limit(NamedTuple):
 
 LIMITS = {
     "step": Limit(12, 7),
-    "stale read": Limit(21, 8),
+    "stale read": Limit(25, 8),
     "RK4 step with a force": Limit(80, 13),
 }
 """Lower these as paths become shorter."""
