@@ -150,6 +150,7 @@ class Worlds(ReadOwner):
         dynamics and leaves the fields unchanged, so that reading one quantity never
         changes another.
         """
+        self.ledger.observe()
         if self.fresh.mode == "off" or self.fresh.evaluated_now:
             return self.engine.field("qacc").clone()
         self.fresh.refresh_constants()
