@@ -1,8 +1,8 @@
 """NumpyStreams: for each world, the stream of a NumPy generator, in the ledger.
 
-World i draws what `numpy.random.Generator(PCG64(SeedSequence(seed + i)))` draws, bit for
-bit, which is the generator of Gymnasium's environments. `sim.rng` is the faster choice
-where the numbers need not be NumPy's: it draws for all worlds at once.
+World i draws what `numpy.random.Generator(PCG64(SeedSequence(seed + i)))` draws, bit
+for bit, which is the generator of Gymnasium's environments. `sim.rng` is the faster
+choice where the numbers need not be NumPy's: it draws for all worlds at once.
 """
 
 # Torch's signature of from_numpy is incomplete.
@@ -60,8 +60,8 @@ class NumpyStreams:
             seeds = [whole_number("A seed", value, 0) for value in seed]
         if len(seeds) != len(worlds):
             raise InvalidInputError(
-                f"seed must be one number, or one for each of the {len(worlds)} worlds; "
-                f"got {len(seeds)}."
+                f"seed must be one number, or one for each of the {len(worlds)} "
+                f"worlds; got {len(seeds)}."
             )
         for world, value in zip(worlds, seeds, strict=True):
             self._write(world, PCG64(SeedSequence(value)))
