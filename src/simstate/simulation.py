@@ -32,10 +32,11 @@ from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
     Snapshot,
-    StateList,
+    State,
     TensorState,
     read_states,
     restore_snapshot,
+    state_dicts,
     take_snapshot,
     write_states,
 )
@@ -687,7 +688,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict"] = "dict",
         cameras: bool = True,
-    ) -> StateList: ...
+    ) -> list[State]: ...
     @overload
     def get_states(
         self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
@@ -697,7 +698,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict", "tensor"] = "dict",
         cameras: bool = True,
-    ) -> StateList | TensorState:
+    ) -> list[State] | TensorState:
         """Return a copy of the unified state: dictionaries, or tensors with names.
 
         Positions and velocities are those of link origins along world axes; see
@@ -707,7 +708,7 @@ class Simulation:
         tensors = read_states(
             self, self._select(env_ids), self.cameras if cameras else {}
         )
-        return StateList(tensors) if mode == "dict" else tensors
+        return state_dicts(tensors) if mode == "dict" else tensors
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, complete or in part; what is not given stays.
