@@ -111,7 +111,8 @@ def _rows(values: Tensor) -> Sequence[Tensor]:
     """
     if values.device.type != "cpu":
         return cast("Sequence[Tensor]", torch.unbind_copy(values))
-    return list(map(torch.from_numpy, values.numpy()))
+    rows = values.numpy()
+    return list(map(torch.from_numpy, rows))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
 def _poses(
