@@ -665,6 +665,7 @@ class Simulation:
         if rows.count:
             worlds, ids = self._worlds, self._ids(rows)
             worlds.ledger.observe()
+            worlds.parameters.request_const(ids)
             worlds.fresh.write(Stage.CONSTANT, ids, "sim.set_const()")
             worlds.fresh.refresh_constants()
 
