@@ -40,10 +40,11 @@ from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
     Snapshot,
-    StateList,
+    State,
     TensorState,
     read_states,
     restore_snapshot,
+    state_dicts,
     take_snapshot,
     write_states,
 )
@@ -787,6 +788,7 @@ class Simulation:
         if rows.count:
             worlds, ids = self._worlds, self._ids(rows)
             worlds.ledger.observe()
+            worlds.parameters.request_const(ids)
             worlds.fresh.write(Stage.CONSTANT, ids, "sim.set_const()")
             worlds.fresh.refresh_constants()
 
@@ -810,7 +812,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict"] = "dict",
         cameras: bool = True,
-    ) -> StateList: ...
+    ) -> list[State]: ...
     @overload
     def get_states(
         self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
@@ -820,7 +822,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict", "tensor"] = "dict",
         cameras: bool = True,
-    ) -> StateList | TensorState:
+    ) -> list[State] | TensorState:
         """Return a copy of the unified state: dictionaries, or tensors with names.
 
         Positions and velocities are those of link origins along world axes; see
@@ -830,7 +832,7 @@ class Simulation:
         tensors = read_states(
             self, self._select(env_ids), self.cameras if cameras else {}
         )
-        return StateList(tensors) if mode == "dict" else tensors
+        return state_dicts(tensors) if mode == "dict" else tensors
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, complete or in part; what is not given stays.
