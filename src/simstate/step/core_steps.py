@@ -15,6 +15,7 @@ from simstate.engine import core
 from simstate.step.forces.compiled_models import CompiledModels, split_models
 from simstate.step.forcing import Forcing
 from simstate.step.schemes.schemes import Adaptive, Explicit
+from simstate.step.touching import can_touch, touching_geoms
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:
@@ -132,6 +133,8 @@ class CoreAdaptiveSteps:
             rtol={name: pair[1] for name, pair in tolerances.items()},
             min_step=scheme.min_step,
             max_step=scheme.max_step,
+            touching=touching_geoms(model),
+            can_touch=can_touch(model),
             loads=models.loads,
             frames=models.frames,
             masses=models.masses,

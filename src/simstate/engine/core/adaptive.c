@@ -11,6 +11,7 @@ static const double LEAST = 0.2, MOST = 10.0; /* how much a step may shrink or g
 /* What has a tolerance: the blocks, with each moving frame for itself. */
 typedef struct {
   core_world w;
+  core_touch* touch; /* NULL: no contact or limit can begin */
   mjtNum *error, *size; /* of one part, by dof */
   double worst;
   int worst_part, worst_element;
@@ -153,9 +154,22 @@ static double next_step(const trial* t, double step_size, double h, double error
   return h < step_size ? fmax(h * factor, step_size) : h * factor;
 }
 
-/* Runs the stages after the first, and moves to the end of the step. */
-static void try_step(trial* t, double start, double h) {
+/* The positions and velocities at the end of a trial step, with its contacts. */
+static void evaluate_end(trial* t, double time) {
   core_world* w = &t->w;
+  w->d->time = time;
+  if (w->in->scheme.first_same_as_last && !w->in->act_low) return; /* the last stage's */
+  lib.mj_fwdPosition(w->m, w->d);
+  lib.mj_fwdVelocity(w->m, w->d);
+}
+
+/* Runs the stages after the first, and moves to the end of the step.
+ *
+ * Returns 1 if a contact begins on the way, at once where `is_located` is set: its time
+ * is then passed on. */
+static int try_step(trial* t, double start, double h, int is_located) {
+  core_world* w = &t->w;
+  double ago;
   const core_scheme* s = &w->in->scheme;
   w->is_empty = 0;
   if (w->mass_rate) {
@@ -166,16 +180,27 @@ static void try_step(trial* t, double start, double h) {
     w->d->time = start + s->c[stage] * h;
     core_evaluate(w, stage + 1 == s->num_stages);
     core_record(w, stage, 1);
+    if (is_located && core_touch_enters(t->touch, &ago)) {
+      core_touch_locate(t->touch, start, s->c[stage] * h, ago);
+      return 1;
+    }
   }
   core_displace(w, s->b, s->num_stages, h);
+  if (!t->touch) return 0;
+  evaluate_end(t, start + h);
+  int enters = core_touch_enters(t->touch, &ago);
+  if (enters && is_located) core_touch_locate(t->touch, start, h, ago);
+  return enters;
 }
 
 /* Lets a world whose step was good begin the next one. */
-static void start_next(core_world* w) {
+static void start_next(trial* t) {
+  core_world* w = &t->w;
   const core_integrator* in = w->in;
   /* Clamped activations are not those that the last stage was evaluated with. */
   if (!in->scheme.first_same_as_last || in->act_low) core_evaluate(w, 0);
   core_record(w, 0, 1);
+  core_touch_begin(t->touch);
 }
 
 static void note_failure(const trial* t, double time, double h) {
@@ -205,29 +230,42 @@ void core_adaptive_world(const mjModel* m, mjData* d, int world, void* argument)
   widest = widest > in->nbody ? widest : in->nbody;
   t.error = lib.mj_stackAllocNum(d, widest + 6);
   t.size = lib.mj_stackAllocNum(d, widest + 6);
+  t.touch = in->touch ? in->touch + world : NULL;
+  core_touch_open(t.touch, m, d);
 
   core_begin(w);
   core_evaluate(w, 0);
   core_record(w, 0, 1);
+  core_touch_begin(t.touch);
   if (c->unfinished[world]) w->evaluations--; /* it is the one before the break again */
   if (step_size <= 0) step_size = first_step(&t, span);
   while (!finished && !is_stuck && w->evaluations < in->budget) {
+    double now = start + elapsed, finest = core_touch_resolution(now, c->min_step);
     double h = fmin(fmin(step_size, span - elapsed), c->max_step);
-    try_step(&t, start + elapsed, h);
-    double error = trial_error(&t, h);
-    good = error <= 1;
+    h = core_touch_limit(t.touch, now, h, finest);
+    int is_located = t.touch && h > finest;
+    int enters = try_step(&t, now, h, is_located);
+    if (enters && is_located) { /* again, up to the touch */
+      rejected++;
+      continue;
+    }
+    double error = trial_error(&t, h), travel = core_touch_travel(t.touch, h);
+    good = enters ? isfinite(error) : error <= 1 && travel <= 1;
     step_size = next_step(&t, step_size, h, error, good);
+    step_size = fmin(step_size, h * fmax(SAFETY / travel, LEAST));
     core_clamp_activations(w);
     if (good) elapsed += h;
     accepted += good;
     rejected += !good;
     finished = good && (is_single || span - elapsed <= 1e-12 * span);
     double least = fmax(4 * DBL_EPSILON * fabs(start + elapsed), c->min_step);
-    is_stuck = !finished && step_size < least;
+    is_stuck = !finished && !(good && enters) && step_size < least;
     if (is_stuck) last = h;
     d->time = start + elapsed;
     if (good) core_begin(w);
-    if (good && !finished && !is_stuck) start_next(w);
+    if (good && !finished && !is_stuck) start_next(&t);
+    if (good && enters && !finished) step_size = first_step(&t, span);
+    if (good) core_touch_end(t.touch, start + elapsed, h, enters);
   }
   if (finished || is_stuck) {
     core_finish(w);

@@ -4,6 +4,7 @@
 
 #include "loads.h"
 #include "step.h"
+#include "touch.h"
 
 typedef enum { CORE_MANIFOLD = 0, CORE_HIGH_ORDER = 1, CORE_LIE = 2 } core_attitude;
 
@@ -74,6 +75,8 @@ typedef struct {
 
   int64_t* evaluations;                  /* (num_worlds) */
   core_control control;
+  core_touch_pairs pairs;                /* what an adaptive scheme may run into */
+  core_touch* touch;                     /* (num_worlds); NULL: nothing */
   const core_outputs* outputs;           /* NULL: refresh and copy nothing */
 
   int num_steps;                         /* of one call */
