@@ -163,15 +163,15 @@ static int take_round(called_steps* c) {
   for (int k = 0; k < c->num_calls; k++) {
     c->round.segment = k;
     c->round.needs = needs_before(&c->self->in, k);
-    if (c->round.needs && (failed = run(c, core_prepare_world))) return failed;
+    if (c->round.needs && (failed = run(c, core_round_prepare))) return failed;
     if (!call_models(c, k)) return -1;
   }
   c->round.segment = c->num_calls;
-  if ((failed = run(c, core_evaluate_world))) return failed;
+  if ((failed = run(c, core_round_evaluate))) return failed;
   restore_inputs(c);
   if (!core_has_called_rates(&c->self->in)) return 0;
   if (!call_back(c, c->num_calls, FINE, -1)) return -1;
-  return run(c, core_move_world);
+  return run(c, core_round_move);
 }
 
 /* Leaves the worlds that are done out of the next round; their number. */

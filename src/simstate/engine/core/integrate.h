@@ -167,9 +167,9 @@ typedef struct {
  * samples. `evaluate`: adds the other loads, evaluates the dynamics and moves on, unless
  * the rates of processes are not known yet: then `move` does, when they are. It has
  * mjData of other worlds, so derived values stay those of the last evaluation. */
-void core_prepare_world(const mjModel* m, mjData* d, int world, void* round);
-void core_evaluate_world(const mjModel* m, mjData* d, int world, void* round);
-void core_move_world(const mjModel* m, mjData* d, int world, void* round);
+void core_round_prepare(const mjModel* m, mjData* d, int world, void* round);
+void core_round_evaluate(const mjModel* m, mjData* d, int world, void* round);
+void core_round_move(const mjModel* m, mjData* d, int world, void* round);
 
 /* Whether rates of processes are written after each evaluation. */
 int core_has_called_rates(const core_integrator* in);

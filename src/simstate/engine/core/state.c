@@ -151,7 +151,9 @@ void core_integrate_world(const mjModel* m, mjData* d, int world, void* integrat
   keep_mass_rate(&w);
   core_world_store(&w);
   in->evaluations[world] += at.evaluations;
-  if (in->outputs) core_copy_out(in->outputs, d, world);
+  if (in->outputs) {
+    core_copy_out(in->outputs, d, world, CORE_EVALUATED | CORE_REFRESHED);
+  }
   in->method->end(&w);
   lib.mj_freeStack(d);
 }
@@ -165,7 +167,7 @@ static void open_round(core_world* w, const core_round* r, const mjModel* m, mjD
   r->in.method->begin(w);
 }
 
-void core_prepare_world(const mjModel* m, mjData* d, int world, void* argument) {
+void core_round_prepare(const mjModel* m, mjData* d, int world, void* argument) {
   const core_round* r = argument;
   const core_integrator* in = &r->in;
   core_world w;
@@ -176,7 +178,7 @@ void core_prepare_world(const mjModel* m, mjData* d, int world, void* argument) 
   core_add_loads(in->load, in->num_loads, r->segment, r->segment, m, d, world,
                  w.process, rate);
   core_write_samples(in->load, in->num_loads, r->segment + 1, d, world, w.process);
-  core_copy_out(r->outputs, d, world);
+  core_copy_out(r->outputs, d, world, CORE_REFRESHED);
 }
 
 static void move_on(core_world* w) {
@@ -189,7 +191,7 @@ static void move_on(core_world* w) {
   in->method->end(w);
 }
 
-void core_evaluate_world(const mjModel* m, mjData* d, int world, void* argument) {
+void core_round_evaluate(const mjModel* m, mjData* d, int world, void* argument) {
   const core_round* r = argument;
   core_world w;
   open_round(&w, r, m, d, world);
@@ -201,10 +203,10 @@ void core_evaluate_world(const mjModel* m, mjData* d, int world, void* argument)
     if (!w.at->is_done) return;
     core_refresh(m, d, r->outputs->needs);
   }
-  core_copy_out(r->outputs, d, world);
+  core_copy_out(r->outputs, d, world, CORE_EVALUATED | CORE_REFRESHED);
 }
 
-void core_move_world(const mjModel* m, mjData* d, int world, void* argument) {
+void core_round_move(const mjModel* m, mjData* d, int world, void* argument) {
   const core_round* r = argument;
   core_world w;
   open_round(&w, r, m, d, world);
