@@ -47,10 +47,7 @@ static int64_t contact_key(const mjModel* m, const mjContact* c) {
 }
 
 /* Collects the limits and contacts that act at the present state. */
-static void collect(core_touch* t) {
-  const mjModel* m = t->m;
-  const mjData* d = t->d;
-  core_touch_set* s = &t->found;
+static void collect(core_touch_set* s, const mjModel* m, const mjData* d) {
   s->count = 0;
   int room = reserve(s, (int)d->nefc);
   for (int i = 0; i < d->nefc && s->count < room; i++) {
@@ -182,45 +179,51 @@ static void measure(const mjModel* m, const mjData* d, const int* pair, mjtNum o
 }
 
 int core_touch_create(core_touch* t, const core_touch_pairs* pairs) {
+  size_t numbers = 3 * (size_t)pairs->num_pairs + 1;
   t->pairs = pairs;
-  t->start = malloc(sizeof *t->start * (3 * (size_t)pairs->num_pairs + 1));
-  return t->start != NULL;
+  t->start = calloc(numbers, sizeof *t->start);
+  t->end = calloc(numbers, sizeof *t->end);
+  return t->start && t->end;
 }
 
 void core_touch_delete(core_touch* t) {
   free(t->start);
+  free(t->end);
   free(t->known.row);
   free(t->found.row);
   free(t->merged.row);
 }
 
-void core_touch_open(core_touch* t, const mjModel* m, mjData* d) {
+void core_touch_open(core_touch* t) {
   if (!t) return;
-  t->m = m;
-  t->d = d;
   t->known_since = -INFINITY;
   t->guess = INFINITY;
   t->least = 0;
   t->num_misses = 0;
 }
 
-void core_touch_begin(core_touch* t) {
+void core_touch_look(core_touch* t, const mjModel* m, const mjData* d, int is_end) {
   if (!t) return;
-  collect(t);
-  if (t->d->time - t->known_since > WINDOW * t->m->opt.timestep) {
-    t->known.count = 0;
-    t->known_since = t->d->time;
-  }
-  merge(t);
-  for (int i = 0; i < t->pairs->num_pairs; i++) {
-    measure(t->m, t->d, t->pairs->pair + 2 * i, t->start + 3 * i);
+  t->window = WINDOW * m->opt.timestep;
+  collect(&t->found, m, d);
+  for (int i = 0; is_end && i < t->pairs->num_pairs; i++) {
+    measure(m, d, t->pairs->pair + 2 * i, t->end + 3 * i);
   }
 }
 
-int core_touch_enters(core_touch* t, double* ago) {
+void core_touch_begin(core_touch* t, double time) {
+  if (!t) return;
+  if (time - t->known_since > t->window) {
+    t->known.count = 0;
+    t->known_since = time;
+  }
+  merge(t);
+  memcpy(t->start, t->end, sizeof *t->end * 3 * (size_t)t->pairs->num_pairs);
+}
+
+int core_touch_enters(const core_touch* t, double* ago) {
   *ago = 0;
   if (!t) return 0;
-  collect(t);
   const core_touch_set *found = &t->found, *known = &t->known;
   int enters = 0;
   for (int i = 0, j = 0; i < found->count;) {
@@ -244,14 +247,11 @@ int core_touch_enters(core_touch* t, double* ago) {
   return enters;
 }
 
-double core_touch_travel(core_touch* t, double h) {
+double core_touch_travel(const core_touch* t, const mjModel* m, double h) {
   double worst = 0;
   for (int i = 0; t && i < t->pairs->num_pairs; i++) {
-    const mjModel* m = t->m;
     const int* pair = t->pairs->pair + 2 * i;
-    const mjtNum* start = t->start + 3 * i;
-    mjtNum end[3];
-    measure(m, t->d, pair, end);
+    const mjtNum *start = t->start + 3 * i, *end = t->end + 3 * i;
     mjtNum gaps = fmax(start[0], 0) + fmax(end[0], 0);
     if (fmax(start[1], end[1]) * h < gaps) continue; /* too far apart all the time */
     mjtNum way = (fmax(start[1], end[1]) + fmax(start[2], end[2])) * h;

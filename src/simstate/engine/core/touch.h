@@ -24,14 +24,16 @@ typedef struct {
 /* One world during a call. Its memory outlives the call, and grows as it is needed. */
 typedef struct {
   const core_touch_pairs* pairs;
-  const mjModel* m;
-  mjData* d;
-  core_touch_set known, found, merged;
-  double known_since;   /* [s] */
-  mjtNum* start;        /* (num_pairs, 3): gap, speed, speed of the surfaces' turning */
-  double guess;         /* time of the touch that is being located; INFINITY: none */
-  double least;         /* step to try at least, as the guess was too early [s] */
-  int num_misses;       /* trials since the last accepted step that entered one */
+  core_touch_set known;  /* at the start of the step, and shortly before */
+  core_touch_set found;  /* where it was looked at last */
+  core_touch_set merged;
+  mjtNum *start, *end;   /* (num_pairs, 3) at the step's start, where it was looked at:
+                            gap, speed of the centres, of the surface's turning */
+  double window;         /* for which a contact that ends is still known [s] */
+  double known_since;    /* [s] */
+  double guess;          /* time of the touch that is being located; INFINITY: none */
+  double least;          /* step to try at least, as the guess was too early [s] */
+  int num_misses;        /* trials since the last accepted step that entered one */
 } core_touch;
 
 /* Allocates the memory of a world, which is all zeros; returns 0 without memory. */
@@ -39,19 +41,23 @@ int core_touch_create(core_touch* t, const core_touch_pairs* pairs);
 void core_touch_delete(core_touch* t);
 
 /* Starts a call. `t` is NULL if no constraint can begin, as in all functions below. */
-void core_touch_open(core_touch* t, const mjModel* m, mjData* d);
+void core_touch_open(core_touch* t);
 
-/* Starts a step at the present state, of which the velocity stage is current. */
-void core_touch_begin(core_touch* t);
+/* Notes the constraints of mjData, whose velocity stage is current, and at the start and
+ * the end of a step how far pairs are apart. */
+void core_touch_look(core_touch* t, const mjModel* m, const mjData* d, int is_end);
 
-/* Whether the present state is within a constraint that the start of the step was not.
+/* Starts a step at a time [s], at the state that was looked at last. */
+void core_touch_begin(core_touch* t, double time);
+
+/* Whether a constraint was found last that the start of the step did not have.
  *
  * `ago` becomes the time since it began [s], from depth and speed; 0: not known. */
-int core_touch_enters(core_touch* t, double* ago);
+int core_touch_enters(const core_touch* t, double* ago);
 
-/* How far pairs have moved in a step of h [s] that ended at the present state, in units
- * of what they may so that none passes through another: at most 1. */
-double core_touch_travel(core_touch* t, double h);
+/* How far pairs have moved in a step of h [s] that ended where it was looked at last, in
+ * units of what they may so that none passes through another: at most 1. */
+double core_touch_travel(const core_touch* t, const mjModel* m, double h);
 
 /* The shortest step at a time [s]: a touch is not located more closely. */
 double core_touch_resolution(double time, double min_step);
