@@ -19,9 +19,17 @@ from simstate.base.checks import (
     one_of,
     whole_number,
 )
-from simstate.base.errors import DivergenceError, InvalidInputError
+from simstate.base.errors import DivergenceError, InvalidInputError, unknown_name
 from simstate.base.ids import Ids, Selection, Values, as_values, everything
-from simstate.engine import CONSTANT_INPUTS, EngineCfg, RawData, Stage, make_engine
+from simstate.engine import (
+    CONSTANT_INPUTS,
+    STATE_FIELDS,
+    EngineCfg,
+    LastEvaluated,
+    RawData,
+    Stage,
+    make_engine,
+)
 from simstate.entity import Entity, SceneEntities
 from simstate.entity.dynamics import SceneDynamics
 from simstate.entity.relative import Relative
@@ -32,14 +40,16 @@ from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
     Snapshot,
-    StateList,
+    State,
     TensorState,
     read_states,
     restore_snapshot,
+    state_dicts,
     take_snapshot,
     write_states,
 )
 from simstate.state.apply import States
+from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.crossings import (
     Action,
     Direction,
@@ -62,9 +72,12 @@ from simstate.step.stepper import Stepper
 from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
 from simstate.step.timeline import Timeline
+from simstate.step.touching import contact_timestep
 from simstate.view import Course, start_offscreen, start_viewer
 from simstate.world import Ledger, Reset, Write, user_memory
 from simstate.world.freshness import Freshness, Mode
+from simstate.world.last_evaluation import LastEvaluation
+from simstate.world.numpy_streams import NumpyStreams
 from simstate.world.parameters import ModelParameters
 from simstate.world.random import WorldRandom
 from simstate.world.state_rows import StateRows
@@ -150,11 +163,20 @@ class Simulation:
         self._built: BuiltScene = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
-        chosen = make_engine(self.model, num_envs, engine, as_device(device))
+        softness = contact_timestep(integrator, self.model)
+        chosen = make_engine(
+            self.model, num_envs, engine, as_device(device), timestep=softness
+        )
+        self.contact_timestep = self.timestep if softness is None else softness
+        """The time step that limits the stiffness of contacts [s]: MuJoCo softens a
+        `solref` whose time constant is below twice this. It is that of an adaptive
+        integrator, else the time step."""
         self.num_envs = num_envs
         self.device = chosen.device
         self.dtype = chosen.dtype
         self.seed = seed
+        self._first_world = first_world
+        self._numpy_streams: NumpyStreams | None = None
         ledger = Ledger(num_envs, chosen.device)
         fresh = Freshness(chosen, ledger, freshness, self._evaluate)
         start = _row_of(self.model, self._built.default).to(chosen.device, chosen.dtype)
@@ -173,8 +195,12 @@ class Simulation:
         )
         self._recorders: tuple[StepRecorder, ...] = ()
         self._timeline: Timeline | None = None
+        self._coupled: CoupledStepper | None = None
         self.data = RawData(worlds)
         """MuJoCo's own fields for all worlds."""
+        self._evaluated = LastEvaluation(worlds)
+        self.last_evaluated = LastEvaluated(self._evaluated)
+        """Fields as the last evaluation left them; see `keep_evaluated`."""
         self.scene = SceneEntities(
             {
                 name: Entity(index, worlds, self._built.configs[name])
@@ -203,6 +229,15 @@ class Simulation:
         """The scene's rays by name, cast when they are read."""
         self.dynamics = SceneDynamics(worlds)
         """Mass matrix, forces, momenta and energies of the whole scene."""
+
+    def __repr__(self) -> str:
+        scheme = self._integration.scheme.name if self._integration else "MuJoCo's own"
+        text = f"{self.num_envs} × {', '.join(self.scene) or 'empty scene'}"
+        text += f", engine={self.engine_name!r}, stepper: {scheme}"
+        text += f", timestep={self.timestep:g} s"
+        if self.contact_timestep != self.timestep:
+            text += f", contact_timestep={self.contact_timestep:g} s"
+        return f"Simulation({text})"
 
     def _write_first_state(self) -> None:
         """Write the entities' defaults, which become the state at reset.
@@ -266,10 +301,13 @@ class Simulation:
         if worlds.fresh.constants_are_behind:
             worlds.fresh.refresh_constants()
         moving = self.divergence.begin(rows, stepper)
+        kept_writes = worlds.engine.kept_writes
         if until is None:
             seen = stepper.advance(n, moving)
         else:
             seen = self._get_timeline().advance(n, moving, until)
+        if self._evaluated and worlds.engine.kept_writes == kept_writes:
+            self._evaluated.evaluate(moving, after_constraints=True)
         error = None
         if seen:
             error = self.divergence.handle(seen, stepper.bad, n, moving)
@@ -315,6 +353,8 @@ class Simulation:
         self.divergence.look_again()
         if rows.count:
             self._worlds.forward(self._ids(rows))
+            if self._evaluated:
+                self._evaluated.forward(self._ids(rows))
 
     def reset(self, env_ids: Ids = None) -> None:
         """Reset worlds to the default state; the others are not touched.
@@ -336,6 +376,8 @@ class Simulation:
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))
         self._worlds.ledger.write(*writes)
+        if self._evaluated:
+            self._evaluated.evaluate(self._ids(rows), after_constraints=False)
 
     def attach(self, recorder: StepRecorder) -> None:
         """Record every step from now on: `begin` before each, `end` after it."""
@@ -352,8 +394,8 @@ class Simulation:
         Events, tasks and histories that are added within it end with it.
         """
         own = self._stepper, self._timeline
-        self._stepper, self._timeline = stepper, None
         try:
+            self._stepper, self._timeline = stepper, None
             yield
         finally:
             self._stepper, self._timeline = own
@@ -389,6 +431,49 @@ class Simulation:
                 "xfrc_applied".
         """
         self._forcing.add_force(model, reads, writes)
+
+    def add_coupled_force(
+        self, model: ForceModel, coupling: Strong | None = None
+    ) -> CoupledStepper:
+        """Hold a force over each step that agrees with the motion at the step's end.
+
+        Each step is repeated until the loads that it was taken with are those that the
+        models give at its end (strong coupling). Use it for loads that grow with the
+        acceleration, such as added mass, which diverge if they are computed from the
+        motion before the step.
+
+        Args:
+            model: `model(t, sim)`, as in `add_force`; it writes `xfrc_applied` or
+                `qfrc_applied`, and may read `mean_acc` of the returned object.
+            coupling: tolerance and limits, for all coupled forces of the simulation;
+                None: those in use, or `Strong()`.
+
+        Returns:
+            The coupling, with the `iterations` and the `residual` of the last step and
+            `mean_acc`, the mean acceleration over the step (num_envs, nv).
+        """
+        self._forcing.refuse_within_a_step("sim.add_coupled_force")
+        if not callable(model):
+            raise InvalidInputError(
+                f"A coupled force is called as model(t, sim); got {model!r}."
+            )
+        if coupling is not None:
+            instance_of("coupling", coupling, Strong)
+        if self._coupled is None:
+            timeline = self._timeline
+            inner = self._stepper if timeline is None else timeline.inner
+            self._coupled = CoupledStepper(
+                self._worlds, self._forcing, self.divergence, inner
+            )
+            if timeline is not None:
+                timeline.advance_by(self._coupled)
+            if self._stepper is inner:
+                self._stepper = self._coupled
+        attach = getattr(model, "attach", None)
+        if attach is not None:
+            attach(self)
+        self._coupled.add(model, coupling)
+        return self._coupled
 
     def add_process(self, process: Process) -> None:
         """Integrate additional state of each world with its mechanics."""
@@ -518,6 +603,19 @@ class Simulation:
         return self._worlds.rng
 
     @property
+    def numpy_rng(self) -> NumpyStreams:
+        """The worlds' NumPy streams, bit-identical with NumPy's PCG64.
+
+        World i starts as `numpy.random.default_rng(seed + i)`. The first use adds the
+        slot that holds them.
+        """
+        if self._numpy_streams is None:
+            self._recover()
+            ledger = self._worlds.ledger
+            self._numpy_streams = NumpyStreams(ledger, self.seed, self._first_world)
+        return self._numpy_streams
+
+    @property
     def time(self) -> Tensor:
         """Simulation time of each world [s]; shape (num_envs,)."""
         return self.data.time
@@ -566,6 +664,28 @@ class Simulation:
         check_finite(values, "state")
         self._worlds.write_rows(values, rows)
 
+    def write_field(self, name: str, values: Values, env_ids: Ids = None) -> None:
+        """Write a field of the state as given, in some worlds; shape (n, …).
+
+        The same as writing into `sim.data.<name>`, but checked, and the other worlds
+        stay fresh. Quaternions are not normalised, unlike by an entity's writers:
+        physics takes one of any length as its direction, and `sim.data.qpos` returns
+        what was written.
+
+        Args:
+            name: a field of the state, such as "qpos" or "qacc_warmstart".
+            values: finite numbers.
+            env_ids: the worlds; None: all.
+        """
+        rows = self._select(env_ids)
+        engine = self._worlds.engine
+        if name not in STATE_FIELDS:
+            raise unknown_name("field of the state", name, STATE_FIELDS)
+        like = engine.field(name)
+        given = as_values(values, name, rows.count, tuple(like.shape[1:]), like)
+        check_finite(given, name)
+        self._worlds.ledger.write(Write(name, rows, None, given))
+
     def memory(
         self,
         name: str,
@@ -606,6 +726,27 @@ class Simulation:
             self._worlds.ledger, "sim", "memory", name, shape,
             self.dtype if dtype is None else dtype, reset, at, unit, axes, shared,
         )  # fmt: skip
+
+    def keep_evaluated(self, *names: str) -> None:
+        """Keep fields as the last evaluation leaves them, in `sim.last_evaluated`.
+
+        `sim.data.xpos` is that of the current state; `sim.last_evaluated.xpos` is what
+        mjData has after mj_step: that of the last evaluation, at the state before the
+        last time step, or with MuJoCo's RK4 at its fourth stage. All kept fields are of
+        the same evaluation. With an integrator of `simstate.integrate` they are those
+        of an evaluation at the new state. `sim.forward` and a reset evaluate them, too;
+        after a reset, `cfrc_ext`, `cfrc_int` and `cacc` are zero.
+
+        The fields become slots: saved, restored and undone with the world. Declare
+        them before the steps after which they are read.
+
+        Args:
+            names: fields of `sim.data` that are computed from the state, except
+                sensordata, and "cacc", "cfrc_int", "cfrc_ext" as mj_rnePostConstraint
+                computes them after the last time step.
+        """
+        self._recover()
+        self._evaluated.keep(names)
 
     def contact_table(self, env_ids: Ids = None) -> ContactTable:
         """Return all contacts of some worlds at the current state, with names.
@@ -664,6 +805,7 @@ class Simulation:
         if rows.count:
             worlds, ids = self._worlds, self._ids(rows)
             worlds.ledger.observe()
+            worlds.parameters.request_const(ids)
             worlds.fresh.write(Stage.CONSTANT, ids, "sim.set_const()")
             worlds.fresh.refresh_constants()
 
@@ -687,7 +829,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict"] = "dict",
         cameras: bool = True,
-    ) -> StateList: ...
+    ) -> list[State]: ...
     @overload
     def get_states(
         self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
@@ -697,7 +839,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict", "tensor"] = "dict",
         cameras: bool = True,
-    ) -> StateList | TensorState:
+    ) -> list[State] | TensorState:
         """Return a copy of the unified state: dictionaries, or tensors with names.
 
         Positions and velocities are those of link origins along world axes; see
@@ -707,7 +849,7 @@ class Simulation:
         tensors = read_states(
             self, self._select(env_ids), self.cameras if cameras else {}
         )
-        return StateList(tensors) if mode == "dict" else tensors
+        return state_dicts(tensors) if mode == "dict" else tensors
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, complete or in part; what is not given stays.

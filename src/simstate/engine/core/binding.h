@@ -10,6 +10,7 @@
 #include "reads.h"
 
 #define CORE_MAX_OUTPUTS 256
+#define CORE_MAX_KEPT 64
 
 /* What is looked at after each step: set once (Batch.watch), held by views. */
 typedef struct {
@@ -26,6 +27,9 @@ typedef struct {
   int sensor_needs;
   core_output output[CORE_MAX_OUTPUTS];
   core_outputs outputs;
+  core_output kept_output[CORE_MAX_KEPT];
+  Py_buffer kept_view[CORE_MAX_KEPT];
+  core_kept kept;
   core_watch watch;
   int is_busy;     /* a call runs, without the GIL: 1 + core_num_forks; 0: none */
   int num_forks;   /* when it was made */
@@ -107,6 +111,20 @@ int core_run(batch_object* self, const core_call* call);
 int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
                    void (*prepare)(void* argument, int num_steps, int is_last));
 
+/* ----------------------------------------------------------------- binding_rounds.c */
+
+/* Runs an integrator whose evaluations follow calls of Python, as a tuple (function,
+ * first_input, num_inputs, num_calls).
+ *
+ * `function(segment, problem, world)` writes the inputs of all worlds before the loads of
+ * the segment after it; behind the last segment it writes the rates of processes. The
+ * inputs are restored after each evaluation. If a call has written anything else
+ * (problem 2), or inputs of a world that are not finite (1), all is restored and it is
+ * called again with the first world that has the problem: it should raise. Returns the
+ * number of worlds that failed; -1 with an exception set. */
+int core_run_called(integrator_object* self, const core_integrator* in, PyObject* ids,
+                    PyObject* calls);
+
 /* --------------------------------------------------------------- binding_points.c */
 
 /* Methods of Batch: what went wrong in a step (binding_watch.c). */
@@ -118,6 +136,10 @@ PyObject* core_set_watch(batch_object* self, PyObject* args);
 /* Notes the warnings so far; what went wrong since then: 1 a bad world, 2 a warning. */
 void core_begin_watch(batch_object* self);
 int core_end_watch(batch_object* self);
+
+/* Methods of Batch: fields of the last evaluation (binding_kept.c). */
+PyObject* core_keep(batch_object* self, PyObject* args);
+PyObject* core_evaluate_kept(batch_object* self, PyObject* args);
 
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */
 PyObject* core_jac(batch_object* self, PyObject* args);
