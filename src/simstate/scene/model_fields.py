@@ -32,7 +32,7 @@ KINDS: dict[str, str] = {
 """The kinds of elements that have names, by size, in the order of `mjModel.names`."""
 
 
-class Field(NamedTuple):
+class ModelArray(NamedTuple):
     """One array of mjModel."""
 
     name: str
@@ -44,7 +44,7 @@ class Field(NamedTuple):
     """Number of columns for each element of the second axis."""
 
 
-class Block(NamedTuple):
+class RowBlock(NamedTuple):
     """Consecutive rows that belong to one element of another kind."""
 
     owner: str
@@ -55,55 +55,55 @@ class Block(NamedTuple):
     """The array of the numbers of rows; None: up to the next block."""
 
 
-BLOCKS: dict[str, tuple[Block, ...]] = {
-    "nu": (Block("nactuator", "actuator_ctrladr", "actuator_ctrlnum"),),
-    "nout": (Block("nactuator", "actuator_outadr", "actuator_outnum"),),
-    "na": (Block("nactuator", "actuator_actadr", "actuator_actnum"),),
+BLOCKS: dict[str, tuple[RowBlock, ...]] = {
+    "nu": (RowBlock("nactuator", "actuator_ctrladr", "actuator_ctrlnum"),),
+    "nout": (RowBlock("nactuator", "actuator_outadr", "actuator_outnum"),),
+    "na": (RowBlock("nactuator", "actuator_actadr", "actuator_actnum"),),
     "nbvh": (
-        Block("nbody", "body_bvhadr", "body_bvhnum"),
-        Block("nmesh", "mesh_bvhadr", "mesh_bvhnum"),
-        Block("nflex", "flex_bvhadr", "flex_bvhnum"),
+        RowBlock("nbody", "body_bvhadr", "body_bvhnum"),
+        RowBlock("nmesh", "mesh_bvhadr", "mesh_bvhnum"),
+        RowBlock("nflex", "flex_bvhadr", "flex_bvhnum"),
     ),
     "nbvhstatic": (
-        Block("nbody", "body_bvhadr", "body_bvhnum"),
-        Block("nmesh", "mesh_bvhadr", "mesh_bvhnum"),
+        RowBlock("nbody", "body_bvhadr", "body_bvhnum"),
+        RowBlock("nmesh", "mesh_bvhadr", "mesh_bvhnum"),
     ),
-    "noct": (Block("nmesh", "mesh_octadr", "mesh_octnum"),),
-    "nflexnode": (Block("nflex", "flex_nodeadr", "flex_nodenum"),),
-    "nflexvert": (Block("nflex", "flex_vertadr", "flex_vertnum"),),
-    "nflexedge": (Block("nflex", "flex_edgeadr", "flex_edgenum"),),
-    "nflexelem": (Block("nflex", "flex_elemadr", "flex_elemnum"),),
-    "nflexelemdata": (Block("nflex", "flex_elemdataadr", None),),
-    "nflexelemedge": (Block("nflex", "flex_elemedgeadr", None),),
-    "nflexstiffness": (Block("nflex", "flex_stiffnessadr", None),),
-    "nflexbending": (Block("nflex", "flex_bendingadr", None),),
-    "nflexshelldata": (Block("nflex", "flex_shelldataadr", None),),
-    "nflextexcoord": (Block("nflex", "flex_texcoordadr", None),),
-    "nJfe": (Block("nflexedge", "flexedge_J_rowadr", "flexedge_J_rownnz"),),
-    "nmeshvert": (Block("nmesh", "mesh_vertadr", "mesh_vertnum"),),
-    "nmeshnormal": (Block("nmesh", "mesh_normaladr", "mesh_normalnum"),),
-    "nmeshtexcoord": (Block("nmesh", "mesh_texcoordadr", "mesh_texcoordnum"),),
-    "nmeshface": (Block("nmesh", "mesh_faceadr", "mesh_facenum"),),
-    "nmeshgraph": (Block("nmesh", "mesh_graphadr", None),),
-    "nmeshpoly": (Block("nmesh", "mesh_polyadr", "mesh_polynum"),),
-    "nmeshpolyvert": (Block("nmeshpoly", "mesh_polyvertadr", "mesh_polyvertnum"),),
-    "nmeshpolymap": (Block("nmeshvert", "mesh_polymapadr", "mesh_polymapnum"),),
-    "nskinvert": (Block("nskin", "skin_vertadr", "skin_vertnum"),),
-    "nskintexvert": (Block("nskin", "skin_texcoordadr", None),),
-    "nskinface": (Block("nskin", "skin_faceadr", "skin_facenum"),),
-    "nskinbone": (Block("nskin", "skin_boneadr", "skin_bonenum"),),
-    "nskinbonevert": (Block("nskinbone", "skin_bonevertadr", "skin_bonevertnum"),),
-    "nhfielddata": (Block("nhfield", "hfield_adr", None),),
-    "ntexdata": (Block("ntex", "tex_adr", None),),
-    "nwrap": (Block("ntendon", "tendon_adr", "tendon_num"),),
-    "nJten": (Block("ntendon", "ten_J_rowadr", "ten_J_rownnz"),),
-    "nnumericdata": (Block("nnumeric", "numeric_adr", "numeric_size"),),
-    "ntextdata": (Block("ntext", "text_adr", "text_size"),),
-    "ntupledata": (Block("ntuple", "tuple_adr", "tuple_size"),),
-    "npluginattr": (Block("nplugin", "plugin_attradr", None),),
-    "nB": (Block("nbody", "B_rowadr", "B_rownnz"),),
-    "nC": (Block("nv", "M_rowadr", "M_rownnz"),),
-    "nD": (Block("nv", "D_rowadr", "D_rownnz"),),
+    "noct": (RowBlock("nmesh", "mesh_octadr", "mesh_octnum"),),
+    "nflexnode": (RowBlock("nflex", "flex_nodeadr", "flex_nodenum"),),
+    "nflexvert": (RowBlock("nflex", "flex_vertadr", "flex_vertnum"),),
+    "nflexedge": (RowBlock("nflex", "flex_edgeadr", "flex_edgenum"),),
+    "nflexelem": (RowBlock("nflex", "flex_elemadr", "flex_elemnum"),),
+    "nflexelemdata": (RowBlock("nflex", "flex_elemdataadr", None),),
+    "nflexelemedge": (RowBlock("nflex", "flex_elemedgeadr", None),),
+    "nflexstiffness": (RowBlock("nflex", "flex_stiffnessadr", None),),
+    "nflexbending": (RowBlock("nflex", "flex_bendingadr", None),),
+    "nflexshelldata": (RowBlock("nflex", "flex_shelldataadr", None),),
+    "nflextexcoord": (RowBlock("nflex", "flex_texcoordadr", None),),
+    "nJfe": (RowBlock("nflexedge", "flexedge_J_rowadr", "flexedge_J_rownnz"),),
+    "nmeshvert": (RowBlock("nmesh", "mesh_vertadr", "mesh_vertnum"),),
+    "nmeshnormal": (RowBlock("nmesh", "mesh_normaladr", "mesh_normalnum"),),
+    "nmeshtexcoord": (RowBlock("nmesh", "mesh_texcoordadr", "mesh_texcoordnum"),),
+    "nmeshface": (RowBlock("nmesh", "mesh_faceadr", "mesh_facenum"),),
+    "nmeshgraph": (RowBlock("nmesh", "mesh_graphadr", None),),
+    "nmeshpoly": (RowBlock("nmesh", "mesh_polyadr", "mesh_polynum"),),
+    "nmeshpolyvert": (RowBlock("nmeshpoly", "mesh_polyvertadr", "mesh_polyvertnum"),),
+    "nmeshpolymap": (RowBlock("nmeshvert", "mesh_polymapadr", "mesh_polymapnum"),),
+    "nskinvert": (RowBlock("nskin", "skin_vertadr", "skin_vertnum"),),
+    "nskintexvert": (RowBlock("nskin", "skin_texcoordadr", None),),
+    "nskinface": (RowBlock("nskin", "skin_faceadr", "skin_facenum"),),
+    "nskinbone": (RowBlock("nskin", "skin_boneadr", "skin_bonenum"),),
+    "nskinbonevert": (RowBlock("nskinbone", "skin_bonevertadr", "skin_bonevertnum"),),
+    "nhfielddata": (RowBlock("nhfield", "hfield_adr", None),),
+    "ntexdata": (RowBlock("ntex", "tex_adr", None),),
+    "nwrap": (RowBlock("ntendon", "tendon_adr", "tendon_num"),),
+    "nJten": (RowBlock("ntendon", "ten_J_rowadr", "ten_J_rownnz"),),
+    "nnumericdata": (RowBlock("nnumeric", "numeric_adr", "numeric_size"),),
+    "ntextdata": (RowBlock("ntext", "text_adr", "text_size"),),
+    "ntupledata": (RowBlock("ntuple", "tuple_adr", "tuple_size"),),
+    "npluginattr": (RowBlock("nplugin", "plugin_attradr", None),),
+    "nB": (RowBlock("nbody", "B_rowadr", "B_rownnz"),),
+    "nC": (RowBlock("nv", "M_rowadr", "M_rownnz"),),
+    "nD": (RowBlock("nv", "D_rowadr", "D_rownnz"),),
 }  # fmt: skip
 """The rows of elements without names. Those of joints and bodies (nq, nv, ntree,
 nmocap) follow from the joints' types and the bodies' ids."""
@@ -246,20 +246,20 @@ They are compared if the scene holds nothing but one file."""
 
 
 @cache
-def model_fields() -> tuple[Field, ...]:
+def model_fields() -> tuple[ModelArray, ...]:
     """Return the arrays of mjModel in the installed version of MuJoCo.
 
     The arrays of names and paths are left out: a scene adds prefixes to names.
     """
     structs: Any = importlib.import_module("mujoco.introspect.structs")
-    fields: list[Field] = []
+    fields: list[ModelArray] = []
     for field in structs.STRUCTS["mjModel"].fields:
         extent = getattr(field, "array_extent", None)
         if extent and not _names(field.name):
             second = str(extent[1]) if len(extent) > 1 else ""
             columns, _, width = second.partition("*")
             columns = columns if columns in _COLUMNS else ""
-            fields.append(Field(field.name, extent[0], columns, int(width or 1)))
+            fields.append(ModelArray(field.name, extent[0], columns, int(width or 1)))
     return tuple(fields)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.scene.model_fields import BLOCKS, KINDS, Block
+from simstate.scene.model_fields import BLOCKS, KINDS, RowBlock
 
 _WIDTHS = {"nq": np.array([7, 4, 1, 1]), "nv": np.array([6, 3, 1, 1])}
 """Number of rows of a joint, by its type."""
@@ -113,7 +113,7 @@ class ModelRows:
         inside = start >= 0 and start + count <= getattr(self.scene, size)
         return start if consecutive and inside else None
 
-    def _shifts(self, block: Block) -> Iterator[np.ndarray]:
+    def _shifts(self, block: RowBlock) -> Iterator[np.ndarray]:
         """Yield the distances from the blocks in the model to those in the scene."""
         own = np.asarray(getattr(self.own, block.address))
         there = np.asarray(getattr(self.scene, block.address))
@@ -148,7 +148,7 @@ class ModelRows:
                 self._fill(rows, block.owner, block.address, counts)
         return rows
 
-    def counts(self, block: Block, total: int) -> np.ndarray:
+    def counts(self, block: RowBlock, total: int) -> np.ndarray:
         """Return the numbers of rows of the blocks in the model."""
         if block.length is not None:
             return np.asarray(getattr(self.own, block.length))

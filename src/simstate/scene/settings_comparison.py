@@ -8,7 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from simstate.scene.comparison import Difference
+from simstate.scene.array_comparison import FileDifference
 from simstate.scene.physics_options import FLAGS, VISUAL, field_names
 
 _NAME_SIZES = ("nnames", "nnames_map", "npaths", "nbuffer")
@@ -19,7 +19,7 @@ _SIZES = {"memory": "narena", "nstack": "narena"}
 
 def settings_differences(
     files: Mapping[str, mujoco.MjModel], scene: mujoco.MjModel, given: Collection[str]
-) -> Iterator[Difference]:
+) -> Iterator[FileDifference]:
     """Yield the options and visual settings that an entity's file has otherwise.
 
     An option that a file leaves at MuJoCo's default may be another entity's. Of visual
@@ -51,7 +51,7 @@ def settings_differences(
 
 def model_differences(
     entity: str, own: mujoco.MjModel, scene: mujoco.MjModel, given: Collection[str]
-) -> Iterator[Difference]:
+) -> Iterator[FileDifference]:
     """Yield the sizes and statistics of a scene that one file has otherwise."""
     free = {_SIZES.get(name, name) for name in given} | set(_NAME_SIZES)
     for name in field_names(own):
@@ -64,7 +64,7 @@ def model_differences(
 
 def statistics_differences(
     entity: str, own: mujoco.MjModel, scene: mujoco.MjModel, names: Collection[str]
-) -> Iterator[Difference]:
+) -> Iterator[FileDifference]:
     """Yield the named statistics of a scene that a file has otherwise."""
     for name in names:
         theirs, ours = getattr(own.stat, name), getattr(scene.stat, name)
@@ -86,5 +86,5 @@ def _follows(name: str, theirs: Any, ours: Any, usual: Any, several: bool) -> bo
     return bool(np.array_equal(theirs, usual))
 
 
-def _difference(entity: str, field: str, theirs: Any, ours: Any) -> Difference:
-    return Difference(entity, field, "", str(theirs), str(ours))
+def _difference(entity: str, field: str, theirs: Any, ours: Any) -> FileDifference:
+    return FileDifference(entity, field, "", str(theirs), str(ours))

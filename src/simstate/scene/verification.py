@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 
 from simstate.base.errors import SceneMismatchError
-from simstate.scene.comparison import ArrayComparison, Difference, Requests
+from simstate.scene.array_comparison import ArrayComparison, FileDifference, Requests
 from simstate.scene.load import EntityModel
 from simstate.scene.model_fields import AT_START
 from simstate.scene.model_rows import ModelRows, element_ids, element_names
@@ -96,7 +96,7 @@ class _Raise:
     def __init__(self, alone: bool) -> None:
         self._alone = alone
 
-    def __call__(self, differences: Iterable[Difference]) -> None:
+    def __call__(self, differences: Iterable[FileDifference]) -> None:
         found = list(itertools.islice(differences, 1000))
         if not found:
             return
@@ -128,7 +128,7 @@ def _users(parts: Mapping[str, EntityModel]) -> Iterable[list[str]]:
 
 def _configured_differences(
     name: str, part: EntityModel, cfg: EntityCfg
-) -> Iterable[Difference]:
+) -> Iterable[FileDifference]:
     """Compare the configured model with the file, except what is requested."""
     fields = ["jnt_actuatorid", "tendon_actuatorid", "tree_sleep_policy"]
     for actuator in cfg.actuators:

@@ -23,7 +23,7 @@ from simstate.scene.model_fields import (
     SIGNATURES,
     TYPED_IDS,
     WORLD_TOTALS,
-    Field,
+    ModelArray,
     model_fields,
 )
 from simstate.scene.model_rows import UNOWNED, ModelRows, Names
@@ -33,7 +33,7 @@ _ROUNDING = 1e-9
 """Relative difference that is allowed where values are computed in another order."""
 
 
-class Difference(NamedTuple):
+class FileDifference(NamedTuple):
     """One value that a scene has otherwise than the file."""
 
     entity: str
@@ -76,7 +76,7 @@ class ArrayComparison:
         self.compared = 0
         """Number of arrays that were compared."""
 
-    def differences(self) -> Iterator[Difference]:
+    def differences(self) -> Iterator[FileDifference]:
         """Yield the elements that are missing, then the arrays that differ."""
         missing = list(self._missing())
         yield from missing
@@ -87,18 +87,18 @@ class ArrayComparison:
             if found is not None:
                 yield found
 
-    def _missing(self) -> Iterator[Difference]:
+    def _missing(self) -> Iterator[FileDifference]:
         for size, kind in KINDS.items():
             if size in self._requests.dropped:
                 continue
             for user, element in np.argwhere(self._rows[size] < 0):
                 name = f"{kind} {self._names[size][element]!r}"
-                yield Difference(self._entity(user), "", name, "present", "missing")
+                yield FileDifference(self._entity(user), "", name, "present", "missing")
 
     def _entity(self, user: int) -> str:
         return self._rows.prefixes[user].removesuffix("/")
 
-    def _compare(self, each: Field) -> Difference | None:
+    def _compare(self, each: ModelArray) -> FileDifference | None:
         """Return the first difference of an array; None if it has none."""
         own = _array(self._own, each.name)
         if not own.size or (each.rows not in self._rows and not self._requests.alone):
@@ -120,7 +120,7 @@ class ArrayComparison:
         return self._by_rows(each, expected, scene, allowed)
 
     def _consecutive(
-        self, each: Field, expected: np.ndarray, scene: np.ndarray
+        self, each: ModelArray, expected: np.ndarray, scene: np.ndarray
     ) -> bool:
         """Return whether an entity's rows are consecutive and equal bit for bit."""
         start = None if each.columns else self._rows.start(each.rows)
@@ -130,11 +130,11 @@ class ArrayComparison:
 
     def _by_rows(
         self,
-        each: Field,
+        each: ModelArray,
         expected: np.ndarray,
         scene: np.ndarray,
         allowed: frozenset[int],
-    ) -> Difference | None:
+    ) -> FileDifference | None:
         """Compare row by row, and leave out those that may differ."""
         rows = self._rows[each.rows]
         found = self._looked_up(each, rows, scene)
@@ -159,7 +159,7 @@ class ArrayComparison:
         if same.all():
             return None
         user, row = np.argwhere(~same)[0][:2]
-        return Difference(
+        return FileDifference(
             self._entity(user),
             each.name,
             self._owner(each.rows, int(row)),
@@ -168,7 +168,7 @@ class ArrayComparison:
         )
 
     def _looked_up(
-        self, each: Field, rows: np.ndarray, scene: np.ndarray
+        self, each: ModelArray, rows: np.ndarray, scene: np.ndarray
     ) -> np.ndarray:
         """Return the scene's values of all rows; shape (entities, rows, …)."""
         found = scene[rows]
@@ -182,7 +182,9 @@ class ArrayComparison:
         own = _array(self._own, each.name)[None]
         return np.where(columns[:, None, :] < 0, own, picked)
 
-    def _same(self, each: Field, expected: np.ndarray, found: np.ndarray) -> np.ndarray:
+    def _same(
+        self, each: ModelArray, expected: np.ndarray, found: np.ndarray
+    ) -> np.ndarray:
         if each.name in ADDRESSES and not self._requests.alone:
             return (expected < 0) == (found < 0)
         # A zero may change its sign when MuJoCo adds up frames.
@@ -222,7 +224,7 @@ class ArrayComparison:
         values[:, of_bodies] = _to_scene(own[of_bodies], self._rows["ngeom"])
         return values
 
-    def _of_world(self, each: Field) -> np.ndarray:
+    def _of_world(self, each: ModelArray) -> np.ndarray:
         """Return the rows of an array that are of the world body."""
         if each.rows == "nbody":
             return np.arange(int(getattr(self._own, each.rows))) == 0
@@ -257,8 +259,12 @@ class ArrayComparison:
             return self._owner("njnt", int(joint))
         return f"row {row}"
 
-    def _scalar(self, each: Field, own: np.ndarray, scene: np.ndarray) -> Difference:
-        return Difference(self._entity(0), each.name, "", _shown(own), _shown(scene))
+    def _scalar(
+        self, each: ModelArray, own: np.ndarray, scene: np.ndarray
+    ) -> FileDifference:
+        return FileDifference(
+            self._entity(0), each.name, "", _shown(own), _shown(scene)
+        )
 
 
 def _array(model: Any, name: str) -> np.ndarray:
