@@ -20,13 +20,11 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.action_terms import ActionTerms
-from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
+from simstate.env.drivers import ActionTerms, CommandTerms, EventSchedule
 from simstate.env.env_cfg import EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
-from simstate.env.event_schedule import EventSchedule
 from simstate.env.groups import ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.plan import EpisodeEnd, RewardSum
@@ -223,7 +221,8 @@ class Env(EnvWorlds):
         masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
         masks["ended"], masks["diverged"] = ended, self._newly_diverged
         due = self._backend.ids(masks)
-        self.divergence.record(due["diverged"])
+        if len(due["diverged"]):
+            self.divergence.record(due["diverged"])
         return due
 
     def reset(
