@@ -7,7 +7,10 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Index, as_index
@@ -82,6 +85,14 @@ class SceneEntityCfg:
         resolved._found["sensor column"] = (columns, ())
         return resolved
 
+    def on_host(self) -> SceneEntityCfg:
+        """A copy whose ids index NumPy arrays, once it is resolved."""
+        resolved = dataclasses.replace(self)
+        for kind, (ids, names) in self._found.items():
+            index: Any = ids.numpy() if isinstance(ids, Tensor) else ids
+            resolved._found[kind] = (index, names)
+        return resolved
+
     @property
     def joint_ids(self) -> Index:
         """The joints, as columns of `joint_pos`."""
@@ -150,10 +161,12 @@ def resolves_entities(function: Callable[Params, Result]) -> Callable[Params, Re
             return function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        scene = next(iter(bound.arguments.values())).scene
+        view: Any = next(iter(bound.arguments.values()))
         for name, value in bound.arguments.items():
             if _has_no_ids(value):
-                bound.arguments[name] = value.resolve(scene)
+                resolved = value.resolve(view.scene)
+                is_host = getattr(view, "xp", None) is np
+                bound.arguments[name] = resolved.on_host() if is_host else resolved
         return function(*bound.args, **bound.kwargs)
 
     called.resolving = (called, function)  # pyright: ignore[reportAttributeAccessIssue]
@@ -167,6 +180,18 @@ def without_resolving(function: Callable[..., Result]) -> Callable[..., Result]:
     """
     wrapper, inner = getattr(function, "resolving", (None, function))
     return inner if wrapper is function else function
+
+
+def chosen(values: Tensor, ids: Index) -> Tensor:
+    """Return some columns of (num_envs, columns, …), row after row in memory.
+
+    NumPy's `values[:, ids]` is stored column after column for ids that are no slice. A
+    sum over its columns would then add in an order that depends on the number of rows.
+    """
+    if isinstance(ids, slice) or isinstance(values, Tensor):
+        return values[:, ids]
+    array: Any = values
+    return array.take(ids, 1)
 
 
 def _has_no_ids(value: object) -> bool:
