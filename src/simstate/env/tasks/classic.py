@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.random import Generator
 
+from simstate.base.checks import whole_number
 from simstate.base.errors import unknown_name
 from simstate.simulation import Simulation
 
@@ -29,6 +30,7 @@ class ClassicWorlds:
 
     def __init__(self, sim: Simulation, kept: tuple[str, ...], frame_skip: int) -> None:
         sim.keep_evaluated(*kept)
+        _ = sim.numpy_rng  # a slot, which is added before the first step
         model = sim.model
         self.qpos = sim.data.qpos.numpy()
         self.qvel = sim.data.qvel.numpy()
@@ -47,9 +49,11 @@ class ClassicWorlds:
 
     def body(self, body: int | str) -> int:
         """Return the index of a body, by name or index."""
-        if isinstance(body, str) and body not in self._bodies:
+        if isinstance(body, int):
+            return whole_number("body", body, 0, len(self._bodies))
+        if body not in self._bodies:
             raise unknown_name("body", body, self._bodies)
-        return body if isinstance(body, int) else self._bodies[body]
+        return self._bodies[body]
 
     def begin_step(self, action: Array, before: Array) -> None:
         """Record what a reward depends on besides the state after the step."""

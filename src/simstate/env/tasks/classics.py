@@ -263,9 +263,8 @@ class Humanoid(Classic):
 
     def position(self, w: ClassicWorlds) -> Array:
         """Return the centre of mass in the plane."""
-        total = w.masses.sum()
-        sums = by_row(lambda x: np.einsum("b,bj->j", w.masses, x), w.kept["xipos"])
-        return (sums / total)[:, :2]
+        sums = [np.einsum("b,bj->j", w.masses, xipos) for xipos in w.kept["xipos"]]
+        return (np.array(sums) / w.masses.sum())[:, :2]
 
     def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
         """Return the state, inertias, velocities, and forces of motors and contacts."""
@@ -454,11 +453,10 @@ class Reacher(Classic):
         return qpos, qvel
 
 
-CLASSICS: dict[str, type[Classic]] = {
-    f"{kind.__name__}-v5": kind
-    for kind in (
-        Ant, HalfCheetah, Hopper, Walker2d, Swimmer, Humanoid, HumanoidStandup,
-        InvertedPendulum, InvertedDoublePendulum, Pusher, Reacher,
-    )  # fmt: skip
-}
+_KINDS = (
+    Ant, HalfCheetah, Hopper, Walker2d, Swimmer, Humanoid, HumanoidStandup,
+    InvertedPendulum, InvertedDoublePendulum, Pusher, Reacher,
+)  # fmt: skip
+
+CLASSICS: dict[str, type[Classic]] = {f"{kind.__name__}-v5": kind for kind in _KINDS}
 """The environments by their names in Gymnasium."""
