@@ -12,8 +12,8 @@ from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.env.actions import Action, ActionCfg
 from simstate.env.backend import backend_of
 from simstate.env.contracts import checked
+from simstate.env.host_view import is_either, view_of
 from simstate.env.terms import made
-from simstate.env.view import is_either, view_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

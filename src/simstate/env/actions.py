@@ -16,7 +16,7 @@ from simstate.base.places import calling_place
 from simstate.entity import Entity, EntityData
 from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, chosen, exactly_one
-from simstate.env.view import either
+from simstate.env.host_view import either
 from simstate.math import quaternion
 from simstate.scene.index import TargetKind
 from simstate.scene.load import matching

@@ -10,8 +10,8 @@ from torch import Tensor
 from simstate.base.errors import unknown_name
 from simstate.env.backend import backend_of
 from simstate.env.commands import Command, CommandCfg
+from simstate.env.host_view import CommandArrays, HostView, is_either, view_of
 from simstate.env.terms import made
-from simstate.env.view import CommandArrays, HostView, is_either, view_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

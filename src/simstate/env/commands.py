@@ -17,7 +17,7 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index
 from simstate.base.places import calling_place
 from simstate.env.entity_cfg import exactly_one
-from simstate.env.view import either
+from simstate.env.host_view import either
 from simstate.math import quaternion
 from simstate.math.vector import norm
 from simstate.world.worlds import worlds_of

@@ -13,7 +13,7 @@ from simstate.base.errors import InvalidInputError, listed
 from simstate.entity.explanation import explain
 from simstate.env.actions import Action, ActionCfg, scaled_contracts
 from simstate.env.entity_cfg import Patterns
-from simstate.env.view import either
+from simstate.env.host_view import either
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

@@ -7,6 +7,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -93,32 +94,32 @@ class SceneEntityCfg:
             resolved._found[kind] = (index, names)
         return resolved
 
-    @property
+    @cached_property
     def joint_ids(self) -> Index:
         """The joints, as columns of `joint_pos`."""
         return self._ids("joint")
 
-    @property
+    @cached_property
     def body_ids(self) -> Index:
         """The links, as columns of `body_link_pos_w`."""
         return self._ids("body")
 
-    @property
+    @cached_property
     def geom_ids(self) -> Index:
         """The geoms, as columns of `geom_pos_w`."""
         return self._ids("geom")
 
-    @property
+    @cached_property
     def site_ids(self) -> Index:
         """The sites, as columns of `site_pos_w`."""
         return self._ids("site")
 
-    @property
+    @cached_property
     def actuator_ids(self) -> Index:
         """The actuators, as columns of `actuator_force`."""
         return self._ids("actuator")
 
-    @property
+    @cached_property
     def sensor_columns(self) -> Index:
         """The sensors, as columns of `sim.data.sensordata`."""
         return self._of("sensor column")[0]
@@ -182,7 +183,7 @@ def without_resolving(function: Callable[..., Result]) -> Callable[..., Result]:
     return inner if wrapper is function else function
 
 
-def chosen(values: Tensor, ids: Index) -> Tensor:
+def chosen(values: Any, ids: Index) -> Any:
     """Return some columns of (num_envs, columns, …), row after row in memory.
 
     NumPy's `values[:, ids]` is stored column after column for ids that are no slice. A
@@ -190,8 +191,7 @@ def chosen(values: Tensor, ids: Index) -> Tensor:
     """
     if isinstance(ids, slice) or isinstance(values, Tensor):
         return values[:, ids]
-    array: Any = values
-    return array.take(ids, 1)
+    return values.take(ids, 1)
 
 
 def _has_no_ids(value: object) -> bool:

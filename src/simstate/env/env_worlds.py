@@ -18,9 +18,9 @@ from simstate.env import events
 from simstate.env.backend import Backend, DeviceBackend, HostBackend
 from simstate.env.env_cfg import EnvCfg, check_cfg
 from simstate.env.env_recorder import EnvRecorder
+from simstate.env.host_view import HostView, phase
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terrain_places import TerrainPlaces
-from simstate.env.view import HostView, phase
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, restore_snapshot, take_snapshot
 from simstate.step import Integrator
@@ -73,7 +73,7 @@ class EnvWorlds(ABC):
         """The environment steps of a full episode."""
         self.dtype: torch.dtype = getattr(torch, cfg.dtype)
         """The dtype of observations, rewards and actions."""
-        is_host = self.sim.engine_name == "native"
+        is_host = worlds_of(self.sim).engine.state_is_live
         self._backend: Backend = (
             HostBackend() if is_host else DeviceBackend(self.device)
         )
@@ -276,7 +276,7 @@ class EnvWorlds(ABC):
 
     def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
         """The ids of the worlds that begin anew in a step; None: no world does."""
-        if type(reset_ids) is tuple and not reset_ids:
+        if isinstance(reset_ids, tuple) and reset_ids == ():
             return None
         rows = worlds_of(self.sim).select(reset_ids)
         if not rows.count:

@@ -13,7 +13,7 @@ from torch import Tensor
 from simstate.base.contract import PURE
 from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Command, CommandCfg, Range
-from simstate.env.view import either
+from simstate.env.host_view import either
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

@@ -22,7 +22,7 @@ from simstate.env.env_cfg import (
     is_whole,
 )
 from simstate.env.observation_noise import NoiseMemory, ObservationNoise, UniformNoise
-from simstate.env.plan import Plan
+from simstate.env.plan import TermPlan
 from simstate.env.terms import Term
 from simstate.world.worlds import worlds_of
 
@@ -50,7 +50,7 @@ class ObservationGroups:
         self.terms = [term for group in self.groups for term in group.terms]
         unique = {term.key: term for term in reversed(self.terms)}
         keys = list(dict.fromkeys(term.key for term in self.terms))
-        self._plan = Plan(env, [unique[key] for key in keys], 2)
+        self._plan = TermPlan(env, [unique[key] for key in keys], 2)
         self._places = [
             [keys.index(term.key) for term in group.terms] for group in self.groups
         ]
@@ -129,7 +129,7 @@ class ObservationGroup:
         self._diverged = self._backend.array(env.sim.diverged)[:, None]
         self._width = 0
         """The number of columns; 0: not computed yet."""
-        self._blocks: list[Block] = []
+        self._blocks: list[ColumnBlock] = []
 
     def compute(self, found: Sequence[Any], env_ids: Tensor | None) -> Any:
         """The observations of what its terms have returned; shape (n, k).
@@ -165,7 +165,8 @@ class ObservationGroup:
                 blocks.append([term])
         place = {term: k for k, term in enumerate(self.terms)}
         self._blocks = [
-            Block(self._env, block, [place[term] for term in block]) for block in blocks
+            ColumnBlock(self._env, block, [place[term] for term in block])
+            for block in blocks
         ]
         self._width = first
 
@@ -188,7 +189,7 @@ class ObservationGroup:
         return [contract for term in self.terms for contract in term.contracts()]
 
 
-class Block:
+class ColumnBlock:
     """Adjacent columns of a group, written and processed together.
 
     Either those of one term, or of terms with at most uniform noise, clip and scale.
@@ -220,8 +221,8 @@ class Block:
             scales += scale if isinstance(scale, tuple) else [scale] * width
         self._noise = [constant([s[i] for s in spans], torch.float64) for i in (0, 1)]
         has_clip = any(term.clip is not None for term in terms)
-        self._clip = has_clip and [
-            constant([c[i] for c in clips], env.dtype) for i in (0, 1)
+        self._clip = [
+            constant([c[i] for c in clips], env.dtype) for i in (0, 1) if has_clip
         ]
         has_scale = any(term.scale is not None for term in terms)
         self._scale = constant(scales, env.dtype) if has_scale else None

@@ -15,9 +15,9 @@ from simstate.entity import EntityData
 from simstate.entity.dynamics import Dynamics
 from simstate.env.contracts import contract
 from simstate.env.entity_cfg import SceneEntityCfg, chosen, resolves_entities
+from simstate.env.host_view import either
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
 from simstate.env.terrain_places import height_above_ground
-from simstate.env.view import either
 from simstate.sensors import ContactSensor, RaySensor
 
 if TYPE_CHECKING:

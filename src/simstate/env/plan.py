@@ -1,4 +1,4 @@
-"""Plan: the calls of some terms, bound once; rewards and ends are computed by one."""
+"""TermPlan: the calls of some terms, bound once; rewards and ends are computed by one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DIVERGED = "diverged"
 """The termination that every environment has: a world that diverged has ended."""
 
 
-class Plan:
+class TermPlan:
     """The calls of some terms with everything resolved: a loop is all that runs.
 
     Args:
@@ -105,7 +105,7 @@ class RewardSum:
         self._env, self._backend = env, backend
         self._arrays = backend.array(self._weights), backend.array(self._sums)
         self._diverged = backend.array(env.sim.diverged)
-        self._plan = Plan(env, self.terms, 1)
+        self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> Any:
         """The reward of this step, added to the episode's; (num_envs,)."""
@@ -198,7 +198,7 @@ class EpisodeEnd:
         self._bool = backend.bool
         slots = self.reasons, self.terminated, self.truncated, env.sim.diverged
         self._arrays = [backend.array(slot) for slot in slots]
-        self._plan = Plan(env, self.terms, 1)
+        self._plan = TermPlan(env, self.terms, 1)
 
     def compute(self) -> tuple[Any, Any]:
         """Ask every term; return the worlds that were terminated and truncated."""

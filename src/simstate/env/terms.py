@@ -23,7 +23,7 @@ from simstate.base.places import Place, remember_place, written_at
 from simstate.entity import SceneEntities
 from simstate.env.entity_cfg import SceneEntityCfg, without_resolving
 from simstate.env.env_cfg import TermCfg
-from simstate.env.view import is_either, view_of
+from simstate.env.host_view import is_either, view_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:

@@ -56,6 +56,10 @@ class Timeline:
         self._bad: Tensor | None = None
         inner.timesteps()  # registers each world's time step, which a step cannot do
 
+    def advance_by(self, stepper: Stepper) -> None:
+        """Take the parts by another stepper from now on."""
+        self.inner = stepper
+
     # What a stepper is.
 
     @property

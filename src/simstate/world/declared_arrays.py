@@ -7,7 +7,7 @@ worlds. The arrays share the memory of the tensors and cannot be written.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from torch import Tensor
@@ -83,14 +83,14 @@ class DeclaredArray:
 
 def as_arrays(source: S) -> S:
     """Return an object with the same declared values, which reads them as arrays."""
-    copy = object.__new__(_array_class(type(source)))
-    vars(copy).update(vars(source))
-    vars(copy)["_kept"] = {}
-    return cast("S", copy)
+    kind: type[S] = _array_class(type(source))
+    copy = object.__new__(kind)
+    vars(copy).update(vars(source), _kept={})
+    return copy
 
 
 @cache
-def _array_class(kind: type) -> type:
+def _array_class(kind: type) -> Any:
     """Return a subclass whose declared values are arrays."""
     names = [name for base in kind.__mro__ for name in vars(base)]
     found = {name: getattr(kind, name) for name in dict.fromkeys(names)}

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from torch import Tensor
 
-from simstate.base.by_name import Named
 from simstate.base.checks import number
 from simstate.entity import Entity
 from simstate.env.entity_cfg import SceneEntityCfg
@@ -70,7 +69,7 @@ class HostView:
         self.num_envs = env.num_envs
         self.step_dt = env.step_dt
         self.max_episode_length = env.max_episode_length
-        self.scene = _named(env.scene, _entity)
+        self.scene = env.scene.converted(_entity)
         """The entities by name, whose `data` and `dynamics` are arrays."""
         self.sim = _HostSimulation(env.sim, self.scene)
         """The simulation's fields and sensors."""
@@ -144,6 +143,16 @@ class HostView:
         return copy
 
 
+class _ArrayCall:
+    """A method whose result is read as an array."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = method
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return _array(self._method(*args, **options))
+
+
 class CommandArrays:
     """A command whose tensors are read as arrays, its methods' results included."""
 
@@ -152,9 +161,7 @@ class CommandArrays:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._command, name)
-        if isinstance(value, MethodType):
-            return lambda *args, **options: _array(value(*args, **options))  # pyright: ignore[reportUnknownLambdaType]
-        return _array(value)
+        return _ArrayCall(value) if isinstance(value, MethodType) else _array(value)
 
 
 class _HostSimulation:
@@ -164,8 +171,8 @@ class _HostSimulation:
         self._sim = sim
         self.scene = scene
         self.data = field_arrays(worlds_of(sim))
-        self.contacts = _named(sim.contacts, as_arrays)
-        self.rays = _named(sim.rays, as_arrays)
+        self.contacts = sim.contacts.converted(as_arrays)
+        self.rays = sim.rays.converted(as_arrays)
         self.dynamics = as_arrays(sim.dynamics)
 
     def __getattr__(self, name: str) -> Any:
@@ -184,13 +191,6 @@ def phase(view: Any, period_s: float) -> Any:
 
 def _array(value: Any) -> Any:
     return value.detach().numpy() if isinstance(value, Tensor) else value
-
-
-def _named(things: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return things by name, each converted, with the same error for unknown names."""
-    copy: Named[Any] = object.__new__(type(things))
-    Named.__init__(copy, {name: convert(thing) for name, thing in things.items()})
-    return copy
 
 
 def _entity(entity: Entity) -> Entity:
