@@ -377,8 +377,8 @@ class Simulation:
         Events, tasks and histories that are added within it end with it.
         """
         own = self._stepper, self._timeline
-        self._stepper, self._timeline = stepper, None
         try:
+            self._stepper, self._timeline = stepper, None
             yield
         finally:
             self._stepper, self._timeline = own
