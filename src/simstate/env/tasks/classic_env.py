@@ -23,11 +23,12 @@ from simstate.env.env_cfg import (
     TermCfg,
     TerminationTermCfg,
 )
+from simstate.env.host_view import either
 from simstate.env.tasks.classic import Array, Classic, ClassicWorlds, Infos
 from simstate.env.tasks.classics import CLASSICS
 from simstate.env.terminations import time_out
-from simstate.env.view import either
 from simstate.scene import EntityCfg, SceneCfg
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -55,7 +56,7 @@ class ClassicAction(Action):
     keeps_dtype = True
 
     def __init__(self, cfg: ClassicActionCfg, env: Env) -> None:
-        if env.sim.engine_name != "native":
+        if not worlds_of(env.sim).engine.is_exact:
             raise InvalidInputError(
                 "Gymnasium's environments have its bits on the native engine only, "
                 f"got engine={env.sim.engine_name!r}."
