@@ -1,4 +1,4 @@
-"""TermPlan: the calls of some terms, bound once; rewards and ends are computed by one."""
+"""TermPlan: calls of terms, bound once; rewards and ends are computed by such plans."""
 
 from __future__ import annotations
 

@@ -56,5 +56,5 @@ def height_above_ground(env: Env, entity: Entity) -> Tensor:
         return position[:, 2]
     if isinstance(position, Tensor):
         return position[:, 2] - env.terrain.terrain.height_at(position)
-    ground = env.terrain.terrain.height_at(torch.tensor(position))
+    ground: Any = env.terrain.terrain.height_at(torch.tensor(position))
     return position[:, 2] - ground.numpy()
