@@ -141,6 +141,7 @@ align: $(SIMULATORS)/.ready
 # environment of their own.
 test-dynamics: $(ORACLES)/.ready
 	$(ORACLES)/bin/python tests/entity/dynamics/pinocchio_oracle.py
+	$(ORACLES)/bin/python -m pytest -q tests/laws/test_pinocchio_reading.py
 	$(ORACLES)/bin/python examples/inverse_kinematics.py
 
 check: $(READY)-dev
@@ -238,7 +239,7 @@ $(ADAPTERS)/.ready: pyproject.toml $(CORE)
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt
 	test -x $(ORACLES)/bin/python || $(PYTHON) -m venv $(ORACLES)
-	$(ORACLES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pin mink daqp
+	$(ORACLES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[pin]' mink daqp pytest
 	touch $@
 
 $(PINS)/.ready: constraints.txt
