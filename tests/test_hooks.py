@@ -57,6 +57,7 @@ CHANGES = {
     "world/registry.py: call.added": "what a rollback removes",
     "world/registry.py: slot.moves": "a registry's own slots",
     "world/registry.py: self._chunk_of[name].moving": "likewise",
+    "engine/warp.py: self.warp_model.opt.run_rne_postconstraint": "Warp's option",
     "world/row_backup.py: found._rows": "an object of the same class",
     "world/user_memory.py: slot.from_snapshot": "a slot that a snapshot had before",
     "world/user_memory.py: slot.unit": "likewise",

@@ -19,9 +19,17 @@ from simstate.base.checks import (
     one_of,
     whole_number,
 )
-from simstate.base.errors import DivergenceError, InvalidInputError
+from simstate.base.errors import DivergenceError, InvalidInputError, unknown_name
 from simstate.base.ids import Ids, Selection, Values, as_values, everything
-from simstate.engine import CONSTANT_INPUTS, EngineCfg, RawData, Stage, make_engine
+from simstate.engine import (
+    CONSTANT_INPUTS,
+    STATE_FIELDS,
+    EngineCfg,
+    LastEvaluated,
+    RawData,
+    Stage,
+    make_engine,
+)
 from simstate.entity import Entity, SceneEntities
 from simstate.entity.dynamics import SceneDynamics
 from simstate.entity.relative import Relative
@@ -65,6 +73,8 @@ from simstate.step.timeline import Timeline
 from simstate.view import Course, start_offscreen, start_viewer
 from simstate.world import Ledger, Reset, Write, user_memory
 from simstate.world.freshness import Freshness, Mode
+from simstate.world.last_evaluation import LastEvaluation
+from simstate.world.numpy_streams import NumpyStreams
 from simstate.world.parameters import ModelParameters
 from simstate.world.random import WorldRandom
 from simstate.world.state_rows import StateRows
@@ -155,6 +165,8 @@ class Simulation:
         self.device = chosen.device
         self.dtype = chosen.dtype
         self.seed = seed
+        self._first_world = first_world
+        self._numpy_streams: NumpyStreams | None = None
         ledger = Ledger(num_envs, chosen.device)
         fresh = Freshness(chosen, ledger, freshness, self._evaluate)
         start = _row_of(self.model, self._built.default).to(chosen.device, chosen.dtype)
@@ -175,6 +187,9 @@ class Simulation:
         self._timeline: Timeline | None = None
         self.data = RawData(worlds)
         """MuJoCo's own fields for all worlds."""
+        self._evaluated = LastEvaluation(worlds)
+        self.last_evaluated = LastEvaluated(self._evaluated)
+        """Fields as the last evaluation left them; see `keep_evaluated`."""
         self.scene = SceneEntities(
             {
                 name: Entity(index, worlds, self._built.configs[name])
@@ -266,10 +281,13 @@ class Simulation:
         if worlds.fresh.constants_are_behind:
             worlds.fresh.refresh_constants()
         moving = self.divergence.begin(rows, stepper)
+        kept_writes = worlds.engine.kept_writes
         if until is None:
             seen = stepper.advance(n, moving)
         else:
             seen = self._get_timeline().advance(n, moving, until)
+        if self._evaluated and worlds.engine.kept_writes == kept_writes:
+            self._evaluated.evaluate(moving, after_constraints=True)
         error = None
         if seen:
             error = self.divergence.handle(seen, stepper.bad, n, moving)
@@ -315,6 +333,8 @@ class Simulation:
         self.divergence.look_again()
         if rows.count:
             self._worlds.forward(self._ids(rows))
+            if self._evaluated:
+                self._evaluated.forward(self._ids(rows))
 
     def reset(self, env_ids: Ids = None) -> None:
         """Reset worlds to the default state; the others are not touched.
@@ -336,6 +356,8 @@ class Simulation:
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))
         self._worlds.ledger.write(*writes)
+        if self._evaluated:
+            self._evaluated.evaluate(self._ids(rows), after_constraints=False)
 
     def attach(self, recorder: StepRecorder) -> None:
         """Record every step from now on: `begin` before each, `end` after it."""
@@ -518,6 +540,19 @@ class Simulation:
         return self._worlds.rng
 
     @property
+    def numpy_rng(self) -> NumpyStreams:
+        """The worlds' NumPy streams, bit-identical with NumPy's PCG64.
+
+        World i starts as `numpy.random.default_rng(seed + i)`. The first use adds the
+        slot that holds them.
+        """
+        if self._numpy_streams is None:
+            self._recover()
+            ledger = self._worlds.ledger
+            self._numpy_streams = NumpyStreams(ledger, self.seed, self._first_world)
+        return self._numpy_streams
+
+    @property
     def time(self) -> Tensor:
         """Simulation time of each world [s]; shape (num_envs,)."""
         return self.data.time
@@ -566,6 +601,28 @@ class Simulation:
         check_finite(values, "state")
         self._worlds.write_rows(values, rows)
 
+    def write_field(self, name: str, values: Values, env_ids: Ids = None) -> None:
+        """Write a field of the state as given, in some worlds; shape (n, …).
+
+        The same as writing into `sim.data.<name>`, but checked, and the other worlds
+        stay fresh. Quaternions are not normalised, unlike by an entity's writers:
+        physics takes one of any length as its direction, and `sim.data.qpos` returns
+        what was written.
+
+        Args:
+            name: a field of the state, such as "qpos" or "qacc_warmstart".
+            values: finite numbers.
+            env_ids: the worlds; None: all.
+        """
+        rows = self._select(env_ids)
+        engine = self._worlds.engine
+        if name not in STATE_FIELDS:
+            raise unknown_name("field of the state", name, STATE_FIELDS)
+        like = engine.field(name)
+        given = as_values(values, name, rows.count, tuple(like.shape[1:]), like)
+        check_finite(given, name)
+        self._worlds.ledger.write(Write(name, rows, None, given))
+
     def memory(
         self,
         name: str,
@@ -606,6 +663,27 @@ class Simulation:
             self._worlds.ledger, "sim", "memory", name, shape,
             self.dtype if dtype is None else dtype, reset, at, unit, axes, shared,
         )  # fmt: skip
+
+    def keep_evaluated(self, *names: str) -> None:
+        """Keep fields as the last evaluation leaves them, in `sim.last_evaluated`.
+
+        `sim.data.xpos` is that of the current state; `sim.last_evaluated.xpos` is what
+        mjData has after mj_step: that of the last evaluation, at the state before the
+        last time step, or with MuJoCo's RK4 at its fourth stage. All kept fields are of
+        the same evaluation. With an integrator of `simstate.integrate` they are those
+        of an evaluation at the new state. `sim.forward` and a reset evaluate them, too;
+        after a reset, `cfrc_ext`, `cfrc_int` and `cacc` are zero.
+
+        The fields become slots: saved, restored and undone with the world. Declare
+        them before the steps after which they are read.
+
+        Args:
+            names: fields of `sim.data` that are computed from the state, except
+                sensordata, and "cacc", "cfrc_int", "cfrc_ext" as mj_rnePostConstraint
+                computes them after the last time step.
+        """
+        self._recover()
+        self._evaluated.keep(names)
 
     def contact_table(self, env_ids: Ids = None) -> ContactTable:
         """Return all contacts of some worlds at the current state, with names.

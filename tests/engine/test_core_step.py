@@ -39,7 +39,10 @@ def assert_equal(ours, theirs, fields, rows=slice(None)):
     np.testing.assert_array_equal(ours.state, theirs.state)
     np.testing.assert_array_equal(ours.warning, theirs.warning)
     np.testing.assert_array_equal(ours.status, theirs.status)
+    rk4 = mujoco.mjtIntegrator.mjINT_RK4
     for name in fields:
+        if ours.model.opt.integrator == rk4 and name in EVALUATED_FIELDS:
+            continue  # of the first evaluation: tests/world/test_last_evaluation.py
         got, want = ours.bind(name), theirs.bind(name)
         assert got.dtype == want.dtype
         assert got.shape == want.shape

@@ -107,3 +107,23 @@ def test_beside_a_pole_the_rotation_is_the_same(sequence, beside, scale):
         assert float(q.angle_between(quat, again.reshape(4))) < 1e-13
         last = listed[2] if sequence[0] == "i" else listed[0]
         assert abs(float(found[last])) > 0.1
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+def test_rates_are_those_of_scipys_rotations(sequence, shape):
+    """The angular velocity in body axes by a difference of rotations."""
+    angles, rates, h = draw(shape, 3), draw(shape, 4), 1e-6
+    before = as_scipy(angles - h * rates, sequence)
+    after = as_scipy(angles + h * rates, sequence)
+    wanted = (before.inv() * after).as_rotvec().reshape(*shape, 3) / (2 * h)
+    found = euler.rates_to_body(angles, rates, sequence)
+    assert np.allclose(found, wanted, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+def test_rates_come_back_from_the_angular_velocity(sequence):
+    angles, rates = draw((4, 5), 5), draw((4, 5), 6)
+    body = euler.rates_to_body(angles, rates, sequence)
+    back = euler.rates_from_body(angles, body, sequence)
+    assert np.allclose(back, rates, rtol=1e-9, atol=1e-9)

@@ -190,6 +190,29 @@ def test_an_inclination_in_degrees_is_refused(wrong):
         OrbitalElements.of(7.2e6, inclination=wrong)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: OrbitalElements.of(6778, 0.001),
+        lambda: OrbitalElements.of([7e6, 1837.0], 0.1, mu=4.9028e12),  # the Moon's
+        lambda: OrbitalElements.of(-6778, 1.5),
+        lambda: elements_from_state([[7e6, 0, 0], [6778, 20, 0]], [0, 7.5e3, 0]),
+        lambda: propagate_kepler([0, 0, 6778], [7.5, 0, 0], 60.0, 3.98600436e14),
+    ],
+)
+def test_kilometres_are_refused(wrong):
+    with pytest.raises(InvalidInputError, match=r"in metres.*kilometres\?"):
+        wrong()
+
+
+def test_trajectories_from_the_ground_are_orbits():
+    """A semi-major axis below the radius is that of a rocket that falls back."""
+    orbit = OrbitalElements.of(4.2e6, 0.55)
+    highest = orbit.with_mean_anomaly(math.pi).state()[0]
+    assert float(highest.norm()) == pytest.approx(4.2e6 * 1.55)
+    assert OrbitalElements.of(100.0, mu=5.0).mu == 5.0  # a small body
+
+
 def test_geodetic_coordinates_are_pymap3ds():
     rng = np.random.default_rng(1)
     lat = np.append(rng.uniform(-90, 90, 200), [90.0, -90.0, 0.0])

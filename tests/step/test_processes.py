@@ -10,7 +10,7 @@ from scipy.stats import kstest
 from tests.inside import processes_of
 
 from simstate import Simulation
-from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.errors import DivergenceError, InvalidInputError, ShapeError
 from simstate.integrate import (
     DP54,
     RK4,
@@ -213,6 +213,29 @@ def test_a_rate_that_is_not_finite_is_named_and_leaves_the_value(scheme):
     with pytest.raises(InvalidInputError, match="fixed"):
         sim.step()
     assert process.value.tolist() == [[1.0]] * 4
+
+
+class Exploding(Process):
+    """x' = x³ from different values: infinite after 1 / (2 x²)."""
+
+    def rate(self, t, sim):
+        return self.value**3
+
+
+@pytest.mark.parametrize("mode", ["raise", "mask"])
+def test_a_process_that_diverges_is_named(mode):
+    sim = make(RK4(), num_envs=3, on_divergence=mode)
+    heat = Exploding("heat", [[0.1, 0.2], [0.2, 9.0], [0.1, 0.3]])
+    sim.add_process(Oscillator("other", [1.0, 0.0]))
+    sim.add_process(heat)
+    if mode == "raise":
+        with pytest.raises(DivergenceError, match=r"world 1.*process 'heat': value\[1"):
+            sim.step(20)
+    else:
+        sim.step(20)
+        assert "process 'heat': value[1]" in sim.divergence.cause.elements[0]
+    assert heat.value[1].tolist() == [0.2, 9.0]
+    assert heat.value[0, 0] > 0.1  # the others have advanced
 
 
 @pytest.mark.parametrize(

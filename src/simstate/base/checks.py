@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name, warn
 
 Values: TypeAlias = "Tensor | np.ndarray[Any, Any] | Sequence[Any]"
 """Floating-point values: a tensor, an array or nested sequences of numbers."""
@@ -238,6 +238,26 @@ def as_array(values: object, what: str) -> np.ndarray[Any, Any]:
         f"got {type(values).__name__}: {str(values)[:60]}.",
         name=what,
     )
+
+
+def report_rounding(values: Tensor, what: str) -> None:
+    """Warn if float32 values, to be used as float64, were visibly rounded.
+
+    From 1024 on, float32 is spaced by 1.2e-4 or more; integers below 2²⁴ are exact.
+    """
+    if values.dtype != torch.float32 or not bool((values.abs() >= 1024).any()):
+        return
+    rounded = (values.abs() >= 2**24) | (values.frac() != 0)
+    rounded &= (values.abs() >= 1024) & values.isfinite()
+    if bool(rounded.any()):
+        first = float(values[rounded][0])
+        spacing = 2.0 ** (math.frexp(first)[1] - 24)
+        warn(
+            f"{what} is float32, where values near {first:g} are {spacing:.2g} apart, "
+            "but the simulation computes in float64: pass a float64 tensor "
+            "(torch.tensor(…, dtype=torch.float64)), or a list, which is taken as "
+            "float64."
+        )
 
 
 def as_device(device: str | torch.device) -> torch.device:

@@ -99,10 +99,20 @@ class IntegrationError(DivergenceError):
     """An adaptive integrator cannot meet its tolerance in these worlds."""
 
 
-def unknown_name(kind: str, name: object, known: Iterable[str]) -> UnknownNameError:
-    """The error for `name`, which is not among `known`, with the nearest names."""
+def unknown_name(
+    kind: str, name: object, known: Iterable[str], hint: str = ""
+) -> UnknownNameError:
+    """Return the error for a name that is not among `known`, with the nearest names.
+
+    Args:
+        kind: the kind of thing that is named.
+        name: the unknown name.
+        known: all names.
+        hint: a sentence that replaces the nearest names.
+    """
     names = list(known)
-    message = f"Unknown {kind} {str(name)[:80]!r}.{suggestion(name, names)}"
+    meant = f"{hint} Known: {listed(names)}." if hint else suggestion(name, names)
+    message = f"Unknown {kind} {str(name)[:80]!r}.{meant}"
     return UnknownNameError(message, name=str(name), known=names)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.checks import as_array
+from simstate.base.checks import as_array, report_rounding
 from simstate.base.errors import InvalidInputError, ShapeError, listed
 
 Ids: TypeAlias = "int | slice | Sequence[int] | np.ndarray[Any, Any] | Tensor | None"
@@ -220,6 +220,8 @@ def _as_float_tensor(values: Values, name: str, like: Tensor) -> Tensor:
             raise InvalidInputError(
                 f"{name} is {values.layout}: pass {name}.to_dense().", name=name
             )
+        if like.dtype == torch.float64:
+            report_rounding(values, name)
         # A copy: live values may be written to where they come from.
         return values.detach().to(like.dtype, copy=True)
     array = as_array(values, name)

@@ -13,7 +13,9 @@ from simstate.engine.engine_cfg import EngineCfg, NativeCfg, WarpCfg
 from simstate.engine.fields import (
     EVOLVING_FIELDS,
     FIELDS,
+    KEPT_FIELDS,
     STATE_FIELDS,
+    LastEvaluated,
     RawData,
     RawField,
 )
@@ -27,11 +29,13 @@ __all__ = [
     "CONSTANT_INPUTS",
     "EVOLVING_FIELDS",
     "FIELDS",
+    "KEPT_FIELDS",
     "MAX_VALUE",
     "STATE_FIELDS",
     "ContactRows",
     "Engine",
     "EngineCfg",
+    "LastEvaluated",
     "NativeCfg",
     "OnDemand",
     "OneTorchThread",

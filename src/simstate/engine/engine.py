@@ -21,6 +21,7 @@ from simstate.engine.fields import (
     EVALUATED_FIELDS,
     EVOLVING_FIELDS,
     FIELDS,
+    KEPT_FIELDS,
     STATE_FIELDS,
 )
 from simstate.engine.observer import StepObserver
@@ -76,6 +77,10 @@ class Engine(ABC):
         """Whether constants of the model differ from world to world."""
         self.observers: list[StepObserver] = []
         """What looks at the sensors in every time step."""
+        self.kept: dict[str, Tensor] = {}
+        """Fields as the last evaluation left them, by name; see `keep`."""
+        self.kept_writes = 0
+        """Number of steps that have written `kept`."""
 
     def field(self, name: str) -> Tensor:
         """The live tensor of a raw field; shape (num_envs, …)."""
@@ -88,7 +93,8 @@ class Engine(ABC):
 
     def field_shape(self, name: str) -> tuple[int, ...]:
         """The shape of a raw field."""
-        return (self.num_envs, *field_shape(self.model, FIELDS[name].shape))
+        declared = FIELDS.get(name) or KEPT_FIELDS[name]
+        return (self.num_envs, *field_shape(self.model, declared.shape))
 
     def expand(self, name: str) -> Tensor:
         """Live per-world values of a model parameter; shape (num_envs, …)."""
@@ -318,6 +324,22 @@ class Engine(ABC):
     @abstractmethod
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Compute derived fields up to `stage` at the present state."""
+
+    @abstractmethod
+    def keep(self, name: str, memory: Tensor) -> None:
+        """Copy a field into `memory` after every step of MuJoCo's from now on.
+
+        It is as the last evaluation of the dynamics left it, before positions and
+        velocities are brought up to date. Torch does not count these writes.
+        """
+
+    @abstractmethod
+    def evaluate_kept(self, env_ids: Tensor | None, after_constraints: bool) -> None:
+        """Evaluate the dynamics at the current state into `kept`, in these worlds.
+
+        Without `after_constraints`, the fields of mj_rnePostConstraint are what
+        mj_forward after a reset leaves.
+        """
 
     @abstractmethod
     def cause(self, world: int) -> tuple[str, int] | None:

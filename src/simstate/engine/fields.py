@@ -60,13 +60,13 @@ class RawField:
     @overload
     def __get__(self, data: None, owner: type) -> RawField: ...
     @overload
-    def __get__(self, data: RawData, owner: type) -> Tensor: ...
-    def __get__(self, data: RawData | None, owner: type) -> RawField | Tensor:
+    def __get__(self, data: DerivedData, owner: type) -> Tensor: ...
+    def __get__(self, data: DerivedData | None, owner: type) -> RawField | Tensor:
         if data is None:
             return self
         return data.reader.read_field(self.name)
 
-    def __set__(self, data: RawData, value: object) -> None:
+    def __set__(self, data: DerivedData, value: object) -> None:
         if value is data.reader.read_field(self.name) and self.is_state:
             return  # `sim.data.qpos += 1` has already written in place
         do = (
@@ -97,71 +97,13 @@ def _acceleration(*shape: str | int, unit: str, axes: str = "") -> RawField:
     return RawField(*shape, stage=Stage.ACCELERATION, unit=unit, axes=axes)
 
 
-class RawData:
-    """MuJoCo's fields for all worlds, live, in the engine's dtype; (num_envs, …).
-
-    Fields are brought up to date when they are asked for, so ask again after a step
-    instead of keeping the tensor. State fields may be written in place.
-    """
+class DerivedData:
+    """Fields that are computed from the state, in the engine's dtype; (num_envs, …)."""
 
     def __init__(self, reader: FieldReader) -> None:
         object.__setattr__(self, "reader", reader)
 
     reader: FieldReader
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if name not in FIELDS:
-            raise unavailable_field(name)
-        object.__setattr__(self, name, value)
-
-    time = _state(behind=Stage.ACCELERATION, unit="s")
-    """Simulation time [s]; shape (num_envs,)."""
-    qpos = _state(
-        "nq",
-        behind=Stage.POSITION,
-        unit="m, rad or quaternion wxyz",
-        axes="free joint: world",
-    )
-    """Generalised positions; free joint: origin, world axes [m], quaternion wxyz."""
-    qvel = _state(
-        "nv",
-        behind=Stage.VELOCITY,
-        unit="m/s or rad/s",
-        axes="free joint: linear world, angular body",
-    )
-    """Generalised velocities; free joint: linear in WORLD, angular in BODY axes."""
-    act = _state("na", behind=Stage.ACCELERATION, unit="the actuator's own")
-    """Actuator activations."""
-    history = _state(
-        "nhistory", behind=Stage.ACCELERATION, unit="the delayed value's own"
-    )
-    """Buffers of delayed controls and sensors."""
-    qacc_warmstart = _state(
-        "nv", behind=Stage.ACCELERATION, unit="m/s² or rad/s²", axes="qvel's"
-    )
-    """Where the constraint solver starts from."""
-    ctrl = _input("nu", behind=Stage.ACCELERATION, unit="the actuator's own")
-    """Controls, in each actuator's own unit."""
-    qfrc_applied = _input(
-        "nv", behind=Stage.ACCELERATION, unit="N or N·m", axes="qvel's"
-    )
-    """Generalised forces applied by the user, in the axes of qvel [N, N·m]."""
-    xfrc_applied = _input(
-        "nbody", 6, behind=Stage.ACCELERATION, unit="N, N·m", axes="world"
-    )
-    """Force then torque applied at each body's COM, world axes [N, N·m]."""
-    eq_active = _input("neq", behind=Stage.ACCELERATION, unit="1 or 0")
-    """Whether each equality constraint is switched on: 1 or 0, engine's dtype."""
-    mocap_pos = _input("nmocap", 3, behind=Stage.POSITION, unit="m", axes="world")
-    """Positions of mocap bodies' origins, world axes [m]."""
-    mocap_quat = _input("nmocap", 4, behind=Stage.POSITION, unit="quaternion wxyz")
-    """Orientations of mocap bodies, wxyz."""
-    userdata = _input("nuserdata", behind=Stage.ACCELERATION, unit="the user's own")
-    """The user's own numbers."""
-    plugin_state = _state(
-        "npluginstate", behind=Stage.ACCELERATION, unit="the plugin's own"
-    )
-    """State of engine plugins (native only)."""
 
     xpos = _position("nbody", 3, unit="m")
     """Body origins, world axes [m]."""
@@ -244,6 +186,69 @@ class RawData:
     """Net unconstrained forces."""
     qfrc_constraint = _acceleration("nv", unit="N or N·m", axes="qvel's")
     """Constraint forces."""
+
+
+class RawData(DerivedData):
+    """MuJoCo's fields for all worlds, live, in the engine's dtype; (num_envs, …).
+
+    Fields are brought up to date when they are asked for, so ask again after a step
+    instead of keeping the tensor. State fields may be written in place.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in FIELDS:
+            raise unavailable_field(name)
+        object.__setattr__(self, name, value)
+
+    time = _state(behind=Stage.ACCELERATION, unit="s")
+    """Simulation time [s]; shape (num_envs,)."""
+    qpos = _state(
+        "nq",
+        behind=Stage.POSITION,
+        unit="m, rad or quaternion wxyz",
+        axes="free joint: world",
+    )
+    """Generalised positions; free joint: origin, world axes [m], quaternion wxyz."""
+    qvel = _state(
+        "nv",
+        behind=Stage.VELOCITY,
+        unit="m/s or rad/s",
+        axes="free joint: linear world, angular body",
+    )
+    """Generalised velocities; free joint: linear in WORLD, angular in BODY axes."""
+    act = _state("na", behind=Stage.ACCELERATION, unit="the actuator's own")
+    """Actuator activations."""
+    history = _state(
+        "nhistory", behind=Stage.ACCELERATION, unit="the delayed value's own"
+    )
+    """Buffers of delayed controls and sensors."""
+    qacc_warmstart = _state(
+        "nv", behind=Stage.ACCELERATION, unit="m/s² or rad/s²", axes="qvel's"
+    )
+    """Where the constraint solver starts from."""
+    ctrl = _input("nu", behind=Stage.ACCELERATION, unit="the actuator's own")
+    """Controls, in each actuator's own unit."""
+    qfrc_applied = _input(
+        "nv", behind=Stage.ACCELERATION, unit="N or N·m", axes="qvel's"
+    )
+    """Generalised forces applied by the user, in the axes of qvel [N, N·m]."""
+    xfrc_applied = _input(
+        "nbody", 6, behind=Stage.ACCELERATION, unit="N, N·m", axes="world"
+    )
+    """Force then torque applied at each body's COM, world axes [N, N·m]."""
+    eq_active = _input("neq", behind=Stage.ACCELERATION, unit="1 or 0")
+    """Whether each equality constraint is switched on: 1 or 0, engine's dtype."""
+    mocap_pos = _input("nmocap", 3, behind=Stage.POSITION, unit="m", axes="world")
+    """Positions of mocap bodies' origins, world axes [m]."""
+    mocap_quat = _input("nmocap", 4, behind=Stage.POSITION, unit="quaternion wxyz")
+    """Orientations of mocap bodies, wxyz."""
+    userdata = _input("nuserdata", behind=Stage.ACCELERATION, unit="the user's own")
+    """The user's own numbers."""
+    plugin_state = _state(
+        "npluginstate", behind=Stage.ACCELERATION, unit="the plugin's own"
+    )
+    """State of engine plugins (native only)."""
+
     sensordata = _acceleration("nsensordata", unit="the sensor's own")
     """Sensor readings: positions and velocities current, accelerations as qacc's."""
 
@@ -255,8 +260,47 @@ class RawData:
             raise unavailable_field(name)
 
 
+class LastEvaluated(DerivedData):
+    """Fields as the last evaluation of the dynamics left them; (num_envs, …).
+
+    They are what mjData holds after mj_step, where positions are those of the state
+    before the last time step, or with MuJoCo's RK4 those of its fourth stage. They are
+    read-only; `sim.keep_evaluated` declares the ones that are kept.
+    """
+
+    cacc = _acceleration("nbody", 6, unit="rad/s², m/s²", axes="world")
+    """Acceleration (angular, linear) at subtree_com[body_rootid[body]], world axes, as
+    mj_rnePostConstraint computes it after the last time step."""
+    cfrc_int = _acceleration("nbody", 6, unit="N·m, N", axes="world")
+    """Torque and force between a body and its parent at
+    subtree_com[body_rootid[body]], world axes, by mj_rnePostConstraint."""
+    cfrc_ext = _acceleration("nbody", 6, unit="N·m, N", axes="world")
+    """Torque and force on a body by contacts and xfrc_applied at
+    subtree_com[body_rootid[body]], world axes, by mj_rnePostConstraint; zero after a
+    reset."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise InvalidInputError(
+            f"sim.last_evaluated.{name} cannot be written: it holds what the last "
+            "evaluation left. Write the state (sim.data.qpos, …) instead."
+        )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            raise unknown_name("field of sim.last_evaluated", name, KEPT_FIELDS)
+
+
+def _fields_of(owner: type) -> dict[str, RawField]:
+    return {name: x for name, x in vars(owner).items() if isinstance(x, RawField)}
+
+
 FIELDS: dict[str, RawField] = {
-    name: value for name, value in vars(RawData).items() if isinstance(value, RawField)
+    **{name: field for name, field in _fields_of(RawData).items() if field.is_state},
+    **_fields_of(DerivedData),
+    "sensordata": _fields_of(RawData)["sensordata"],
 }
 """Every raw field by name, state fields first, in the order of the state tensor."""
 
@@ -278,10 +322,19 @@ EVALUATED_FIELDS: tuple[str, ...] = tuple(
 """The fields of the last dynamics evaluation; only a step can tell what it was, so
 engines keep them from the start."""
 
+AFTER_CONSTRAINTS: tuple[str, ...] = tuple(_fields_of(LastEvaluated))
+"""The fields that mj_rnePostConstraint computes."""
+
+KEPT_FIELDS: dict[str, RawField] = {
+    **_fields_of(DerivedData),
+    **_fields_of(LastEvaluated),
+}
+"""The fields that `sim.last_evaluated` can have, by name."""
+
 _ON_DEMAND = {
     "cacc": "read body_link_lin_acc_w, body_com_lin_acc_w and their angular parts",
     "cfrc_int": "read sim.dynamics.incoming_wrench_w",
-    "cfrc_ext": "read sim.contacts or sim.contact_table(), and xfrc_applied",
+    "cfrc_ext": "read sim.contacts or sim.last_evaluated.cfrc_ext",
     "subtree_linvel": "read sim.dynamics.com_vel_w, or entity.dynamics.com_vel_w",
     "subtree_angmom": "read sim.dynamics.angular_momentum_w, or an entity's",
     "energy": "read sim.dynamics.potential_energy and kinetic_energy",

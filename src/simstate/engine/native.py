@@ -21,10 +21,16 @@ from simstate.base.errors import listed, unknown_name, warn
 from simstate.engine.core import CoreBatch, StepWatch, is_available
 from simstate.engine.engine import MAX_VALUE, Engine, moving_columns
 from simstate.engine.engine_cfg import NativeCfg
-from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
+from simstate.engine.fields import (
+    AFTER_CONSTRAINTS,
+    EVALUATED_FIELDS,
+    FIELDS,
+    STATE_FIELDS,
+)
 from simstate.engine.native_on_demand import NativeOnDemand
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.plain_batch import PlainBatch
+from simstate.engine.plain_kept import keep_by_world
 from simstate.engine.stage import Seen, Stage
 from simstate.engine.threads import threads_by_work
 
@@ -88,6 +94,7 @@ class NativeEngine(Engine):
             self._counts_before = self._watch.counts
         parts = (self.batch.state[:, columns] for columns in inputs)
         self._inputs = [part for part in parts if part.size]
+        self._is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
 
     def _wrenches_without_effect(self) -> list[slice]:
         """The columns of wrenches on bodies that cannot move: the world's, and more."""
@@ -155,6 +162,7 @@ class NativeEngine(Engine):
         if self.observers:
             contacts = self._begin_observation()
         seen = self._watched_step(ids, n, contacts)
+        self.kept_writes += 1
         if seen & _FAILED:
             self.compiled.check(ids, 1)
         return seen
@@ -174,6 +182,7 @@ class NativeEngine(Engine):
         observer needs it, each step is a separate call, with the same bits.
         """
         ids = _ids(env_ids)
+        self.kept_writes += 1
         if self.compiled is not None:
             self.compiled.step(ids, n, contacts=self._compiled_observers())
             return
@@ -182,8 +191,29 @@ class NativeEngine(Engine):
                 self.batch.step(ids, 1, _NO_STAGE)
                 self._observe(1, env_ids)
             n = 1
-        self.batch.step(ids, n, _STAGES[Stage.VELOCITY])
+        if self.kept or self._is_rk4:
+            if n > 1:
+                self.batch.step(ids, n - 1, _NO_STAGE)
+            self._last_plain_step(ids)
+        else:
+            self.batch.step(ids, n, _STAGES[Stage.VELOCITY])
         self._observe(n, env_ids)
+
+    def _last_plain_step(self, ids: np.ndarray | None) -> None:
+        """Take one step, and keep what belongs to the state before it.
+
+        With RK4, MuJoCo's accelerations are those of the fourth stage afterwards, its
+        sensors those of the first: the first evaluation gives both.
+        """
+        rows = slice(None) if ids is None else torch.from_numpy(ids.astype(np.int64))
+        before, first = self.batch.state.copy(), {}
+        if self._is_rk4:
+            self.batch.forward(ids, _STAGES[Stage.ACCELERATION])
+            first = self.keep_accelerations(rows)
+        self.batch.step(ids, 1, _STAGES[Stage.VELOCITY])
+        self.put_back(first, rows)
+        if self.kept:
+            keep_by_world(self, before, ids, steps=1, after_constraints=True)
 
     def _observe(self, n: int, env_ids: Tensor | None) -> None:
         self.note_evaluation()
@@ -237,6 +267,22 @@ class NativeEngine(Engine):
             self.compiled.check(ids, 1)
         if stage == Stage.ACCELERATION:
             self.note_evaluation()
+
+    def keep(self, name: str, memory: Tensor) -> None:
+        """Copy a field out of mjData after every step of MuJoCo's from now on."""
+        self.kept[name] = memory
+        if self.compiled is not None:
+            late = name in AFTER_CONSTRAINTS
+            self.compiled.keep(name, memory.data.numpy(), late)
+
+    def evaluate_kept(self, env_ids: Tensor | None, after_constraints: bool) -> None:
+        """Run mj_forward at the current state, for the kept fields alone."""
+        ids = _ids(env_ids)
+        if self.compiled is not None:
+            self.compiled.evaluate_kept(ids, after_constraints)
+        else:
+            state = self.batch.state
+            keep_by_world(self, state, ids, 0, after_constraints)
 
     def cause(self, world: int) -> tuple[str, int] | None:
         """The field and index that MuJoCo's own warning names in this world."""

@@ -24,7 +24,12 @@ from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine.bare import BareForward
 from simstate.engine.engine import MAX_VALUE, Engine, model_value
 from simstate.engine.engine_cfg import WarpCfg
-from simstate.engine.fields import EVALUATED_FIELDS, EVOLVING_FIELDS, STATE_FIELDS
+from simstate.engine.fields import (
+    AFTER_CONSTRAINTS,
+    EVALUATED_FIELDS,
+    EVOLVING_FIELDS,
+    STATE_FIELDS,
+)
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Seen, Stage
 from simstate.engine.static_geoms import PLACES, StaticGeoms
@@ -95,6 +100,9 @@ class WarpEngine(Engine):
         self._static_geoms = StaticGeoms(model, device)
         self._has_links = bool(np.isin(model.eq_type, _LINKS).any())
         self._graphs: dict[str, Any] = {}
+        self._is_rk4 = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4.value
+        self._fourth: dict[str, Any] = {}
+        """Kept accelerations and forces of the fourth stage of RK4."""
         self._room = Room(model, self.warp_model, self.warp_data)
         self._unforced = wp.to_torch(self.warp_data.qacc_smooth, requires_grad=False)
         """Accelerations but for those that constraints cause; shape (num_envs, nv)."""
@@ -200,6 +208,39 @@ class WarpEngine(Engine):
             for name, values in before.items():
                 self._alias(name)[others] = values
             self.put_back(kept, others)
+        self._copy_kept(env_ids)
+
+    def keep(self, name: str, memory: Tensor) -> None:
+        """Copy a field out of Warp's arrays after every step from now on."""
+        self.kept[name] = memory
+        if name in EVALUATED_FIELDS and self._is_rk4:
+            with wp.ScopedDevice(self.warp_device):
+                self._fourth[name] = wp.clone(getattr(self.warp_data, name))
+        if name in AFTER_CONSTRAINTS:
+            self.warp_model.opt.run_rne_postconstraint = True
+        self._graphs.clear()  # they were captured without it
+
+    def evaluate_kept(self, env_ids: Tensor | None, after_constraints: bool) -> None:
+        """Evaluate all worlds, and copy the kept fields of these."""
+        self.forward(env_ids, Stage.ACCELERATION)
+        for name, array in self._fourth.items():
+            wp.copy(array, getattr(self.warp_data, name))
+        self._copy_kept(env_ids)
+        if not (after_constraints or self.warp_model.sensor_rne_postconstraint):
+            for name in AFTER_CONSTRAINTS:
+                if name in self.kept:
+                    rows = slice(None) if env_ids is None else env_ids
+                    self.kept[name].data[rows] = 0.0
+
+    def _copy_kept(self, env_ids: Tensor | None) -> None:
+        self.kept_writes += 1
+        rows = slice(None) if env_ids is None else env_ids
+        for name, memory in self.kept.items():
+            found = self._alias(name)
+            if name in self._fourth:
+                array = wp.to_torch(self._fourth[name], requires_grad=False)
+                found = array.view(memory.shape)
+            memory.data[rows] = found[rows]
 
     def has_warned(self) -> bool:
         """True: the flags are on the device, where `report_warnings` reads them."""
@@ -263,7 +304,19 @@ class WarpEngine(Engine):
 
     def _compute_step(self) -> None:
         self._prepare_constraints()
-        mjw.step(self.warp_model, self.warp_data)
+        if not self._is_rk4:
+            mjw.step(self.warp_model, self.warp_data)
+            return
+        # Accelerations and sensors are those of the state before the step, as with
+        # the other integrators, not of the fourth stage.
+        mjw.forward(self.warp_model, self.warp_data)
+        arrays = {name: getattr(self.warp_data, name) for name in EVALUATED_FIELDS}
+        first = {name: wp.clone(array) for name, array in arrays.items()}
+        mjw.rungekutta4(self.warp_model, self.warp_data)
+        for name, array in arrays.items():
+            if name in self._fourth:
+                wp.copy(self._fourth[name], array)
+            wp.copy(array, first[name])
 
     def _compute_forward(self) -> None:
         self._prepare_constraints()

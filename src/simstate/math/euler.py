@@ -18,6 +18,7 @@ from torch import Tensor
 
 from simstate.math import quaternion
 from simstate.math.elementwise import atan2, hypot
+from simstate.math.vector import cross, dot
 
 SEQUENCES = tuple(
     f"{kind}{first}{second}{third}"
@@ -98,6 +99,50 @@ def from_quaternion(quat: Tensor, sequence: str) -> Tensor:
     turns = [wrap(first), wrap(middle), wrap(last)]
     ordered = [turns[parsed.columns.index(column)] for column in range(3)]
     return torch.stack(ordered, dim=-1)
+
+
+def rates_to_body(angles: Tensor, rates: Tensor, sequence: str) -> Tensor:
+    """Return the angular velocity in body axes of angle rates; shape (..., 3).
+
+    Args:
+        angles: [rad], listed as the sequence lists them; (..., 3).
+        rates: of the angles, in the same order; (..., 3). The result has their unit.
+        sequence: one of SEQUENCES.
+    """
+    return (torch.stack(_turn_axes(angles, sequence), dim=-1) @ rates[..., None])[
+        ..., 0
+    ]
+
+
+def rates_from_body(angles: Tensor, ang_vel_b: Tensor, sequence: str) -> Tensor:
+    """Return the rates of angles of an angular velocity in body axes; shape (..., 3).
+
+    They grow without bound towards a pole of the sequence, where they are not finite.
+
+    Args:
+        angles: [rad], listed as the sequence lists them; (..., 3).
+        ang_vel_b: body axes; (..., 3). The result has its unit.
+        sequence: one of SEQUENCES.
+    """
+    first, second, third = _turn_axes(angles, sequence)
+    across = cross(second, third)
+    rows = [across, cross(third, first), cross(first, second)]
+    return torch.cat([dot(row, ang_vel_b) for row in rows], dim=-1) / dot(first, across)
+
+
+def _turn_axes(angles: Tensor, sequence: str) -> list[Tensor]:
+    """Return the axis of each listed angle's turn in body axes; three of (..., 3)."""
+    parsed = parse(sequence)
+    inner = torch.zeros_like(angles[..., :1]).expand(*angles.shape[:-1], 4).clone()
+    inner[..., 0] = 1.0
+    found: dict[int, Tensor] = {}
+    # From the innermost turn outwards: later turns carry an axis along.
+    for axis, column in zip(parsed.axes[::-1], parsed.columns[::-1], strict=True):
+        unit = torch.zeros_like(angles)
+        unit[..., axis] = 1.0
+        found[column] = quaternion.rotate_inverse(inner, unit)
+        inner = quaternion.multiply(_about(axis, angles[..., column]), inner)
+    return [found[column] for column in range(3)]
 
 
 def wrap(angle: Tensor) -> Tensor:

@@ -144,6 +144,22 @@ def to_mrp(quat: Tensor) -> Tensor:
     return quat[..., 1:] / (1.0 + quat[..., :1])
 
 
+def from_crp(crp: Tensor) -> Tensor:
+    """Return the unit quaternion of classical Rodrigues parameters; shape (..., 4).
+
+    Also known as the Gibbs vector: tan(angle/2)·axis.
+    """
+    return normalize(torch.cat([torch.ones_like(crp[..., :1]), crp], dim=-1))
+
+
+def to_crp(quat: Tensor) -> Tensor:
+    """Return classical Rodrigues parameters of a unit quaternion; shape (..., 3).
+
+    They are infinite for half turns.
+    """
+    return quat[..., 1:] / quat[..., :1]
+
+
 def angle_between(left: Tensor, right: Tensor) -> Tensor:
     """The angle [rad] of the rotation between two attitudes; signs do not matter."""
     return norm(to_rotation_vector(multiply(conjugate(left), right)))[..., 0]

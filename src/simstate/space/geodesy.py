@@ -11,7 +11,7 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
-from simstate.math.conventions.checked_values import as_tensor
+from simstate.math.conventions.checked_values import as_float64
 from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import norm
 from simstate.space.planets import EARTH, Planet
@@ -25,7 +25,7 @@ def position_from_geodetic(
 ) -> Tensor:
     """The place, fixed axes [m], of geodetic coordinates [rad, rad, m]; (..., 3)."""
     lat, lon, high = (
-        as_tensor(x, name).double()
+        as_float64(x, name)
         for x, name in (
             (latitude, "latitude"), (longitude, "longitude"), (height, "height"),
         )
@@ -51,7 +51,7 @@ def geodetic_from_position(
     The place is along fixed axes [m]. Exact to rounding from 50 km below the spheroid
     to any height; the centre of the planet has no latitude and raises.
     """
-    place = as_tensor(position, "position", 3).double()
+    place = as_float64(position, "position", 3)
     if bool((norm(place) < 0.1 * planet.radius).any()):
         raise InvalidInputError(
             "A place near the planet's centre has no latitude: position is in metres "
@@ -75,8 +75,8 @@ def geodetic_from_position(
 
 def rot_ned_fixed(latitude: Values | float, longitude: Values | float) -> Tensor:
     """The matrix from fixed axes to north, east, down at a place [rad]; (..., 3, 3)."""
-    lat = as_tensor(latitude, "latitude").double()
-    lon = as_tensor(longitude, "longitude").double()
+    lat = as_float64(latitude, "latitude")
+    lon = as_float64(longitude, "longitude")
     lat, lon = lat + 0 * lon, lon + 0 * lat
     zero = torch.zeros_like(lat)
     north = torch.stack([-lat.sin() * lon.cos(), -lat.sin() * lon.sin(), lat.cos()], -1)

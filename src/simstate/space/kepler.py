@@ -6,19 +6,20 @@ import torch
 from torch import Tensor
 
 from simstate.base.ids import Values
-from simstate.math.conventions.checked_values import as_tensor, batch_of
+from simstate.math.conventions.checked_values import as_float64, batch_of
 from simstate.math.vector import dot, norm
-from simstate.space.planets import EARTH
+from simstate.space.planets import EARTH, check_length
 
 
 def propagate_kepler(
     position: Values, velocity: Values, seconds: Values | float, mu: float = EARTH.mu
 ) -> tuple[Tensor, Tensor]:
     """Where a body on a Kepler orbit is some time later [s]; (..., 3) each [m, m/s]."""
-    pos = as_tensor(position, "position", 3).double()
-    vel = as_tensor(velocity, "velocity", 3).double()
-    time = as_tensor(seconds, "seconds").double()
+    pos = as_float64(position, "position", 3)
+    vel = as_float64(velocity, "velocity", 3)
+    time = as_float64(seconds, "seconds")
     batch_of(position=(pos, 1), velocity=(vel, 1), seconds=(time, 0))
+    check_length("The distance of the position", norm(pos), mu, 0.01)
     away, root = norm(pos)[..., 0], mu**0.5
     along = dot(pos, vel)[..., 0] / root
     alpha = 2 / away - dot(vel, vel)[..., 0] / mu  # 1/a

@@ -6,6 +6,7 @@ All angles in radians, lengths in metres, float64, any batch shape.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import torch
 from torch import Tensor
@@ -13,14 +14,14 @@ from torch import Tensor
 from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
-from simstate.math.conventions.checked_values import as_tensor, batch_of
+from simstate.math.conventions.checked_values import as_float64, batch_of
 from simstate.math.elementwise import atan2, hypot
 from simstate.math.vector import cross, dot, norm
 from simstate.space.anomaly import (
     mean_from_true,
     true_from_mean,
 )
-from simstate.space.planets import EARTH, Planet
+from simstate.space.planets import EARTH, Planet, check_length
 
 CIRCULAR = 1e-11
 """Below this eccentricity an orbit counts as a circle, whose periapsis is at its node;
@@ -63,7 +64,11 @@ class OrbitalElements:
         true_anomaly: Values | float = 0.0,
         mu: float = EARTH.mu,
     ) -> OrbitalElements:
-        """Elements with the semi-major axis a [m], < 0 for a hyperbola; rad, SI."""
+        """Elements with the semi-major axis a [m], < 0 for a hyperbola; rad, SI.
+
+        An orbit inside the planet of `mu` raises: a length in kilometres is 1000 times
+        too short.
+        """
         names = (
             "semi_major_axis", "eccentricity", "inclination", "node", "periapsis",
             "true_anomaly",
@@ -71,7 +76,7 @@ class OrbitalElements:
         given = (
             semi_major_axis, eccentricity, inclination, node, periapsis, true_anomaly,
         )  # fmt: skip
-        parts = [as_tensor(x, n).double() for x, n in zip(given, names, strict=True)]
+        parts = [as_float64(x, n) for x, n in zip(given, names, strict=True)]
         batch_of(**{n: (part, 0) for n, part in zip(names, parts, strict=True)})
         a, e, i, *turns = _spread(parts)
         if bool((e < 0).any()) or bool((a * (1 - e * e) <= 0).any()):
@@ -84,6 +89,9 @@ class OrbitalElements:
                 f"inclination must be ≥ 0 and ≤ π [rad], got {inclination}: "
                 "math.radians(…) takes degrees."
             )
+        # A trajectory that only begins or ends on the ground is an orbit, too.
+        check_length("The apoapsis a·(1 + e)", torch.where(e < 1, a * (1 + e), inf), mu)
+        check_length("The semi-major axis", torch.where(e > 1, -a, inf), mu, 0.01)
         return cls(a * (1 - e * e), e, i, turns[0], turns[1], turns[2], mu)
 
     @property
@@ -106,7 +114,7 @@ class OrbitalElements:
 
     def with_mean_anomaly(self, mean: Values | float) -> OrbitalElements:
         """The same orbit at another mean anomaly [rad]."""
-        given = as_tensor(mean, "mean_anomaly").double() + 0 * self.eccentricity
+        given = as_float64(mean, "mean_anomaly") + 0 * self.eccentricity
         true = true_from_mean(given, self.eccentricity)
         return OrbitalElements(
             self.semi_latus_rectum, self.eccentricity, self.inclination, self.node,
@@ -119,7 +127,7 @@ class OrbitalElements:
         Next to a parabola (|e − 1| < 1e-6) anomalies lose digits, which
         `propagate_kepler` keeps.
         """
-        time = as_tensor(seconds, "seconds").double()
+        time = as_float64(seconds, "seconds")
         parabola = self.eccentricity == 1
         size = torch.where(parabola, self.semi_latus_rectum, self.semi_major_axis.abs())
         motion = (self.mu / size**3).sqrt()
@@ -142,9 +150,10 @@ def elements_from_state(
     position: Values, velocity: Values, mu: float = EARTH.mu
 ) -> OrbitalElements:
     """The elements of a position [m] and velocity [m/s], inertial axes; (...)."""
-    pos = as_tensor(position, "position", 3).double()
-    vel = as_tensor(velocity, "velocity", 3).double()
+    pos = as_float64(position, "position", 3)
+    vel = as_float64(velocity, "velocity", 3)
     batch_of(position=(pos, 1), velocity=(vel, 1))
+    check_length("The distance of the position", norm(pos), mu, 0.01)
     momentum = cross(pos, vel)
     if bool((norm(momentum) <= 1e-12 * norm(pos) * norm(vel)).any()):
         raise InvalidInputError(

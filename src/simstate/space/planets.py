@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError
+
 
 @dataclass(frozen=True)
 class Planet:
@@ -45,3 +49,25 @@ MU_SUN = 1.32712440018e20
 """Gravitational parameter of the Sun [m³/s²]; DE405."""
 ASTRONOMICAL_UNIT = 149597870700.0
 """[m]; IAU 2012."""
+
+
+def check_length(what: str, length: Tensor, mu: float, share: float = 0.9) -> None:
+    """Raise if a length is inside the planet that `mu` belongs to, as in kilometres.
+
+    Args:
+        what: the name of the length in the error.
+        length: the largest distance from the planet's centre [m]; any shape.
+        mu: the gravitational parameter; that of an unknown body allows any length.
+        share: the part of the planet's radius below which a length is rejected.
+    """
+    for planet in (EARTH, MOON, MARS):
+        if abs(mu / planet.mu - 1.0) > 1e-3:
+            continue
+        inside = length < share * planet.polar_radius
+        if bool(inside.any()):
+            raise InvalidInputError(
+                f"{what} is {float(length[inside].min()):g} m, deep inside "
+                f"{planet.name} (radius {planet.radius:g} m). Lengths are in metres: "
+                "was it given in kilometres?",
+                name=what,
+            )

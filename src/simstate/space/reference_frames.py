@@ -20,7 +20,7 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
-from simstate.math.conventions.checked_values import as_tensor, batch_of
+from simstate.math.conventions.checked_values import as_float64, batch_of
 from simstate.math.vector import apply, cross, dot, norm
 from simstate.space.geodesy import position_from_geodetic, rot_ned_fixed
 from simstate.space.planets import EARTH, Planet
@@ -175,8 +175,8 @@ def _motion(
     position: Values, velocity: Values, *chief: Tensor, **times: Tensor
 ) -> Motion:
     """Both as tensors that broadcast with each other, with times and a chief's."""
-    pos = as_tensor(position, "position", 3).double()
-    vel = as_tensor(velocity, "velocity", 3).double()
+    pos = as_float64(position, "position", 3)
+    vel = as_float64(velocity, "velocity", 3)
     others = {name: (time, 0) for name, time in times.items()}
     others |= {f"chief[{k}]": (part, 1) for k, part in enumerate(chief)}
     batch_of(position=(pos, 1), velocity=(vel, 1), **others)

@@ -174,5 +174,10 @@ class Divergence:
     def _describe(self, before: dict[str, Tensor], after: Tensor) -> Found:
         ids = self.new.nonzero().flatten()
         engine = self._parts.engine
-        elements = bad_elements(engine, before, engine.split(after), ids)
+        processes = {
+            name.removeprefix("process/"): slot.tensor
+            for name, slot in self._ledger.slots.items()
+            if name.startswith("process/")
+        }
+        elements = bad_elements(engine, before, engine.split(after), ids, processes)
         return Found(int_list(ids), elements, after[ids].clone())

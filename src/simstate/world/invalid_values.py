@@ -49,11 +49,13 @@ def first_bad_element(
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
     world: int,
+    processes: Mapping[str, Tensor],
 ) -> str:
-    """The first bad number of a world: field, index, value and the joint's name.
+    """Return the first invalid value of a world: field, index, value, joint's name.
 
-    What was bad before the step comes first, then what was dropped on its way, then
-    what MuJoCo's own warning blames, then what is bad after it.
+    Values that were invalid before the step come first, then what was dropped on its
+    way, then what MuJoCo's own warning blames, then invalid values after it: of
+    MuJoCo's state, then of processes by their names.
     """
     found = _first_bad(engine, before, world) or engine.loss(world)
     if found:
@@ -63,7 +65,11 @@ def first_bad_element(
         name, i = blame
         where = describe_element(engine.model, name, i)
         return f"{name}[{i}] was NaN, infinite or above {MAX_VALUE:g} ({where})"
-    return _first_bad(engine, after, world) or "no single element"
+    return (
+        _first_bad(engine, after, world)
+        or _first_of_process(processes, world)
+        or "no single element"
+    )
 
 
 def _first_bad(engine: Engine, fields: Mapping[str, Tensor], world: int) -> str:
@@ -75,6 +81,17 @@ def _first_bad(engine: Engine, fields: Mapping[str, Tensor], world: int) -> str:
             i = int(bad[0])
             where = describe_element(engine.model, name, i)
             return f"{name}[{i}] = {float(values[i]):g} ({where})"
+    return ""
+
+
+def _first_of_process(processes: Mapping[str, Tensor], world: int) -> str:
+    """Return the first invalid value of a world's processes; "" if there is none."""
+    for name, values in processes.items():
+        row = values[world].flatten()
+        bad = (~(row.abs() <= MAX_VALUE)).nonzero().flatten()
+        if bad.numel():
+            i = int(bad[0])
+            return f"process {name!r}: value[{i}] = {float(row[i]):g}"
     return ""
 
 
@@ -142,7 +159,7 @@ def report_invalid(engine: Engine, diverged: Tensor, env_ids: Tensor | None) -> 
         fields = engine.split(engine.state)
         warn(
             f"In {len(worlds)} of {engine.num_envs} worlds ({listed(worlds, 10)}): "
-            f"{first_bad_element(engine, fields, fields, worlds[0])}. What was "
+            f"{first_bad_element(engine, fields, fields, worlds[0], {})}. What was "
             "evaluated there means nothing."
         )
 
@@ -152,9 +169,13 @@ def bad_elements(
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
     env_ids: Tensor,
+    processes: Mapping[str, Tensor],
 ) -> list[str]:
-    """The first bad element of the first few of these worlds."""
-    return [first_bad_element(engine, before, after, int(i)) for i in env_ids[:_SHOWN]]
+    """Return the first invalid value of each of the first few of these worlds."""
+    return [
+        first_bad_element(engine, before, after, int(i), processes)
+        for i in env_ids[:_SHOWN]
+    ]
 
 
 def _joint(model: mujoco.MjModel, joint: int) -> str:

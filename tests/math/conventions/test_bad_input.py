@@ -49,8 +49,42 @@ def state(**change):
         ),
         (lambda: c.Attitude("quat"), UnknownNameError, "quaternion_wxyz"),
         (lambda: c.Attitude("euler"), UnknownNameError, "izyx"),
-        (lambda: c.Attitude("euler", sequence="zyx"), UnknownNameError, "Did you mean"),
+        (lambda: c.Attitude("euler", sequence="zyx"), UnknownNameError, "'ezyx' about"),
         (lambda: c.Attitude("mrp", sequence="izyx"), InvalidInputError, "is for Euler"),
+        (lambda: c.Attitude("euler", sequence="321"), UnknownNameError, "is 'izyx'"),
+        (lambda: c.Attitude("euler", sequence="313"), UnknownNameError, "is 'izxz'"),
+        (
+            lambda: r.active_from_angles([1.0, 2, 3], "ZYX"),
+            UnknownNameError,
+            "'ezyx' about fixed axes",
+        ),
+        (
+            lambda: c.Attitude("quaternion_xyzw", "passive"),
+            InvalidInputError,
+            "Attitude('quaternion_jpl', turns='world_to_body')",
+        ),
+        (
+            lambda: c.Attitude("quaternion_xyzw", "passive", "body_to_world"),
+            InvalidInputError,
+            "'active', 'world_to_body'",
+        ),
+        (
+            lambda: c.Attitude("quaternion_jpl", "active"),
+            InvalidInputError,
+            "passive by definition",
+        ),
+        (
+            lambda: c.Attitude("crp").encode(torch.tensor([0.0, 0.6, 0.0, 0.8])),
+            InvalidInputError,
+            "Use 'mrp'",
+        ),
+        (
+            lambda: r.angle_rates_from_body_rates(
+                [[10, 20, 30], [10, 90, 30]], [1.0, 2, 3], "izyx"
+            ),
+            InvalidInputError,
+            "at [1] are a pole",
+        ),
         (lambda: state(position=[0, 0, float("nan")]), InvalidInputError, "finite"),
         (lambda: state(position=[0.0, 0.0]), ShapeError, "(…, 3)"),
         (lambda: state(attitude=[0.0, 0, 0, 0]), InvalidInputError, "unit quaternions"),

@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.spatial.transform import Rotation
 from tests.math.conventions.bodies import random_bodies, tensor
 
 from simstate.base.errors import ConventionError, InvalidInputError
@@ -24,19 +25,22 @@ def random_convention(rng: np.random.Generator) -> c.Convention:
         [
             "quaternion_wxyz",
             "quaternion_xyzw",
+            "quaternion_jpl",
             "matrix",
             "euler",
             "mrp",
+            "crp",
             "rotation_vector",
         ]
     )
+    senses = {"quaternion_xyzw": ["active"], "quaternion_jpl": ["passive"]}
     return c.Convention(
         name="random",
         world=str(rng.choice(axes.known("world"))),
         body=str(rng.choice(axes.known("body"))),
         attitude=c.Attitude(
             form,
-            rng.choice(["active", "passive"]),
+            rng.choice(senses.get(str(form), ["active", "passive"])),
             rng.choice(["world_to_body", "body_to_world"]),
             str(rng.choice(euler.SEQUENCES)) if form == "euler" else "",
         ),
@@ -174,6 +178,50 @@ def test_shadow_set_of_mrps():
     state = c.RigidBodyState(mrp, zeros, long, zeros, zeros)
     back = c.convert(c.convert(state, c.MUJOCO), mrp)
     assert torch.allclose(back.attitude, -long / (long**2).sum())
+
+
+def jpl_matrix(values: torch.Tensor) -> torch.Tensor:
+    """Direction cosines of JPL quaternions xyzw, as Trawny and Roumeliotis define."""
+    v, w = values[..., :3], values[..., 3, None, None]
+    zero = torch.zeros_like(v[..., 0])
+    skew = torch.stack(
+        [zero, -v[..., 2], v[..., 1], v[..., 2], zero, -v[..., 0], -v[..., 1],
+         v[..., 0], zero], dim=-1,
+    ).unflatten(-1, (3, 3))  # fmt: skip
+    outer = v[..., :, None] * v[..., None, :]
+    return (2 * w**2 - 1) * torch.eye(3, dtype=v.dtype) - 2 * w * skew + 2 * outer
+
+
+@pytest.mark.parametrize("turns", ["world_to_body", "body_to_world"])
+def test_jpl_quaternions_have_their_own_direction_cosines(turns):
+    jpl = replace(
+        c.MUJOCO, name="jpl", attitude=c.Attitude("quaternion_jpl", turns=turns)
+    )
+    state = random_bodies(5).state
+    values = c.convert(state, jpl).attitude
+    mujoco = c.convert(state, c.MUJOCO).attitude
+    rot_wb = quaternion.to_matrix(mujoco)
+    wanted = rot_wb.mT if turns == "world_to_body" else rot_wb
+    assert torch.allclose(jpl_matrix(values), wanted, atol=1e-14)
+
+
+def test_jpls_usual_quaternion_has_hamiltons_components():
+    state = random_bodies(6).state
+    jpl = replace(c.MUJOCO, name="jpl", attitude=c.Attitude("quaternion_jpl"))
+    xyzw = replace(c.MUJOCO, name="xyzw", attitude=c.Attitude("quaternion_xyzw"))
+    assert torch.equal(c.convert(state, jpl).attitude, c.convert(state, xyzw).attitude)
+
+
+def test_classical_rodrigues_parameters_are_scipys_rotation():
+    crp = replace(c.MUJOCO, name="crp", attitude=c.Attitude("crp"))
+    state = random_bodies(7).state
+    values = c.convert(state, crp).attitude
+    quat = c.convert(state, c.MUJOCO).attitude
+    turn = Rotation.from_quat(quat.reshape(-1, 4).numpy(), scalar_first=True)
+    rotvec = turn.as_rotvec()
+    angle = np.linalg.norm(rotvec, axis=-1, keepdims=True)
+    wanted = np.tan(angle / 2) * rotvec / angle
+    assert np.allclose(values.reshape(-1, 3), wanted, rtol=1e-12)
 
 
 def test_the_source_must_be_what_the_state_says():

@@ -151,6 +151,22 @@ class CoreBatch:
         ids = self.ids(ids)
         self.check(ids, self.core.forward(ids, int(stage)))
 
+    def keep(self, name: str, array: Array, after_constraints: bool) -> None:
+        """Copy a field into `array` at the end of each step from now on; (nsim, …).
+
+        It is as the last evaluation left it. `after_constraints` marks a field of
+        mj_rnePostConstraint, which then runs after each step.
+        """
+        self.core.keep(name, array, after_constraints)
+
+    def evaluate_kept(self, ids: Array | None, after_constraints: bool) -> None:
+        """Run mj_forward at the current state, which writes the kept fields alone.
+
+        Without `after_constraints`, those of mj_rnePostConstraint are what mj_forward
+        after mj_resetData leaves: zero, unless a sensor needs them.
+        """
+        self.check(ids, self.core.evaluate_kept(ids, after_constraints))
+
     def set_const(self, ids: Array | None = None) -> None:
         """Run mj_setConst by world; writes the derived parameters, now per world."""
         ids = self.ids(ids)

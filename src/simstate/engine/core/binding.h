@@ -10,6 +10,7 @@
 #include "reads.h"
 
 #define CORE_MAX_OUTPUTS 256
+#define CORE_MAX_KEPT 64
 
 /* What is looked at after each step: set once (Batch.watch), held by views. */
 typedef struct {
@@ -26,6 +27,9 @@ typedef struct {
   int sensor_needs;
   core_output output[CORE_MAX_OUTPUTS];
   core_outputs outputs;
+  core_output kept_output[CORE_MAX_KEPT];
+  Py_buffer kept_view[CORE_MAX_KEPT];
+  core_kept kept;
   core_watch watch;
   int is_busy;     /* a call runs, without the GIL: 1 + core_num_forks; 0: none */
   int num_forks;   /* when it was made */
@@ -118,6 +122,10 @@ PyObject* core_set_watch(batch_object* self, PyObject* args);
 /* Notes the warnings so far; what went wrong since then: 1 a bad world, 2 a warning. */
 void core_begin_watch(batch_object* self);
 int core_end_watch(batch_object* self);
+
+/* Methods of Batch: fields of the last evaluation (binding_kept.c). */
+PyObject* core_keep(batch_object* self, PyObject* args);
+PyObject* core_evaluate_kept(batch_object* self, PyObject* args);
 
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */
 PyObject* core_jac(batch_object* self, PyObject* args);

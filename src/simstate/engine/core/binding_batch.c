@@ -41,6 +41,7 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
   self->num_forks = core_num_forks;
   self->sensor_needs = core_sensor_needs(m);
   self->outputs.output = self->output;
+  self->kept.outputs.output = self->kept_output;
   self->outputs.needs = m->opt.enableflags & stateful ? CORE_ALL : 0;
   return (PyObject*)self;
 }
@@ -48,6 +49,8 @@ static PyObject* batch_new(PyTypeObject* type, PyObject* args, PyObject* kwargs)
 static void batch_dealloc(batch_object* self) {
   PyTypeObject* type = Py_TYPE((PyObject*)self);
   while (self->watch.num_views) PyBuffer_Release(self->watch.view + --self->watch.num_views);
+  int* kept = &self->kept.outputs.num_outputs;
+  while (*kept) PyBuffer_Release(self->kept_view + --*kept);
   if (self->batch) lib.mjb_deleteBatch(self->batch);
   freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
   release(self);
@@ -85,7 +88,8 @@ static PyObject* output(batch_object* self, PyObject* name) {
     return NULL;
   }
   outputs->output[outputs->num_outputs++] = (core_output){
-      field.offset, field.is_scalar, (size_t)size * (size_t)elemsize, to};
+      field.offset, field.is_scalar, (size_t)size * (size_t)elemsize, to,
+      field.needs ? CORE_REFRESHED : CORE_EVALUATED};
   outputs->needs |= field.needs == CORE_SENSORS ? self->sensor_needs : field.needs;
   return storage(to, size, elemsize);
 }
@@ -157,6 +161,7 @@ static PyObject* step(batch_object* self, PyObject* const* args, Py_ssize_t coun
 typedef struct {
   core_step step;
   const core_outputs* outputs;
+  const core_kept* kept;
   int64_t done;
 } step_argument;
 
@@ -166,6 +171,7 @@ static void prepare_step(void* argument, int num_steps, int is_last) {
   a->step.is_first = a->done == 0;
   a->step.is_last = is_last;
   a->step.outputs = is_last ? a->outputs : NULL;
+  a->step.kept = a->kept;
   a->done += num_steps;
 }
 
@@ -212,6 +218,7 @@ static PyObject* run_steps(batch_object* self, PyObject* const* args, int is_wat
     }
   }
   step_argument argument = {.outputs = &self->outputs};
+  if (self->kept.outputs.num_outputs) argument.kept = &self->kept;
   argument.step.all_steps = num_steps;
   argument.step.num_contacts = (int)num_contacts;
   argument.step.contacts = contacts;
@@ -266,6 +273,8 @@ static PyMethodDef methods[] = {
     {"watch", (PyCFunction)core_set_watch, METH_VARARGS, NULL},
     {"forward", (PyCFunction)(void (*)(void))forward, METH_FASTCALL, NULL},
     {"set_const", (PyCFunction)set_const, METH_O, NULL},
+    {"keep", (PyCFunction)core_keep, METH_VARARGS, NULL},
+    {"evaluate_kept", (PyCFunction)core_evaluate_kept, METH_VARARGS, NULL},
     {"count_warnings", (PyCFunction)core_count_warnings, METH_O, NULL},
     {"has_warned", (PyCFunction)core_has_warned, METH_O, NULL},
     {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},

@@ -53,6 +53,6 @@ void core_stage_world(const mjModel* m, mjData* d, int world, void* argument) {
   core_finish(&w);
   if (a->is_end && in->outputs) {
     core_refresh(m, d, in->outputs->needs);
-    core_copy_out(in->outputs, d, world);
+    core_copy_out(in->outputs, d, world, CORE_EVALUATED | CORE_REFRESHED);
   }
 }

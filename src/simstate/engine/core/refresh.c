@@ -50,9 +50,10 @@ void core_refresh(const mjModel* m, mjData* d, int needs) {
   if (needs & CORE_SENSORS) lib.mj_sensorVel(m, d);
 }
 
-void core_copy_out(const core_outputs* outputs, const mjData* d, int world) {
+void core_copy_out(const core_outputs* outputs, const mjData* d, int world, int kinds) {
   for (int i = 0; i < outputs->num_outputs; i++) {
     const core_output* o = outputs->output + i;
+    if (!(o->kind & kinds)) continue;
     const char* at = (const char*)d + o->offset;
     memcpy(o->to + (size_t)world * o->bytes, o->is_scalar ? at : *(char* const*)at,
            o->bytes);

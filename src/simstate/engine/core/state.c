@@ -120,7 +120,7 @@ void core_world_close(core_world* w) {
     keep_constants(w);
   }
   in->evaluations[world] += w->evaluations;
-  if (in->outputs) core_copy_out(in->outputs, w->d, w->world);
+  if (in->outputs) core_copy_out(in->outputs, w->d, w->world, CORE_EVALUATED | CORE_REFRESHED);
   lib.mj_freeStack(w->d);
 }
 

@@ -35,11 +35,15 @@ int core_sensor_needs(const mjModel* m);
 /* Computes what `needs` says at the present state, with MuJoCo's bits. */
 void core_refresh(const mjModel* m, mjData* d, int needs);
 
+/* Kinds of outputs: accelerations and forces, and what a refresh brings up to date. */
+enum { CORE_EVALUATED = 1, CORE_REFRESHED = 2 };
+
 typedef struct {
   size_t offset;
   int is_scalar;
   size_t bytes;    /* of one world */
   char* to;        /* (num_worlds, bytes) */
+  int kind;        /* CORE_EVALUATED or CORE_REFRESHED */
 } core_output;
 
 typedef struct {
@@ -48,14 +52,29 @@ typedef struct {
   int needs;
 } core_outputs;
 
-/* Copies a world's bound fields out of its mjData, as mjb_step does. */
-void core_copy_out(const core_outputs* outputs, const mjData* d, int world);
+/* Copies a world's bound fields of some kinds out of its mjData, as mjb_step does. */
+void core_copy_out(const core_outputs* outputs, const mjData* d, int world, int kinds);
+
+/* Fields that are kept as the last evaluation of the dynamics left them. */
+typedef struct {
+  core_outputs outputs;
+  int after_constraints; /* some of them mj_rnePostConstraint computes */
+} core_kept;
+
+typedef struct {
+  const core_kept* kept;
+  int after_constraints; /* run mj_rnePostConstraint, as is done after a step */
+} core_evaluation;
+
+/* mjfBatchFunc: mj_forward at the present state, for the kept fields alone. */
+void core_evaluate_world(const mjModel* m, mjData* d, int world, void* evaluation);
 
 typedef struct {
   int64_t all_steps;            /* of the call, which may take several rounds */
   int num_steps;                /* of this round */
   int is_first, is_last;        /* round; the last step's sensors are read */
   const core_outputs* outputs;  /* NULL: refresh and copy nothing */
+  const core_kept* kept;        /* copied before the refresh, with the outputs */
   int num_contacts;
   const core_contacts* const* contacts;  /* what looks at the steps */
   int num_other_sensors;  /* before those of contacts, which the core then senses itself;

@@ -7,9 +7,10 @@ from typing import Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.base.checks import as_array, check_finite, one_of
-from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.checks import as_array, check_finite, one_of, report_rounding
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.base.ids import Values, int_list
+from simstate.math import euler
 from simstate.math.vector import common_batch, determinant, norm
 
 AngleUnit: TypeAlias = Literal["rad", "deg"]
@@ -46,6 +47,13 @@ def as_tensor(
     return check_finite(tensor, name, after="")
 
 
+def as_float64(values: Values | float, name: str, *tail: int) -> Tensor:
+    """Return finite float64 values of shape (..., *tail); rounded ones warn."""
+    tensor = as_tensor(values, name, *tail)
+    report_rounding(tensor, name)
+    return tensor.to(torch.float64)
+
+
 def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
     """The finite numbers as one float64 tensor of just this shape, without a batch."""
     tensor = as_tensor(values, name, *shape)
@@ -57,6 +65,7 @@ def as_single(values: Values | float, name: str, *shape: int) -> Tensor:
             name=name,
             shape=tensor.shape,
         )
+    report_rounding(tensor, name)
     return tensor.to(torch.float64)
 
 
@@ -97,6 +106,29 @@ def in_radians(unit: str) -> float:
     """One of the unit, in radians; an unknown unit raises."""
     one_of("angle unit", unit, _SCALES)
     return _SCALES[unit]
+
+
+def check_sequence(sequence: object) -> None:
+    """Raise unless it is the id of an Euler sequence; other notations get a hint."""
+    if isinstance(sequence, str) and sequence in euler.SEQUENCES:
+        return
+    raise unknown_name(
+        "Euler sequence", sequence, euler.SEQUENCES, hint=_other_notation(sequence)
+    )
+
+
+def _other_notation(sequence: object) -> str:
+    """Return the id of a sequence written as "321", "zyx" or "ZYX", as a sentence."""
+    text = str(sequence)
+    letters = text.lower().translate(str.maketrans("123", "xyz"))
+    if f"i{letters}" not in euler.SEQUENCES:
+        return ""
+    if text.isdigit():
+        return f" {text!r} (turns about the body's axes {letters}) is 'i{letters}'."
+    return (
+        f" 'i{letters}' turns about the body's axes (SciPy: {letters.upper()!r}), "
+        f"'e{letters}' about fixed axes (SciPy: {letters!r})."
+    )
 
 
 def numbers(row: Tensor) -> str:

@@ -13,14 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from simstate.base.checks import one_of
 from simstate.base.errors import InvalidInputError
-from simstate.base.ids import Values
+from simstate.base.ids import Values, int_list
 from simstate.math import euler, quaternion, transform
 from simstate.math.conventions.checked_values import (
     AngleUnit,
     as_tensor,
     check_rotation,
+    check_sequence,
     check_unit,
     in_radians,
     together,
@@ -51,7 +51,7 @@ def active_from_angles(
     Tait-Bryan angles (..., 3) are listed as [roll, pitch, yaw] whatever the sequence;
     see `simstate.math.euler` for the ids.
     """
-    one_of("Euler sequence", sequence, euler.SEQUENCES)
+    check_sequence(sequence)
     given = as_tensor(angles, "angles", 3) * in_radians(unit)
     return quaternion.to_matrix(euler.to_quaternion(given, sequence))
 
@@ -73,7 +73,7 @@ def angles_from_active(
     At a pole, where two turns are about one line, the last turn of the intrinsic order
     is zero; the matrix is reproduced to rounding there as everywhere.
     """
-    one_of("Euler sequence", sequence, euler.SEQUENCES)
+    check_sequence(sequence)
     quat = quaternion.from_matrix(_rotation(R_act, "R_act"))
     scale = in_radians(unit)
     given = euler.from_quaternion(quat, sequence) / scale
@@ -88,6 +88,52 @@ def angles_from_passive(
 ) -> Tensor:
     """Euler angles from axes A to axes B of R_pas_A_to_B; shape (..., 3)."""
     return angles_from_active(_rotation(R_pas, "R_pas").mT, sequence, unit)
+
+
+def body_rates_from_angle_rates(
+    angles: Values, rates: Values, sequence: str, unit: AngleUnit = "deg"
+) -> Tensor:
+    """Return the angular velocity in body axes of Euler angle rates; shape (..., 3).
+
+    Args:
+        angles: Euler angles from fixed to body axes; (..., 3).
+        rates: time derivatives of the angles, in the same order; (..., 3).
+        sequence: the id of the sequence; see `simstate.math.euler`.
+        unit: of the angles and, per second, of the rates and of the result.
+    """
+    check_sequence(sequence)
+    given, speed = together(angles=(angles, 3), rates=(rates, 3))
+    return euler.rates_to_body(given * in_radians(unit), speed, sequence)
+
+
+def angle_rates_from_body_rates(
+    angles: Values, ang_vel_b: Values, sequence: str, unit: AngleUnit = "deg"
+) -> Tensor:
+    """Return Euler angle rates of an angular velocity in body axes; shape (..., 3).
+
+    At a pole of the sequence, where two turns are about one line, there are none.
+
+    Args:
+        angles: Euler angles from fixed to body axes; (..., 3).
+        ang_vel_b: angular velocity of the body against the fixed axes; (..., 3).
+        sequence: the id of the sequence; see `simstate.math.euler`.
+        unit: of the angles and, per second, of the velocity and of the result.
+    """
+    check_sequence(sequence)
+    given, speed = together(angles=(angles, 3), ang_vel_b=(ang_vel_b, 3))
+    found = euler.rates_from_body(given * in_radians(unit), speed, sequence)
+    # Rounding leaves a large number at a pole instead of an infinite one.
+    limit = speed.abs().amax(dim=-1) / (16 * torch.finfo(found.dtype).eps)
+    at_pole = ~(found.abs().amax(dim=-1) <= limit)
+    if bool(at_pole.any()):
+        where = int_list(at_pole.nonzero()[0])
+        raise InvalidInputError(
+            f"The angles at {where} are a pole of {sequence!r}: two of its turns are "
+            "about one line there and the rates have no limit. Use another sequence, "
+            "or a quaternion.",
+            name="angles",
+        )
+    return found
 
 
 def R_to_quat_wxyz(R_act: Values) -> Tensor:

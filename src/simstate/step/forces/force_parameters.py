@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import torch
 from torch import Tensor
 
-from simstate.base.checks import FINITE, Limits, as_array, has_shape
+from simstate.base.checks import (
+    FINITE,
+    Limits,
+    as_array,
+    has_shape,
+    report_rounding,
+)
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.base.ids import Values
 from simstate.engine import Stage
@@ -174,6 +180,7 @@ def numbers(values: Numbers, what: str) -> Tensor:
             raise InvalidInputError(
                 f"{what} must be real numbers, got {values.dtype}.", name=what
             )
+        report_rounding(values, what)
         return values.detach().to(torch.float64)
     return torch.as_tensor(as_array(values, what))
 
