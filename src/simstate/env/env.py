@@ -156,7 +156,7 @@ class Env(EnvWorlds):
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self.actions.check(action, renewed)
-        recorders = tuple(self._recorders)
+        recorders = self._recorders
         for recorder in recorders:
             recorder.begin(checked, renewed)
         with OneTorchThread():

@@ -63,7 +63,7 @@ class EnvWorlds(ABC):
         )
         self._ledger = worlds_of(self.sim).ledger
         self._host_read = HostRead(worlds_of(self.sim))
-        self._recorders: list[EnvRecorder] = []
+        self._recorders: tuple[EnvRecorder, ...] = ()
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
         self.step_dt = self.sim.timestep * cfg.decimation
@@ -233,11 +233,11 @@ class EnvWorlds(ABC):
 
     def attach(self, recorder: EnvRecorder) -> None:
         """Record every step from now on."""
-        self._recorders.append(recorder)
+        self._recorders = (*self._recorders, recorder)
 
     def detach(self, recorder: EnvRecorder) -> None:
         """Stop recording steps by `attach`."""
-        self._recorders.remove(recorder)
+        self._recorders = tuple(x for x in self._recorders if x is not recorder)
 
     def _recover(self) -> None:
         if self._ledger.open:
