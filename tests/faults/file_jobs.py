@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from tests.faults.injection import TurnQueue
+from tests.faults.injection import Turns
 from tests.faults.job import TRIES, Job, Note, Work, digest_of, last
 from tests.record.conftest import drive, scene
 
@@ -56,12 +56,12 @@ class RecordJob(Job):
         work.note("states", digests=[self._state(sim)])
         for k in range(CALLS):
             work.attempt(lambda k=k: self._watched_move(work, sim, k))
-            work.note("written", blocks=TurnQueue.blocks)
+            work.note("written", blocks=Turns.blocks)
         closed = False
         for _ in range(TRIES):
-            closed = bool(made) and work.attempt(made[0].close)
             if closed or not made or not made[0].is_open:
                 break
+            closed = work.attempt(made[0].close)
         work.note("closed", closed=closed)
         sim.step()
         if not work.is_stopped:

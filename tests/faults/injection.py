@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import errno
 import os
@@ -16,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tests import tracer
+from tests import inside, tracer
 from tests.faults.history import Counts, Fault
 
-from simstate.record import container
 
 OPERATIONS = ("write", "sync", "open", "rename", "allocate", "disk")
 """What shim.c counts, in its order."""
@@ -99,61 +99,77 @@ class Clock:
         self.reads += 1
 
 
-class TurnQueue(queue.Queue[Any]):
-    """A queue between two threads whose turns a seed decides.
+class Turns:
+    """The turns of a recorder's thread, which a seed decides.
 
-    The reader's thread runs only while the writer waits in `put`. The same seed
-    therefore gives the same order of all operations. An item may stay in the queue, and
-    a full queue may refuse an item for a while, as with a slow disk.
+    The thread runs only while the recording program waits for it, so that the same seed
+    gives the same order of all operations. It may be left waiting, as by a slow disk.
     """
 
     chance = random.Random(0)
     blocks = 0
     """Number of blocks that were written completely."""
 
-    def __init__(self, maxsize: int = 0) -> None:
-        super().__init__(maxsize)
-        self._owner = os.getpid()
-        self._turn = queue.SimpleQueue[None]()
-        self._idle = queue.SimpleQueue[None]()
-        self._reader: threading.Thread | None = None
+    def __init__(self) -> None:
+        self.thread: threading.Thread | None = None
+        self._turn: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._idle: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
-        """Add an item, and let the reader take none, some or all of those there."""
-        if os.getpid() != self._owner:  # the reader's thread is not in a forked child
-            super().put(item, block, timeout)
-            return
-        if self.full():
-            if self.chance.random() < 0.3:
-                raise queue.Full
-            self._give_turn()
-        super().put(item, block=False)
-        while not self.empty() and (item is None or self.chance.random() < 0.6):
-            if not self._give_turn():
-                break
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        """Wait for a turn, then return the next item."""
-        if self._reader is not None:
-            self._idle.put(None)
-        self._reader = threading.current_thread()
+    def wait(self) -> None:
+        """Wait in the thread for its next turn."""
+        self._idle.put(None)
         self._turn.get()
-        return super().get(block, timeout)
 
-    def _give_turn(self) -> bool:
-        """Let the reader's thread handle one item; return False if it has ended."""
-        item = self.queue[0]
-        self._turn.put(None)
-        while True:
-            try:
+    def wait_until_idle(self) -> None:
+        """Wait for the thread until it wants its next turn, or has ended."""
+        while self.thread is not None and self.thread.is_alive():
+            with contextlib.suppress(queue.Empty):
                 self._idle.get(timeout=0.01)
-                break
-            except queue.Empty:
-                if self._reader is not None and not self._reader.is_alive():
-                    return False
-        if isinstance(item, container.Block):
-            TurnQueue.blocks += 1
-        return True
+                return
+
+    def give(self) -> None:
+        """Let the thread run until it wants its next turn."""
+        if self.thread is not None and self.thread.is_alive():
+            self._turn.put(None)
+            self.wait_until_idle()
+
+    @classmethod
+    def install(cls, schedule: int) -> None:
+        """Take turns in all recordings of this process."""
+        cls.chance, cls.blocks = random.Random(schedule), 0
+        current = [cls()]
+
+        class Wake:
+            """The queue that wakes a recorder's thread."""
+
+            def __init__(self) -> None:
+                self._turns = current[0] = cls()
+
+            def put(self, item: None) -> None:
+                del item
+                if self._turns.chance.random() < 0.6:
+                    self._turns.give()
+
+            def get(self, timeout: float) -> None:
+                del timeout
+                self._turns.wait()
+
+        class Thread(threading.Thread):
+            """A thread that stands at its first turn when it has started."""
+
+            def start(self) -> None:
+                current[0].thread = self
+                super().start()
+                current[0].wait_until_idle()
+
+        def sleep(seconds: float) -> None:
+            del seconds
+            current[0].give()
+
+        def count(name: str) -> None:
+            cls.blocks += name == "block"
+
+        inside.take_recorder_turns(Wake, Thread, sleep, count)
 
 
 class Injection:
@@ -178,8 +194,7 @@ class Injection:
         self._by_opcode = by_opcode
         self._tracer, self._count = tracer.compiled(), 0
         self._actions: dict[int, Any] = {}
-        TurnQueue.chance, TurnQueue.blocks = random.Random(schedule), 0
-        container.queue = _queue_module  # pyright: ignore[reportAttributeAccessIssue]
+        Turns.install(schedule)
         self.clock.install()
         self.shim.begin(folder)
         for fault in faults:
@@ -263,13 +278,3 @@ class Injection:
         _, status = os.waitpid(child, 0)
         if status:
             self.note("failure", text=f"a forked child ended with {status}")
-
-
-class _QueueModule:
-    """The module `queue` with turns."""
-
-    Queue, Full, Empty = TurnQueue, queue.Full, queue.Empty
-    SimpleQueue = queue.SimpleQueue
-
-
-_queue_module = _QueueModule()
