@@ -174,7 +174,9 @@ def _names(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
 
 
 def _push(t: Tensor, sim: Simulation) -> None:
-    sim.data.xfrc_applied[:, 1, :3] += torch.cos(t)[:, None] - 0.3 * sim.data.qvel[:, :3]
+    sim.data.xfrc_applied[:, 1, :3] += (
+        torch.cos(t)[:, None] - 0.3 * sim.data.qvel[:, :3]
+    )
 
 
 def _stir(sim: Simulation, env_ids: Tensor | None = None) -> None:

@@ -204,9 +204,7 @@ class Injection:
     def run(self, call: Callable[[], object]) -> None:
         """Make a call that the faults may meet."""
         self.shim.pause(False)
-        self._tracer.start(
-            tracer.SIMSTATE, self._actions, self._by_opcode, self._count
-        )
+        self._tracer.start(tracer.SIMSTATE, self._actions, self._by_opcode, self._count)
         try:
             call()
         finally:

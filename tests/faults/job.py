@@ -23,7 +23,11 @@ class Work:
     """What a job needs while it runs: its folder, and calls that faults may meet."""
 
     def __init__(
-        self, folder: Path, threads: int, injection: Injection, note: Callable[..., None]
+        self,
+        folder: Path,
+        threads: int,
+        injection: Injection,
+        note: Callable[..., None],
     ) -> None:
         self.folder, self.threads = folder, threads
         self.injection, self.note = injection, note

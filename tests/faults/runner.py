@@ -118,8 +118,10 @@ class Runner:
                     f"run {stage}",
                 )
                 for one in notes:
-                    outcome.result = one.get("digest") if one["event"] == "result" else (
-                        outcome.result
+                    outcome.result = (
+                        one.get("digest")
+                        if one["event"] == "result"
+                        else (outcome.result)
                     )
                 outcome.log += files_in(folder)
                 self._child(
