@@ -84,7 +84,6 @@ def states() -> None:
     sim = Simulation(cubes(100), 1)
     made = sim.get_states(mode="dict")
     row("get_states of 100 cubes", milliseconds(lambda: sim.get_states(mode="dict")))
-    row("the same, dictionaries made", milliseconds(lambda: sim.get_states()[0]))
     row("set_states of 100 cubes", milliseconds(lambda: sim.set_states(made)))
     for count in (500, 1000):
         jointed = Simulation(hinges(count), 1)

@@ -234,7 +234,7 @@ def _construct() -> Result:
 @row("get_states / set_states of 100 cubes", "≤ 2,000 / 8,000")
 def _states_of_cubes() -> Result:
     sim = cubes(100)
-    states = list(sim.get_states())
+    states = sim.get_states()
     get = Timed(sim.get_states, sim.get_states)
     return alone(11, get=get, set=Timed(lambda: sim.set_states(states)))
 
@@ -253,7 +253,7 @@ def joints(count: int) -> Simulation:
 @row("set_states of 500 / 1,000 joints", "linear")
 def _states_of_joints() -> Result:
     calls = {
-        f"joints{count}": functools.partial(sim.set_states, list(sim.get_states()))
+        f"joints{count}": functools.partial(sim.set_states, sim.get_states())
         for count in (500, 1000)
         for sim in (joints(count),)
     }

@@ -44,7 +44,10 @@ def converting(table: Table, results: dict[str, float]) -> None:
     scene = SceneCfg(entities=entities, ground=True, timestep=0.005)
     sim = Simulation(scene, num_envs=1024)
     sim.step(10)
-    built = list(sim.get_states())
+    built = sim.get_states()
+    quadrupeds = Simulation(
+        SceneCfg(entities={"robot": EntityCfg(model="quadruped")}), num_envs=1024
+    )
 
     def tensors() -> None:
         fresh_of(sim).stepped(None)  # as a step does: every quantity is computed anew
@@ -52,7 +55,8 @@ def converting(table: Table, results: dict[str, float]) -> None:
 
     calls = {
         "get_states, tensor mode": (tensors, None),
-        "get_states, all dictionaries built": (lambda: list(sim.get_states()), "out"),
+        "get_states, all dictionaries built": (sim.get_states, "out"),
+        "get_states, dictionaries of quadrupeds": (quadrupeds.get_states, None),
         "set_states from those dictionaries": (lambda: sim.set_states(built), "back"),
     }
     timing = interleaved({name: call for name, (call, _) in calls.items()}, 15)

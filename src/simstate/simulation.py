@@ -40,14 +40,16 @@ from simstate.sensors import SceneCameras, SceneContacts, SceneRays
 from simstate.sensors.contact_table import ContactTable, contact_table
 from simstate.state import (
     Snapshot,
-    StateList,
+    State,
     TensorState,
     read_states,
     restore_snapshot,
+    state_dicts,
     take_snapshot,
     write_states,
 )
 from simstate.state.apply import States
+from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.crossings import (
     Action,
     Direction,
@@ -185,6 +187,7 @@ class Simulation:
         )
         self._recorders: tuple[StepRecorder, ...] = ()
         self._timeline: Timeline | None = None
+        self._coupled: CoupledStepper | None = None
         self.data = RawData(worlds)
         """MuJoCo's own fields for all worlds."""
         self._evaluated = LastEvaluation(worlds)
@@ -374,8 +377,8 @@ class Simulation:
         Events, tasks and histories that are added within it end with it.
         """
         own = self._stepper, self._timeline
-        self._stepper, self._timeline = stepper, None
         try:
+            self._stepper, self._timeline = stepper, None
             yield
         finally:
             self._stepper, self._timeline = own
@@ -411,6 +414,49 @@ class Simulation:
                 "xfrc_applied".
         """
         self._forcing.add_force(model, reads, writes)
+
+    def add_coupled_force(
+        self, model: ForceModel, coupling: Strong | None = None
+    ) -> CoupledStepper:
+        """Hold a force over each step that agrees with the motion at the step's end.
+
+        Each step is repeated until the loads that it was taken with are those that the
+        models give at its end (strong coupling). Use it for loads that grow with the
+        acceleration, such as added mass, which diverge if they are computed from the
+        motion before the step.
+
+        Args:
+            model: `model(t, sim)`, as in `add_force`; it writes `xfrc_applied` or
+                `qfrc_applied`, and may read `mean_acc` of the returned object.
+            coupling: tolerance and limits, for all coupled forces of the simulation;
+                None: those in use, or `Strong()`.
+
+        Returns:
+            The coupling, with the `iterations` and the `residual` of the last step and
+            `mean_acc`, the mean acceleration over the step (num_envs, nv).
+        """
+        self._forcing.refuse_within_a_step("sim.add_coupled_force")
+        if not callable(model):
+            raise InvalidInputError(
+                f"A coupled force is called as model(t, sim); got {model!r}."
+            )
+        if coupling is not None:
+            instance_of("coupling", coupling, Strong)
+        if self._coupled is None:
+            timeline = self._timeline
+            inner = self._stepper if timeline is None else timeline.inner
+            self._coupled = CoupledStepper(
+                self._worlds, self._forcing, self.divergence, inner
+            )
+            if timeline is not None:
+                timeline.advance_by(self._coupled)
+            if self._stepper is inner:
+                self._stepper = self._coupled
+        attach = getattr(model, "attach", None)
+        if attach is not None:
+            attach(self)
+        self._coupled.add(model, coupling)
+        return self._coupled
 
     def add_process(self, process: Process) -> None:
         """Integrate additional state of each world with its mechanics."""
@@ -742,6 +788,7 @@ class Simulation:
         if rows.count:
             worlds, ids = self._worlds, self._ids(rows)
             worlds.ledger.observe()
+            worlds.parameters.request_const(ids)
             worlds.fresh.write(Stage.CONSTANT, ids, "sim.set_const()")
             worlds.fresh.refresh_constants()
 
@@ -765,7 +812,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict"] = "dict",
         cameras: bool = True,
-    ) -> StateList: ...
+    ) -> list[State]: ...
     @overload
     def get_states(
         self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
@@ -775,7 +822,7 @@ class Simulation:
         env_ids: Ids = None,
         mode: Literal["dict", "tensor"] = "dict",
         cameras: bool = True,
-    ) -> StateList | TensorState:
+    ) -> list[State] | TensorState:
         """Return a copy of the unified state: dictionaries, or tensors with names.
 
         Positions and velocities are those of link origins along world axes; see
@@ -785,7 +832,7 @@ class Simulation:
         tensors = read_states(
             self, self._select(env_ids), self.cameras if cameras else {}
         )
-        return StateList(tensors) if mode == "dict" else tensors
+        return state_dicts(tensors) if mode == "dict" else tensors
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, complete or in part; what is not given stays.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 
 import mujoco
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import torch
 from tests.tracer import lines_of, traced
 
-from simstate import StaleReadError
+from simstate import EntityCfg, SceneCfg, Simulation, StaleReadError
 
 
 def expected(sim, world: int) -> mujoco.MjModel:
@@ -45,6 +46,42 @@ def test_constants_follow_by_the_next_read_or_step(make_sim, engine):
     sim.step(5)
     twin.step(5)
     assert torch.equal(sim.state, twin.state)
+
+
+@pytest.mark.parametrize("mass", [3.0, float("nan")])
+def test_a_raw_write_in_one_world_leaves_the_others_alone(engine, mass):
+    """Whatever it is: their constants, which nothing changed, keep their bits."""
+    scene = SceneCfg(entities={"robot": EntityCfg(model="quadruped")}, ground=True)
+    sims = [
+        Simulation(scene, num_envs=3, engine=engine, on_divergence="mask")
+        for _ in range(2)
+    ]
+    for sim in sims:
+        rows = torch.arange(sim.data.qvel.numel()).reshape(sim.data.qvel.shape)
+        sim.data.qvel[:] = 0.3 * torch.sin(1.7 * rows.to(sim.dtype))
+        sim.expand("body_mass")
+    sims[1].expand("body_mass")[1, 2] = mass
+    for sim in sims:
+        for _ in range(15):
+            sim.step(4)
+    others = [0, 2]
+    assert torch.equal(sims[0].state[others], sims[1].state[others])
+    assert bool(sims[1].diverged[1]) is math.isnan(mass)
+    if not math.isnan(mass):
+        close(engine, sims[1].expand("dof_invweight0")[1],
+              expected(sims[1], 1).dof_invweight0)  # fmt: skip
+
+
+def test_constants_are_computed_when_asked_to(make_sim):
+    """Also where no input differs, by sim.set_const."""
+    sim = make_sim("warp", num_envs=3)
+    compiled = sim.expand("dof_invweight0").clone()
+    sim.set_const(env_ids=[1])
+    assert torch.equal(sim.expand("dof_invweight0")[[0, 2]], compiled[[0, 2]])
+    computed = sim.expand("dof_invweight0")[1].clone()
+    sim.set_const()
+    assert torch.equal(sim.expand("dof_invweight0"), computed.expand(3, -1))
+    assert not torch.equal(computed, compiled[1])
 
 
 def test_a_constant_written_by_hand_is_kept(make_sim, engine):

@@ -37,7 +37,9 @@ class ReplayCommand:
     threads: int | None = None
     """Threads of the native engine; the bits do not depend on them."""
     task: str | None = None
-    """The task of the recording, where it has moved or is code of your own."""
+    """A task to play the recording in, with its own settings: the recording's task
+    where it has moved, or another version of it. Settings that differ are listed. By
+    default the task that the recording names, with the recorded settings."""
     made_by: str | None = None
     """A function that makes the Simulation or Env, as file.py:function, for one with
     force models, sensors or an integrator."""

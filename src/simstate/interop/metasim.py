@@ -26,7 +26,7 @@ from simstate.env import Env
 from simstate.env.actions import JointAction
 from simstate.simulation import Simulation
 from simstate.simulators.protocol import Simulator
-from simstate.state import State, StateList
+from simstate.state import State
 from simstate.state.apply import States
 
 Action: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, float]]]"
@@ -73,7 +73,7 @@ class MetaSimEnv:
         """The number of worlds."""
         return self.sim.num_envs
 
-    def reset(self, init_states: States | None = None) -> tuple[StateList, Extra]:
+    def reset(self, init_states: States | None = None) -> tuple[list[State], Extra]:
         """Reset all worlds, then put them into `init_states`, whole or in part."""
         undo = _undoing(self.sim)
         self.sim.reset()
@@ -88,7 +88,7 @@ class MetaSimEnv:
 
     def step(
         self, actions: Sequence[Action]
-    ) -> tuple[StateList, list[float], list[bool], list[bool], Extra]:
+    ) -> tuple[list[State], list[float], list[bool], list[bool], Extra]:
         """Apply an action in each world and advance by `decimation` steps."""
         self.sim.set_states(self._as_states(actions))
         self.sim.step(self.decimation)
@@ -102,7 +102,7 @@ class MetaSimEnv:
             {"time": self.sim.time.clone()},
         )
 
-    def _states(self) -> StateList:
+    def _states(self) -> list[State]:
         return self.sim.get_states()
 
     def _as_states(self, actions: Sequence[Action]) -> list[State]:
@@ -156,7 +156,7 @@ class MetaSimTaskEnv:
 
     def reset(
         self, init_states: States | None = None, env_ids: Ids = None
-    ) -> tuple[StateList, Extra]:
+    ) -> tuple[list[State], Extra]:
         """Begin an episode in some worlds, None: all; `init_states` go on top.
 
         Returns the states of all worlds, and extra with "observations", "log" and
@@ -167,7 +167,7 @@ class MetaSimTaskEnv:
 
     def step(
         self, actions: Sequence[Action]
-    ) -> tuple[StateList, list[float], list[bool], list[bool], Extra]:
+    ) -> tuple[list[State], list[float], list[bool], list[bool], Extra]:
         """Apply an action in each world; extra["terminated"] says which ones failed."""
         action, others = self._as_action(actions)
         if any(others):
@@ -186,7 +186,7 @@ class MetaSimTaskEnv:
 
     def _answer(
         self, observations: dict[str, Tensor], log: Extra
-    ) -> tuple[StateList, Extra]:
+    ) -> tuple[list[State], Extra]:
         sim = self.env.sim
         told = {"observations": observations, "log": log, "time": sim.time.clone()}
         return sim.get_states(), told

@@ -82,3 +82,24 @@ def _hittable(
             f"Geom groups of rays {name!r} are 0 … 5, got {list(cfg.groups)}."
         )
     return geoms & np.isin(model.geom_group, groups)
+
+
+def has_seams(model: mujoco.MjModel, geoms: np.ndarray) -> bool:
+    """Return True if the surface of one of these geoms consists of several faces."""
+    smooth = (mujoco.mjtGeom.mjGEOM_PLANE, mujoco.mjtGeom.mjGEOM_SPHERE,
+              mujoco.mjtGeom.mjGEOM_ELLIPSOID)  # fmt: skip
+    kinds = np.asarray(model.geom_type)[geoms]
+    return model.nflex > 0 or not np.isin(kinds, [int(kind) for kind in smooth]).all()
+
+
+def tilt(directions: np.ndarray, angle: float) -> np.ndarray:
+    """Return unit directions turned by a small angle [rad]; (R, 3).
+
+    They turn towards no axis, diagonal or grid line, along which edges often lie.
+    """
+    across = np.cross(directions, (0.1371, 0.5934, 0.7931))
+    parallel = np.linalg.norm(across, axis=1) < 0.1
+    across[parallel] = np.cross(directions[parallel], (0.8147, -0.1270, 0.5658))
+    across /= np.linalg.norm(across, axis=1, keepdims=True)
+    turned = directions + angle * across
+    return turned / np.linalg.norm(turned, axis=1, keepdims=True)

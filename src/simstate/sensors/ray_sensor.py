@@ -14,7 +14,7 @@ from simstate.engine import RayFilter, RayHits, Stage
 from simstate.engine.core import CarriedRays
 from simstate.math import quaternion
 from simstate.math.elementwise import hypot
-from simstate.scene.ray_layout import BuiltRays
+from simstate.scene.ray_layout import BuiltRays, has_seams, tilt
 from simstate.world.declared import Reading, Readings
 from simstate.world.worlds import Worlds
 
@@ -39,12 +39,13 @@ class RaySensor(Readings):
         self._to_origins = self._tensor(_expansion(built.origins, True))
         self._to_directions = self._tensor(_expansion(built.directions, False))
         self._filter = RayFilter(built.geoms)
-        self._carried = CarriedRays(
-            built.body, built.cfg.alignment,
-            np.ascontiguousarray(built.origins, np.float64),
-            np.ascontiguousarray(built.directions, np.float64),
-            built.geoms, built.cfg.max_distance,
-        )  # fmt: skip
+        self._carried = _carried(built, built.directions)
+        self._tilt = _TILT[worlds.dtype]
+        self._seams = has_seams(worlds.model, built.geoms)
+        """True if a ray can pass between two faces of what it can hit."""
+        tilted = tilt(built.directions, self._tilt)
+        self._tilted = _carried(built, tilted)
+        self._to_tilted = self._tensor(_expansion(tilted, False))
         self._with_normals = False
         """Whether normals have been read so far: from then on they are computed."""
 
@@ -105,19 +106,36 @@ class RaySensor(Readings):
         return torch.mm(pose.flatten(1), self._to_origins).view(-1, self.num_rays, 3)
 
     def _direction(self) -> Tensor:
+        return self._along(self._to_directions)
+
+    def _along(self, matrix: Tensor) -> Tensor:
+        """Return directions of the sensor in world axes; (num_envs, R, 3)."""
         axes = self._axes().flatten(1)
-        return torch.mm(axes, self._to_directions).view(-1, self.num_rays, 3)
+        return torch.mm(axes, matrix).view(-1, self.num_rays, 3)
 
     def _hits(self) -> RayHits:
         return self._reader.shared("ray hits", Stage.POSITION, self._cast)
 
     def _cast(self) -> RayHits:
-        engine, normals = self._reader.worlds.engine, self._with_normals
-        hits = engine.on_demand.cast_carried(self._carried, normals)
+        """Return the hits of the rays, or of tilted ones where a ray slips through.
+
+        MuJoCo tests each face by itself: by rounding, a ray exactly through a vertex
+        or an edge may miss all faces that meet there.
+        """
+        hits = self._cast_along(self._carried, lambda: self.direction_w)
+        if not self._seams:
+            return hits
+        tilted = self._cast_along(self._tilted, lambda: self._along(self._to_tilted))
+        return _nearer(hits, tilted, 100.0 * self._tilt)
+
+    def _cast_along(
+        self, carried: CarriedRays, directions: Callable[[], Tensor]
+    ) -> RayHits:
+        on_demand, normals = self._reader.worlds.engine.on_demand, self._with_normals
+        hits = on_demand.cast_carried(carried, normals)
         if hits is not None:
             return hits
-        origins, directions = self.origin_w, self.direction_w
-        return engine.on_demand.cast(origins, directions, self._filter, normals)
+        return on_demand.cast(self.origin_w, directions(), self._filter, normals)
 
     def _normal(self) -> Tensor:
         if not self._with_normals:
@@ -153,6 +171,40 @@ class SceneRays(Named[RaySensor]):
 
     def __init__(self, worlds: Worlds, built: Mapping[str, BuiltRays]) -> None:
         super().__init__({n: RaySensor(worlds, n, one) for n, one in built.items()})
+
+
+_TILT = {torch.float64: 1e-6, torch.float32: 3e-5}
+"""Angle of the second rays [rad], well above rounding: meshes are in float32 on native
+as well, where rays through a vertex still slip at 1e-8."""
+
+
+def _carried(built: BuiltRays, directions: np.ndarray) -> CarriedRays:
+    """Return the rays with these directions, as the compiled core takes them."""
+    return CarriedRays(
+        built.body, built.cfg.alignment,
+        np.ascontiguousarray(built.origins, np.float64),
+        np.ascontiguousarray(directions, np.float64),
+        built.geoms, built.cfg.max_distance,
+    )  # fmt: skip
+
+
+def _nearer(hits: RayHits, tilted: RayHits, margin: float) -> RayHits:
+    """Return the hits, or the tilted rays' where those hit something nearer."""
+    far = torch.where(hits.distance < 0.0, torch.inf, hits.distance)
+    slips = (tilted.distance >= 0.0) & (
+        tilted.distance < far - margin * (1.0 + tilted.distance)
+    )
+    if not bool(slips.any()):
+        return hits
+    normal, height = hits.normal, hits.height
+    if normal is not None and tilted.normal is not None:
+        normal = torch.where(slips[..., None], tilted.normal, normal)
+    if height is not None and tilted.height is not None:
+        height = torch.where(slips, tilted.height, height)
+    return RayHits(
+        torch.where(slips, tilted.distance, hits.distance),
+        torch.where(slips, tilted.geom, hits.geom), normal, height,
+    )  # fmt: skip
 
 
 def _expansion(vectors: np.ndarray, with_pos: bool) -> np.ndarray:

@@ -28,7 +28,7 @@ from simstate.scene import SceneCfg
 from simstate.simulation import Simulation
 from simstate.simulators.capabilities import Capabilities, Feature, Missing
 from simstate.simulators.physics_terms import ALL_TERMS, Terms
-from simstate.state import StateList, TensorState
+from simstate.state import State, TensorState, state_dicts
 from simstate.state.apply import States
 from simstate.world.worlds import worlds_of
 
@@ -173,7 +173,7 @@ class AdaptedSimulator(ABC):
         env_ids: Ids = None,
         mode: Literal["dict"] = "dict",
         cameras: bool = True,
-    ) -> StateList: ...
+    ) -> list[State]: ...
     @overload
     def get_states(
         self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
@@ -183,7 +183,7 @@ class AdaptedSimulator(ABC):
         env_ids: Ids = None,
         mode: Literal["dict", "tensor"] = "dict",
         cameras: bool = True,
-    ) -> StateList | TensorState:
+    ) -> list[State] | TensorState:
         """A copy of the unified state, as in `Simulation`; it has no cameras.
 
         Bodies are where the simulator's own kinematics put them.
@@ -201,7 +201,7 @@ class AdaptedSimulator(ABC):
             for group in ("objects", "robots")
         }
         tensors = dataclasses.replace(kept, **parts)
-        return StateList(tensors) if mode == "dict" else tensors
+        return state_dicts(tensors) if mode == "dict" else tensors
 
     def set_states(self, states: States, env_ids: Ids = None) -> None:
         """Write unified states, whole or in part, as in `Simulation`.

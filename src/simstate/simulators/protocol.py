@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.ids import Ids
-from simstate.state import StateList, TensorState
+from simstate.state import State, TensorState
 from simstate.state.apply import States
 
 
@@ -81,7 +81,7 @@ class Simulator(Protocol):
         env_ids: Ids = None,
         mode: Literal["dict"] = "dict",
         cameras: bool = True,
-    ) -> StateList: ...
+    ) -> list[State]: ...
     @overload
     def get_states(
         self, env_ids: Ids = None, *, mode: Literal["tensor"], cameras: bool = True
@@ -91,7 +91,7 @@ class Simulator(Protocol):
         env_ids: Ids = None,
         mode: Literal["dict", "tensor"] = "dict",
         cameras: bool = True,
-    ) -> StateList | TensorState:
+    ) -> list[State] | TensorState:
         """A copy of the unified state, as a list of dictionaries or as tensors."""
         ...
 

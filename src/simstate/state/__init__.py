@@ -9,7 +9,7 @@ from simstate.base.ids import Index, Selection
 from simstate.engine import OneTorchThread
 from simstate.entity.host import Host
 from simstate.state.apply import write_states
-from simstate.state.dicts import StateList
+from simstate.state.dicts import state_dicts
 from simstate.state.difference import Diff, Difference, diff
 from simstate.state.snapshot import Snapshot, restore_snapshot, take_snapshot
 from simstate.state.tensors import (
@@ -38,11 +38,11 @@ __all__ = [
     "RobotState",
     "Snapshot",
     "State",
-    "StateList",
     "TensorState",
     "diff",
     "read_states",
     "restore_snapshot",
+    "state_dicts",
     "take_snapshot",
     "write_states",
 ]

@@ -1,17 +1,16 @@
-"""A list of states whose dictionaries are built when they are touched."""
+"""Unified states as lists of dictionaries, from tensors."""
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any, SupportsIndex, cast, overload
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from simstate.state.lazy_links import LazyLinks, poses
 from simstate.state.tensors import CameraTensors, EntityTensors, TensorState
 from simstate.state.types import (
     BodyState,
@@ -21,8 +20,6 @@ from simstate.state.types import (
     RobotState,
     State,
 )
-
-_CHUNK = 64
 
 
 @contextmanager
@@ -37,130 +34,104 @@ def _collector_paused() -> Generator[None]:
             gc.enable()
 
 
-class StateList(Sequence[State]):
-    """The states of many worlds, as a list of dictionaries.
-
-    Each dictionary is made when it is first asked for, and kept, so that changes to it
-    stay. Slices, iteration, equality, `list()` and pickling work as with a list.
-    """
-
-    def __init__(self, tensors: TensorState) -> None:
-        self._tensors = tensors
-        self._built: dict[int, State] = {}
-
-    def __len__(self) -> int:
-        return self._tensors.num_envs
-
-    @overload
-    def __getitem__(self, index: SupportsIndex) -> State: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[State]: ...
-    def __getitem__(self, index: SupportsIndex | slice) -> State | list[State]:
-        if not isinstance(index, slice):
-            world = range(len(self))[index]
-            self._build(world, world + 1)
-            return self._built[world]
-        worlds = range(len(self))[index]
-        if worlds.step == 1:
-            self._build(worlds.start, worlds.stop)
-        return [self[i] for i in worlds]
-
-    def __iter__(self) -> Iterator[State]:
-        for start in range(0, len(self), _CHUNK):
-            yield from self[start : start + _CHUNK]
-
-    def __setitem__(self, index: SupportsIndex, state: State) -> None:
-        self._built[range(len(self))[index]] = state
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence):
-            return NotImplemented
-        others = cast("Sequence[State]", other)
-        return len(self) == len(others) and all(map(same, self, others))
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __repr__(self) -> str:
-        return f"StateList of {len(self)} worlds; entities: " + ", ".join(
-            self._tensors.entities
-        )
-
-    def _build(self, first: int, stop: int) -> None:
-        """Make those of a row of worlds that nobody has asked for yet."""
-        for start in range(first, stop, _CHUNK):
-            end = min(start + _CHUNK, stop)
-            if all(i in self._built for i in range(start, end)):
-                continue
-            # Views that nobody differentiates cost less. They are many.
-            with torch.no_grad(), _collector_paused():
-                states = build_states(self._tensors, start, end)
-            for i, state in enumerate(states, start):
-                self._built.setdefault(i, state)
+def state_dicts(tensors: TensorState) -> list[State]:
+    """Return the states of all worlds, one dictionary each; their tensors are views."""
+    # Views without a gradient cost less, and there are many.
+    with torch.no_grad(), _collector_paused():
+        objects = {name: _objects(part) for name, part in tensors.objects.items()}
+        robots = {name: _robots(part) for name, part in tensors.robots.items()}
+        cameras = {name: _cameras(part) for name, part in tensors.cameras.items()}
+        return [
+            {
+                "objects": {name: states[k] for name, states in objects.items()},
+                "robots": {name: states[k] for name, states in robots.items()},
+                "cameras": {name: states[k] for name, states in cameras.items()},
+            }
+            for k in range(tensors.num_envs)
+        ]
 
 
-def build_states(tensors: TensorState, first: int, stop: int) -> list[State]:
-    """The dictionaries of the worlds from `first` to before `stop`."""
-    rows = slice(first, stop)
-    objects = {name: _objects(part, rows) for name, part in tensors.objects.items()}
-    robots = {name: _robots(part, rows) for name, part in tensors.robots.items()}
-    cameras = {name: _cameras(part, rows) for name, part in tensors.cameras.items()}
-    return [
-        {
-            "objects": {name: states[k] for name, states in objects.items()},
-            "robots": {name: states[k] for name, states in robots.items()},
-            "cameras": {name: states[k] for name, states in cameras.items()},
-        }
-        for k in range(stop - first)
-    ]
-
-
-def _objects(tensors: EntityTensors, rows: slice) -> list[ObjectState]:
+def _objects(tensors: EntityTensors) -> list[ObjectState]:
     """The dictionaries of an object; joints and links only if it has joints."""
     if tensors.joint_names or tensors.ball_joint_names or len(tensors.body_names) > 1:
-        return _jointed(tensors, rows)
-    return cast("list[ObjectState]", _roots(tensors, rows))
+        return _jointed(tensors)
+    return cast("list[ObjectState]", _roots(tensors))
 
 
-def _robots(tensors: EntityTensors, rows: slice) -> list[RobotState]:
+def _robots(tensors: EntityTensors) -> list[RobotState]:
     """The dictionaries of a robot: root, joints, links, and targets of each joint."""
-    states = cast("list[RobotState]", _jointed(tensors, rows))
-    positions = _by_name(tensors, tensors.dof_pos_target[rows])
-    velocities = _by_name(tensors, tensors.dof_vel_target[rows])
+    states = cast("list[RobotState]", _jointed(tensors))
+    positions = _by_name(tensors, tensors.dof_pos_target)
+    velocities = _by_name(tensors, tensors.dof_vel_target)
     for state, pos, vel in zip(states, positions, velocities, strict=True):
         state["dof_pos_target"] = pos
         state["dof_vel_target"] = vel
     if tensors.dof_effort_target is not None:
-        efforts = _by_name(tensors, tensors.dof_effort_target[rows])
+        efforts = _by_name(tensors, tensors.dof_effort_target)
         for state, effort in zip(states, efforts, strict=True):
             state["dof_effort_target"] = effort
     return states
 
 
-def _jointed(tensors: EntityTensors, rows: slice) -> list[ObjectState]:
+def _jointed(tensors: EntityTensors) -> list[ObjectState]:
     """Root, joints and links of an entity, world by world."""
-    states = cast("list[ObjectState]", _roots(tensors, rows))
-    positions = _by_joint(tensors, tensors.dof_pos[rows], tensors.ball_quat[rows])
-    velocities = _by_joint(tensors, tensors.dof_vel[rows], tensors.ball_ang_vel[rows])
-    for world, (state, pos, vel) in enumerate(
-        zip(states, positions, velocities, strict=True), rows.start
+    states = cast("list[ObjectState]", _roots(tensors))
+    positions = _by_joint(tensors, tensors.dof_pos, tensors.ball_quat)
+    velocities = _by_joint(tensors, tensors.dof_vel, tensors.ball_ang_vel)
+    for state, pos, vel, body in zip(
+        states, positions, velocities, _links(tensors), strict=True
     ):
         state["dof_pos"] = pos
         state["dof_vel"] = vel
-        state["body"] = LazyLinks(tensors, world)
+        state["body"] = body
     return states
 
 
-def _roots(tensors: EntityTensors, rows: slice) -> list[BodyState]:
+def _roots(tensors: EntityTensors) -> list[BodyState]:
     """Poses and velocities of the root link."""
     parts = (tensors.pos, tensors.rot, tensors.vel, tensors.ang_vel)
-    return poses(*(part[rows].unbind(0) for part in parts))
+    return _poses(*(_rows(part) for part in parts))
 
 
-def _cameras(tensors: CameraTensors, rows: slice) -> list[CameraState]:
+def _links(tensors: EntityTensors) -> list[dict[str, BodyState]]:
+    """Return poses and velocities of the links by name, world by world."""
+    parts = (
+        tensors.body_pos, tensors.body_rot, tensors.body_vel, tensors.body_ang_vel
+    )  # fmt: skip
+    names = tensors.body_names
+    links = iter(_poses(*(_rows(part.flatten(0, 1)) for part in parts)))
+    # Each world takes the next links of the one iterator.
+    return [dict(zip(names, links, strict=False)) for _ in range(len(tensors.pos))]
+
+
+def _rows(values: Tensor) -> Sequence[Tensor]:
+    """Return the rows of a tensor, each with a storage of its size.
+
+    A row by `unbind` has the storage of all rows, and would be pickled with them.
+    """
+    if values.device.type != "cpu":
+        return cast("Sequence[Tensor]", torch.unbind_copy(values))
+    rows = values.numpy()
+    return list(map(torch.from_numpy, rows))  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+
+
+def _poses(
+    pos: Sequence[Tensor],
+    rot: Sequence[Tensor],
+    vel: Sequence[Tensor],
+    ang_vel: Sequence[Tensor],
+) -> list[BodyState]:
+    """Return dictionaries of poses and velocities that are given one by one."""
+    return [
+        {"pos": p, "rot": r, "vel": v, "ang_vel": w}
+        for p, r, v, w in zip(pos, rot, vel, ang_vel, strict=True)
+    ]
+
+
+def _cameras(tensors: CameraTensors) -> list[CameraState]:
     """The dictionaries of one camera."""
     parts = {
-        field.name: getattr(tensors, field.name)[rows].unbind(0)
-        for field in fields(tensors)
+        field.name: getattr(tensors, field.name).unbind(0) for field in fields(tensors)
     }
     return [
         cast("CameraState", dict(zip(parts, values, strict=True)))
@@ -184,18 +155,3 @@ def _by_name(tensors: EntityTensors, single: Tensor) -> list[dict[str, float]]:
     numbers = cast("list[list[float]]", single.tolist())  # pyright: ignore[reportUnknownMemberType]
     names = tensors.joint_names
     return [dict(zip(names, row, strict=True)) for row in numbers]
-
-
-def same(left: object, right: object) -> bool:
-    """Whether two states, or parts of them, hold the same names and numbers."""
-    if isinstance(left, Mapping) and isinstance(right, Mapping):
-        a = cast("Mapping[str, Any]", left)
-        b = cast("Mapping[str, Any]", right)
-        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
-    if isinstance(left, Tensor) or isinstance(right, Tensor):
-        try:
-            one, two = torch.as_tensor(left), torch.as_tensor(right)
-        except (TypeError, ValueError, RuntimeError):
-            return False
-        return one.shape == two.shape and bool(torch.equal(one, two.to(one)))
-    return left == right

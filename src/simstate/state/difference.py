@@ -15,7 +15,7 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import int_list
 from simstate.math import quaternion
-from simstate.state.dicts import StateList
+from simstate.state.dicts import state_dicts
 from simstate.state.snapshot import Snapshot
 from simstate.state.tensors import TensorState
 
@@ -151,7 +151,7 @@ def diff(left: object, right: object, tolerance: float = 0.0) -> Diff:
 
 def _as_list(states: object) -> Sequence[Any]:
     if isinstance(states, TensorState):
-        return StateList(states)
+        return state_dicts(states)
     if isinstance(states, Mapping):
         return [cast("Mapping[str, Any]", states)]
     if isinstance(states, Sequence) and not isinstance(states, str):

@@ -1,6 +1,6 @@
 """Dictionaries of states → checked tensors; nothing is written before all is checked.
 
-Host whose dictionaries name the same things are handled together, so that a list of
+Worlds whose dictionaries name the same things are handled together, so that a list of
 equal states costs a few stacked tensors and not a walk through each number.
 """
 
@@ -24,7 +24,6 @@ from simstate.base.ids import int_list
 from simstate.entity import Entity
 from simstate.entity.host import Host
 from simstate.entity.state_writes import TARGETS, Part
-from simstate.state.lazy_links import LazyLinks
 
 Dict = Mapping[str, Any]
 
@@ -134,8 +133,6 @@ def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> A
     else:
         bodies = part["body"]
         _check_keys(bodies, known.bodies[name], f"{where}.body")
-        if isinstance(bodies, LazyLinks) and bodies.source is not None:
-            return (*names, id(bodies.source[0]))  # rows of the same tensors
         for link, body in bodies.items():
             if type(body) is not dict or not body.keys() <= ROOT_SIZES.keys():
                 _check_keys(body, ROOT_SIZES, f"{where}.body.{link}")
@@ -200,23 +197,17 @@ def _fill(sim: Host, update: EntityUpdate, parts: list[Dict]) -> None:
 
 def _fill_links(sim: Host, update: EntityUpdate, parts: list[Dict]) -> None:
     """Add what is given under "body"; what is given for the entity itself stays."""
-    rows = _rows_of_links(sim, parts)
     places = update.entity.index.bodies.places
     bodies: Dict = parts[0]["body"]
     for key, size in ROOT_SIZES.items():
-        if rows is not None:
-            names, values = list(bodies), rows[key]
-        else:
-            names = [name for name, body in bodies.items() if key in body]
-            if not names:
-                continue
-            columns = {
-                f"{update.path}.body.{name}.{key}": [
-                    p["body"][name][key] for p in parts
-                ]
-                for name in names
-            }
-            values = _stack_columns(sim, columns, size, update.worlds)
+        names = [name for name, body in bodies.items() if key in body]
+        if not names:
+            continue
+        columns = {
+            f"{update.path}.body.{name}.{key}": [p["body"][name][key] for p in parts]
+            for name in names
+        }
+        values = _stack_columns(sim, columns, size, update.worlds)
         links = [places[name] for name in names]
         root = update.given.get(key)
         if root is not None:
@@ -224,35 +215,6 @@ def _fill_links(sim: Host, update: EntityUpdate, parts: list[Dict]) -> None:
             links = [0, *(links[k] for k in kept)]
             values = torch.cat([root.values, values[:, kept]], dim=1)
         update.given[key] = Part(links, values)
-
-
-def _rows_of_links(sim: Host, parts: list[Dict]) -> dict[str, Tensor] | None:
-    """The numbers of all links, where nobody has looked at them since they were read.
-
-    By pos, rot, vel and ang_vel; shape (n, links, size). None: they stand in the
-    dictionaries, or are not as they must be, and then those are looked at.
-    """
-    sources = [
-        body.source if isinstance(body := part.get("body"), LazyLinks) else None
-        for part in parts
-    ]
-    rows = [source[1] for source in sources if source is not None]
-    if not rows or sources[0] is None:
-        return None
-    tensors = sources[0][0]
-    found = {
-        key: getattr(tensors, f"body_{key}")[rows].to(sim.device, sim.dtype)
-        for key in ROOT_SIZES
-    }
-    shape = (len(rows), len(tensors.body_names))
-    fits = all(found[k].shape == (*shape, size) for k, size in ROOT_SIZES.items())
-    zero = _is_zero(found["rot"])
-    finite = all(bool(x.isfinite().all()) for x in found.values())
-    if not fits or not finite or bool(zero.any()):
-        for part in parts:
-            part["body"].fill()
-        return None
-    return found
 
 
 def _stack_columns(

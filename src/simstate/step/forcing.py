@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
@@ -123,6 +124,45 @@ class Forcing:
         backup.restore()
         ledger.watch.acknowledge(backup.storages)
         return result
+
+    def measure(self, models: Sequence[ForceModel], inputs: Sequence[str]) -> Tensor:
+        """Return the loads of some models at the current state, without applying them.
+
+        Args:
+            models: the force models; they may write no other inputs than these.
+            inputs: raw fields, whose columns follow each other in the result.
+
+        Returns:
+            The loads; shape (num_envs, columns of all inputs).
+        """
+        self._ledger.observe()
+        what = "an evaluation of force models"
+        return self._ledger.run("inputs", what, lambda: self._measure(models, inputs))
+
+    def _measure(self, models: Sequence[ForceModel], inputs: Sequence[str]) -> Tensor:
+        ledger, engine = self._ledger, self._engine
+        backup = ledger.backup("inputs")
+        ledger.open[-1].evaluating = True
+        for name in inputs:
+            engine.field(name).data.zero_()
+        others = {n: x.clone() for n, x in self._inputs().items() if n not in inputs}
+        time, sim = self._time.clone(), self.sim
+        for model in models:
+            model(time, sim)
+        ledger.observe()  # rejects writes to anything but inputs
+        for name, before in others.items():
+            if not torch.equal(ledger[name].tensor, before):
+                raise InvalidInputError(
+                    f"A coupled force wrote to {name.rpartition('/')[2]}. It may write "
+                    f"{' and '.join(inputs)} only: other inputs are set before a step."
+                )
+        fields = [engine.field(name).data.flatten(1) for name in inputs]
+        found = torch.cat(fields, dim=1)
+        backup.restore()
+        ledger.watch.acknowledge(backup.storages)
+        if not _is_finite(found):
+            self._refuse_infinite(self._inputs(), models)
+        return found
 
     def call_at_stage(self, models: Sequence[ForceModel], world: int) -> None:
         """Add the loads of some models at a stage; the compiled core calls this.

@@ -113,7 +113,9 @@ class RunCfg:
         return with_settings(cfg, "env", self.settings)
 
 
-def check_no_code(task: object) -> None:
+def check_no_code(
+    task: object, remedy: str = "name the task yourself, before the file"
+) -> None:
     """Raise if a file's task is code that its user has not chosen to run.
 
     A run keeps the full path of its task's file. What is named in any other way may
@@ -127,7 +129,7 @@ def check_no_code(task: object) -> None:
     is_code = file.endswith(".py") or ":" in task
     if is_code and not (file.endswith(".py") and Path(file).is_absolute()):
         raise UnknownNameError(
-            f"Unknown task {task!r}: the file names code to run. If you trust it, name "
-            "the task yourself, before the file.",
+            f"Unknown task {task!r}: the file names code to run. If you trust it, "
+            f"{remedy}.",
             name=str(task),
         )

@@ -30,6 +30,8 @@ class ModelParameters(ReadOwner):
         self._ledger = ledger
         self._followed: dict[str, Tensor] = {}
         """Inputs of constants, as of the last time that constants were computed."""
+        self._requested = torch.zeros(engine.num_envs, dtype=torch.bool)
+        """Worlds whose constants are due even if no input differs."""
         self._shortcuts = Shortcuts(engine.model, engine.device)
         self._mesh_bounds = MeshBounds(engine.model, engine.device)
 
@@ -113,10 +115,33 @@ class ModelParameters(ReadOwner):
                 found[name] = ids
         return found
 
+    def request_const(self, env_ids: Tensor | None) -> None:
+        """Let the next `follow` recompute the constants of worlds; None: all."""
+        self._requested[slice(None) if env_ids is None else env_ids.cpu()] = True
+
+    def follow(self, env_ids: Tensor | None) -> None:
+        """Recompute constants in those of the worlds whose inputs differ; None: any.
+
+        A raw write may have changed any world. The others keep the bits of their
+        constants: in float32, those computed here are not those of the compiler.
+        """
+        behind = self._requested.clone()
+        for ids in self.changed_inputs().values():
+            behind[ids.cpu()] = True
+        if env_ids is not None:
+            among = torch.zeros_like(behind)
+            among[env_ids.cpu()] = True
+            behind &= among
+        ids = behind.nonzero().flatten()
+        if ids.numel():
+            everywhere = ids.numel() == behind.numel()
+            self.set_const(None if everywhere else ids.to(self._engine.device))
+
     def set_const(self, env_ids: Tensor | None) -> None:
         """Recompute the constants of some worlds; None: all. The state is kept."""
         engine, ledger = self._engine, self._ledger
         rows = slice(None) if env_ids is None else env_ids
+        self.request_const(env_ids)  # until they are computed, in case of an error
         for name in self._shortcuts.parameters & engine.expanded.keys():
             then = f'To go on, restore the model\'s own values: sim.expand("{name}").'
             self._shortcuts.check(name, engine.expand(name)[rows], None, then)
@@ -127,11 +152,13 @@ class ModelParameters(ReadOwner):
         ]
         for name, followed in self._followed.items():
             followed[rows] = engine.expand(name)[rows]
-        if not written:
+        if written:
+            names = [f"model/{name}" for name in written]
+            compute = self._compute_except
+            ledger.run_saving(names, "set_const", compute, written, env_ids)
+        else:
             self._compute(env_ids)
-            return
-        names = [f"model/{name}" for name in written]
-        ledger.run_saving(names, "set_const", self._compute_except, written, env_ids)
+        self._requested[slice(None) if env_ids is None else env_ids.cpu()] = False
 
     def _compute_except(self, written: list[str], env_ids: Tensor | None) -> None:
         """Recompute the constants, except where they were written by hand."""

@@ -176,7 +176,7 @@ class Worlds(ReadOwner):
     def compute(self, env_ids: Tensor | None, stage: Stage) -> None:
         """Compute derived values up to a stage, in some worlds; None: all."""
         if stage == Stage.CONSTANT:
-            self.parameters.set_const(env_ids)
+            self.parameters.follow(env_ids)
         elif stage == Stage.ACCELERATION:
             self.evaluate(env_ids)
         else:

@@ -18,6 +18,7 @@ from simstate import (
     NativeCfg,
     RecordingError,
     Simulation,
+    UnknownNameError,
 )
 from simstate.cli import main
 from simstate.data.replay import branch, replay
@@ -431,6 +432,76 @@ def test_a_changed_setting_of_a_task_is_found(tmp_path):
     assert replay(path, Env(env_cfg(), 3)).settings == []
     stiffer = replay(path, Env(env_cfg(kp=3.5), 3))
     assert "shoulder" in stiffer.model[0]
+
+
+TASK_FILE = """
+import dataclasses
+from simstate.env import tasks
+
+def env_cfg():
+    cfg = tasks.make_cfg("Cartpole-Balance")
+    return dataclasses.replace(cfg, episode_length_s={seconds}, {more})
+"""
+
+
+@pytest.fixture
+def recorded_task(tmp_path):
+    """A recording of a task file, and the file, to be changed."""
+    file, path = tmp_path / "pole.py", tmp_path / "env.simrec"
+    file.write_text(TASK_FILE.format(seconds=30, more=""))
+    task = tasks.find(str(file))
+    acted(Env(task.env_cfg(), 3), path, task=task.reference).close()
+    return path, file
+
+
+def test_a_task_that_is_named_plays_with_its_own_settings(recorded_task, capsys):
+    path, file = recorded_task
+    moved = file.rename(file.with_name("moved.py"))
+    found = replay(path, task=str(moved))
+    assert found.is_same, found
+    other = file.with_name("other.py")
+    other.write_text(TASK_FILE.format(seconds=0.2, more="decimation=2"))
+    found = replay(path, task=str(other))
+    assert not found.is_same
+    assert found.first is not None
+    assert "env.episode_length_s is 0.2, it was 30" in found.settings
+    assert any(
+        text.startswith("env.decimation is 2, it was") for text in found.settings
+    )
+    assert main(["replay", str(path), "--task", str(other)]) == 1
+    assert "The task differs: env.episode_length_s is 0.2" in capsys.readouterr().out
+
+
+def test_a_setting_that_moves_nothing_is_a_difference_as_well(recorded_task):
+    path, file = recorded_task
+    file.write_text(TASK_FILE.format(seconds=40, more=""))
+    assert replay(path).is_same  # with the settings that were recorded
+    found = replay(path, task=str(file))
+    assert found.first is None
+    assert found.settings == ["env.episode_length_s is 40, it was 30"]
+    assert not found.is_same
+
+
+def test_a_task_that_has_changed_is_named_with_the_option(recorded_task):
+    """Without the settings that were recorded, and when its code is not trusted."""
+    path, file = recorded_task
+    file.write_text(TASK_FILE.format(seconds=0.3, more="rewards={}"))
+    with pytest.raises(RecordingError, match="--task") as caught:
+        replay(path)
+    assert "env.rewards." in str(caught.value)
+    with Recording(path) as recording:
+        recording.header["task"] = "some.package:function"
+        with pytest.raises(UnknownNameError, match="--task"):
+            replay(recording)
+
+
+def test_a_task_is_for_recordings_of_a_task(run, recorded_task):
+    path, _ = run
+    with pytest.raises(InvalidInputError, match="is of a Simulation"):
+        replay(path, task="Cartpole-Balance")
+    env = Env(tasks.make_cfg("Cartpole-Balance"), 3)
+    with pytest.raises(InvalidInputError, match="worlds or task, not both"):
+        replay(recorded_task[0], env, task="Cartpole-Balance")
 
 
 def test_a_task_is_found_by_its_name(tmp_path):

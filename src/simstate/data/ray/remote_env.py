@@ -137,7 +137,9 @@ class RemoteEnv(Closing):
 
         What they have in common is the first worker's, but for counts, which add up.
         """
-        return joined_snapshot([Snapshot.from_bytes(x) for x in self.workers.ask("save")])
+        return joined_snapshot(
+            [Snapshot.from_bytes(x) for x in self.workers.ask("save")]
+        )
 
     def restore(self, snapshot: Snapshot) -> None:
         """Bring all worlds to a snapshot of as many, or none of them."""

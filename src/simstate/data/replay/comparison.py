@@ -56,7 +56,7 @@ class Replay:
     model: list[str] = field(default_factory=list[str])
     """What is other in the model than it was."""
     settings: list[str] = field(default_factory=list[str])
-    """What is other in the task's settings, whether it matters or not."""
+    """The task's settings that differ, whether or not a value does."""
     first: ReplayDifference | None = None
     """The first difference beyond the tolerance; None: there is none."""
     largest: dict[str, float] = field(default_factory=dict[str, float])
@@ -68,8 +68,8 @@ class Replay:
 
     @property
     def is_same(self) -> bool:
-        """Whether everything came as it was recorded, and model and all."""
-        return self.first is None and not self.model
+        """True if values, model and settings are those of the recording."""
+        return self.first is None and not self.model and not self.settings
 
     def horizon(self, column: str, bound: float) -> float | None:
         """When a column was first off by more than a bound [s]; None: it never was."""

@@ -111,9 +111,8 @@ class _Again:
     def __call__(self, part: int, path: Path) -> None:
         """Play one of the files, and compare what is written with it."""
         with Recording(self.files[part]) as recording:
-            env = env_for(
-                recording, engine_for(recording, None, None), self.task, self._prepared
-            )
+            cfg = self._prepared(env_cfg_for(recording, self.task))
+            env = env_for(recording, engine_for(recording, None, None), cfg)
             player = Player(recording, env, rebuilt=False)
             player.restore(0)
             reference = self.task or recording.header["task"]

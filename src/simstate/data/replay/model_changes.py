@@ -26,15 +26,16 @@ _MOST = 5
 
 
 def setting_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Which settings of a task are other now, each in a few words."""
+    """Return the settings of a task that differ, with both values; 30 equals 30.0."""
     old, new = (
-        {path: json.dumps(value, ensure_ascii=False) for path, value in told.items()}
-        for told in (then, now)
+        {path: json.dumps(value, ensure_ascii=False) for path, value in values.items()}
+        for values in (then, now)
     )
     return [
         f"{path} is {new.get(path, _NONE)}, it was {old.get(path, _NONE)}"
         for path in dict.fromkeys([*old, *new])
         if old.get(path) != new.get(path)
+        and (path not in old or path not in new or then[path] != now[path])
     ]
 
 

@@ -10,9 +10,9 @@ from simstate.base.errors import InvalidInputError
 from simstate.data.replay.comparison import Replay, ReplayDifference
 from simstate.data.replay.model_changes import model_changes, setting_changes
 from simstate.data.replay.player import Player
-from simstate.data.replay.recorded_worlds import engine_for, worlds_for
+from simstate.data.replay.recorded_worlds import engine_for, env_for, worlds_for
 from simstate.engine import EngineCfg
-from simstate.env import Env
+from simstate.env import Env, tasks
 from simstate.env.env_recorder import AFTER
 from simstate.env.settings import described_settings
 from simstate.record import Recording
@@ -51,15 +51,24 @@ def replay(
             another simulator.
         engine: of the worlds that are made; None: that of the recording.
         threads: of the native engine; the bits do not depend on it.
-        task: where the task is now; None: where it was.
+        task: of an environment, the task to play it in, with its own settings; those
+            that differ from the recording's are listed. None: the task that the
+            recording names, with the settings that were recorded.
         simulator: another one that takes the steps, such as "drake", or one that was
             made: what was written to the recorded worlds, their controls and resets,
             is given to it.
     """
+    if worlds is not None and task is not None:
+        raise InvalidInputError(
+            f"Give worlds or task, not both: got {type(worlds).__name__} and {task!r}."
+        )
     found = _opened(recording)
     if simulator is not None and engine is None and worlds is None:
         engine = "native"
     try:
+        if task is not None and found.kind == "env":
+            cfg = tasks.find(task).env_cfg()
+            worlds = env_for(found, engine_for(found, engine, threads), cfg)
         player = player_for(found, worlds, engine, threads, task)
         if simulator is None:
             return _Comparison(player, tolerance).run()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simstate.base.errors import InvalidInputError, RecordingError
+from simstate.base.errors import (
+    InvalidInputError,
+    RecordingError,
+    UnknownNameError,
+)
 from simstate.engine import EngineCfg, NativeCfg
 from simstate.env import Env, EnvCfg, tasks
 from simstate.env.setting_changes import with_settings
@@ -38,21 +41,21 @@ def worlds_for(
 ) -> Simulation | Env:
     """Worlds as those that were recorded."""
     if recording.kind == "env":
-        return env_for(recording, engine, task)
+        return env_for(recording, engine, env_cfg_for(recording, task))
+    if task is not None:
+        raise InvalidInputError(
+            f"{str(recording.path)!r} is of a Simulation, which has no task: leave out "
+            f"task={task!r} (--task), or name a function that makes the Simulation "
+            "(--made-by file.py:function)."
+        )
     return _simulation_for(recording, engine)
 
 
-def env_for(
-    recording: Recording,
-    engine: EngineCfg,
-    task: str | None,
-    prepare: Callable[[EnvCfg], EnvCfg] | None = None,
-) -> Env:
-    """An Env of the recording's task, with its settings; `prepare` may add to it."""
+def env_for(recording: Recording, engine: EngineCfg, cfg: EnvCfg) -> Env:
+    """Return an Env with the worlds, the seed and the resets of a recording."""
     header, sim = recording.header, recording.header["simulation"]
-    cfg = env_cfg_for(recording, task)
     return Env(
-        cfg if prepare is None else prepare(cfg),
+        cfg,
         sim["num_envs"],
         engine=engine,
         seed=sim["seed"],
@@ -71,8 +74,16 @@ def env_cfg_for(recording: Recording, task: str | None) -> EnvCfg:
                 f"{str(recording.path)!r} does not say of which task it is: name it "
                 "(--task), or pass the Env: replay(path, env)."
             )
-        check_no_code(task)
-    return with_settings(tasks.find(task).env_cfg(), "env", header["settings"])
+        check_no_code(task, "name the task yourself (--task)")
+    cfg = tasks.find(task).env_cfg()
+    try:
+        return with_settings(cfg, "env", header["settings"])
+    except (InvalidInputError, UnknownNameError) as error:
+        raise RecordingError(
+            f"The task {task!r} no longer takes the settings of "
+            f"{str(recording.path)!r}: {error} `simstate replay … --task {task}` plays "
+            "it with the task's own settings, and lists all that differ."
+        ) from error
 
 
 def _simulation_for(recording: Recording, engine: EngineCfg) -> Simulation:
