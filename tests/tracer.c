@@ -13,7 +13,7 @@ static PyObject* actions; /* by count: an exception class to raise, or a functio
 static PyObject* places;  /* list of (file, line) where one acted */
 static PyObject* handled; /* the exception that was being handled at the start */
 static int by_opcode;     /* count opcodes, not lines */
-static long count;
+static long count, end;   /* lines so far; tracing ends there if it is not 0 */
 
 /* Raise or call the action of this count, if there is one. */
 static void act(PyObject* file, PyFrameObject* frame) {
@@ -35,6 +35,10 @@ static void act(PyObject* file, PyFrameObject* frame) {
 static int trace(PyObject* self, PyFrameObject* frame, int event, PyObject* arg) {
   (void)self;
   (void)arg;
+  if (end && count >= end) {
+    PyEval_SetTrace(NULL, NULL);
+    return 0;
+  }
   if (event == PyTrace_CALL && by_opcode)
     return PyObject_SetAttrString((PyObject*)frame, "f_trace_opcodes", Py_True);
   if (event != (by_opcode ? PyTrace_OPCODE : PyTrace_LINE)) return 0;
@@ -51,7 +55,8 @@ static PyObject* start(PyObject* self, PyObject* args) {
   const char* path;
   PyObject* at;
   (void)self;
-  if (!PyArg_ParseTuple(args, "sO!pl", &path, &PyDict_Type, &at, &by_opcode, &count))
+  if (!PyArg_ParseTuple(args, "sO!pll", &path, &PyDict_Type, &at, &by_opcode, &count,
+                        &end))
     return NULL;
   PyObject* empty = PyList_New(0);
   if (!empty) return NULL;
@@ -75,7 +80,7 @@ static PyObject* stop(PyObject* self, PyObject* args) {
 
 static PyMethodDef functions[] = {
     {"start", start, METH_VARARGS, 
-     "start(folder, actions, by_opcode, count): trace this thread, from a count on."},
+     "start(folder, actions, by_opcode, count, end): trace this thread."},
     {"stop", stop, METH_NOARGS, "Stop; return the count of lines and the places."},
     {NULL, NULL, 0, NULL}};
 static struct PyModuleDef module = {

@@ -63,7 +63,7 @@ def traced(
             "interrupt a rollback (simstate.world.calls)"
         )
     tracer, outer, left = compiled(), sys.gettrace(), None
-    tracer.start(folder, dict.fromkeys(lines, error), False, 0)
+    tracer.start(folder, dict.fromkeys(lines, error), False, 0, 0)
     try:
         call()
     except error as raised:

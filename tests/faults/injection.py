@@ -177,7 +177,7 @@ class Injection:
 
     Args:
         folder: where the job writes its files.
-        counts: operations of a run without faults.
+        counts: operations of a run without faults; empty: count them.
         faults: those of this run.
         by_opcode: count opcodes in the place of lines.
         schedule: seed of the recorder's turns.
@@ -191,7 +191,7 @@ class Injection:
         self.note = note
         self.shim, self.clock = Shim(), Clock()
         self._remote, self._lost = 0, set[int]()
-        self._by_opcode = by_opcode
+        self._by_opcode, self._counting = by_opcode, not counts
         self._tracer, self._count = tracer.compiled(), 0
         self._actions: dict[int, Any] = {}
         Turns.install(schedule)
@@ -204,7 +204,10 @@ class Injection:
     def run(self, call: Callable[[], object]) -> None:
         """Make a call that the faults may meet."""
         self.shim.pause(False)
-        self._tracer.start(tracer.SIMSTATE, self._actions, self._by_opcode, self._count)
+        end = 0 if self._counting else 1 + max(self._actions, default=0)
+        self._tracer.start(
+            tracer.SIMSTATE, self._actions, self._by_opcode, self._count, end
+        )
         try:
             call()
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -55,6 +56,8 @@ class Runner:
     def __init__(self) -> None:
         self._counts: dict[tuple[str, int, bool], Counts] = {}
         self._results: dict[tuple[str, int], str] = {}
+        for name in ("mcap.writer", "mcap.stream_reader", "tensordict"):
+            importlib.import_module(name)  # once, and not in each child
 
     def history(self, seed: int) -> History:
         """Return the history of a seed."""
@@ -104,10 +107,11 @@ class Runner:
         with _temporary_folder() as outer:
             folder = outer / "files"
             folder.mkdir()
-            self._child(
-                outcome, lambda note: job.prepare(folder, history.variant), "prepare"
-            )
-            for stage in range(stages):
+            if type(job).prepare is not Job.prepare:
+                self._child(
+                    outcome, lambda note: job.prepare(folder, history.variant), "prepare"
+                )
+            for stage in sorted({fault.stage for fault in history.faults} | {stages - 1}):
                 faults = tuple(f for f in history.faults if f.stage == stage)
                 outcome.result = None
                 notes = self._child(
@@ -124,11 +128,14 @@ class Runner:
                         else (outcome.result)
                     )
                 outcome.log += files_in(folder)
-                self._child(
-                    outcome,
-                    lambda note, notes=notes: job.check(folder, history.variant, notes),
-                    f"check {stage}",
-                )
+                if type(job).check is not Job.check:
+                    self._child(
+                        outcome,
+                        lambda note, notes=notes: job.check(
+                            folder, history.variant, notes
+                        ),
+                        f"check {stage}",
+                    )
                 counted = [n for n in notes if n["event"] == "counts"]
                 if counted:
                     outcome.log.append(json.dumps(counted[-1]["counts"]))
