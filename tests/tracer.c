@@ -12,6 +12,7 @@ static char folder[4096];
 static PyObject* actions; /* by count: an exception class to raise, or a function */
 static PyObject* places;  /* list of (file, line) where one acted */
 static PyObject* handled; /* the exception that was being handled at the start */
+static int paused;
 static int by_opcode;     /* count opcodes, not lines */
 static long count, end;   /* lines so far; tracing ends there if it is not 0 */
 
@@ -35,6 +36,7 @@ static void act(PyObject* file, PyFrameObject* frame) {
 static int trace(PyObject* self, PyFrameObject* frame, int event, PyObject* arg) {
   (void)self;
   (void)arg;
+  if (paused) return 0;
   if (end && count >= end) {
     PyEval_SetTrace(NULL, NULL);
     return 0;
@@ -78,9 +80,16 @@ static PyObject* stop(PyObject* self, PyObject* args) {
   return Py_BuildValue("lO", count, places);
 }
 
+static PyObject* pause_tracing(PyObject* self, PyObject* args) {
+  (void)self;
+  if (!PyArg_ParseTuple(args, "p", &paused)) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"start", start, METH_VARARGS, 
      "start(folder, actions, by_opcode, count, end): trace this thread."},
+    {"pause", pause_tracing, METH_VARARGS, "pause(is_paused): neither count nor act."},
     {"stop", stop, METH_NOARGS, "Stop; return the count of lines and the places."},
     {NULL, NULL, 0, NULL}};
 static struct PyModuleDef module = {

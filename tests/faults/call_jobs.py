@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import random
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -15,7 +17,7 @@ from tests.world.test_transactions import ROBOT
 from torch import Tensor
 
 from simstate import EntityCfg, NativeCfg, SceneCfg, Simulation, integrate
-from simstate.data.ray import RemoteEnv
+from simstate.data.ray import Cluster, RemoteEnv
 from simstate.env import tasks
 
 
@@ -158,14 +160,80 @@ class RemoteJob(EnvJob):
 
 
 class LosingRay(RayHere):
-    """Loses a worker at the calls that a fault selects."""
+    """Loses a worker at the calls that a fault selects.
+
+    Other faults meet the program that calls the workers, which are other processes.
+    """
 
     injection: Injection
 
     def _called(self, actor: Any, method: str, args: Any) -> Any:
         if self.injection.loses_worker():
             self.lose(self.started.index(actor))
-        return super()._called(actor, method, args)
+        with self.injection.paused():
+            return super()._called(actor, method, args)
+
+    def _start(self, kind: type, make: Any) -> Any:
+        with self.injection.paused():
+            return super()._start(kind, make)
+
+
+class RayJob(RemoteJob):
+    """Steps worlds on workers of Ray itself, whose processes are killed.
+
+    Starting Ray takes seconds, so that it is played only on request.
+    """
+
+    name = "ray"
+    variants = 1
+
+    def run(self, work: Work, variant: int) -> None:
+        self._is_first = True
+        super().run(work, variant)
+
+    def _make(self, threads: int, variant: int) -> Any:
+        if not self._is_first:  # the twin
+            return super()._make(threads, variant)
+        self._is_first = False
+        cluster = Cluster(workers=2)
+        cluster.ray = KillingRay(cluster.ray)
+        atexit.register(cluster.close)
+        cfg = tasks.make_cfg("Cartpole-Balance")
+        return RemoteEnv(cluster, cfg, 5, seed=variant, save_every=3)
+
+
+class KillingRay:
+    """Ray, whose workers are killed at the calls that a fault selects."""
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ray, name)
+
+    def remote(self, **options: Any) -> Any:
+        """Return Ray's decorator, whose actors count their calls."""
+        decorate = self._ray.remote(**options)
+
+        def start(kind: type) -> Any:
+            actors = decorate(kind)
+            return SimpleNamespace(remote=lambda make: self._start(actors, make))
+
+        return start
+
+    def _start(self, actors: Any, make: Any) -> Any:
+        actor = actors.remote(make)
+
+        def call(method: str, args: Any) -> Any:
+            if LosingRay.injection.loses_worker():
+                self._ray.kill(actor)
+            return actor.call.remote(method, args)
+
+        return SimpleNamespace(actor=actor, call=SimpleNamespace(remote=call))
+
+    def kill(self, actor: Any) -> None:
+        """Kill a worker."""
+        self._ray.kill(actor.actor)
 
 
 def _names(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

@@ -77,7 +77,8 @@ class RecordJob(Job):
             try:
                 step(n, env_ids)
             finally:
-                work.note("states", digests=[self._state(sim)])
+                with work.injection.paused():
+                    work.note("states", digests=[self._state(sim)])
 
         sim.step = watched
         try:

@@ -12,7 +12,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,6 +190,7 @@ class Injection:
     ) -> None:  # fmt: skip
         self.note = note
         self.shim, self.clock = Shim(), Clock()
+        self._running, self._acted = False, 0
         self._remote, self._lost = 0, set[int]()
         self._by_opcode, self._counting = by_opcode, not counts
         self._tracer, self._count = tracer.compiled(), 0
@@ -203,6 +204,7 @@ class Injection:
 
     def run(self, call: Callable[[], object]) -> None:
         """Make a call that the faults may meet."""
+        self._running = True
         self.shim.pause(False)
         end = 0 if self._counting else 1 + max(self._actions, default=0)
         self._tracer.start(
@@ -212,9 +214,24 @@ class Injection:
             call()
         finally:
             self._count, places = self._tracer.stop()
+            self._running = False
             self.shim.pause(True)
+            self._acted += len(places)
             for file, line in places:
                 self.note("met", place=f"{Path(file).name}:{line}")
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Leave a part of a call alone: what a job does to observe itself."""
+        was_running, self._running = self._running, False
+        self._tracer.pause(True)
+        self.shim.pause(True)
+        try:
+            yield
+        finally:
+            self._running = was_running
+            self.shim.pause(not was_running)
+            self._tracer.pause(False)
 
     def counts(self) -> dict[str, int]:
         """Return the operations so far."""
@@ -222,6 +239,13 @@ class Injection:
         return found | {
             "step": self._count, "clock": self.clock.reads, "remote": self._remote,
         }  # fmt: skip
+
+    @property
+    def fired(self) -> int:
+        """Number of operations that met a fault, but for those that ended the run."""
+        jumped = sum(number < self.clock.reads for number in self.clock.jumps)
+        lost = sum(number < self._remote for number in self._lost)
+        return self.shim.fired + self._acted + jumped + lost
 
     def loses_worker(self) -> bool:
         """Count a call of a remote worker; return True if the worker is lost in it."""

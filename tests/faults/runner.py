@@ -21,10 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.faults.call_jobs import CallsJob, EnvJob, RemoteJob
+from tests import tracer
+from tests.faults.call_jobs import CallsJob, EnvJob, RayJob, RemoteJob
 from tests.faults.file_jobs import CheckpointJob, RecordJob, ReplayJob
 from tests.faults.history import STAGES, Counts, Fault, History, draw
-from tests.faults.injection import Injection
+from tests.faults.injection import Clock, Injection, Turns
 from tests.faults.job import Job, Note, Work
 from tests.faults.run_jobs import CollectJob, ResumeJob, TrainJob
 
@@ -32,9 +33,11 @@ JOBS: dict[str, Job] = {
     job.name: job
     for job in (
         RecordJob(), CollectJob(), TrainJob(), ResumeJob(), RemoteJob(),
-        CheckpointJob(), ReplayJob(), CallsJob(), EnvJob(),
+        CheckpointJob(), ReplayJob(), CallsJob(), EnvJob(), RayJob(),
     )
 }  # fmt: skip
+SLOW = ("ray",)
+"""Jobs that are played only on request."""
 PATIENCE = 60.0
 """Longest time that a process may take [s of wall clock]."""
 
@@ -48,6 +51,8 @@ class Outcome:
     failures: list[str] = field(default_factory=list)
     result: str | None = None
     """Digest of what the job came to."""
+    fired: int = 0
+    """Number of faults that took effect."""
 
 
 class Runner:
@@ -58,10 +63,12 @@ class Runner:
         self._results: dict[tuple[str, int], str] = {}
         for name in ("mcap.writer", "mcap.stream_reader", "tensordict"):
             importlib.import_module(name)  # once, and not in each child
+        tracer.compiled()
 
-    def history(self, seed: int) -> History:
-        """Return the history of a seed."""
-        jobs = {name: job.variants for name, job in JOBS.items()}
+    def history(self, seed: int, only: str | None = None) -> History:
+        """Return the history of a seed, of any job or of one of them."""
+        chosen = [name for name in JOBS if name not in SLOW] if only is None else [only]
+        jobs = {name: JOBS[name].variants for name in chosen}
         return draw(seed, jobs, self._counts_of)
 
     def play(self, history: History) -> Outcome:
@@ -109,9 +116,13 @@ class Runner:
             folder.mkdir()
             if type(job).prepare is not Job.prepare:
                 self._child(
-                    outcome, lambda note: job.prepare(folder, history.variant), "prepare"
+                    outcome,
+                    lambda note: _prepare(job, folder, history),
+                    "prepare",
                 )
-            for stage in sorted({fault.stage for fault in history.faults} | {stages - 1}):
+            for stage in sorted(
+                {fault.stage for fault in history.faults} | {stages - 1}
+            ):
                 faults = tuple(f for f in history.faults if f.stage == stage)
                 outcome.result = None
                 notes = self._child(
@@ -139,6 +150,7 @@ class Runner:
                 counted = [n for n in notes if n["event"] == "counts"]
                 if counted:
                     outcome.log.append(json.dumps(counted[-1]["counts"]))
+                outcome.fired += counted[-1]["fired"] if counted else 1
                 if outcome.failures:
                     break
         return outcome
@@ -154,7 +166,7 @@ class Runner:
         )
         before = listening()
         job.run(Work(folder, threads, injection, note), history.variant)
-        note("counts", counts=injection.counts())
+        note("counts", counts=injection.counts(), fired=injection.fired)
         assert listening() <= before, "a port is still open"
 
     def _child(
@@ -185,6 +197,14 @@ class Runner:
             for process in left:
                 os.kill(process, signal.SIGKILL)
         return notes
+
+
+def _prepare(job: Job, folder: Path, history: History) -> None:
+    """Write the files that are there before a job, the same bytes each time."""
+    os.chdir(folder)
+    Clock().install()
+    Turns.install(0)
+    job.prepare(folder, history.variant)
 
 
 def _be_child(call: Callable[[Callable[..., None]], None], sink: int) -> None:
