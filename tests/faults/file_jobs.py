@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 from tests.faults.injection import Turns
-from tests.faults.job import TRIES, Job, Note, Work, digest_of, last
+from tests.faults.job import TRIES, Job, Note, Work, digest_of, last, opened
 from tests.record.conftest import drive, scene
 
 from simstate import NativeCfg, RecordingError, Simulation, SnapshotError
@@ -92,11 +92,10 @@ class RecordJob(Job):
         written = last(notes, "written")
         blocks = 0 if written is None else written["blocks"]
         closed = last(notes, "closed")
-        try:
-            found = Recording(path)
-        except RecordingError as error:
-            assert str(path) in str(error)
-            assert not blocks, f"{blocks} blocks were written: {error}"
+        found, refusal = opened(lambda: Recording(path), RecordingError)
+        if found is None:
+            assert str(path) in refusal
+            assert not blocks, f"{blocks} blocks were written: {refusal}"
             return
         with found:
             if written is not None or closed is not None:
@@ -150,14 +149,13 @@ class CheckpointJob(Job):
         path = folder / "last.npz"
         saved, saving = last(notes, "saved"), last(notes, "saving")
         allowed = [note["digest"] for note in (saved, saving) if note is not None]
-        try:
-            found = digest_of(Snapshot.load(path).slots)
-        except SnapshotError as error:
-            assert str(path) in str(error)
+        found, refusal = opened(lambda: Snapshot.load(path), SnapshotError)
+        if found is None:
+            assert str(path) in refusal
             assert not path.exists(), "a damaged file is there"
             assert saved is None, "the saved snapshot is gone"
             return
-        assert found in allowed or saved is None, (found, allowed)
+        assert saved is None or digest_of(found.slots) in allowed
 
 
 class ReplayJob(Job):

@@ -20,7 +20,6 @@ import torch
 from tests import inside, tracer
 from tests.faults.history import Counts, Fault
 
-
 OPERATIONS = ("write", "sync", "open", "rename", "allocate", "disk")
 """What shim.c counts, in its order."""
 _FAIL, _SHORT, _TORN, _KILL = 1, 2, 3, 4

@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from tests.faults.injection import Injection
@@ -15,6 +15,7 @@ from torch import Tensor
 from simstate import SimStateError
 
 Note = Mapping[str, Any]
+Read = TypeVar("Read")
 TRIES = 6
 """How often a user makes a call again that was interrupted."""
 
@@ -93,3 +94,13 @@ def last(notes: Sequence[Note], event: str) -> Note | None:
     """Return the latest note of an event; None: there is none."""
     found = [note for note in notes if note["event"] == event]
     return found[-1] if found else None
+
+
+def opened(
+    read: Callable[[], Read], refusal: type[SimStateError]
+) -> tuple[Read | None, str]:
+    """Return what is read and ""; or None, and the message that refuses the file."""
+    try:
+        return read(), ""
+    except refusal as error:
+        return None, str(error)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
-from tests.faults.job import TRIES, Job, Note, Work, digest_of, last
+from tests.faults.job import TRIES, Job, Note, Work, digest_of, last, opened
 
 from simstate import NativeCfg, SimStateError
 from simstate.data.datasets import collect, episodes_of
@@ -126,12 +126,13 @@ class TrainJob(Job):
     def check(self, folder: Path, variant: int, notes: Sequence[Note]) -> None:
         """The latest checkpoint is intact and not older than the one reported."""
         run, saved = folder / "run", last(notes, "saved")
-        try:
-            found = read_checkpoint(find_checkpoint(run))
-        except SimStateError as error:
-            assert str(run) in str(error)
-            assert saved is None, error
-            assert not any(run.glob("model_*.npz")), error
+        found, refusal = opened(
+            lambda: read_checkpoint(find_checkpoint(run)), SimStateError
+        )
+        if found is None:
+            assert str(run) in refusal
+            assert saved is None, refusal
+            assert not any(run.glob("model_*.npz")), refusal
             return
         assert saved is None or found["iteration"] >= saved["iteration"]
 

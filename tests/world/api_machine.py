@@ -1,8 +1,8 @@
 """A state machine of the public API: each call is also made on plain MuJoCo.
 
 Hypothesis draws sequences of calls on three worlds, and reduces one that fails to the
-fewest calls. On native the states are compared bit for bit. Warp is another engine: there
-the plain worlds take over the state of the simulation after each step.
+fewest calls. On native the states are compared bit for bit. Warp is another engine:
+there the plain worlds take over the state of the simulation after each step.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ NUMBER = st.integers(-500, 500).map(lambda k: k / 1000)
 TURN = st.tuples(NUMBER, NUMBER, NUMBER).map(lambda v: [0.9, *v])
 """A quaternion that is not normalised."""
 VECTOR = st.tuples(NUMBER, NUMBER, NUMBER)
+DERIVED = ("xpos", "xipos", "cvel", "subtree_com", "site_xpos")
 CONTACT_TIMES = ("air_time", "contact_time", "last_air_time", "last_contact_time",
                  "greatest_force")  # fmt: skip
 
@@ -315,8 +316,7 @@ class ApiMachine(RuleBasedStateMachine):
 
     # Reads.
 
-    @rule(world=WORLD, which=ANY,
-          name=st.sampled_from(("xpos", "xipos", "cvel", "subtree_com", "site_xpos")))  # fmt: skip
+    @rule(world=WORLD, which=ANY, name=st.sampled_from(DERIVED))
     def read(self, world: int, which: int, name: str) -> None:
         data, robot = self.plain.evaluated(world), self.robot.data
         self.close(lambda: getattr(self.sim.data, name)[world], getattr(data, name))

@@ -90,7 +90,7 @@ class PlainWorlds:
     def place_root(
         self, world: int, pos: Any, turn: Any, lin: Any, ang: Any, at_com: bool
     ) -> None:
-        """Place the first free body, with a velocity at its origin or COM, world axes."""
+        """Place the first free body; velocity at its origin or COM, world axes."""
         data, model = self.datas[world], self.models[world]
         quat, matrix = np.array(turn) / np.linalg.norm(turn), np.empty(9)
         mujoco.mju_quat2Mat(matrix, quat)
@@ -104,7 +104,7 @@ class PlainWorlds:
     def cast(
         self, world: int, body: str, pos: Any, directions: Any, hidden: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return start and distances of rays from a body that pass hidden bodies [m]."""
+        """Return start and distances of rays that pass hidden bodies [m]."""
         model, data = self.models[world], self.evaluated(world)
         turn = data.body(body).xmat.reshape(3, 3)
         start = data.body(body).xpos + turn @ np.array(pos)
