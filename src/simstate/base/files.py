@@ -117,9 +117,7 @@ def naming_errors(path: Path, verb: str) -> Generator[None]:
     except FileError:
         raise
     except OSError as error:
-        raise FileError(
-            f"Cannot {verb} {str(path)!r}: {reason_of(error)}."
-        ) from error
+        raise FileError(f"Cannot {verb} {str(path)!r}: {reason_of(error)}.") from error
 
 
 def reason_of(error: OSError) -> str:
