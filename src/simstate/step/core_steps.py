@@ -19,6 +19,7 @@ from simstate.engine import Stage, core
 from simstate.step.forces.compiled_models import EvaluationPlan
 from simstate.step.forcing import Forcing
 from simstate.step.schemes.schemes import Adaptive, Explicit
+from simstate.step.touching import can_touch, touching_geoms
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:
@@ -146,6 +147,8 @@ class CoreAdaptiveSteps:
             rtol={name: pair[1] for name, pair in tolerances.items()},
             min_step=scheme.min_step,
             max_step=scheme.max_step,
+            touching=touching_geoms(model),
+            can_touch=can_touch(model),
             loads=plan.loads,
             processes=plan.processes,
             masses=plan.masses,

@@ -189,28 +189,70 @@ static void begin_trial(core_world* w) {
     return;
   }
   at->h = fmin(fmin(at->step_size, at->span - at->elapsed), w->in->control.max_step);
+  if (w->touch) {
+    double now = at->start + at->elapsed;
+    double finest = core_touch_resolution(now, w->in->control.min_step);
+    at->h = core_touch_limit(w->touch, now, at->h, finest);
+    at->is_located = at->h > finest;
+  }
   forget_empty(w);
   move_to(w, 1);
 }
 
+/* Starts a step whose first stage is recorded. */
+static void begin_step(core_world* w) {
+  core_progress* at = w->at;
+  core_touch_begin(w->touch, at->start + at->elapsed);
+  if (at->step_size <= 0) at->step_size = first_step(w, at->span);
+  begin_trial(w);
+}
+
+/* Clamped activations are not those that the last stage was evaluated with. */
+static int is_last_at_end(const core_integrator* in) {
+  return in->scheme.first_same_as_last && !in->act_low;
+}
+
 /* Starts the next step where the last one, which was good, has ended. */
 static void start_next(core_world* w) {
-  const core_integrator* in = w->in;
   w->at->stage = 0;
-  /* Clamped activations are not those that the last stage was evaluated with. */
-  if (!in->scheme.first_same_as_last || in->act_low) return;
+  if (!is_last_at_end(w->in)) return;
   core_reuse_last(w);
+  begin_step(w);
+}
+
+/* Repeats a trial that entered a contact after a time [s], up to the touch. */
+static int is_repeated(core_world* w, double after) {
+  core_progress* at = w->at;
+  double ago;
+  if (!at->is_located || !core_touch_enters(w->touch, &ago)) return 0;
+  core_touch_locate(w->touch, at->start + at->elapsed, after, ago);
+  at->rejected++;
   begin_trial(w);
+  return 1;
+}
+
+/* Looks for contacts at the end of a trial, to which the state has moved. */
+static void look_at_end(core_world* w) {
+  if (!w->touch || is_last_at_end(w->in)) return;
+  w->d->time = w->at->start + w->at->elapsed + w->at->h;
+  lib.mj_fwdPosition(w->m, w->d);
+  lib.mj_fwdVelocity(w->m, w->d);
+  core_touch_look(w->touch, w->m, w->d, 1);
 }
 
 /* Decides on a step whose stages have all been evaluated. */
 static void end_trial(core_world* w) {
   const core_scheme* s = &w->in->scheme;
   core_progress* at = w->at;
+  double unused;
   core_displace(w, s->b, s->num_stages, at->h);
-  double error = trial_error(w);
-  int good = error <= 1;
+  look_at_end(w);
+  if (is_repeated(w, at->h)) return;
+  double error = trial_error(w), travel = core_touch_travel(w->touch, w->m, at->h);
+  int enters = core_touch_enters(w->touch, &unused); /* within the resolution */
+  int good = enters ? isfinite(error) : error <= 1 && travel <= 1;
   at->step_size = next_step(w, error, good);
+  at->step_size = fmin(at->step_size, at->h * fmax(SAFETY / travel, LEAST));
   core_clamp_activations(w);
   if (good) at->elapsed += at->h;
   at->accepted += good;
@@ -219,10 +261,14 @@ static void end_trial(core_world* w) {
       good && (at->is_single || at->span - at->elapsed <= 1e-12 * at->span);
   double now = at->start + at->elapsed;
   double least = fmax(4 * DBL_EPSILON * fabs(now), w->in->control.min_step);
-  at->is_stuck = !at->is_finished && at->step_size < least;
+  at->is_stuck = !at->is_finished && at->step_size < least && !(good && enters);
   w->d->time = now;
   at->is_done = at->is_finished || at->is_stuck;
-  if (good) core_begin(w);
+  if (good) {
+    core_touch_end(w->touch, now, at->h, enters);
+    if (enters) at->step_size = 0; /* the motion has changed: guess again */
+    core_begin(w);
+  }
   if (at->is_done) {
     core_finish(w);
     if (at->is_finished && !at->is_single) w->d->time = at->start + at->span;
@@ -245,15 +291,18 @@ static void begin(core_world* w) {
   at->stage = 0;
   /* The first evaluation after a break is the one before it again. */
   at->evaluations = c->unfinished[w->world] ? -1 : 0;
+  core_touch_open(w->touch);
   core_begin(w);
 }
 
 static void next(core_world* w) {
+  const core_scheme* s = &w->in->scheme;
   core_progress* at = w->at;
   if (at->stage == 0) {
-    if (at->step_size <= 0) at->step_size = first_step(w, at->span);
-    begin_trial(w);
-  } else if (at->stage + 1 < w->in->scheme.num_stages) {
+    begin_step(w);
+  } else if (is_repeated(w, s->c[at->stage] * at->h)) {
+    return;
+  } else if (at->stage + 1 < s->num_stages) {
     move_to(w, at->stage + 1);
   } else {
     end_trial(w);

@@ -3,6 +3,7 @@
 
 #include "air.h"
 #include "binding.h"
+#include "flight.h"
 #include "gravity.h"
 #include "wheels.h"
 
@@ -143,6 +144,9 @@ static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   if (load->kind == CORE_FIELD_GRAVITY) return core_is_field(load->table, table_size, n);
   if (load->kind == CORE_WHEELS) return core_is_wheels(load->table, table_size, n, m);
   if (load->kind == CORE_SAMPLED_GRAVITY) return n == 1 && table_size == 1;
+  if (load->kind == CORE_AERODYNAMICS || load->kind == CORE_ROTOR) {
+    return load->num_bodies == 1 && core_is_flight(load->table, table_size, n, m);
+  }
   if (load->kind == CORE_FUNCTION) return n > 0 && is_address(load->table, table_size);
   if (load->kind == CORE_AIR_DRAG) {
     return n == 4 + CORE_AIR_NUMBERS && core_is_air(load->table, table_size);
@@ -332,13 +336,34 @@ static int read_masses(integrator_object* self, PyObject* dict) {
   return 1;
 }
 
+/* The pairs of geoms that can touch, and the memory of what each world touches. */
+static int read_touch(integrator_object* self, PyObject* dict) {
+  core_integrator* in = &self->in;
+  int num_sides, can_touch;
+  if (!hold_indices(self, dict, "touching_geoms", (int)in->shared->ngeom,
+                    &in->pairs.pair, &num_sides) ||
+      !read_int(dict, "can_touch", &can_touch)) {
+    return 0;
+  }
+  in->pairs.num_pairs = num_sides / 2;
+  if (!can_touch) return 1;
+  in->touch = PyMem_Calloc((size_t)in->num_worlds, sizeof *in->touch);
+  int fine = in->touch != NULL;
+  for (int i = 0; fine && i < in->num_worlds; i++) {
+    fine = core_touch_create(in->touch + i, &in->pairs);
+  }
+  if (!fine) PyErr_NoMemory();
+  return fine;
+}
+
 static int read_control(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
   core_control* c = &in->control;
   Py_ssize_t n = in->num_worlds;
   Py_ssize_t dofs = 2 * in->nv + in->na + in->nbody + in->process_width;
   if (!in->scheme.b_error) return 1;
-  return hold_entry(self, dict, "atol", 'd', dofs, 0, 0, &c->atol) &&
+  return read_touch(self, dict) &&
+         hold_entry(self, dict, "atol", 'd', dofs, 0, 0, &c->atol) &&
          hold_entry(self, dict, "rtol", 'd', dofs, 0, 0, &c->rtol) &&
          read_double(dict, "min_step", &c->min_step) &&
          read_double(dict, "max_step", &c->max_step) &&
@@ -364,4 +389,8 @@ void core_release_description(integrator_object* self) {
   PyMem_Free(self->in.process);
   PyMem_Free(self->in.load);
   PyMem_Free(self->in.constant);
+  for (int i = 0; self->in.touch && i < self->in.num_worlds; i++) {
+    core_touch_delete(self->in.touch + i);
+  }
+  PyMem_Free(self->in.touch);
 }

@@ -4,6 +4,7 @@
 
 #include "loads.h"
 #include "step.h"
+#include "touch.h"
 
 typedef enum { CORE_MANIFOLD = 0, CORE_HIGH_ORDER = 1, CORE_LIE = 2 } core_attitude;
 
@@ -85,6 +86,8 @@ typedef struct {
 
   int64_t* evaluations;                  /* (num_worlds) */
   core_control control;
+  core_touch_pairs pairs;                /* what an adaptive scheme may run into */
+  core_touch* touch;                     /* (num_worlds); NULL: nothing */
   const struct core_method* method;      /* of the present call */
   int has_calls;                         /* Python is called before each evaluation */
   const core_outputs* outputs;           /* NULL: refresh and copy nothing */
@@ -108,6 +111,7 @@ typedef struct {
   double span, elapsed, step_size;  /* adaptive [s] */
   int is_single, is_finished, is_stuck;
   int64_t accepted, rejected, evaluations;
+  int is_located;             /* a contact that begins in the trial is to be located */
   int is_empty;               /* a mass ran out since this was set to 0 */
   double worst;               /* the error of the last trial over its tolerance */
   int worst_part, worst_element;
@@ -120,6 +124,7 @@ typedef struct {
   mjData* d;
   int world;
   core_progress* at;
+  core_touch* touch;          /* NULL: no contact or limit can begin */
   int width[CORE_NUM_BLOCKS]; /* the number of rates of each block */
   int size[CORE_NUM_BLOCKS];  /* the number of coordinates */
   mjtNum* value[CORE_NUM_BLOCKS];  /* live */

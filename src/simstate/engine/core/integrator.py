@@ -196,6 +196,8 @@ class AdaptiveIntegrator(Integrator):
         rtol: relative tolerances, likewise.
         min_step: the least step [s] before a world counts as stuck.
         max_step: the greatest step [s].
+        touching: pairs of geoms that can touch, int32, (n, 2).
+        can_touch: True if a contact or a limit may begin within a step.
         loads: as of `Integrator`.
         processes: as of `Integrator`.
         masses: as of `Integrator`.
@@ -211,6 +213,8 @@ class AdaptiveIntegrator(Integrator):
         rtol: Mapping[str, ArrayLike],
         min_step: float = 1e-12,
         max_step: float = np.inf,
+        touching: NDArray[np.int32] | None = None,
+        can_touch: bool = False,
         loads: Sequence[CoreLoad] = (),
         processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
@@ -240,6 +244,10 @@ class AdaptiveIntegrator(Integrator):
             "rtol": self._by_dof("rtol", rtol, batch.model, widths),
             "min_step": float(min_step),
             "max_step": float(max_step),
+            "touching_geoms": np.ascontiguousarray(
+                np.zeros(0) if touching is None else touching, np.int32
+            ),
+            "can_touch": int(can_touch),
         }
         super().__init__(
             batch,

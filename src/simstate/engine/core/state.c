@@ -72,6 +72,7 @@ void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
                      mjData* d, int world, core_progress* at, mjtNum* memory) {
   *w = (core_world){
       .in = in, .m = m, .d = d, .world = world, .at = at, .memory = memory};
+  if (in->touch && in->method == &core_adaptive) w->touch = in->touch + world;
   lay_out(w);
   mjtNum* const value[] = {d->qpos, d->qvel, d->act, m->body_mass, w->process};
   memcpy(w->value, value, sizeof value);
@@ -239,6 +240,8 @@ void core_evaluate(core_world* w, int segment) {
                    w->process, w->mass_rate);
     lib.mj_forwardSkip(m, d, mjSTAGE_VEL, skip_sensors);
   }
+  int stage = w->at->stage;
+  core_touch_look(w->touch, m, d, !stage || stage + 1 == in->scheme.num_stages);
   core_record_mechanics(w);
 }
 
