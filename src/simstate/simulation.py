@@ -312,7 +312,7 @@ class Simulation:
             seen = stepper.advance(n, moving)
         else:
             seen = self._get_timeline().advance(n, moving, until)
-        if self._evaluated and worlds.engine.kept_writes == kept_writes:
+        if self._evaluated.is_kept and worlds.engine.kept_writes == kept_writes:
             self._evaluated.evaluate(moving, after_constraints=True)
         error = None
         if seen:
@@ -361,7 +361,7 @@ class Simulation:
         self.divergence.look_again()
         if rows.count:
             self._worlds.forward(self._ids(rows))
-            if self._evaluated:
+            if self._evaluated.is_kept:
                 self._evaluated.forward(self._ids(rows))
 
     def reset(self, env_ids: Ids = None) -> None:
@@ -384,7 +384,7 @@ class Simulation:
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))
         self._worlds.ledger.write(*writes)
-        if self._evaluated:
+        if self._evaluated.is_kept:
             self._evaluated.evaluate(self._ids(rows), after_constraints=False)
 
     def attach(self, recorder: StepRecorder) -> None:
@@ -618,12 +618,12 @@ class Simulation:
         """The worlds' NumPy streams, bit-identical with NumPy's PCG64.
 
         World i starts as `numpy.random.default_rng(seed + i)`. The first use adds the
-        slot that holds them.
+        slot that holds them, so it is not within a step.
         """
         if self._numpy_streams is None:
             self._recover()
             ledger = self._worlds.ledger
-            self._numpy_streams = NumpyStreams(ledger, self.seed, self._first_world)
+            self._numpy_streams = NumpyStreams(ledger, self.rng, self._first_world)
         return self._numpy_streams
 
     @property

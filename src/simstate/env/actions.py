@@ -15,8 +15,8 @@ from simstate.base.errors import InvalidInputError, SimStateError, listed
 from simstate.base.places import calling_place
 from simstate.entity import Entity, EntityData
 from simstate.env.contracts import quantity_contracts
-from simstate.env.entity_cfg import Patterns, SceneEntityCfg, chosen, exactly_one
-from simstate.env.host_view import either
+from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
+from simstate.env.host_view import chosen, either
 from simstate.math import quaternion
 from simstate.scene.index import TargetKind
 from simstate.scene.load import matching
@@ -60,6 +60,10 @@ class Action(ABC):
     acts_every_substep: bool = False
     """Whether `apply` is called before every physics step, with the same action, rather
     than once. A step of the environment is then `decimation` calls of the engine."""
+    keeps_dtype: bool = False
+    """Whether `apply` gets float32 actions as such, not in the engine's dtype."""
+    limits: tuple[Sequence[float], Sequence[float]] | None = None
+    """Least and greatest value of each column, for spaces; None: none are stated."""
 
     @property
     def dim(self) -> int:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
+from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
@@ -20,22 +21,24 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.action_terms import ActionTerms
-from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
-from simstate.env.env_cfg import EnvCfg
+from simstate.env.drivers import ActionTerms, CommandTerms, EventSchedule
+from simstate.env.ended_episodes import EndedEpisodes
+from simstate.env.env_cfg import END_KINDS, EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
-from simstate.env.event_schedule import EventSchedule
 from simstate.env.groups import ObservationGroups, Observations
 from simstate.env.memory_check import Parts
+from simstate.env.metrics import Metrics
 from simstate.env.plan import EpisodeEnd, RewardSum
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
+from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states
 from simstate.step import Integrator
 from simstate.step.history import Recorded
 from simstate.view import start_viewer
+from simstate.world.last_evaluation import evaluation_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -154,7 +157,13 @@ class Env(EnvWorlds):
         - "final_observation": the observations of all worlds before any reset; they
           differ from those returned where "final_mask" is true;
         - "final_mask": the worlds that were reset in this step;
-        - "log": of the episodes that ended in this step, by name.
+        - "log": means over the worlds that were reset in this step, by name: rewards by
+          term, ends by term and kind, metrics;
+        - "episodes": the episodes that ended in this step, world by world; an
+          `EndedEpisodes`, or None;
+        - "info": the infos of all worlds before any reset (`EnvCfg.info`, and the parts
+          of `EnvCfg.reward`), arrays on the host; "reset_info" has those afterwards,
+          where a world was reset.
         """
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
@@ -191,13 +200,16 @@ class Env(EnvWorlds):
         if renewed is not None:
             self.ends.clear(renewed)
             reward[self._backend.array(renewed)] = 0.0
+        self.metrics.compute()
         ended = terminated | truncated
         due = self._read_on_host(ended)
+        episodes = self._episodes(due["ended"]) if len(due["ended"]) else None
         # 5. The world goes on: commands for the next step, pushes and the like.
         self.commands.advance(due)
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
         seen = final = self._groups.observe()
+        info, reset_info = self.infos.compute(self._reward_parts()), {}
         result = tensor(reward), tensor(copy(terminated)), tensor(copy(truncated))
         # 7. Worlds that have ended are reset; the others are not touched.
         reset = due["ended"] if self.auto_reset else renewed
@@ -206,14 +218,37 @@ class Env(EnvWorlds):
         if reset is not None and len(reset):
             log = self._end(reset) if self.auto_reset else log
             self._begin(reset)
-            seen = self.observations
+            seen, reset_info = self.observations, self.infos.compute({})
         self._backend.check()
         extras: Extras = {
             "final_observation": final,
             "final_mask": tensor(ended),
             "log": log,
+            "episodes": episodes,
+            "info": info,
+            "reset_info": reset_info,
         }
         return seen, *result, extras
+
+    def _reward_parts(self) -> dict[str, Any]:
+        return self.rewards.infos if isinstance(self.rewards, WholeReward) else {}
+
+    def _episodes(self, env_ids: Tensor) -> EndedEpisodes:
+        """Describe the episodes that end in these worlds, before they are reset."""
+        rewards, ends = self.rewards.episode_sums(env_ids), self.ends
+        nothing = torch.zeros(len(env_ids), dtype=self.dtype, device=self.device)
+        return EndedEpisodes(
+            env_ids=env_ids.clone(),
+            length=self._episode_length[env_ids].clone(),
+            returns=sum(rewards.values(), nothing),
+            rewards=rewards,
+            metrics=self.metrics.of(env_ids),
+            reasons={
+                name: column[env_ids].clone()
+                for name, column in zip(ends.names, ends.reasons.unbind(1), strict=True)
+            },
+            kinds={kind: ends.ended_by(kind)[env_ids] for kind in END_KINDS},
+        )
 
     def _read_on_host(self, ended: Any) -> dict[str, Tensor]:
         """The worlds that are due for commands and events, and those that have ended.
@@ -223,12 +258,13 @@ class Env(EnvWorlds):
         masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
         masks["ended"], masks["diverged"] = ended, self._newly_diverged
         due = self._backend.ids(masks)
-        self.divergence.record(due["diverged"])
+        if len(due["diverged"]):
+            self.divergence.record(due["diverged"])
         return due
 
     def reset(
         self,
-        seed: int | None = None,
+        seed: int | Sequence[int] | None = None,
         env_ids: Ids = None,
         init_states: States | None = None,
     ) -> tuple[Observations, Extras]:
@@ -237,19 +273,20 @@ class Env(EnvWorlds):
         Args:
             seed: starts the random numbers of these worlds anew, and runs their
                 "startup" events again: what follows depends on the seed alone, and on
-                what curricula have changed.
+                what curricula have changed. A sequence has the seed of each of these
+                worlds; world i of one seed has the NumPy stream of `seed + i`.
             env_ids: the worlds.
             init_states: unified states, one for each of these worlds or one for all, as
                 in `sim.set_states`; they go on top of what the events have done.
 
-        Returns the observations of all worlds, and extras with "log".
+        Returns the observations of all worlds, and extras with "log" and "info".
         """
         self._begin_call()
         rows = worlds_of(self.sim).select(env_ids)
         if seed is not None:
-            whole_number("seed", seed, 0)
+            seed = _checked_seed(seed, rows.count)
         if not rows.count:
-            return self.observations, {"log": {}}
+            return self.observations, {"log": {}, "info": {}}
         ids = rows.tensor(self.device).clone()
         if init_states is not None:  # while nothing has changed yet
             check_states(self.sim, init_states, rows)
@@ -259,15 +296,28 @@ class Env(EnvWorlds):
             )
 
     def _reset(
-        self, seed: int | None, ids: Tensor, init_states: States | None
+        self,
+        seed: int | Sequence[int] | None,
+        ids: Tensor,
+        init_states: States | None,
     ) -> tuple[Observations, Extras]:
         log = self._end(ids)
         if seed is not None:
-            self.rng.seed(seed, ids)
+            self._seed(seed, ids)
             self.events.startup(self, ids)
         self._begin(ids, init_states)
         self._backend.check()
-        return self.observations, {"log": log}
+        return self.observations, {"log": log, "info": self.infos.compute({})}
+
+    def _seed(self, seed: int | Sequence[int], ids: Tensor) -> None:
+        """Start the random streams of these worlds again."""
+        if isinstance(seed, int):
+            self.rng.seed(seed, ids)
+        else:
+            for k, value in enumerate(seed):
+                self.rng.seed(value, ids[k : k + 1])
+        if "random/pcg64" in self._ledger:
+            self.sim.numpy_rng.seed(seed, ids)
 
     def view(
         self,
@@ -327,10 +377,18 @@ class Env(EnvWorlds):
         """The one before; zero after a reset; float32."""
         self.commands = CommandTerms(self, cfg.commands)
         """The commands by name."""
-        self.rewards = RewardSum(self, cfg.rewards, rewards)
+        self.rewards = (
+            RewardSum(self, cfg.rewards, rewards)
+            if cfg.reward is None
+            else WholeReward(self, cfg.reward, rewards)
+        )
         """The reward terms: weights, and sums over the episode."""
+        self.infos = InfoTerms(self, cfg.info, observations)
+        """The function that gives infos."""
         self.ends = EpisodeEnd(self, cfg.terminations, terminations)
         """The termination terms, and which of them ended what."""
+        self.metrics = Metrics(self, cfg.metrics, rewards)
+        """The metric terms, and their values in the episode."""
         self.events = EventSchedule(self, cfg.events, events)
         """The events, and when each is due."""
         self.divergence = DivergenceLog(
@@ -388,6 +446,11 @@ class Env(EnvWorlds):
             log[f"Episode_Reward/{name}"] = mean
         for name, count in self.ends.log(env_ids).items():
             log[f"Episode_Termination/{name}"] = count
+        for kind in END_KINDS:
+            ended = self.ends.ended_by(kind)[env_ids]
+            log[f"Episode_End/{kind}"] = float(ended.float().mean())
+        for name, values in self.metrics.of(env_ids).items():
+            log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
         for name, error in self.commands.log(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
@@ -405,11 +468,25 @@ class Env(EnvWorlds):
             self.sim.set_states(init_states, env_ids)
         self.commands.reset(env_ids)
         self.actions.reset(env_ids)
+        evaluation_of(self.sim).begin_episode(env_ids)
         self._groups.observe(env_ids)
 
     @property
     def terms(self) -> list[Term]:
         """All terms that are functions or class terms."""
         rewards, ends = self.rewards.terms, self.ends.terms
-        seen = self._groups.terms
-        return [*rewards, *ends, *self.events.terms, *self._curricula, *seen]
+        seen = [*self.metrics.terms, *self._groups.terms]
+        others = [*self.events.terms, *self._curricula, *self.infos.terms]
+        return [*rewards, *ends, *others, *seen]
+
+
+def _checked_seed(seed: int | Sequence[int], count: int) -> int | list[int]:
+    """Return the seed of all worlds, or one for each of `count` worlds."""
+    if not isinstance(seed, Sequence):
+        return whole_number("seed", seed, 0)
+    if len(seed) != count:
+        raise InvalidInputError(
+            f"seed must be one number, or one for each of the {count} worlds that are "
+            f"reset; got {len(seed)}."
+        )
+    return [whole_number("A seed", value, 0) for value in seed]
