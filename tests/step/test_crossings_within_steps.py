@@ -157,13 +157,15 @@ def test_turning_points():
 
 
 def test_a_crossing_is_found_from_the_start_of_its_interval():
-    start, end = torch.tensor([[0.3], [0.9]]).double()
+    start, end = torch.tensor([[0.3], [0.9]], dtype=torch.float64)
 
     def function(x, ids):
         return (x - 0.1) * (x - 0.5)
 
     both = function(start, None), function(end, None)
-    h = find_crossing(function, start, end, *both, torch.tensor([1e-12]).double())
+    h = find_crossing(
+        function, start, end, *both, torch.tensor([1e-12], dtype=torch.float64)
+    )
     assert float(h) == pytest.approx(0.5, abs=2e-12)
 
 
@@ -174,7 +176,7 @@ def test_a_run_into_the_past_is_rejected():
     model = mujoco.MjModel.from_xml_string(BALL.format(0.1))
     for scheme in (None, RK4(), DP54()):
         sim = Simulation(model, 3, integrator=scheme)
-        sim.run(until=torch.tensor([0.4, 0.3, 0.7]).double())
+        sim.run(until=torch.tensor([0.4, 0.3, 0.7], dtype=torch.float64))
         before = sim.state.clone()
         with pytest.raises(InvalidInputError, match=r"past of world 2.*t = 0\.7 s"):
             sim.run(until=0.5)

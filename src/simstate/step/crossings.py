@@ -98,9 +98,9 @@ class Event:
 
     def is_quiet(self) -> bool:
         """Return True if the function has the sign that it had last, in all worlds."""
-        values = self.function(self._sim)
+        values: object = self.function(self._sim)
         if not isinstance(values, Tensor) or values.shape != self.side.shape:
-            return False  # `values` says why
+            return False  # `values` raises
         return bool((values.detach() * self.side > 0).all())
 
     def arm(self, values: Tensor, ids: Tensor) -> None:

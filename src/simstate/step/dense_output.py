@@ -12,6 +12,7 @@ from simstate.math.quaternion import (
     multiply,
     to_rotation_vector,
 )
+from simstate.math.vector import cross
 from simstate.world.worlds import Worlds
 
 _TURNING = {mujoco.mjtJoint.mjJNT_FREE.value: 3, mujoco.mjtJoint.mjJNT_BALL.value: 0}
@@ -65,10 +66,10 @@ class DenseOutput:
         qpos[:, fq] = q0[:, fq] + move
         for q, v in self._quats:
             turn = to_rotation_vector(multiply(conjugate(q0[:, q]), q1[:, q]))
-            last = v1[:, v] + 0.5 * torch.linalg.cross(turn, v1[:, v])
+            last = v1[:, v] + 0.5 * cross(turn, v1[:, v])
             part, rate = _hermite(turn, v0[:, v], last, s, h)
             qpos[:, q] = multiply(q0[:, q], from_rotation_vector(part))
-            qvel[:, v] = rate - 0.5 * torch.linalg.cross(part, rate)
+            qvel[:, v] = rate - 0.5 * cross(part, rate)
         self._qpos[ids], self._qvel[ids] = qpos, qvel
         self._time[ids] = t0[ids] + (s * h)[:, 0].to(t0.dtype)
 
