@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from simstate import step as integrate
     from simstate.base.errors import (
         ConventionError,
+        CouplingError,
         DivergenceError,
         FileError,
         IntegrationError,
@@ -77,6 +78,7 @@ __all__ = [
     "CameraCfg",
     "ContactCfg",
     "ConventionError",
+    "CouplingError",
     "DcMotorActuatorCfg",
     "DivergenceError",
     "Entity",

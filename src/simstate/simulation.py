@@ -49,6 +49,7 @@ from simstate.state import (
     write_states,
 )
 from simstate.state.apply import States
+from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.crossings import (
     Action,
     Direction,
@@ -71,6 +72,7 @@ from simstate.step.stepper import Stepper
 from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
 from simstate.step.timeline import Timeline
+from simstate.step.touching import contact_timestep
 from simstate.view import Course, start_offscreen, start_viewer
 from simstate.world import Ledger, Reset, Write, user_memory
 from simstate.world.freshness import Freshness, Mode
@@ -161,7 +163,14 @@ class Simulation:
         self._built: BuiltScene = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
-        chosen = make_engine(self.model, num_envs, engine, as_device(device))
+        softness = contact_timestep(integrator, self.model)
+        chosen = make_engine(
+            self.model, num_envs, engine, as_device(device), timestep=softness
+        )
+        self.contact_timestep = self.timestep if softness is None else softness
+        """The time step that limits the stiffness of contacts [s]: MuJoCo softens a
+        `solref` whose time constant is below twice this. It is that of an adaptive
+        integrator, else the time step."""
         self.num_envs = num_envs
         self.device = chosen.device
         self.dtype = chosen.dtype
@@ -186,6 +195,7 @@ class Simulation:
         )
         self._recorders: tuple[StepRecorder, ...] = ()
         self._timeline: Timeline | None = None
+        self._coupled: CoupledStepper | None = None
         self.data = RawData(worlds)
         """MuJoCo's own fields for all worlds."""
         self._evaluated = LastEvaluation(worlds)
@@ -219,6 +229,15 @@ class Simulation:
         """The scene's rays by name, cast when they are read."""
         self.dynamics = SceneDynamics(worlds)
         """Mass matrix, forces, momenta and energies of the whole scene."""
+
+    def __repr__(self) -> str:
+        scheme = self._integration.scheme.name if self._integration else "MuJoCo's own"
+        text = f"{self.num_envs} × {', '.join(self.scene) or 'empty scene'}"
+        text += f", engine={self.engine_name!r}, stepper: {scheme}"
+        text += f", timestep={self.timestep:g} s"
+        if self.contact_timestep != self.timestep:
+            text += f", contact_timestep={self.contact_timestep:g} s"
+        return f"Simulation({text})"
 
     def _write_first_state(self) -> None:
         """Write the entities' defaults, which become the state at reset.
@@ -375,8 +394,8 @@ class Simulation:
         Events, tasks and histories that are added within it end with it.
         """
         own = self._stepper, self._timeline
-        self._stepper, self._timeline = stepper, None
         try:
+            self._stepper, self._timeline = stepper, None
             yield
         finally:
             self._stepper, self._timeline = own
@@ -412,6 +431,49 @@ class Simulation:
                 "xfrc_applied".
         """
         self._forcing.add_force(model, reads, writes)
+
+    def add_coupled_force(
+        self, model: ForceModel, coupling: Strong | None = None
+    ) -> CoupledStepper:
+        """Hold a force over each step that agrees with the motion at the step's end.
+
+        Each step is repeated until the loads that it was taken with are those that the
+        models give at its end (strong coupling). Use it for loads that grow with the
+        acceleration, such as added mass, which diverge if they are computed from the
+        motion before the step.
+
+        Args:
+            model: `model(t, sim)`, as in `add_force`; it writes `xfrc_applied` or
+                `qfrc_applied`, and may read `mean_acc` of the returned object.
+            coupling: tolerance and limits, for all coupled forces of the simulation;
+                None: those in use, or `Strong()`.
+
+        Returns:
+            The coupling, with the `iterations` and the `residual` of the last step and
+            `mean_acc`, the mean acceleration over the step (num_envs, nv).
+        """
+        self._forcing.refuse_within_a_step("sim.add_coupled_force")
+        if not callable(model):
+            raise InvalidInputError(
+                f"A coupled force is called as model(t, sim); got {model!r}."
+            )
+        if coupling is not None:
+            instance_of("coupling", coupling, Strong)
+        if self._coupled is None:
+            timeline = self._timeline
+            inner = self._stepper if timeline is None else timeline.inner
+            self._coupled = CoupledStepper(
+                self._worlds, self._forcing, self.divergence, inner
+            )
+            if timeline is not None:
+                timeline.advance_by(self._coupled)
+            if self._stepper is inner:
+                self._stepper = self._coupled
+        attach = getattr(model, "attach", None)
+        if attach is not None:
+            attach(self)
+        self._coupled.add(model, coupling)
+        return self._coupled
 
     def add_process(self, process: Process) -> None:
         """Integrate additional state of each world with its mechanics."""

@@ -31,7 +31,7 @@ from simstate.cli import main
 from simstate.data.replay import replay
 from simstate.record import Recording, recorder
 from simstate.record.compression import packed, unpacked
-from simstate.record.container import ContainerWriter
+from simstate.record.container_writer import ContainerWriter
 
 QUANTITIES = ("arm.joint_pos", "puck.root_link_lin_vel_b", "arm.body_link_pos_w")
 

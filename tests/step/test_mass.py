@@ -8,6 +8,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from scipy.integrate import solve_ivp
 
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError
@@ -86,3 +87,67 @@ def test_an_adaptive_trial_step_does_not_empty_the_tank():
     sim.step(50)
     assert sim.expand("body_mass")[0, 1].item() == pytest.approx(0.1, abs=1e-6)
     assert sim.data.qvel[0, 0].item() == pytest.approx(math.log(10) / 0.9, abs=1e-4)
+
+
+SPINNER = """
+<mujoco><option timestep="0.02" gravity="0 0 0"/><worldbody>
+  <body name="stage" quat="0.5 -0.5 0.5 0.5">
+    <freejoint/>
+    <inertial pos="0.1 0.2 -0.3" mass="4" diaginertia="1 2 2.5"/>
+  </body>
+</worldbody></mujoco>
+"""
+COM, NOZZLE = np.array([0.1, 0.2, -0.3]), np.array([-1.4, 0.6, 0.1])
+
+
+def thomson(flow: float, spin: np.ndarray, until: float) -> np.ndarray:
+    """Angular velocity of a body that loses mass through a nozzle, body axes."""
+    inertia, arm = np.array([1.0, 2.0, 2.5]), NOZZLE - COM
+
+    def rate(t, w):
+        now = inertia * (1 - flow * t / 4)
+        jet = flow * np.cross(arm, np.cross(w, arm))
+        shrinking = flow / 4 * inertia * w  # −dI/dt ω
+        return (np.cross(now * w, w) + shrinking - jet) / now
+
+    return solve_ivp(rate, (0, until), spin, rtol=1e-11, atol=1e-12).y[:, -1]
+
+
+def test_jet_damping_is_thomsons_equation():
+    sim = Simulation(mujoco.MjModel.from_xml_string(SPINNER), 2, integrator=RK4())
+    spins = np.array([[0.5, -0.2, 0.3], [-0.1, 0.6, 0.4]])
+    sim.data.qvel[:, 3:] = torch.as_tensor(spins)
+    sim.add_force(
+        Thruster(
+            "model", "stage", (0, 0, 0), NOZZLE.tolist(),
+            mass_flow=torch.tensor([1.0, 0.6]), throttle=torch.tensor([0.5, 1.0]),
+            jet_damping=True,
+        )
+    )  # fmt: skip
+    sim.step(50)
+    for world, flow in enumerate((0.5, 0.6)):
+        wanted = thomson(flow, spins[world], 1.0)
+        np.testing.assert_allclose(sim.data.qvel[world, 3:], wanted, rtol=2e-6)
+        assert np.abs(wanted - spins[world]).max() > 0.05
+
+
+def test_transverse_spin_decays_by_the_closed_form():
+    """ω ∝ m^(l²/k² − 1) for a nozzle at l from the COM and radius of gyration k."""
+    model = mujoco.MjModel.from_xml_string(ROCKET.format(m=2, i="3 3 3"))
+    sim = Simulation(model, integrator=RK4())
+    sim.data.qvel[0, 4] = 0.7
+    sim.add_force(
+        Thruster("model", "rocket", (5.0, 0, 0), (-2.0, 0, 0), 0.8, jet_damping=True)
+    )
+    sim.step(10)
+    left = (2 - 0.8) / 2
+    assert float(sim.data.qvel[0, 4]) == pytest.approx(0.7 * left ** (4 / 1.5 - 1))
+
+
+def test_jet_damping_needs_a_mass_flow():
+    with pytest.raises(InvalidInputError, match="give it a mass_flow"):
+        rocket(RK4()).add_force(
+            Thruster("model", "rocket", (1.0, 0, 0), jet_damping=True)
+        )
+    with pytest.raises(InvalidInputError, match="jet_damping"):
+        Thruster("model", "rocket", (1.0, 0, 0), mass_flow=1.0, jet_damping=2)

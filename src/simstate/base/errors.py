@@ -99,6 +99,10 @@ class IntegrationError(DivergenceError):
     """An adaptive integrator cannot meet its tolerance in these worlds."""
 
 
+class CouplingError(DivergenceError):
+    """The loads of a strongly coupled step do not converge in these worlds."""
+
+
 def unknown_name(
     kind: str, name: object, known: Iterable[str], hint: str = ""
 ) -> UnknownNameError:

@@ -35,7 +35,7 @@ class InfoCommand:
 
         with Recording(self.file) as recording:
             facts, table = _facts(recording), _table(recording)
-        plain = ("recording of", "whole", "samples", "steps", "blocks")
+        plain = ("recording of", "whole", "missing", "samples", "steps", "blocks")
         compound = ("worlds", "time [s]", "snapshots before steps", "versions")
         lines = [f"{name}: {facts[name]}" for name in plain]
         lines += [f"{name}: {_text(facts[name])}" for name in compound]
@@ -51,6 +51,7 @@ def _facts(recording: Recording) -> dict[str, Any]:
         "recording of": f"{recording.kind} {what}, {sim['num_envs']} worlds on "
         f"{sim['engine']}, seed {sim['seed']}, time step {sim['timestep']:g} s",
         "whole": recording.is_whole,
+        "missing": recording.missing or "nothing",
         "samples": len(recording),
         "steps": recording.num_steps,
         "blocks": len(recording.blocks),

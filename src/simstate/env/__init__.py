@@ -38,6 +38,7 @@ from simstate.env.env_cfg import (
     TerminationTermCfg,
 )
 from simstate.env.gait_command import GaitCommandCfg
+from simstate.env.host_view import either
 from simstate.env.joint_pd_action import JointPdActionCfg
 from simstate.env.motion_command import MotionCommandCfg
 from simstate.env.observation_noise import GaussianNoise, SensorNoise, UniformNoise
@@ -81,6 +82,7 @@ __all__ = [
     "commands",
     "contract",
     "curricula",
+    "either",
     "events",
     "moves_com",
     "observations",

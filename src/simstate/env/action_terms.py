@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, ShapeError
 from simstate.env.actions import Action, ActionCfg
+from simstate.env.backend import backend_of
 from simstate.env.contracts import checked
-from simstate.env.host_read import host_read_of
+from simstate.env.host_view import is_either, view_of
 from simstate.env.terms import made
 from simstate.world.worlds import worlds_of
 
@@ -41,34 +42,51 @@ class ActionTerms(dict[str, Action]):
         ]
         """Unit, axes and point of each column, as it is given."""
         self.last = self._memory("action")
-        """The last action as it was given, zero after a reset; float32."""
+        """The last action as it was given, zero after a reset."""
         self.previous = self._memory("previous_action")
-        """The one before; zero after a reset; float32."""
+        """The one before; zero after a reset."""
         self.acting = [
             name for name, action in self.items() if action.acts_every_substep
         ]
         """The terms that act in every substep."""
+        self._backend = backend = backend_of(env)
+        self._arrays = backend.array(self.last), backend.array(self.previous)
+        self._applied = {
+            name: self._apply_of(name, term) for name, term in self.items()
+        }
+        """The call that applies each term's columns, given as an array."""
 
     def _memory(self, name: str) -> Tensor:
         return self._ledger.memory(
-            f"env/{name}", (len(self.columns),), torch.float32, owner="env"
+            f"env/{name}", (len(self.columns),), self._env.dtype, owner="env"
         ).tensor
 
-    def apply(self, action: Tensor) -> None:
-        """Remember the action, and let each term write its part of it."""
-        self.previous.copy_(self.last)
-        self.last.copy_(action)
+    def _apply_of(self, name: str, term: Action) -> Callable[[Any], None]:
+        view, backend = view_of(self._env), self._backend
+        if view is self._env:
+            return term.apply
+        if is_either(type(term)):
+            return view.mirror(term).apply
+        return lambda values: term.apply(backend.tensor(values))
+
+    def apply(self, action: Any) -> None:
+        """Remember the action, an array, and let each term write its part of it."""
+        last, previous = self._arrays
+        previous[:] = last
+        last[:] = action
         self.write(action, self)
 
-    def write(self, action: Tensor, names: Iterable[str]) -> None:
+    def write(self, action: Any, names: Iterable[str]) -> None:
         """Let some terms write their parts of an action."""
-        values = action.to(self._env.sim.dtype)
-        first = 0
+        values = self._backend.cast(action, self._env.sim.dtype)
+        ledger, first = self._ledger, 0
         for name, term in self.items():
+            stop = first + len(term.names)
             if name in names:
-                with self._ledger.naming(f"action/{name}"):
-                    term.apply(values[:, first : first + term.dim])
-            first += term.dim
+                ledger.scope = f"action/{name}"
+                self._applied[name](values[:, first:stop])
+            first = stop
+        ledger.scope = ""
 
     def reset(self, env_ids: Tensor) -> None:
         """Tell the terms of worlds that begin an episode."""
@@ -76,34 +94,30 @@ class ActionTerms(dict[str, Action]):
             with self._ledger.naming(f"action/{name}"):
                 term.reset(env_ids)
 
-    def check(self, action: object, ignored: Tensor | None) -> Tensor:
-        """The action as float32, if it is one finite row for each world.
+    def check(self, action: object, ignored: Tensor | None) -> Any:
+        """The action as an array, if it is one finite row for each world.
 
         In the `ignored` worlds it is zero, whatever was given.
         """
-        env = self._env
-        rows = action_rows(action, self.columns, env.num_envs, env.device)
+        backend = self._backend
+        rows = action_rows(action, self.columns, self.last)
         if ignored is not None:
             rows = rows.index_fill(0, ignored, 0.0)
-        host_read = host_read_of(env)
-        host_read.raise_if(
-            ~torch.isfinite(rows).all(), lambda: not_finite(rows, self.columns)
-        )
-        host_read.check()
-        return rows
+        values = backend.array(rows)
+        backend.check_finite(values, None, lambda _: not_finite(rows, self.columns))
+        backend.check()
+        return values
 
 
-def action_rows(
-    action: object, columns: Sequence[str], num_envs: int, device: torch.device
-) -> Tensor:
-    """The action as float32, if it is a row for each world and has these columns."""
-    want = (num_envs, len(columns))
+def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
+    """The action in the dtype of `like`, if it has its shape and is on its device."""
+    want = tuple(like.shape)
     if not isinstance(action, Tensor):
         raise InvalidInputError(
             f"action must be a tensor of shape {want}, got "
             f"{type(action).__name__}: pass torch.as_tensor(action)."
         )
-    if tuple(action.shape) != want:
+    if action.shape != like.shape:
         raise ShapeError(
             f"action must have shape {want}, a row for each world and a column "
             f"for each of {', '.join(columns)}; got "
@@ -111,14 +125,14 @@ def action_rows(
             name="action",
             shape=action.shape,
         )
-    fits = action.device == device and action.dtype.is_floating_point
+    fits = action.device == like.device and action.dtype.is_floating_point
     if not fits or action.layout != torch.strided:
         raise InvalidInputError(
-            f"action must be floating point on {device}, got {action.dtype} "
+            f"action must be floating point on {like.device}, got {action.dtype} "
             f"on {action.device}, {action.layout}. Nothing was done.",
             name="action",
         )
-    return action.detach().to(torch.float32)
+    return action.detach().to(like.dtype)
 
 
 def not_finite(action: Tensor, columns: Sequence[str]) -> InvalidInputError:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,11 +26,10 @@ from simstate.env.divergence_log import DivergenceLog
 from simstate.env.env_cfg import EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
-from simstate.env.episode_end import EpisodeEnd
 from simstate.env.event_schedule import EventSchedule
-from simstate.env.latest_observations import Observations, Observing
+from simstate.env.groups import ObservationGroups, Observations
 from simstate.env.memory_check import Parts
-from simstate.env.reward_sum import RewardSum
+from simstate.env.plan import EpisodeEnd, RewardSum
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
 from simstate.state.apply import States, check_states
@@ -91,14 +91,17 @@ class Env(EnvWorlds):
             self._make_terms()
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
-            self._host_read.check()
+            self._backend.check()
+        groups = self._groups.groups
         self.observation_dims: dict[str, int] = {
-            name: values.shape[1] for name, values in self._observing.latest.items()
+            name: values.shape[1] for name, values in self._groups.latest.items()
         }
         """The number of columns of each observation group."""
-        self.observation_names: dict[str, list[str]] = self._observing.names()
+        self.observation_names: dict[str, list[str]] = {
+            group.name: group.column_names() for group in groups
+        }
         """A readable name for each column of each observation group."""
-        self.observation_contracts = self._observing.contracts()
+        self.observation_contracts = {group.name: group.contracts() for group in groups}
         """Unit, axes and point of each column of each observation group."""
         self._parts = Parts(self)
         self._is_made = True
@@ -156,69 +159,72 @@ class Env(EnvWorlds):
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self.actions.check(action, renewed)
-        recorders = tuple(self._recorders)
+        recorders = self._recorders
         for recorder in recorders:
-            recorder.begin(checked, renewed)
-        with OneTorchThread():
+            recorder.begin(self._backend.tensor(checked), renewed)
+        with OneTorchThread(), np.errstate(all="ignore"):
             result = self._ledger.run("env", "env.step()", self._step, checked, renewed)
         for recorder in recorders:
             recorder.end(result[1], result[4])
         return result
 
     def _step(
-        self, action: Tensor, renewed: Tensor | None
+        self, action: Any, renewed: Tensor | None
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
-        """The sequence of one step, in which `renewed` worlds begin anew at its end."""
+        """The sequence of one step, in which `renewed` worlds are reset at its end.
+
+        It computes with the backend's arrays; tensors go in and out.
+        """
         log = {} if renewed is None else self._end(renewed)
+        tensor, copy = self._backend.tensor, self._backend.copy
         # 1. The action becomes targets and wrenches, which hold for all substeps.
         self.actions.apply(action)
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
         self._advance(action, self._others(renewed))
         # 3. Clocks.
-        self._step_count += 1
-        self._episode_length += 1
+        for clock in self._clocks:
+            clock += 1
         # 4. Which episodes have ended, then the reward, which may depend on it.
-        self.ends.compute(self)
-        reward = self.rewards.compute(self)
+        terminated, truncated = self.ends.compute()
+        reward = self.rewards.compute()
         if renewed is not None:
             self.ends.clear(renewed)
-            reward[renewed] = 0.0
-        due, ended = self._read_on_host()
+            reward[self._backend.array(renewed)] = 0.0
+        ended = terminated | truncated
+        due = self._read_on_host(ended)
         # 5. The world goes on: commands for the next step, pushes and the like.
         self.commands.advance(due)
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
-        seen = self._observing.observe(slice(0, self.num_envs), restart=False)
+        seen = final = self._groups.observe()
+        result = tensor(reward), tensor(copy(terminated)), tensor(copy(truncated))
+        # 7. Worlds that have ended are reset; the others are not touched.
+        reset = due["ended"] if self.auto_reset else renewed
+        if reset is None or not len(reset) or not self.auto_reset:
+            ended[:] = False
+        if reset is not None and len(reset):
+            log = self._end(reset) if self.auto_reset else log
+            self._begin(reset)
+            seen = self.observations
+        self._backend.check()
         extras: Extras = {
-            "final_observation": seen,
-            "final_mask": torch.zeros_like(self.terminated),
+            "final_observation": final,
+            "final_mask": tensor(ended),
             "log": log,
         }
-        # 7. Worlds that have ended begin anew; the others are not touched.
-        terminated, truncated = self.terminated.clone(), self.truncated.clone()
-        if self.auto_reset and ended.numel():
-            extras["final_mask"] = terminated | truncated
-            extras["log"] = self._end(ended)
-            self._begin(ended)
-            seen = self.observations
-        elif renewed is not None:
-            self._begin(renewed)
-            seen = self.observations
-        self._host_read.check()
-        return seen, reward, terminated, truncated, extras
+        return seen, *result, extras
 
-    def _read_on_host(self) -> tuple[dict[str, Tensor], Tensor]:
+    def _read_on_host(self, ended: Any) -> dict[str, Tensor]:
         """The worlds that are due for commands and events, and those that have ended.
 
         The only time in a step that the host waits for the device.
         """
         masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
-        masks["ended"] = self.terminated | self.truncated
-        masks["diverged"] = self.sim.divergence.new
-        due = self._host_read.ids(masks)
+        masks["ended"], masks["diverged"] = ended, self._newly_diverged
+        due = self._backend.ids(masks)
         self.divergence.record(due["diverged"])
-        return due, due["ended"]
+        return due
 
     def reset(
         self,
@@ -260,7 +266,7 @@ class Env(EnvWorlds):
             self.rng.seed(seed, ids)
             self.events.startup(self, ids)
         self._begin(ids, init_states)
-        self._host_read.check()
+        self._backend.check()
         return self.observations, {"log": log}
 
     def view(
@@ -286,7 +292,7 @@ class Env(EnvWorlds):
     def observations(self) -> Observations:
         """A copy of the latest observations by group, float32; (num_envs, k)."""
         self._recover()
-        return {name: slot.clone() for name, slot in self._observing.latest.items()}
+        return {name: slot.clone() for name, slot in self._groups.latest.items()}
 
     @property
     def action_dim(self) -> int:
@@ -338,7 +344,10 @@ class Env(EnvWorlds):
             Term("curriculum", name, term, curricula, self, leading=2)
             for name, term in cfg.curricula.items()
         ]
-        self._observing = Observing(self, cfg.observations, observations)
+        self._groups = ObservationGroups(self, cfg.observations, observations)
+        slots = self._step_count, self._episode_length
+        self._clocks = [self._backend.array(slot) for slot in slots]
+        self._newly_diverged = self._backend.array(self.sim.divergence.new)
 
     def _scopes(self) -> list[str]:
         parts = [("action", name) for name in self.actions]
@@ -348,7 +357,7 @@ class Env(EnvWorlds):
     def _check_parts(self) -> None:
         self._parts.check()
 
-    def _advance(self, action: Tensor, moving: Tensor | None) -> None:
+    def _advance(self, action: Any, moving: Tensor | None) -> None:
         """Go on by the physics steps of one environment step.
 
         Where an action acts in every substep, the host looks after each of them whether
@@ -372,7 +381,7 @@ class Env(EnvWorlds):
         if not env_ids.numel():
             return log
         for curriculum in self._curricula:
-            value = curriculum(self, env_ids)
+            value = curriculum(env_ids)
             if value is not None:
                 log[f"Curriculum/{curriculum.name}"] = float(value)
         for name, mean in self.rewards.log(env_ids, self.cfg.episode_length_s).items():
@@ -390,17 +399,17 @@ class Env(EnvWorlds):
         self.sim.reset(env_ids)
         self._ledger.reset(worlds_of(self.sim).select(env_ids), ("env",))
         for term in self.terms:
-            term.reset(self, env_ids)
+            term.reset(env_ids)
         self.events.reset(self, env_ids)
         if init_states is not None:
             self.sim.set_states(init_states, env_ids)
         self.commands.reset(env_ids)
         self.actions.reset(env_ids)
-        self._observing.observe(env_ids, restart=True)
+        self._groups.observe(env_ids)
 
     @property
     def terms(self) -> list[Term]:
         """All terms that are functions or class terms."""
         rewards, ends = self.rewards.terms, self.ends.terms
-        seen = self._observing.terms
+        seen = self._groups.terms
         return [*rewards, *ends, *self.events.terms, *self._curricula, *seen]

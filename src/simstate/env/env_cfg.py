@@ -9,7 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from simstate.base.checks import instance_of, number, whole_number
+from simstate.base.checks import instance_of, number, one_of, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.base.places import calling_place
 from simstate.env.actions import ActionCfg
@@ -130,6 +130,8 @@ class EnvCfg:
     curricula: dict[str, CurriculumTermCfg] = field(
         default_factory=dict[str, CurriculumTermCfg]
     )
+    dtype: Literal["float32", "float64"] = "float32"
+    """The dtype of observations, rewards and actions."""
     is_finite_horizon: bool = False
     """Whether the time limit belongs to the task: a learner does not look beyond it."""
     divergence_dump_dir: str | Path | None = None
@@ -160,6 +162,7 @@ def check_cfg(cfg: object) -> None:
         _check_kinds(part, getattr(cfg, part), kind)
     for name, group in cfg.observations.items():
         _check_kinds(f"observations[{name!r}].terms", group.terms, ObservationTermCfg)
+    one_of("dtype", cfg.dtype, ("float32", "float64"))
     whole_number("decimation", cfg.decimation, 1, 2**31 - 1)
     number("episode_length_s", cfg.episode_length_s, more_than=0)
     whole_number("max_divergence_dumps", cfg.max_divergence_dumps, 0)

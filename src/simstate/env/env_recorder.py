@@ -99,8 +99,7 @@ class EnvRecorder(Recorder):
             for group, values in extras["final_observation"].items():
                 step.arrays[f"{FINAL}{group}"] = values[reset].cpu().numpy()
         wanted = {name: self._sample[name] for name in self._kinds if name != "step"}
-        self.add_sample(wanted)
-        self.end_step(step, env.step_dt)
+        self.keep(step, env.step_dt, wanted, is_before=True)
         self.write_if_due()
 
 

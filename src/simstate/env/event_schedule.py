@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.places import written_at
+from simstate.env.backend import backend_of
 from simstate.env.env_cfg import EventTermCfg
 from simstate.env.terms import Term
 from simstate.world.worlds import worlds_of
@@ -49,6 +50,8 @@ class EventSchedule:
             owner="env", optional=True,
         ).tensor  # fmt: skip
         """Which interval events happened in the last step; (num_envs, intervals)."""
+        array = backend_of(env).array
+        self._arrays = array(self._time_left), array(self.happened)
 
     @property
     def interval_names(self) -> list[str]:
@@ -65,31 +68,32 @@ class EventSchedule:
         for term in self._terms["startup"]:
             shared = term.name in self._shared
             with env.rng.alike() if shared else contextlib.nullcontext():
-                term(env, env_ids)
+                term(env_ids)
 
     def reset(self, env: Env, env_ids: Tensor) -> None:
         """Run the events of a reset, and set the clocks of the others."""
         for term in self._terms["reset"]:
-            term(env, env_ids)
+            term(env_ids)
         for k in range(len(self._intervals)):
             self._set_clock(env, k, env_ids)
 
-    def due(self, dt: float) -> dict[str, Tensor]:
+    def due(self, dt: float) -> dict[str, Any]:
         """Let time run [s]; the masks of the worlds that are due, by event."""
-        self._time_left -= dt
+        if not self._intervals:
+            return {}
+        left, happened = self._arrays
+        left -= dt
+        happened[:] = left <= 0.0
         return {
-            term.name: self._time_left[:, k] <= 0.0
-            for k, term in enumerate(self._terms["interval"])
+            term.name: happened[:, k] for k, term in enumerate(self._terms["interval"])
         }
 
     def interval(self, env: Env, due: Mapping[str, Tensor]) -> None:
         """Run the events in the worlds that are due."""
-        self.happened.zero_()
         for k, term in enumerate(self._terms["interval"]):
             env_ids = due[term.name]
             if env_ids.numel():
-                term(env, env_ids)
-                self.happened[env_ids, k] = True
+                term(env_ids)
                 self._set_clock(env, k, env_ids)
 
     def _set_clock(self, env: Env, k: int, env_ids: Tensor) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -51,7 +51,10 @@ def height_above_ground(env: Env, entity: Entity) -> Tensor:
 
     Shape (num_envs,).
     """
-    position = entity.data.root_link_pos_w
+    position: Any = entity.data.root_link_pos_w
     if env.terrain is None:
         return position[:, 2]
-    return position[:, 2] - env.terrain.terrain.height_at(position)
+    if isinstance(position, Tensor):
+        return position[:, 2] - env.terrain.terrain.height_at(position)
+    ground: Any = env.terrain.terrain.height_at(torch.tensor(position))
+    return position[:, 2] - ground.numpy()

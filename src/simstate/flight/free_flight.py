@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Ids, Values
 from simstate.engine import EngineCfg
@@ -25,7 +26,7 @@ from simstate.math.vector import norm
 from simstate.scene import EntityCfg, SceneCfg
 from simstate.scene.option_words import OPTION_WORDS
 from simstate.simulation import Simulation
-from simstate.step import RK4, Integrator
+from simstate.step import RK4, CoupledStepper, Integrator, Strong
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -71,6 +72,9 @@ class FreeFlight:
             "implicit", "implicitfast"), over whose steps loads are held as they were
             at the start, and whose RK4 is of second order in attitude.
         gravity: along E's +z [m/s²].
+        coupling: lets the loads of `add_load` agree with the motion at the end of each
+            step, over which they are held: for wings and hulls that are light against
+            the air or water they move. None: loads are evaluated as above.
         air: the atmosphere and its wind; None: the US Standard Atmosphere 1976, still.
         ground: whether there is a plane at z = 0 to land on.
         engine: as in Simulation, as are the next four.
@@ -91,6 +95,7 @@ class FreeFlight:
         timestep: float = 0.005,
         integrator: str | Integrator = TRUE_RK4,
         gravity: float = STANDARD_GRAVITY,
+        coupling: Strong | None = None,
         air: Air | None = None,
         ground: bool = False,
         engine: EngineCfg = "native",
@@ -143,6 +148,11 @@ class FreeFlight:
             for name, cfg in configs.items()
         }
         self._turbulence: dict[str, Turbulence] = {}
+        if coupling is not None:
+            instance_of("coupling", coupling, Strong)
+        self._strong = coupling
+        self.coupling: CoupledStepper | None = None
+        """Iterations and residual of the last step; None: no load is coupled."""
         self._memo: dict[str, tuple[Tensor, FlightState]] = {}
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
@@ -250,7 +260,8 @@ class FreeFlight:
 
         With a scheme of `simstate.integrate` it is evaluated at each stage, at the
         stage's own time and state. MuJoCo's integrators evaluate it once for a step, at
-        its start. It adds to the loads held by `apply_loads`.
+        its start. With `coupling` it is evaluated at the end of each step, which is
+        repeated until the loads agree. It adds to the loads held by `apply_loads`.
         """
         if not callable(model):
             raise InvalidInputError(
@@ -273,7 +284,27 @@ class FreeFlight:
                 applied[:, body, 3:] += wrench.moment_E_com
 
         add_loads.__qualname__ = getattr(model, "__qualname__", type(model).__name__)
-        self.sim.add_force(add_loads)
+        if self._strong is None:
+            self.sim.add_force(add_loads)
+        else:
+            self.coupling = self.sim.add_coupled_force(add_loads, self._strong)
+
+    def mean_acceleration(self, aircraft: str | None = None) -> tuple[Tensor, Tensor]:
+        """Mean acceleration over a coupled step: Earth axes [m/s²], body axes [rad/s²].
+
+        Linear and angular, of the airframe's origin and axes, over the step that is
+        being coupled or the last one; (num_envs, 3) each. Load models of added mass
+        read it.
+        """
+        entity = self._entity(aircraft)
+        if self.coupling is None:
+            raise InvalidInputError(
+                "mean_acceleration is that of a coupled step: create the FreeFlight "
+                "with coupling=Strong() and add a load."
+            )
+        dof = int(self.sim.model.body_dofadr[entity.index.bodies.ids[0]])
+        mean = self.coupling.mean_acc
+        return mean[:, dof : dof + 3].clone(), mean[:, dof + 3 : dof + 6].clone()
 
     def _state_of_stage(self, name: str, t: Tensor) -> FlightState:
         """The state at an evaluation, made once for all load models of an aircraft."""

@@ -22,9 +22,13 @@ class TrainedWorlds(Protocol):
     device: torch.device
     step_dt: float
     max_episode_length: int
-    observations: dict[str, Tensor]
     example: Env
     """An Env of one world, here: for names and sizes."""
+
+    @property
+    def observations(self) -> dict[str, Tensor]:
+        """The latest observations, float32 by group; shape (num_envs, k)."""
+        ...
 
     @property
     def episode_length_buf(self) -> Tensor:

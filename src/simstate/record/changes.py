@@ -51,6 +51,15 @@ class Step:
     """How it was called: numbers, and texts."""
     arrays: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
     """Arrays that belong to the call: ids of worlds, final observations."""
+    snapshot: bytes | None = None
+    """The worlds before it, in a recorder; in a file they are attachments."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Size of its arrays and of its snapshot."""
+        arrays = sum(array.nbytes for array in self.arrays.values())
+        changes = sum(change.values.nbytes for change in self.changes)
+        return arrays + changes + len(self.snapshot or b"")
 
 
 class Changes:
@@ -83,7 +92,10 @@ class Changes:
         return any(slot.name not in self._names for slot in self._slots())
 
     def find(self) -> list[Change]:
-        """What differs from what is known, bit for bit."""
+        """Return what differs from the known values, bit for bit.
+
+        Slots that were added have none; see `added`.
+        """
         self._ledger.observe()
         return [change for group in self._groups for change in group.find()]
 

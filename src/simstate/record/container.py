@@ -9,169 +9,25 @@ attachments, too: they have checksums of their own.
 
 from __future__ import annotations
 
-import contextlib
 import io
-import queue
-import threading
-import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
-from simstate.base.errors import FileError, RecordingError
+from simstate.base.errors import RecordingError
 from simstate.base.extras import library
-from simstate.base.files import replacing
-from simstate.record.compression import packed, zstandard
 
 MAGIC = b"\x89MCAP0\r\n"
 PROFILE = "simstate"
 BLOCK = "block"
 """The name of what is said of a block, after its chunk."""
+SNAPSHOT = "snapshot/"
+"""How the names of snapshots begin, before the number of their step."""
 
 _CHUNK, _ATTACHMENT = 0x06, 0x09
 _KNOWN = range(0x01, 0x10)
-_WAITING = 2
-"""Blocks that may wait to be written, each in memory."""
-_PATIENCE = 0.5
-"""How often a full queue is looked at [s]."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """What is written together: arrays and packed bytes by topic, and what they are."""
-
-    arrays: Mapping[str, np.ndarray]
-    payloads: Mapping[str, Callable[[], bytes]]
-    """Made by the thread that writes them."""
-    about: bytes
-    """JSON."""
-    done: Callable[[], None]
-    """Called when its arrays are no longer needed."""
-
-
-class ContainerWriter:
-    """Writes blocks and attachments, in order, in a thread of its own.
-
-    Compressing and writing go on while the next steps are computed. A block that finds
-    two others waiting waits with the caller: memory is bounded.
-    """
-
-    def __init__(
-        self, path: Path, topics: Sequence[str], attachments: Mapping[str, bytes]
-    ) -> None:
-        self._mcap = library("mcap.writer", "record", "Recordings")
-        zstandard()
-        self.path = path
-        self._error: BaseException | None = None
-        self._channels: dict[str, int] = {}
-        with replacing(path) as part:  # what was there stays until this has begun
-            self._file: IO[bytes] = open(part, "wb")  # noqa: SIM115 (closed by the thread)
-            try:
-                self._begin(topics, attachments)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    self._file.close()
-                raise
-        self._items: queue.Queue[Block | tuple[str, bytes] | None] = queue.Queue(
-            _WAITING
-        )
-        self._thread = threading.Thread(
-            target=self._run, name="simstate recorder", daemon=True
-        )
-        self._thread.start()
-
-    def _begin(self, topics: Sequence[str], attachments: Mapping[str, bytes]) -> None:
-        """Write all that comes before the samples."""
-        self._writer: Any = self._mcap.Writer(
-            self._file,
-            chunk_size=1 << 62,  # blocks are chunks, whatever their size
-            compression=self._mcap.CompressionType.NONE,  # arrays are, by themselves
-        )
-        self._writer.start(profile=PROFILE)
-        for topic in topics:
-            channel = self._writer.register_channel(topic, "simstate", 0)
-            self._channels[topic] = channel
-        for name, data in attachments.items():
-            self._attach(name, data)
-        self._file.flush()
-
-    def write(self, block: Block) -> None:
-        """Let a block be written."""
-        self._put(block)
-
-    def attach(self, name: str, data: bytes) -> None:
-        """Let an attachment be written."""
-        self._put((name, data))
-
-    def close(self) -> None:
-        """Write what is waiting, the index and the end."""
-        if self._thread.is_alive():
-            self._put(None)
-            self._thread.join()
-        self._raise()
-
-    def abandon(self) -> None:
-        """Let the thread end when it has written what is waiting."""
-        with contextlib.suppress(queue.Full):
-            self._items.put(None, timeout=_PATIENCE)
-
-    def _put(self, item: Block | tuple[str, bytes] | None) -> None:
-        while True:
-            self._raise()
-            try:
-                self._items.put(item, timeout=_PATIENCE)
-                return
-            except queue.Full:
-                continue
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise _cannot(self.path, self._error) from self._error
-
-    # In the thread.
-
-    def _run(self) -> None:
-        try:
-            with self._file:
-                while (item := self._items.get()) is not None:
-                    if isinstance(item, Block):
-                        self._write_block(item)
-                    else:
-                        self._attach(*item)
-                    self._file.flush()
-                self._writer.finish()
-        except BaseException as error:
-            self._error = error
-
-    def _write_block(self, block: Block) -> None:
-        for topic, array in block.arrays.items():
-            self._message(topic, packed(array))
-        block.done()
-        for topic, make in block.payloads.items():
-            self._message(topic, make())
-        self._writer.flush()
-        self._attach(BLOCK, block.about)
-
-    def _attach(self, name: str, data: bytes) -> None:
-        now = time.time_ns()
-        kind = "application/octet-stream"
-        self._writer.add_attachment(now, now, name, kind, data)
-
-    def _message(self, topic: str, data: bytes) -> None:
-        now = time.time_ns()
-        self._writer.add_message(self._channels[topic], now, data, now)
-
-
-def _cannot(path: Path, error: BaseException) -> FileError:
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return FileError(
-        f"Cannot write {str(path)!r}: {reason}. The recording ends with its last "
-        "whole block."
-    )
 
 
 @dataclass(frozen=True)
@@ -201,10 +57,10 @@ class ContainerReader:
                 f"{str(path)!r} is empty: a recording that was cut off before it began."
             )
         self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115 (closed by close)
-        self.blocks: list[tuple[RecordPlace, bytes]] = []
-        """The chunk of each whole block, and what is said of it."""
-        self.attachments: dict[str, RecordPlace] = {}
-        """Where the other attachments are, by name."""
+        self.blocks: list[tuple[RecordPlace | None, bytes]] = []
+        """The chunk of each block, None where it is missing, and its description."""
+        self.attachments: dict[str, list[RecordPlace]] = {}
+        """Positions of the other attachments by name, in the order of the file."""
         try:
             self._find()
         except BaseException:
@@ -215,9 +71,9 @@ class ContainerReader:
         """Close the file."""
         self._file.close()
 
-    def attachment(self, name: str) -> bytes:
-        """The content of an attachment."""
-        return self._attachment(self.attachments[name])[1]
+    def attachment(self, name: str, number: int = -1) -> bytes:
+        """Return the content of an attachment: of several of a name, the last one."""
+        return self._attachment(self.attachments[name][number])[1]
 
     def messages(self, place: RecordPlace) -> dict[int, bytes]:
         """The messages of a chunk by channel; a chunk that was altered is refused."""
@@ -245,9 +101,7 @@ class ContainerReader:
             elif place.kind == _ATTACHMENT:
                 name, data = self._attachment(place)
                 if name != BLOCK:
-                    self.attachments[name] = place
-                elif chunk is None:
-                    raise self._altered("a block is missing")
+                    self.attachments.setdefault(name, []).append(place)
                 else:
                     self.blocks.append((chunk, data))
                     chunk = None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import queue
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from simstate.record.changes import Step, steps_to_bytes
+from simstate.record.block import Block, Kept
+from simstate.record.changes import Step
 from simstate.record.columns import columns_of
-from simstate.record.container import Block, ContainerWriter
+from simstate.record.container import SNAPSHOT
+from simstate.record.container_writer import ContainerWriter
 from simstate.record.header import (
-    END,
     HEADER,
     MODEL,
     STEP,
@@ -52,18 +54,16 @@ def write_dump(
     worlds["first_world"] = int(before.slots["random/world"][0])
     about = {"inputs": True, "every": None}
     step = Step([], {"n": n, "diverged": {"0": element}})
-    place = {"block": 0, "first_sample": 0, "samples": 1, "first_step": 0, "steps": 1}
-    writer = ContainerWriter(
+    block = Block({n: torch.as_tensor(x) for n, x in arrays.items()}, Kept())
+    block.kept.append(Kept(step, 1, 1))
+    ContainerWriter(
         path,
         [*columns, STEPS],
         {
             HEADER: header_bytes("sim", worlds, columns, [0], about),
             MODEL: model_bytes(sim.model),
-            "snapshot/0": before.to_bytes(),
+            f"{SNAPSHOT}0": before.to_bytes(),
         },
-    )
-    steps = {STEPS: lambda: steps_to_bytes([step])}
-    writer.write(Block(arrays, steps, json.dumps(place).encode(), lambda: None))
-    end = {"blocks": 1, "samples": 1, "steps": 1}
-    writer.attach(END, json.dumps(end).encode())
-    writer.close()
+        block,
+        queue.SimpleQueue(),
+    ).close()

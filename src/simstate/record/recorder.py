@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
+import os
 import queue
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,12 @@ from simstate.base.closeable import Closing
 from simstate.base.contract import NO
 from simstate.base.errors import FileError, InvalidInputError
 from simstate.base.ids import Ids, int_list
-from simstate.record.changes import Changes, Step, steps_to_bytes
+from simstate.record.block import Block, Kept, Spare
+from simstate.record.changes import Changes, Step
 from simstate.record.columns import Column
-from simstate.record.container import Block, ContainerWriter
+from simstate.record.container import SNAPSHOT
+from simstate.record.container_writer import ContainerWriter
 from simstate.record.header import (
-    END,
     HEADER,
     MODEL,
     STEP,
@@ -41,18 +41,20 @@ from simstate.world import Owner
 from simstate.world.worlds import worlds_of
 
 BLOCK_BYTES = 4 << 20
-"""When so much is waiting, a block is written."""
+"""Write a block when this many bytes are buffered."""
 BLOCK_SECONDS = 1.0
-"""Or so long after the last one [s of wall clock], at the next sample."""
+"""Or this long after the last one [s of wall clock], at the next sample."""
 MOST_SAMPLES = 4096
-"""In a block."""
+"""Largest number of samples in a block."""
 
 
 class Recorder(Closing):
     """Keeps samples and steps, and hands them on in blocks.
 
     A file is whole up to its last block whenever its program ends. `close`, or the end
-    of a `with` block, writes the rest.
+    of a `with` block, writes the rest. An interruption, Ctrl-C for instance, loses
+    nothing that was kept: what a step has done that it interrupts before it is kept is
+    recorded as a write before the next one.
 
     Args:
         sim: the simulation.
@@ -107,19 +109,6 @@ class Recorder(Closing):
         self._most = max(1, min(MOST_SAMPLES, BLOCK_BYTES // max(sample, 1)))
         self._changes = Changes(worlds_of(sim), owners) if inputs else None
         self._snapshot_every = snapshot_every
-        self._until_snapshot = snapshot_every
-        self._steps: list[Step] = []
-        self._steps_before = 0
-        """Steps that are in blocks already."""
-        self._samples_before = 0
-        self._count = 0
-        self._waiting = 0
-        """Bytes of the steps that are in no block yet."""
-        self._blocks = 0
-        self._last_block = time.monotonic()
-        self._written: queue.SimpleQueue[dict[str, Tensor]] = queue.SimpleQueue()
-        """Memory of blocks that were written, to be used again."""
-        self._buffers = self._new_buffers()
         attachments = {
             HEADER: header_bytes(
                 kind, describe_worlds(sim), told, self._worlds,
@@ -128,83 +117,105 @@ class Recorder(Closing):
             MODEL: model_bytes(sim.model),
         }  # fmt: skip
         if inputs:
-            attachments["snapshot/0"] = self._snapshot().to_bytes()
+            attachments[f"{SNAPSHOT}0"] = self._snapshot().to_bytes()
         topics = [*self._kinds, STEPS]
-        self._writer = ContainerWriter(self.path, topics, attachments)
-        self._closed = False
+        self._spare: Spare = queue.SimpleQueue()
+        first = Block(self._new_buffers(), Kept(until_snapshot=snapshot_every))
+        self._writer = ContainerWriter(
+            self.path, topics, attachments, first, self._spare
+        )
         _OPEN.add(self)
         weakref.finalize(self, self._writer.abandon).atexit = False
 
     @property
     def samples(self) -> int:
-        """How many samples were taken."""
-        return self._samples_before + self._count
+        """Number of samples that were taken."""
+        return self._writer.block.last.samples
 
     @property
     def steps(self) -> int:
-        """How many steps were recorded."""
-        return self._steps_before + len(self._steps)
+        """Number of steps that were recorded."""
+        return self._writer.block.last.steps
 
     @property
     def is_open(self) -> bool:
-        """Whether it still records."""
-        return not self._closed
+        """True until it is closed, or its file cannot be written."""
+        return self._writer.is_open
 
     def close(self) -> None:
-        """Write what is left and end the file; a second call does nothing."""
-        if self._closed:
-            return
-        self._write_block()
-        self._end()
-        told = {"blocks": self._blocks, "samples": self.samples, "steps": self.steps}
-        self._writer.attach(END, json.dumps(told).encode())
+        """Write the rest and end the file; a second call does nothing.
+
+        After a call that was interrupted, the next one waits for the file's end. In a
+        fork of the process that opened it, it does nothing.
+        """
+        self._detach()
         self._writer.close()
+
+    def leave(self) -> None:
+        """End it in a fork of the process that opened it, which writes the file."""
+        self._writer.leave()
+        self._detach()
 
     # What subclasses call.
 
     def begin_step(self) -> Step:
-        """A step with what was written since the last; a snapshot where it is time.
+        """Return a step with what was written since the last.
 
-        Slots that were not there before are in a snapshot, which a replay restores.
+        Where it is time, or slots were added, it has a snapshot. A replay restores that
+        of added slots, which it does not know otherwise.
         """
+        if self._writer.block.samples >= self._most:  # waits before the step, not after
+            self._write_block()
         if self._changes is None:
             return Step()
         added = self._changes.added()
-        due = self._until_snapshot is not None and self._until_snapshot <= 1e-9
-        if due or added:
-            self._until_snapshot = self._snapshot_every
-            data = self._snapshot().to_bytes()
-            self._guarded(lambda: self._writer.attach(f"snapshot/{self.steps}", data))
-        if added:
-            self._changes.follow()
-            return Step([], {"restore": True})
-        return Step(self._changes.find())
+        until = self._writer.block.last.until_snapshot
+        step = Step(self._changes.find(), {"restore": True} if added else {})
+        if added or (until is not None and until <= 1e-9):
+            step.snapshot = self._snapshot().to_bytes()
+        return step
 
-    def end_step(self, step: Step, seconds: float) -> None:
-        """Keep a step that was taken, which moved time on [s]."""
-        if self._until_snapshot is not None:
-            self._until_snapshot -= seconds
-        self._steps.append(step)
-        self._waiting += sum(c.values.nbytes for c in step.changes)
-        self._waiting += sum(array.nbytes for array in step.arrays.values())
-        if self._changes is not None:
+    def keep(
+        self,
+        step: Step | None,
+        seconds: float,
+        sample: Mapping[str, Tensor] | None,
+        is_before: bool = False,
+    ) -> None:
+        """Keep a step that was taken and a sample, both or neither.
+
+        Args:
+            step: None: no step was taken.
+            seconds: time by which it moved the worlds [s].
+            sample: the values of all columns in all worlds; None: no sample was taken.
+            is_before: True if the sample is of the worlds before the step.
+        """
+        block = self._writer.block
+        last = block.last
+        steps = last.steps + (step is not None)
+        if sample is not None:
+            k = block.samples
+            for name, tensor in sample.items():
+                rows = tensor if self._rows is None else tensor[self._rows]
+                block.buffers[name][k].copy_(rows.detach())
+            block.buffers[STEP][k] = last.steps if is_before else steps
+        until = last.until_snapshot
+        if step is not None and until is not None:
+            is_taken = step.snapshot is not None
+            until = (self._snapshot_every or 0.0) if is_taken else until
+            until -= seconds
+        num_bytes = last.num_bytes + (0 if step is None else step.num_bytes)
+        block.kept.append(
+            Kept(step, last.samples + (sample is not None), steps, num_bytes, until)
+        )  # all of it at once
+        if step is not None and self._changes is not None:
             self._changes.follow(self._all_may_change)
 
-    def add_sample(self, values: Mapping[str, Tensor]) -> None:
-        """Keep a sample: the values of all columns, in all worlds."""
-        if self._count >= self._most:
-            self._write_block()
-        k = self._count
-        for name, tensor in values.items():
-            rows = tensor if self._rows is None else tensor[self._rows]
-            self._buffers[name][k].copy_(rows.detach())
-        self._buffers[STEP][k] = self.steps
-        self._count += 1
-
     def write_if_due(self) -> None:
-        """Write a block if enough is waiting, or if the last was long ago."""
-        full = self._count >= self._most or self._waiting > BLOCK_BYTES
-        if full or time.monotonic() - self._last_block > BLOCK_SECONDS:
+        """Write a block if it is full, or if the last was written long ago."""
+        block = self._writer.block
+        full = block.samples >= self._most or block.num_bytes > BLOCK_BYTES
+        if full or time.monotonic() - block.opened > BLOCK_SECONDS:
             self._write_block()
 
     def read_columns(self) -> dict[str, Tensor]:
@@ -223,10 +234,10 @@ class Recorder(Closing):
     def _shape(self, name: str, shape: Sequence[int]) -> tuple[int, ...]:
         return () if name == STEP else (len(self._worlds), *shape)
 
-    def _new_buffers(self) -> dict[str, Tensor]:
-        """Memory for a block: of one that was written, if there is any."""
+    def _new_buffers(self) -> Mapping[str, Tensor]:
+        """Return memory for a block: of one that was written, if there is any."""
         with contextlib.suppress(queue.Empty):
-            return self._written.get_nowait()
+            return self._spare.get_nowait()
         return {
             name: torch.as_tensor(np.empty((self._most, *shape), dtype))
             for name, (dtype, shape) in self._kinds.items()
@@ -237,42 +248,18 @@ class Recorder(Closing):
         return take_snapshot(parts, parts.everywhere, self._owners)
 
     def _write_block(self) -> None:
-        """Hand what was kept to the writer, and begin anew."""
-        if not (self._count or self._steps):
+        """Close the block, which is then written; where that fails, recording ends.
+
+        The worlds can continue.
+        """
+        block = self._writer.block
+        if not block.kept:
             return
-        about = {
-            "block": self._blocks,
-            "first_sample": self._samples_before,
-            "samples": self._count,
-            "first_step": self._steps_before,
-            "steps": len(self._steps),
-        }
-        buffers, again = self._buffers, self._written
-        block = Block(
-            {name: b[: self._count].numpy() for name, b in buffers.items()},
-            {STEPS: partial(steps_to_bytes, self._steps)},
-            json.dumps(about).encode(),
-            lambda: again.put(buffers),
-        )
-        self._samples_before, self._steps_before = self.samples, self.steps
-        self._count, self._waiting, self._blocks = 0, 0, self._blocks + 1
-        self._steps = []
-        self._buffers = self._new_buffers()
-        self._last_block = time.monotonic()
-        self._guarded(lambda: self._writer.write(block))
-
-    def _guarded(self, write: Callable[[], None]) -> None:
-        """Write; where that fails recording ends, and the worlds can go on."""
         try:
-            write()
+            self._writer.next(Block(self._new_buffers(), block.last))
         except FileError:
-            self._end()
-            raise
-
-    def _end(self) -> None:
-        if not self._closed:
-            self._closed = True
             self._detach()
+            raise
 
 
 TIME_CONTRACT: dict[str, Any] = {
@@ -304,3 +291,13 @@ def _close_all() -> None:
     for recorder in list(_OPEN):
         with contextlib.suppress(FileError):
             recorder.close()
+
+
+def _leave_all() -> None:
+    """End, in a fork, the recordings whose files the parent writes."""
+    for recorder in list(_OPEN):
+        recorder.leave()
+    _OPEN.clear()
+
+
+os.register_at_fork(after_in_child=_leave_all)

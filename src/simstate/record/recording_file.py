@@ -22,12 +22,13 @@ from simstate.base.errors import (
     RecordingError,
     UnknownNameError,
     unknown_name,
+    warn,
 )
 from simstate.base.samples import MOST_WORLDS, draw, table_of
 from simstate.record.changes import Step, steps_from_bytes
 from simstate.record.columns import EACH, IMAGE
 from simstate.record.compression import size_of, unpacked
-from simstate.record.container import ContainerReader, RecordPlace
+from simstate.record.container import SNAPSHOT, ContainerReader, RecordPlace
 from simstate.record.header import (
     END,
     HEADER,
@@ -39,8 +40,6 @@ from simstate.record.header import (
     read_header,
 )
 from simstate.state import Snapshot
-
-_SNAPSHOT = "snapshot/"
 
 
 @dataclass(frozen=True)
@@ -82,11 +81,24 @@ class Recording(Closing):
             self._channels = {
                 name: k + 1 for k, name in enumerate([*self._contracts, STEPS])
             }
+            self._snapshots = self._find_snapshots()
+            self.missing = ""
+            """The blocks that are not in the file but should be, in words; "": none.
+            What came before them is here."""
             self.blocks: list[BlockPlace] = self._find_blocks()
             """What each block holds, in order."""
-            self.is_whole: bool = END in self._file.attachments
-            """Whether it was ended; if not it was cut off, and holds whole blocks."""
-            self._check_end()
+            is_ended = END in self._file.attachments
+            if is_ended and not self.missing:
+                self._check_end()
+            self.is_whole: bool = is_ended and not self.missing
+            """True if it was ended and nothing is missing; else it holds the complete
+            blocks up to where it was cut off or the first is missing."""
+            if self.missing:
+                warn(
+                    f"{label} has a gap: {self.missing}. The "
+                    f"{self.num_samples} samples and {self.num_steps} steps before it "
+                    "can be read."
+                )
         except BaseException:
             self._file.close()
             raise
@@ -280,20 +292,30 @@ class Recording(Closing):
 
     @property
     def snapshot_steps(self) -> list[int]:
-        """Before which steps there are snapshots, in rising order."""
-        return sorted(
-            int(name.removeprefix(_SNAPSHOT))
-            for name in self._file.attachments
-            if name.startswith(_SNAPSHOT)
-        )
+        """The steps before which there are snapshots, in rising order."""
+        return [step for step in self._snapshots if step <= self.num_steps]
 
-    def snapshot(self, step: int) -> Snapshot:
-        """The snapshot from before a step, one of `snapshot_steps`."""
-        name = f"{_SNAPSHOT}{step}"
+    def snapshot(self, step: int, is_written: bool = False) -> Snapshot:
+        """Return the snapshot from before a step, one of `snapshot_steps`.
+
+        Before the first step there may be two: the start of the recording, and, where
+        slots were added before that step, the worlds after what was written to them
+        (`is_written`).
+        """
+        name = f"{SNAPSHOT}{step}"
         label = f"snapshot {step} of {self.path}"
-        return Snapshot.from_bytes(self._file.attachment(name), label)
+        number = -1 if step or is_written else 0
+        return Snapshot.from_bytes(self._file.attachment(name, number), label)
 
     # Inner parts.
+
+    def _find_snapshots(self) -> list[int]:
+        names = [n for n in self._file.attachments if n.startswith(SNAPSHOT)]
+        for name in names:
+            number = name.removeprefix(SNAPSHOT)
+            if not (number.isascii() and number.isdecimal() and len(number) < 19):
+                raise self._altered(f"{name[:80]!r} names no step")
+        return sorted(int(name.removeprefix(SNAPSHOT)) for name in names)
 
     def _find_blocks(self) -> list[BlockPlace]:
         found: list[BlockPlace] = []
@@ -301,20 +323,27 @@ class Recording(Closing):
         for number, (place, about) in enumerate(self._file.blocks):
             told = self._sound(lambda data=about: _numbers(json.loads(data)))
             index, first_sample, samples, first_step, steps = told
-            block = BlockPlace(first_sample, samples, first_step, steps, place)
-            starts = (index, first_sample, first_step)
-            if starts != (number, sample, step):
-                raise self._altered("a block is missing")
-            sample, step = sample + block.samples, step + block.steps
-            found.append(block)
+            is_next = (index, first_sample, first_step) == (number, sample, step)
+            if place is None or not is_next:
+                rest = len(self._file.blocks) - number - (place is None)
+                self.missing = (
+                    f"block {number}, from step {step} on, is not in the file; {rest} "
+                    "after it cannot be placed"
+                )
+                break
+            found.append(BlockPlace(first_sample, samples, first_step, steps, place))
+            sample, step = sample + samples, step + steps
         return found
 
     def _check_end(self) -> None:
-        if self.is_whole:
-            told = self._sound(lambda: json.loads(self._file.attachment(END)))
-            have = {"blocks": len(self.blocks), "samples": len(self)}
-            if told != have | {"steps": self.num_steps}:
-                raise self._altered("blocks are missing at its end")
+        """Find out whether blocks are missing at the end of a file that was ended."""
+        told = self._sound(lambda: json.loads(self._file.attachment(END)))
+        have = {"blocks": len(self.blocks), "samples": len(self)}
+        if told != have | {"steps": self.num_steps}:
+            self.missing = (
+                f"it ends with block {len(self.blocks) - 1}, but its last line states "
+                f"{str(told)[:120]}"
+            )
 
     def _array(
         self, messages: Mapping[int, bytes], name: str, samples: int

@@ -43,7 +43,7 @@ class SimRecorder(Recorder):
         self._until_sample = every or 0.0
         self._step: Step | None = None
         self._span = 0.0
-        self.add_sample(self.read_columns())
+        self.keep(None, 0.0, self.read_columns())
         sim.attach(self)
 
     def begin(self, n: int, rows: Selection, until: Tensor | None) -> None:
@@ -64,10 +64,8 @@ class SimRecorder(Recorder):
         if found is not None:
             worlds = [str(world) for world in found.env_ids]
             step.call["diverged"] = dict(zip(worlds, found.elements, strict=False))
-        self.end_step(step, self._span)
-        self._until_sample -= self._span
-        if self._every is None or self._until_sample <= 1e-9 * self._every:
-            if self._every is not None:
-                self._until_sample += self._every
-            self.add_sample(self.read_columns())
+        until = self._until_sample - self._span
+        is_due = self._every is None or until <= 1e-9 * self._every
+        self.keep(step, self._span, self.read_columns() if is_due else None)
+        self._until_sample = until + (self._every or 0.0) if is_due else until
         self.write_if_due()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.crossings import Event, PeriodicTask
 from simstate.step.forces.force_parameters import Parameters
 from simstate.step.forces.frame import MovingFrame
@@ -117,6 +118,7 @@ __all__ = [
     "CFunction",
     "CentralGravity",
     "ConservationReport",
+    "CoupledStepper",
     "Drag",
     "DrivingNoise",
     "Euler",
@@ -144,6 +146,7 @@ __all__ = [
     "RKMilstein",
     "Stochastic",
     "StochasticTableau",
+    "Strong",
     "Tableau",
     "ThirdBody",
     "Thruster",

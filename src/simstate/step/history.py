@@ -13,6 +13,8 @@ from simstate.base.checks import number
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.base.samples import MOST_WORLDS, draw, table_of
 from simstate.engine import FIELDS
+from simstate.world.calls import Call
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
@@ -52,6 +54,10 @@ class History:
         self._rows: list[dict[str, Tensor]] = []
         self._open: dict[int, int] = {}
         """Rows of the present call by their samples' numbers: other worlds join."""
+        self._ledger = worlds_of(sim).ledger
+        self._calls: list[tuple[Call, int]] = []
+        """Calls that may be undone, and the number of rows before each."""
+        self._ledger.undone.add(self)
         everyone = torch.ones(sim.num_envs, dtype=torch.bool, device=sim.device)
         self._sample(everyone, 0)
 
@@ -120,15 +126,23 @@ class History:
                 self._sample(at_end, k)
 
     def mark(self) -> int:
-        """How far the history has come, for `forget`."""
+        """Return how far the history has come, for `forget` and `undo`."""
         self._open.clear()
+        open_calls = self._ledger.open
+        calls = [pair for pair in self._calls if pair[0] in open_calls]
+        known = [call for call, _ in calls]
+        calls += [(c, len(self._rows)) for c in open_calls if c not in known]
+        self._calls = calls
         return len(self._rows)
 
-    def forget(self, mark: int, worlds: Tensor | None = None) -> None:
-        """Drop what was kept since a mark, in some worlds (None: all of it)."""
-        if worlds is None:
-            del self._rows[mark:]
-            return
+    def undo(self, call: Call) -> None:
+        """Remove the samples of a call that is rolled back."""
+        for known, mark in self._calls:
+            if known is call:
+                del self._rows[mark:]
+
+    def forget(self, mark: int, worlds: Tensor) -> None:
+        """Remove the samples of some worlds since a mark."""
         bad = worlds.cpu()
         for row in self._rows[mark:]:
             for values in row.values():

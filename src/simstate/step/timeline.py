@@ -56,6 +56,10 @@ class Timeline:
         self._bad: Tensor | None = None
         inner.timesteps()  # registers each world's time step, which a step cannot do
 
+    def advance_by(self, stepper: Stepper) -> None:
+        """Take the parts by another stepper from now on."""
+        self.inner = stepper
+
     # What a stepper is.
 
     @property
@@ -106,19 +110,15 @@ class Timeline:
         self.stopped.zero_()
         stuck = torch.zeros_like(going)
         self._marks = [history.mark() for history in self.histories]
-        try:
-            with OneTorchThread():
-                span = self.inner.timesteps()
-                # Where events are looked for, a step of the scheme's own ends with
-                # every time step: a longer one may pass two crossings.
-                if self.inner.chooses_steps and not self.events:
-                    n, span = 1, n * span
-                for _ in range(n):
-                    moving = going & ~self.stopped & ~stuck
-                    stuck |= self._take(span, moving, until)
-        except BaseException:
-            self._forget(None)
-            raise
+        with OneTorchThread():
+            span = self.inner.timesteps()
+            # Where events are looked for, a step of the scheme's own ends with
+            # every time step: a longer one may pass two crossings.
+            if self.inner.chooses_steps and not self.events:
+                n, span = 1, n * span
+            for _ in range(n):
+                moving = going & ~self.stopped & ~stuck
+                stuck |= self._take(span, moving, until)
         is_all = rows is None and invalid is None
         moved = None if is_all else going.nonzero().flatten()
         fresh.mark_current(Stage.CONSTANT, moved, evaluated=False)
@@ -133,14 +133,10 @@ class Timeline:
         )
         self._bad = bad
         if bad is not None:
-            self._forget(bad)
+            for history, mark in zip(self.histories, self._marks, strict=True):
+                history.forget(mark, bad)
             seen |= Seen.STUCK
         return seen
-
-    def _forget(self, worlds: Tensor | None) -> None:
-        """Remove the samples of the last call, of some worlds; None: all of them."""
-        for history, mark in zip(self.histories, self._marks, strict=True):
-            history.forget(mark, worlds)
 
     def _take(self, span: Tensor, going: Tensor, until: Tensor | None) -> Tensor:
         """Advance worlds by a span [s] in parts; return the mask of those stuck."""

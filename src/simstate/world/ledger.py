@@ -10,6 +10,7 @@ what is in none is not part of the world.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -42,6 +43,14 @@ class Listener(Protocol):
         trees: Trees = None,
     ) -> None:
         """Mark them as stale in these worlds; None: all."""
+        ...
+
+
+class Undone(Protocol):
+    """Keeps values outside of slots, which are part of no snapshot."""
+
+    def undo(self, call: Call) -> None:
+        """Remove what was kept in a call; idempotent, and calls no user code."""
         ...
 
 
@@ -79,6 +88,9 @@ class Ledger(Registry):
         """Told of every write to what derived values depend on."""
         self.follow: Callable[[], None] | None = None
         """Called when slots were written: copies of them follow."""
+        self.undone: weakref.WeakSet[Undone] = weakref.WeakSet()
+        """Get every call that is rolled back: what they keep outside of slots
+        follows."""
         self.puts = 0
         """How often slots were written other than by their tensors."""
         self._plans: dict[tuple[Owner, ...], Plan] = {}
@@ -475,6 +487,8 @@ class Ledger(Registry):
             slot = self.slots[name]
             if slot.initial is not None:
                 self._put(slot, slot.initial, everything(self.num_envs))
+        for keeper in self.undone:
+            keeper.undo(call)
         self.puts += 1
         if self.follow is not None:
             self.follow()

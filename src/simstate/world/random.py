@@ -27,6 +27,8 @@ from simstate.base.ids import Index, select
 from simstate.engine.core import draws, is_available
 from simstate.world import Ledger
 
+Array = np.ndarray[Any, Any]
+
 
 def _signed(number: int) -> int:
     """The 64-bit pattern of a number as a signed integer, as torch keeps it."""
@@ -121,9 +123,29 @@ class WorldRandom:
             unit = _shifted(self.bits(rows, columns), 11).to(torch.float64)
         return unit.mul_((high - low) * 2.0**-53).add_(low)
 
+    def uniform_array(self, rows: Tensor | None, low: Array, high: Array) -> Array:
+        """As `uniform` on the host, with and of arrays; None: all worlds.
+
+        `low` and `high` have shape (columns,).
+        """
+        if not self._in_core:
+            ends = torch.from_numpy(low), torch.from_numpy(high)
+            index = slice(None) if rows is None else rows
+            return self.uniform(index, len(low), *ends).numpy()
+        index = slice(None) if rows is None else self._checked(rows)
+        unit = self._draw_in_core(index, len(low), 0.0, 2.0**53)
+        unit *= (high - low) * 2.0**-53
+        unit += low
+        return unit
+
     def _uniform_in_core(
         self, rows: Index, columns: int, low: float, high: float
     ) -> Tensor:
+        return torch.from_numpy(self._draw_in_core(rows, columns, low, high))
+
+    def _draw_in_core(
+        self, rows: Index, columns: int, low: float, high: float
+    ) -> Array:
         """The same bits by the compiled core, in one call."""
         ids: Any = None
         if isinstance(rows, Tensor):
@@ -131,7 +153,7 @@ class WorldRandom:
         elif rows != slice(None):
             ids = np.arange(len(self._count))[rows].copy()
         slots = (self._seed.numpy(), self._drawn_as.numpy(), self._count.numpy())
-        return torch.from_numpy(draws.uniform(slots, ids, columns, low, high))
+        return draws.uniform(slots, ids, columns, low, high)
 
     def normal(self, rows: Index, columns: int) -> Tensor:
         """Numbers of a standard normal distribution, float64; shape (n, columns)."""

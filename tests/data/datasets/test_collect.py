@@ -6,12 +6,13 @@ import json
 
 import numpy as np
 import pytest
+from tests.tracer import lines_of, traced
 
 from simstate import InvalidInputError
 from simstate.cli import main
 from simstate.data.datasets import collect, episodes_of, read_hdf5
 from simstate.env import tasks
-from simstate.record import Recording
+from simstate.record import Recording, recorder
 
 GAINS = (0.4, 3.0, 0.6, 0.7)
 
@@ -103,6 +104,29 @@ def test_an_interrupted_collection_goes_on_to_the_same_bits(tmp_path):
         np.testing.assert_array_equal(mine["action"], other[world]["action"])
     with pytest.raises(InvalidInputError, match="with other seed"):
         collect(cfg_of(), controller, tmp_path / "b", episodes=9, envs=3, seed=4)
+
+
+def test_a_collection_that_is_interrupted_at_any_line(tmp_path, monkeypatch):
+    """Parts that are there are whole, and the others are done again."""
+    monkeypatch.setattr(recorder, "MOST_SAMPLES", 3)
+
+    def collected(name):
+        return collect(
+            cfg_of(0.2), controller, tmp_path / name, episodes=4, envs=2, seed=2
+        )
+
+    whole = columns(collected("a"))
+    lines = lines_of(lambda: collected("b"))
+    random = np.random.default_rng(5)
+    for k, line in enumerate(random.integers(0, lines, 12).tolist()):
+        traced(lambda name=f"c{k}": collected(name), line)
+        for part in (tmp_path / f"c{k}").glob("part-*.simrec"):
+            with Recording(part) as found:
+                assert found.is_whole
+        again = columns(collected(f"c{k}"))
+        assert sorted(again) == sorted(whole)
+        for world, mine in whole.items():
+            np.testing.assert_array_equal(mine["action"], again[world]["action"])
 
 
 def test_the_command(tmp_path, capsys):

@@ -106,7 +106,7 @@ def remote_worlds_go_on_from_their_last_snapshot() -> None:
         generator = torch.Generator().manual_seed(1)
         for k in range(40):
             if k == 13:
-                os.kill(there.workers.call("pid")[2], 9)
+                os.kill(there.workers.ask("pid")[2], 9)
             if k == 27:
                 nodes.add_node(num_cpus=1)  # where what is lost with the next can go
                 nodes.remove_node(second)

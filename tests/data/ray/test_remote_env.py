@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
 import pytest
 import torch
 from tests.data.ray.ray_here import ClusterHere, same_threads
+from tests.tracer import traced
 
+import simstate
 from simstate import InvalidInputError, SimStateError, SnapshotError
 from simstate.data.ray import RemoteEnv
 from simstate.env import CurriculumTermCfg, Env, tasks
@@ -86,6 +91,74 @@ def test_snapshots_are_those_of_one_env():
     assert_same_steps(remote, env, 4, 5)
     with pytest.raises(InvalidInputError, match="has 2 worlds, this environment has 7"):
         remote.restore(Env(cfg(), 2).snapshot())
+
+
+def slots_are(snapshot, other):
+    return all(torch.equal(x, other.slots[name]) for name, x in snapshot.slots.items())
+
+
+@pytest.mark.parametrize("save_every", [2, 7])
+def test_an_interruption_leaves_all_worlds_at_one_step(save_every):
+    """At any line, also between two sends: no worker is ahead of another."""
+    made = tasks.make_cfg("Cartpole-Balance")
+    cluster, env = ClusterHere(3), Env(made, 7, seed=4)
+    ray = cluster.ray
+    remote = RemoteEnv(cluster, made, 7, seed=4, save_every=save_every)
+    called = ray._called
+
+    def elsewhere(*args):
+        with ThreadPoolExecutor(1) as process:  # which is not interrupted
+            return process.submit(called, *args).result()
+
+    ray._called = elsewhere
+    assert_same_steps(remote, env, 3, 12)
+    action = torch.full((7, remote.action_dim), 0.3)
+    lengths = torch.tensor([4, 1, 6, 2, 8, 0, 3])
+    other = Env(made, 7, seed=9).snapshot()
+    calls = (
+        lambda it: it.step(action),
+        lambda it: it.restore(other),
+        lambda it: setattr(it, "episode_length_buf", lengths),
+    )
+    there, undone = f"{Path(simstate.__file__).parent}/data/ray/", []
+    for call in calls:
+        before = env.snapshot()
+        call(env)
+        after, seen = env.snapshot(), env.observations
+        env.restore(before)
+        lines = traced(lambda c=call: c(remote), folder=there).count
+        for line in range(save_every, lines, lines // 12):
+            remote.restore(before)
+            found = traced(lambda c=call: c(remote), line, folder=there)
+            assert found.error is not None
+            now = remote.snapshot()
+            is_undone = slots_are(now, before)
+            undone.append(is_undone)
+            assert is_undone or slots_are(now, after), found.places
+            wanted = env.observations if is_undone else seen
+            for name, values in remote.observations.items():
+                assert torch.equal(values, wanted[name]), found.places
+    assert undone.count(True) > 20
+    remote.restore(env.snapshot())
+    assert_same_steps(remote, env, 3, 13)
+
+
+def test_a_step_that_one_worker_refuses_moves_none():
+    """Its error comes when the other workers have taken the step."""
+    ray, remote, env = both(3)
+    assert_same_steps(remote, env, 2, 14)
+    called, bad = ray._called, [1]
+
+    def failing(actor, method, args):
+        if method == "step" and bad and actor is ray.started[2]:
+            raise MemoryError
+        return called(actor, method, args)
+
+    ray._called = failing
+    with pytest.raises(MemoryError):
+        remote.step(torch.ones(7, remote.action_dim))
+    bad.clear()
+    assert_same_steps(remote, env, 3, 15)
 
 
 def test_what_cannot_go_on_is_said():

@@ -40,8 +40,11 @@ class RemoteEnv(Closing):
 
     World k has the global id k wherever it is, so that all of it is what one Env with
     as many worlds would be: observations, rewards, ends and snapshots. A curriculum
-    sees the worlds of its worker alone. A lost worker is replaced, begins at the last
-    snapshot, and takes the steps since then again.
+    sees the worlds of its worker alone. A lost worker is replaced, starts at the last
+    snapshot, and repeats the steps since then.
+
+    Calls are atomic: after one that raises or is interrupted, all worlds are as they
+    were before it, also those whose workers had done it already.
 
     Args:
         cluster: where the worlds live.
@@ -68,19 +71,23 @@ class RemoteEnv(Closing):
         """An Env of one world, here: for names and sizes."""
         self.auto_reset, self.device = True, torch.device("cpu")
         self.action_dim = self.example.action_dim
+        self._like_action = torch.zeros(
+            self.num_envs, self.action_dim, dtype=self.example.dtype
+        )
         self.observation_dims = self.example.observation_dims
         self.step_dt = self.example.step_dt
         self.max_episode_length = self.example.max_episode_length
-        self._save_every, self._steps = save_every, 0
+        self._save_every = save_every
         self._rows = shares(self.num_envs, cluster.workers)
         self._logs = JoinedLog([b - a for a, b in self._rows])
         threads = alone(engine)
         parts = [_Share(cfg, b - a, a, seed, threads) for a, b in self._rows]
         self.workers = Workers(cluster, [partial(_Worlds, part) for part in parts])
         """What the worlds live on."""
+        self._seen: tuple[int, dict[str, Tensor]] = (-1, {})
+        """The latest observations, after the number of calls that they are from."""
         try:
-            self.observations = self._joined(self.workers.call("observations"))
-            """The latest observations, float32 by group; (num_envs, k)."""
+            self.workers.ask("observations")
         except BaseException:
             self.workers.close()
             raise
@@ -88,20 +95,21 @@ class RemoteEnv(Closing):
     def step(
         self, action: Tensor
     ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
-        """As of an Env, with extras that hold "log" alone."""
+        """Step as an Env does, with extras that hold "log" only."""
         columns = self.example.action_names
-        rows = action_rows(action, columns, self.num_envs, self.device)
+        rows = action_rows(action, columns, self._like_action)
         if not bool(rows.isfinite().all()):
             raise not_finite(rows, columns)
-        told = self.workers.call("step", self._split(rows))
-        self._steps += 1
-        if self._steps % self._save_every == 0:
+        if self.workers.num_unsaved >= self._save_every:
             self.workers.save()
-        self.observations = self._joined([one[0] for one in told])
+        told = self.workers.attempt("step", self._split(rows))
+        seen = self._joined([one[0] for one in told])
         rest = self._joined([one[1] for one in told])
         log = self._logs.joined([one[2] for one in told])
+        self.workers.commit()
+        self._seen = self.workers.number, seen
         return (
-            dict(self.observations),
+            dict(seen),
             rest["reward"],
             rest["terminated"],
             rest["truncated"],
@@ -109,9 +117,18 @@ class RemoteEnv(Closing):
         )
 
     @property
+    def observations(self) -> dict[str, Tensor]:
+        """The latest observations, float32 by group; (num_envs, k)."""
+        self.workers.sync()
+        if self._seen[0] != self.workers.number:
+            found = self._joined(self.workers.ask("observations"))
+            self._seen = self.workers.number, found
+        return self._seen[1]
+
+    @property
     def episode_length_buf(self) -> Tensor:
         """Environment steps since the last reset, a copy; int64, (num_envs,)."""
-        return torch.as_tensor(np.concatenate(self.workers.call("lengths")))
+        return torch.as_tensor(np.concatenate(self.workers.ask("lengths")))
 
     @episode_length_buf.setter
     def episode_length_buf(self, steps: Tensor) -> None:
@@ -123,8 +140,9 @@ class RemoteEnv(Closing):
 
         What they have in common is the first worker's, but for counts, which add up.
         """
-        parts = [Snapshot.from_bytes(part) for part in self.workers.call("save")]
-        return joined_snapshot(parts)
+        return joined_snapshot(
+            [Snapshot.from_bytes(x) for x in self.workers.ask("save")]
+        )
 
     def restore(self, snapshot: Snapshot) -> None:
         """Bring all worlds to a snapshot of as many, or none of them."""
@@ -135,15 +153,15 @@ class RemoteEnv(Closing):
                 f"has {self.num_envs}."
             )
         parts = [part.to_bytes() for part in split_snapshot(snapshot, self._rows)]
-        refused = self.workers.call("try_load", parts)
+        refused = self.workers.attempt("try_load", parts)
         for (a, b), error in zip(self._rows, refused, strict=True):
             if error is not None:
-                self.workers.call("undo_load")
+                self.workers.sync()
                 raise SnapshotError(
                     f"In the worlds {a} … {b - 1}, whose rows count from {a}: {error}"
                 ) from error
+        self.workers.commit()
         self._logs.forget()
-        self.observations = self._joined(self.workers.call("observations"))
 
     def close(self) -> None:
         """End the workers."""
@@ -197,7 +215,6 @@ class _Worlds:
             seed=share.seed,
             first_world=share.first_world,
         )
-        self._before: Snapshot | None = None
 
     def observations(self) -> Arrays:
         return _arrays(self._env.observations)
@@ -225,18 +242,12 @@ class _Worlds:
         self._env.restore(Snapshot.from_bytes(saved))
 
     def try_load(self, saved: bytes) -> SimStateError | None:
-        """As `load`; why it was refused, if it was. `undo_load` may follow."""
-        self._before = self._env.snapshot()
+        """Do what `load` does; return why it was refused, if it was."""
         try:
             self.load(saved)
         except SimStateError as error:
             return error
         return None
-
-    def undo_load(self) -> None:
-        """Be what was before `try_load`."""
-        assert self._before is not None
-        self._env.restore(self._before)
 
 
 def _arrays(tensors: dict[str, Tensor]) -> Arrays:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from simstate.base.closeable import Closing
@@ -26,12 +27,33 @@ class SavedObject(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class _Since:
+    """The last save, and the calls after it, which all workers have done."""
+
+    saved: Sequence[bytes] | None = None
+    """What `save` gave on each worker; None: they start with new objects."""
+    number: int = 0
+    """Number of calls before the save."""
+    calls: list[_Call] = field(default_factory=list["_Call"])
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of all objects, with the arguments of each."""
+
+    method: str
+    args: Sequence[tuple[Any, ...]]
+
+
 class Workers(Closing):
     """One object on each of some workers, which are called together.
 
-    Since the last `save` every call is remembered. A worker that is lost is replaced:
-    its object is made anew, loaded, and called as it was, so that it comes to the same
-    bits.
+    A call is atomic. Calls are numbered, and one counts once all workers have done it.
+    If it fails or is interrupted on the way, `sync` or the next call brings workers
+    that are ahead or behind to the last call that counts: they load the last save and
+    repeat the calls since then, which gives the same bits. A worker that is lost is
+    replaced in the same way.
 
     Args:
         cluster: where they live.
@@ -43,12 +65,13 @@ class Workers(Closing):
     ) -> None:
         self._cluster, self._ray = cluster, cluster.ray
         self._makes = [self._ray.put(make) for make in makes]
-        self._saved: list[bytes | None] = [None] * len(makes)
-        self._calls: list[list[tuple[str, tuple[Any, ...]]]] = [[] for _ in makes]
+        self._since = _Since()
+        self._attempt: _Call | None = None
+        """A call that some workers may have done and that does not count."""
         self._is_closed = False
         self._actors: list[Any] = []
         self.replaced = 0
-        """How many were lost and replaced."""
+        """Number of workers that were lost and replaced."""
         try:
             for k in range(len(makes)):
                 self._actors.append(self._started(k))
@@ -59,25 +82,66 @@ class Workers(Closing):
     def __len__(self) -> int:
         return len(self._actors)
 
+    @property
+    def number(self) -> int:
+        """Number of calls that count."""
+        return self._since.number + len(self._since.calls)
+
+    @property
+    def num_unsaved(self) -> int:
+        """Number of calls since the last save."""
+        return len(self._since.calls)
+
     def call(self, method: str, *args: Sequence[Any]) -> list[Any]:
-        """Call a method of all objects at once; the results in their order.
+        """Call a method of all objects at once; return the results in their order.
 
         Each of `args` has an argument for each object.
         """
-        self._check_open()
-        mine = [tuple(arg[k] for arg in args) for k in range(len(self))]
-        for k, values in enumerate(mine):
-            self._calls[k].append((method, values))
-        sent = [self._send(k, method, values) for k, values in enumerate(mine)]
+        results = self.attempt(method, *args)
+        self.commit()
+        return results
+
+    def attempt(self, method: str, *args: Sequence[Any]) -> list[Any]:
+        """Do what `call` does, which counts once `commit` is called, or not at all."""
+        self.sync()
+        each = [tuple(arg[k] for arg in args) for k in range(len(self))]
+        self._attempt = _Call(method, each)
+        sent = [self._send(k, method, values) for k, values in enumerate(each)]
         return [self._result(k, result) for k, result in enumerate(sent)]
 
-    def save(self) -> None:
-        """Let a lost worker begin here, and no longer where the last call of it did."""
+    def commit(self) -> None:
+        """Let the last attempt count."""
+        assert self._attempt is not None
+        self._since.calls.append(self._attempt)
+        self._attempt = None
+
+    def sync(self) -> None:
+        """Bring all workers to the last call that counts."""
         self._check_open()
-        sent = [self._send(k, "save", ()) for k in range(len(self))]
-        for k, result in enumerate(sent):
-            saved = self._result(k, result, "save")
-            self._saved[k], self._calls[k] = saved, []
+        if self._attempt is None:
+            return
+        if self._since.calls and self._since.calls[-1] is self._attempt:
+            self._attempt = None  # interrupted within `commit`, all workers did it
+            return
+        self._attempt = _Call("ask", [("number",)] * len(self))
+        for k, number in enumerate(self._ask("number")):
+            if number != self.number:
+                self._result(k, self._repeat(k))
+        self._attempt = None
+
+    def ask(self, method: str) -> list[Any]:
+        """Call a method that changes no object; "pid" is that of its process."""
+        self.sync()
+        return self._ask(method)
+
+    def _ask(self, method: str) -> list[Any]:
+        again = "ask", (method,)
+        sent = [self._send(k, *again) for k in range(len(self))]
+        return [self._result(k, result, again) for k, result in enumerate(sent)]
+
+    def save(self) -> None:
+        """Let lost workers, and those out of step, start here from now on."""
+        self._since = _Since(self.ask("save"), self.number)
 
     def close(self) -> None:
         """End the workers."""
@@ -98,8 +162,10 @@ class Workers(Closing):
     def _send(self, k: int, method: str, args: tuple[Any, ...]) -> Any:
         return self._actors[k].call.remote(method, args)
 
-    def _result(self, k: int, sent: Any, again: str | None = None) -> Any:
-        """A result; of a worker that was replaced, where this one is lost."""
+    def _result(
+        self, k: int, sent: Any, again: tuple[str, tuple[Any, ...]] | None = None
+    ) -> Any:
+        """Return a result; of a worker that was replaced, where this one is lost."""
         errors = self._ray.exceptions
         lost: Exception | None = None
         for _ in range(RETRIES + 1):
@@ -108,39 +174,58 @@ class Workers(Closing):
             except (errors.RayActorError, errors.ObjectLostError) as error:
                 lost = error
                 self._replace(k)
-                sent = self._caught_up(k)
+                sent = self._repeat(k)
+                if self._attempt is not None:
+                    sent = self._send(k, self._attempt.method, self._attempt.args[k])
                 if again is not None:
-                    sent = self._send(k, again, ())
+                    sent = self._send(k, *again)
         raise SimStateError(
             f"Worker {k} was lost {RETRIES + 1} times in one call: {lost}"
         ) from lost
 
     def _replace(self, k: int) -> None:
-        """Start a worker anew; the old one may live, if only its answer was lost."""
+        """Start another worker; the old one may live, if only its answer was lost."""
         self._ray.kill(self._actors[k])
         self.replaced += 1
         self._actors[k] = self._started(k)
 
-    def _caught_up(self, k: int) -> Any:
-        """What the last call gives, once a new worker has come where the old was.
+    def _repeat(self, k: int) -> Any:
+        """Bring a worker to the last call that counts; return the last result of it.
 
         Calls of one worker are done in order: only the last is waited for.
         """
-        sent = None
-        if (saved := self._saved[k]) is not None:
-            sent = self._send(k, "load", (saved,))
-        for method, args in self._calls[k]:
-            sent = self._send(k, method, args)
+        since = self._since
+        saved = None if since.saved is None else since.saved[k]
+        sent = self._send(k, "start", (saved, since.number))
+        for call in since.calls:
+            sent = self._send(k, call.method, call.args[k])
         return sent
 
 
 class _Holder:
-    """A worker's process."""
+    """A worker's process, which counts the calls of its object."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         one_thread()
-        self._held = make()
+        self._make, self._held, self._number = make, make(), 0
 
     def call(self, method: str, args: tuple[Any, ...]) -> Any:
-        """Call a method of the object; "pid" is the process."""
-        return os.getpid() if method == "pid" else getattr(self._held, method)(*args)
+        """Call a method of the object, which counts, or `ask` or `start`."""
+        if method in ("ask", "start"):
+            return getattr(self, method)(*args)
+        result = getattr(self._held, method)(*args)
+        self._number += 1
+        return result
+
+    def ask(self, method: str) -> Any:
+        """Call a method that changes nothing; "number": of the calls that it did."""
+        own = {"number": self._number, "pid": os.getpid()}
+        return own[method] if method in own else getattr(self._held, method)()
+
+    def start(self, saved: bytes | None, number: int) -> None:
+        """Bring the object to where it was after some calls; None: a new one."""
+        if saved is not None:
+            self._held.load(saved)
+        elif self._number:
+            self._held = self._make()
+        self._number = number

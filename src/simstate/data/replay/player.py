@@ -79,15 +79,16 @@ class Player:
                 return
             self.take(taken)
 
-    def restore(self, step: int) -> None:
-        """Bring the worlds to a snapshot."""
-        self.worlds.restore(self._fitting(self.recording.snapshot(step)))
+    def restore(self, step: int, is_written: bool = False) -> None:
+        """Bring the worlds to a snapshot; see `Recording.snapshot`."""
+        found = self.recording.snapshot(step, is_written)
+        self.worlds.restore(self._fitting(found))
         self.step = step
 
     def write(self, step: Step) -> None:
         """Write what was written before a step."""
         if step.call.get("restore"):
-            self.restore(self.step)
+            self.restore(self.step, is_written=True)
             return
         ledger = worlds_of(self.sim).ledger
         changes = [c for c in step.changes if c.slot in ledger or not self._rebuilt]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 import torch
 from torch import Tensor
 
-from simstate.base.checks import Limits
+from simstate.base.checks import Limits, instance_of
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Values
 from simstate.engine import core
@@ -75,6 +75,9 @@ class Thruster(SceneForce):
         throttle: 0 to 1: a number, or a function of time that gives (num_envs,).
         dry_mass: the body's mass [kg] at which the propellant is used up: there is no
             thrust from then on. The last step may go below it, by what it burns.
+        jet_damping: adds the moment of the propellant that leaves a turning body, by
+            Thomson's equation: with the flow ṁ, the nozzle at r from the COM, and
+            inertia that falls with the mass, ṁ (I ω / m − r × (ω × r)) [N·m].
     """
 
     def __init__(
@@ -86,8 +89,11 @@ class Thruster(SceneForce):
         mass_flow: Numbers = 0.0,
         throttle: Numbers | OfTime = 1.0,
         dry_mass: Numbers = 0.0,
+        *,
+        jet_damping: bool = False,
     ) -> None:
         self.entity, self.body = entity, body
+        self.jet_damping = instance_of("jet_damping", jet_damping, bool)
         declare = self.parameters.declare
         declare("force", force, 3, unit="N")
         declare("position", position, 3, unit="m")
@@ -102,12 +108,21 @@ class Thruster(SceneForce):
         self._body = body_id(sim, self.entity, self.body)
         super().attach(sim)
         flows = bool(self.parameters["mass_flow"].any())
+        if self.jet_damping and not flows:
+            raise InvalidInputError(
+                f"jet_damping of the Thruster on {self.body!r} is that of the "
+                "propellant which leaves the body: give it a mass_flow."
+            )
         self._mass_rate = sim.mass_rate if flows else None
 
     def compiled(self, start: float, end: float) -> CompiledForce | None:
-        """Return the thruster for the core, unless its throttle is a function."""
+        """Return the thruster for the core, unless it is throttled by a function.
+
+        Jet damping is evaluated in Python, too.
+        """
         del start, end
-        if type(self) is not Thruster or self._throttle is not None:
+        is_plain = self._throttle is None and not self.jet_damping
+        if type(self) is not Thruster or not is_plain:
             return None
         given = self.parameters
         throttle = given["throttle"]
@@ -126,13 +141,27 @@ class Thruster(SceneForce):
         rot_wb = sim.data.xmat[:, body].double()
         force = share * vector.apply(rot_wb, given["force"])
         point = sim.data.xpos[:, body] + vector.apply(rot_wb, given["position"])
-        moment = vector.cross(point - sim.data.xipos[:, body], force)
+        arm = point - sim.data.xipos[:, body]
+        moment = vector.cross(arm, force)
+        if self.jet_damping:
+            flow = given["mass_flow"][:, None] * share
+            moment = moment + flow * self._jet_moment(sim, arm.double())
         loads = sim.data.xfrc_applied
         loads[:, body, :3] += force.to(loads.dtype)
         loads[:, body, 3:] += moment.to(loads.dtype)
         if self._mass_rate is not None:
             flow = given["mass_flow"] * share[:, 0]
             self._mass_rate[:, body] -= flow.to(self._mass_rate.dtype)
+
+    def _jet_moment(self, sim: SteppingHost, arm: Tensor) -> Tensor:
+        """Return the moment of a unit of mass flow, world axes [N·m·s/kg]; (n, 3)."""
+        engine, body = worlds_of(sim).engine, self._body
+        mass = engine.parameter("body_mass")[:, body, None].double()
+        inertia = engine.parameter("body_inertia")[:, body].double()
+        axes = sim.data.ximat[:, body].double()
+        turn = sim.data.cvel[:, body, :3].double()
+        momentum = vector.apply(axes, inertia * vector.apply(axes.mT, turn))
+        return momentum / mass - vector.cross(arm, vector.cross(turn, arm))
 
     def _share(self, t: Tensor, sim: SteppingHost) -> Tensor:
         """How much of the full thrust there is, 0 to 1; (num_envs,)."""
