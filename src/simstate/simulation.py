@@ -607,12 +607,12 @@ class Simulation:
         """The worlds' NumPy streams, bit-identical with NumPy's PCG64.
 
         World i starts as `numpy.random.default_rng(seed + i)`. The first use adds the
-        slot that holds them.
+        slot that holds them, so it is not within a step.
         """
         if self._numpy_streams is None:
             self._recover()
             ledger = self._worlds.ledger
-            self._numpy_streams = NumpyStreams(ledger, self.seed, self._first_world)
+            self._numpy_streams = NumpyStreams(ledger, self.rng, self._first_world)
         return self._numpy_streams
 
     @property

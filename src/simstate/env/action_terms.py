@@ -78,12 +78,13 @@ class ActionTerms(dict[str, Action]):
 
     def write(self, action: Any, names: Iterable[str]) -> None:
         """Let some terms write their parts of an action."""
-        values = self._backend.cast(action, self._env.sim.dtype)
+        cast = self._backend.cast(action, self._env.sim.dtype)
         ledger, first = self._ledger, 0
         for name, term in self.items():
             stop = first + len(term.names)
             if name in names:
                 ledger.scope = f"action/{name}"
+                values = action if term.keeps_dtype else cast
                 self._applied[name](values[:, first:stop])
             first = stop
         ledger.scope = ""
@@ -110,7 +111,10 @@ class ActionTerms(dict[str, Action]):
 
 
 def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
-    """The action in the dtype of `like`, if it has its shape and is on its device."""
+    """The action, if it has the shape of `like` and is on its device.
+
+    It is float32, or has the dtype of `like`.
+    """
     want = tuple(like.shape)
     if not isinstance(action, Tensor):
         raise InvalidInputError(
@@ -132,6 +136,8 @@ def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
             f"on {action.device}, {action.layout}. Nothing was done.",
             name="action",
         )
+    if action.dtype == torch.float32:  # a term may need to know that it was
+        return action.detach()
     return action.detach().to(like.dtype)
 
 

@@ -60,6 +60,10 @@ class Action(ABC):
     acts_every_substep: bool = False
     """Whether `apply` is called before every physics step, with the same action, rather
     than once. A step of the environment is then `decimation` calls of the engine."""
+    keeps_dtype: bool = False
+    """Whether `apply` gets float32 actions as such, not in the engine's dtype."""
+    limits: tuple[Sequence[float], Sequence[float]] | None = None
+    """Least and greatest value of each column, for spaces; None: none are stated."""
 
     @property
     def dim(self) -> int:

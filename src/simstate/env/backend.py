@@ -39,6 +39,10 @@ class Backend(Protocol):
         """Return a tensor as an array that shares its memory."""
         ...
 
+    def as_array(self, value: object) -> Any:
+        """Return an array or a tensor as an array; None: it is neither."""
+        ...
+
     def tensor(self, array: Any) -> Tensor:
         """Return an array as a tensor that shares its memory."""
         ...
@@ -107,6 +111,12 @@ class HostBackend:
         """Return a tensor as an array that shares its memory."""
         tensor = tensor.detach()
         return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy()
+
+    def as_array(self, value: object) -> Any:
+        """Return an array or a tensor as an array; None: it is neither."""
+        if isinstance(value, Tensor):
+            return self.array(value)
+        return value if isinstance(value, np.ndarray) else None  # pyright: ignore[reportUnknownVariableType]
 
     def tensor(self, array: Any) -> Tensor:
         """Return an array as a tensor that shares its memory."""
@@ -179,6 +189,10 @@ class DeviceBackend:
     def array(self, tensor: Tensor) -> Any:
         """Return the tensor itself, without a graph."""
         return tensor.detach()
+
+    def as_array(self, value: object) -> Any:
+        """Return the tensor itself, without a graph; None: it is no tensor."""
+        return value.detach() if isinstance(value, Tensor) else None
 
     def tensor(self, array: Any) -> Tensor:
         """Return the tensor itself."""

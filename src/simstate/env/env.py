@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
+from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
@@ -32,10 +33,12 @@ from simstate.env.memory_check import Parts
 from simstate.env.plan import EpisodeEnd, RewardSum
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
+from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states
 from simstate.step import Integrator
 from simstate.step.history import Recorded
 from simstate.view import start_viewer
+from simstate.world.last_evaluation import evaluation_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -154,7 +157,10 @@ class Env(EnvWorlds):
         - "final_observation": the observations of all worlds before any reset; they
           differ from those returned where "final_mask" is true;
         - "final_mask": the worlds that were reset in this step;
-        - "log": of the episodes that ended in this step, by name.
+        - "log": of the episodes that ended in this step, by name;
+        - "info": the infos of all worlds before any reset (`EnvCfg.info`, and the parts
+          of `EnvCfg.reward`), arrays on the host; "reset_info" has those afterwards,
+          where a world was reset.
         """
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
@@ -198,6 +204,7 @@ class Env(EnvWorlds):
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
         seen = final = self._groups.observe()
+        info, reset_info = self.infos.compute(self._reward_parts()), {}
         result = tensor(reward), tensor(copy(terminated)), tensor(copy(truncated))
         # 7. Worlds that have ended are reset; the others are not touched.
         reset = due["ended"] if self.auto_reset else renewed
@@ -206,14 +213,19 @@ class Env(EnvWorlds):
         if reset is not None and len(reset):
             log = self._end(reset) if self.auto_reset else log
             self._begin(reset)
-            seen = self.observations
+            seen, reset_info = self.observations, self.infos.compute({})
         self._backend.check()
         extras: Extras = {
             "final_observation": final,
             "final_mask": tensor(ended),
             "log": log,
+            "info": info,
+            "reset_info": reset_info,
         }
         return seen, *result, extras
+
+    def _reward_parts(self) -> dict[str, Any]:
+        return self.rewards.infos if isinstance(self.rewards, WholeReward) else {}
 
     def _read_on_host(self, ended: Any) -> dict[str, Tensor]:
         """The worlds that are due for commands and events, and those that have ended.
@@ -228,7 +240,7 @@ class Env(EnvWorlds):
 
     def reset(
         self,
-        seed: int | None = None,
+        seed: int | Sequence[int] | None = None,
         env_ids: Ids = None,
         init_states: States | None = None,
     ) -> tuple[Observations, Extras]:
@@ -237,19 +249,20 @@ class Env(EnvWorlds):
         Args:
             seed: starts the random numbers of these worlds anew, and runs their
                 "startup" events again: what follows depends on the seed alone, and on
-                what curricula have changed.
+                what curricula have changed. A sequence has the seed of each of these
+                worlds; world i of one seed has the NumPy stream of `seed + i`.
             env_ids: the worlds.
             init_states: unified states, one for each of these worlds or one for all, as
                 in `sim.set_states`; they go on top of what the events have done.
 
-        Returns the observations of all worlds, and extras with "log".
+        Returns the observations of all worlds, and extras with "log" and "info".
         """
         self._begin_call()
         rows = worlds_of(self.sim).select(env_ids)
         if seed is not None:
-            whole_number("seed", seed, 0)
+            seed = _checked_seed(seed, rows.count)
         if not rows.count:
-            return self.observations, {"log": {}}
+            return self.observations, {"log": {}, "info": {}}
         ids = rows.tensor(self.device).clone()
         if init_states is not None:  # while nothing has changed yet
             check_states(self.sim, init_states, rows)
@@ -259,15 +272,28 @@ class Env(EnvWorlds):
             )
 
     def _reset(
-        self, seed: int | None, ids: Tensor, init_states: States | None
+        self,
+        seed: int | Sequence[int] | None,
+        ids: Tensor,
+        init_states: States | None,
     ) -> tuple[Observations, Extras]:
         log = self._end(ids)
         if seed is not None:
-            self.rng.seed(seed, ids)
+            self._seed(seed, ids)
             self.events.startup(self, ids)
         self._begin(ids, init_states)
         self._backend.check()
-        return self.observations, {"log": log}
+        return self.observations, {"log": log, "info": self.infos.compute({})}
+
+    def _seed(self, seed: int | Sequence[int], ids: Tensor) -> None:
+        """Start the random streams of these worlds again."""
+        if isinstance(seed, int):
+            self.rng.seed(seed, ids)
+        else:
+            for k, value in enumerate(seed):
+                self.rng.seed(value, ids[k : k + 1])
+        if "random/pcg64" in self._ledger:
+            self.sim.numpy_rng.seed(seed, ids)
 
     def view(
         self,
@@ -327,8 +353,14 @@ class Env(EnvWorlds):
         """The one before; zero after a reset; float32."""
         self.commands = CommandTerms(self, cfg.commands)
         """The commands by name."""
-        self.rewards = RewardSum(self, cfg.rewards, rewards)
+        self.rewards = (
+            RewardSum(self, cfg.rewards, rewards)
+            if cfg.reward is None
+            else WholeReward(self, cfg.reward, rewards)
+        )
         """The reward terms: weights, and sums over the episode."""
+        self.infos = InfoTerms(self, cfg.info, observations)
+        """The function that gives infos."""
         self.ends = EpisodeEnd(self, cfg.terminations, terminations)
         """The termination terms, and which of them ended what."""
         self.events = EventSchedule(self, cfg.events, events)
@@ -405,6 +437,7 @@ class Env(EnvWorlds):
             self.sim.set_states(init_states, env_ids)
         self.commands.reset(env_ids)
         self.actions.reset(env_ids)
+        evaluation_of(self.sim).begin_episode(env_ids)
         self._groups.observe(env_ids)
 
     @property
@@ -412,4 +445,17 @@ class Env(EnvWorlds):
         """All terms that are functions or class terms."""
         rewards, ends = self.rewards.terms, self.ends.terms
         seen = self._groups.terms
-        return [*rewards, *ends, *self.events.terms, *self._curricula, *seen]
+        others = [*self.events.terms, *self._curricula, *self.infos.terms]
+        return [*rewards, *ends, *others, *seen]
+
+
+def _checked_seed(seed: int | Sequence[int], count: int) -> int | list[int]:
+    """Return the seed of all worlds, or one for each of `count` worlds."""
+    if not isinstance(seed, Sequence):
+        return whole_number("seed", seed, 0)
+    if len(seed) != count:
+        raise InvalidInputError(
+            f"seed must be one number, or one for each of the {count} worlds that are "
+            f"reset; got {len(seed)}."
+        )
+    return [whole_number("A seed", value, 0) for value in seed]

@@ -130,6 +130,13 @@ class EnvCfg:
     curricula: dict[str, CurriculumTermCfg] = field(
         default_factory=dict[str, CurriculumTermCfg]
     )
+    reward: TermCfg | None = None
+    """Instead of `rewards`: one function that returns the reward of a step, shape
+    (num_envs,), neither weighted nor multiplied by the time step; or a pair of that and
+    a dictionary of its parts, which become infos."""
+    info: TermCfg | None = None
+    """A function that returns a dictionary of infos, (num_envs, …) each, after a step
+    and after a reset; None: there are none."""
     dtype: Literal["float32", "float64"] = "float32"
     """The dtype of observations, rewards and actions."""
     is_finite_horizon: bool = False
@@ -162,6 +169,14 @@ def check_cfg(cfg: object) -> None:
         _check_kinds(part, getattr(cfg, part), kind)
     for name, group in cfg.observations.items():
         _check_kinds(f"observations[{name!r}].terms", group.terms, ObservationTermCfg)
+    for part in ("reward", "info"):
+        if getattr(cfg, part) is not None:
+            instance_of(f"EnvCfg.{part}", getattr(cfg, part), TermCfg)
+    if cfg.reward is not None and cfg.rewards:
+        raise InvalidInputError(
+            "EnvCfg.reward is the whole reward, so that `rewards` must be empty; it "
+            f"has {', '.join(cfg.rewards)}."
+        )
     one_of("dtype", cfg.dtype, ("float32", "float64"))
     whole_number("decimation", cfg.decimation, 1, 2**31 - 1)
     number("episode_length_s", cfg.episode_length_s, more_than=0)

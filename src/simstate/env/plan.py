@@ -222,6 +222,11 @@ class EpisodeEnd:
         remember_place(error, term.place)
         return error
 
+    @property
+    def timed_out(self) -> Tensor:
+        """Worlds whose time was up in the last step, terminated or not; (num_envs,)."""
+        return self.reasons[:, [*self._is_time_out, False]].any(dim=1)
+
     def clear(self, env_ids: Tensor) -> None:
         """Take it back that these worlds have ended."""
         for slot in (self.reasons, self.terminated, self.truncated):

@@ -81,6 +81,11 @@ class LastEvaluation:
         run = self._worlds.ledger.run_saving
         run(names, "sim.forward()", self.evaluate, env_ids, True)
 
+    def begin_episode(self, env_ids: Tensor | None) -> None:
+        """Evaluate the state at reset, after everything that has changed it."""
+        if self._kept:
+            self.evaluate(env_ids, after_constraints=False)
+
     def evaluate(self, env_ids: Tensor | None, after_constraints: bool) -> None:
         """Evaluate the dynamics at the current state, with all loads; None: all."""
         worlds = self._worlds
@@ -89,3 +94,8 @@ class LastEvaluation:
             worlds.loads.with_loads(
                 lambda: worlds.engine.evaluate_kept(env_ids, after_constraints)
             )
+
+
+def evaluation_of(sim: Any) -> LastEvaluation:
+    """Return the kept fields of a simulation, for its components."""
+    return sim._evaluated

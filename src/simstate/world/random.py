@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.ids import Index, select
+from simstate.base.ids import Index, int_list, select
 from simstate.engine.core import draws, is_available
 from simstate.world import Ledger
 
@@ -94,6 +94,10 @@ class WorldRandom:
         self._seed[rows] = _signed(whole_number("seed", seed, 0))
         self._world[rows] = self._own_world[rows]
         self._count[rows] = 0
+
+    def seeds(self) -> list[int]:
+        """Return the seed that the stream of each world was last started with."""
+        return [seed & 2**64 - 1 for seed in int_list(self._seed)]
 
     def bits(self, rows: Index, columns: int) -> Tensor:
         """64 random bits each, as signed integers; shape (n, columns)."""

@@ -115,8 +115,10 @@ class Batch:
     ) -> int: ...
     def carried_rays(
         self,
-        sizes: tuple[int, int, int],
+        sizes: tuple[int, int, int, int],
+        pos: tuple[float, float, float],
         max_distance: float,
+        parents: Array,
         origins: Array,
         directions: Array,
         geom_group: Array | None,
@@ -126,7 +128,7 @@ class Batch:
         normal: Array | None,
         /,
     ) -> int:
-        """Sizes are the number of rays, the body, the alignment."""
+        """Sizes are the numbers of parents and rays, their kind, the alignment."""
     def get_model(self, world: int, model: int, /) -> None: ...
     def get_data(self, world: int, data: int, /) -> None: ...
 

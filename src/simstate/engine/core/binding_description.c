@@ -3,6 +3,7 @@
 
 #include "air.h"
 #include "binding.h"
+#include "flight.h"
 #include "gravity.h"
 #include "wheels.h"
 
@@ -143,6 +144,9 @@ static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   if (load->kind == CORE_FIELD_GRAVITY) return core_is_field(load->table, table_size, n);
   if (load->kind == CORE_WHEELS) return core_is_wheels(load->table, table_size, n, m);
   if (load->kind == CORE_SAMPLED_GRAVITY) return n == 1 && table_size == 1;
+  if (load->kind == CORE_AERODYNAMICS || load->kind == CORE_ROTOR) {
+    return load->num_bodies == 1 && core_is_flight(load->table, table_size, n, m);
+  }
   if (load->kind == CORE_FUNCTION) return n > 0 && is_address(load->table, table_size);
   if (load->kind == CORE_AIR_DRAG) {
     return n == 4 + CORE_AIR_NUMBERS && core_is_air(load->table, table_size);

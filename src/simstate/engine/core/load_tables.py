@@ -39,6 +39,12 @@ class LoadKind(IntEnum):
     SAMPLED_GRAVITY = 9
     """One number that is not used. The table has 1 if the gradient turns bodies, else
     0. The accelerations are those that `FieldSamples` receive."""
+    AERODYNAMICS = 10
+    """Eight numbers of the air, then area, span, chord, induced drag, point (3) and
+    derivatives; flight.h has them and the table."""
+    ROTOR = 11
+    """Eight numbers of the air, then position (3), axis (3), inertia and coefficients,
+    or the diameter of a propeller; flight.h has them and the table."""
     FUNCTION = 8
     """Those of a C function, whose address is the table's one number, bit for bit."""
 

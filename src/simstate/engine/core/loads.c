@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "air.h"
+#include "flight.h"
 #include "gravity.h"
 #include "wheels.h"
 
@@ -359,6 +360,13 @@ void core_add_loads(const core_load* load, int num_loads, int first_segment,
         break;
       case CORE_SAMPLED_GRAVITY:
         sampled_gravity(load, m, d, world, own);
+        break;
+      case CORE_AERODYNAMICS:
+        core_add_aerodynamics(load->table, parameters(load, world), m, d,
+                              load->body[0], world);
+        break;
+      case CORE_ROTOR:
+        core_add_rotor(load->table, parameters(load, world), m, d, load->body[0], world);
         break;
       case CORE_FUNCTION: {
         simstate_force force;

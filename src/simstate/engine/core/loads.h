@@ -17,7 +17,9 @@ typedef enum {
                                 * drag coefficient, centre (3); with air.h's table */
   CORE_FUNCTION = 8,           /* any; the table is a function's address, bit for bit */
   CORE_SAMPLED_GRAVITY = 9,    /* one, not used; the table says whether its gradient turns */
-  CORE_NUM_LOADS = 10,
+  CORE_AERODYNAMICS = 10,      /* those of flight.h, with a table */
+  CORE_ROTOR = 11,             /* likewise; propellers are rotors */
+  CORE_NUM_LOADS = 12,
 } core_load_kind;
 
 #define CORE_PANEL_NUMBERS 8 /* parameters of a panel */

@@ -44,6 +44,9 @@ class CompiledForce:
     sampled: SampledField | None = None
     """The field of SAMPLED_GRAVITY, which Python evaluates at points that the core
     chooses."""
+    live: Sequence[tuple[int, Tensor]] = ()
+    """Tensors in the table: the index of the first number, and the values, which are
+    copied again when they have been written."""
     check: Callable[[], None] | None = None
     """Called before each step: warns or raises if the model should not be used."""
 

@@ -41,6 +41,7 @@ class _Model:
         self.sampled = SampledGravity.of(force, num_envs)
         """The part that Python evaluates; None: there is none."""
         self._check = force.check
+        self._live = [(start, values, -1) for start, values in force.live]
         self._limits = [(live.numpy(), *ends) for live, *ends in force.limits]
         numbers = [_columns(part) for part in force.numbers]
         items = [_columns(part, 2) for part in force.items]
@@ -68,6 +69,11 @@ class _Model:
                 return False
         for own, live in self._copies:
             np.copyto(own, live)
+        for k, (start, values, version) in enumerate(self._live):
+            if values._version != version:
+                end = start + values.numel()
+                self.load.table[start:end] = values.numpy().reshape(-1)
+                self._live[k] = (start, values, values._version)
         return bool(np.isfinite(self.load.parameters).all())
 
 

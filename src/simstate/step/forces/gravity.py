@@ -101,6 +101,8 @@ class Gravity(SceneForce, ABC):
         gradient_torque: whether bodies feel the torque of the field's gradient, too.
     """
 
+    _inherits_form = True
+
     def __init__(
         self, entity: str | None = None, *, gradient_torque: bool = True
     ) -> None:
@@ -300,8 +302,6 @@ class UniformGravity(SceneForce):
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the weights for the core."""
         del start, end
-        if type(self) is not UniformGravity:
-            return None
         numbers = [self.parameters["acceleration"]]
         return CompiledForce(core.LoadKind.UNIFORM_GRAVITY, self._bodies, numbers)
 
