@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         view,
     )
     from simstate import step as integrate
+    from simstate.base.compiled_core import get_include
     from simstate.base.errors import (
         ConventionError,
         CouplingError,
@@ -119,6 +120,7 @@ __all__ = [
     "env",
     "explain",
     "flight",
+    "get_include",
     "integrate",
     "interop",
     "math",
@@ -139,6 +141,7 @@ __path__ = [*__path__, f"{__path__[0]}/step/public"]
 
 _HOMES = (
     "base.errors",
+    "base.compiled_core",
     "scene",
     "engine",
     "entity",

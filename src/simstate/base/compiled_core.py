@@ -19,7 +19,7 @@ import mujoco
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
 _FOLDER = Path(__file__).parents[1] / "engine" / "core"
-_REVISION = 7
+_REVISION = 8
 """Of the functions that the core must have; binding_module.c has the same number."""
 
 
@@ -135,3 +135,8 @@ def refuse_python_callbacks() -> None:
                 f"functions: remove it with mujoco.set_{name}(None), or install a "
                 "ctypes function."
             )
+
+
+def get_include() -> str:
+    """Return the directory of `simstate/force.h`, for a compiler's include path."""
+    return str(Path(__file__).parents[1] / "engine" / "core" / "include")

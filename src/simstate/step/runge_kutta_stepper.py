@@ -43,6 +43,7 @@ class RungeKuttaStepper:
     scope: Scope = "step"
     can_cut = True
     chooses_steps = False
+    has_dense_output = True
     settles = False
 
     def __init__(
