@@ -306,7 +306,7 @@ class Simulation:
             seen = stepper.advance(n, moving)
         else:
             seen = self._get_timeline().advance(n, moving, until)
-        if self._evaluated and worlds.engine.kept_writes == kept_writes:
+        if self._evaluated.is_kept and worlds.engine.kept_writes == kept_writes:
             self._evaluated.evaluate(moving, after_constraints=True)
         error = None
         if seen:
@@ -353,7 +353,7 @@ class Simulation:
         self.divergence.look_again()
         if rows.count:
             self._worlds.forward(self._ids(rows))
-            if self._evaluated:
+            if self._evaluated.is_kept:
                 self._evaluated.forward(self._ids(rows))
 
     def reset(self, env_ids: Ids = None) -> None:
@@ -376,7 +376,7 @@ class Simulation:
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))
         self._worlds.ledger.write(*writes)
-        if self._evaluated:
+        if self._evaluated.is_kept:
             self._evaluated.evaluate(self._ids(rows), after_constraints=False)
 
     def attach(self, recorder: StepRecorder) -> None:

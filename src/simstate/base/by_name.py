@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import ClassVar, Self, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar, TypeVar
 
 from simstate.base.errors import UnknownNameError, unknown_name
 
@@ -31,12 +31,6 @@ class Named(Mapping[str, _T]):
                 name=str(name),
             )
         raise unknown_name(self.kind, name, self._things)
-
-    def converted(self, convert: Callable[[_T], _T]) -> Self:
-        """Return the same things by name, each converted."""
-        copy = object.__new__(type(self))
-        copy._things = {name: convert(thing) for name, thing in self._things.items()}
-        return copy
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._things)

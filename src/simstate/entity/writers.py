@@ -19,7 +19,7 @@ from simstate.base.ids import (
     ndim,
 )
 from simstate.entity.links import normalize_pose, unit_quat
-from simstate.entity.writer_base import WriterBase, host_array
+from simstate.entity.writer_base import WriterBase
 from simstate.math import move_velocity, quaternion
 from simstate.scene.index import TargetKind
 from simstate.world import Write
@@ -340,8 +340,7 @@ class EntityWriters(WriterBase):
             return lambda values: self._write(
                 *targets.writes(torch.as_tensor(values), rows)
             )
-        write = self._control_array_writer(targets.columns)
-        return lambda values: write(targets.controls(host_array(values), rows))
+        return targets.write
 
     def wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
         """A function that applies forces and torques in all worlds; (num_envs, B, 3).

@@ -26,12 +26,14 @@ from simstate.env.commands import (
 )
 from simstate.env.contracts import contract
 from simstate.env.control_action import ControlActionCfg
+from simstate.env.ended_episodes import EndedEpisodes
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.env_cfg import (
     CurriculumTermCfg,
     EnvCfg,
     EventTermCfg,
+    MetricTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
@@ -54,6 +56,7 @@ __all__ = [
     "Contract",
     "ControlActionCfg",
     "CurriculumTermCfg",
+    "EndedEpisodes",
     "Env",
     "EnvCfg",
     "EventTermCfg",
@@ -64,6 +67,7 @@ __all__ = [
     "JointPdActionCfg",
     "JointPositionActionCfg",
     "JointVelocityActionCfg",
+    "MetricTermCfg",
     "MotionCommandCfg",
     "ObservationGroupCfg",
     "ObservationTermCfg",

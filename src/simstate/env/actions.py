@@ -15,8 +15,8 @@ from simstate.base.errors import InvalidInputError, SimStateError, listed
 from simstate.base.places import calling_place
 from simstate.entity import Entity, EntityData
 from simstate.env.contracts import quantity_contracts
-from simstate.env.entity_cfg import Patterns, SceneEntityCfg, chosen, exactly_one
-from simstate.env.host_view import either
+from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
+from simstate.env.host_view import chosen, either
 from simstate.math import quaternion
 from simstate.scene.index import TargetKind
 from simstate.scene.load import matching

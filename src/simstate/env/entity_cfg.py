@@ -183,17 +183,6 @@ def without_resolving(function: Callable[..., Result]) -> Callable[..., Result]:
     return inner if wrapper is function else function
 
 
-def chosen(values: Any, ids: Index) -> Any:
-    """Return some columns of (num_envs, columns, …), row after row in memory.
-
-    NumPy's `values[:, ids]` is stored column after column for ids that are no slice. A
-    sum over its columns would then add in an order that depends on the number of rows.
-    """
-    if isinstance(ids, slice) or isinstance(values, Tensor):
-        return values[:, ids]
-    return values.take(ids, 1)
-
-
 def _has_no_ids(value: object) -> bool:
     return isinstance(value, SceneEntityCfg) and not value.is_resolved
 

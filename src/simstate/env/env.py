@@ -21,15 +21,15 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.action_terms import ActionTerms
-from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
-from simstate.env.env_cfg import EnvCfg
+from simstate.env.drivers import ActionTerms, CommandTerms, EventSchedule
+from simstate.env.ended_episodes import EndedEpisodes
+from simstate.env.env_cfg import END_KINDS, EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
-from simstate.env.event_schedule import EventSchedule
 from simstate.env.groups import ObservationGroups, Observations
 from simstate.env.memory_check import Parts
+from simstate.env.metrics import Metrics
 from simstate.env.plan import EpisodeEnd, RewardSum
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
@@ -157,7 +157,10 @@ class Env(EnvWorlds):
         - "final_observation": the observations of all worlds before any reset; they
           differ from those returned where "final_mask" is true;
         - "final_mask": the worlds that were reset in this step;
-        - "log": of the episodes that ended in this step, by name;
+        - "log": means over the worlds that were reset in this step, by name: rewards by
+          term, ends by term and kind, metrics;
+        - "episodes": the episodes that ended in this step, world by world; an
+          `EndedEpisodes`, or None;
         - "info": the infos of all worlds before any reset (`EnvCfg.info`, and the parts
           of `EnvCfg.reward`), arrays on the host; "reset_info" has those afterwards,
           where a world was reset.
@@ -197,8 +200,10 @@ class Env(EnvWorlds):
         if renewed is not None:
             self.ends.clear(renewed)
             reward[self._backend.array(renewed)] = 0.0
+        self.metrics.compute()
         ended = terminated | truncated
         due = self._read_on_host(ended)
+        episodes = self._episodes(due["ended"]) if len(due["ended"]) else None
         # 5. The world goes on: commands for the next step, pushes and the like.
         self.commands.advance(due)
         self.events.interval(self, due)
@@ -219,6 +224,7 @@ class Env(EnvWorlds):
             "final_observation": final,
             "final_mask": tensor(ended),
             "log": log,
+            "episodes": episodes,
             "info": info,
             "reset_info": reset_info,
         }
@@ -226,6 +232,23 @@ class Env(EnvWorlds):
 
     def _reward_parts(self) -> dict[str, Any]:
         return self.rewards.infos if isinstance(self.rewards, WholeReward) else {}
+
+    def _episodes(self, env_ids: Tensor) -> EndedEpisodes:
+        """Describe the episodes that end in these worlds, before they are reset."""
+        rewards, ends = self.rewards.episode_sums(env_ids), self.ends
+        nothing = torch.zeros(len(env_ids), dtype=self.dtype, device=self.device)
+        return EndedEpisodes(
+            env_ids=env_ids.clone(),
+            length=self._episode_length[env_ids].clone(),
+            returns=sum(rewards.values(), nothing),
+            rewards=rewards,
+            metrics=self.metrics.of(env_ids),
+            reasons={
+                name: column[env_ids].clone()
+                for name, column in zip(ends.names, ends.reasons.unbind(1), strict=True)
+            },
+            kinds={kind: ends.ended_by(kind)[env_ids] for kind in END_KINDS},
+        )
 
     def _read_on_host(self, ended: Any) -> dict[str, Tensor]:
         """The worlds that are due for commands and events, and those that have ended.
@@ -235,7 +258,8 @@ class Env(EnvWorlds):
         masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
         masks["ended"], masks["diverged"] = ended, self._newly_diverged
         due = self._backend.ids(masks)
-        self.divergence.record(due["diverged"])
+        if len(due["diverged"]):
+            self.divergence.record(due["diverged"])
         return due
 
     def reset(
@@ -363,6 +387,8 @@ class Env(EnvWorlds):
         """The function that gives infos."""
         self.ends = EpisodeEnd(self, cfg.terminations, terminations)
         """The termination terms, and which of them ended what."""
+        self.metrics = Metrics(self, cfg.metrics, rewards)
+        """The metric terms, and their values in the episode."""
         self.events = EventSchedule(self, cfg.events, events)
         """The events, and when each is due."""
         self.divergence = DivergenceLog(
@@ -420,6 +446,11 @@ class Env(EnvWorlds):
             log[f"Episode_Reward/{name}"] = mean
         for name, count in self.ends.log(env_ids).items():
             log[f"Episode_Termination/{name}"] = count
+        for kind in END_KINDS:
+            ended = self.ends.ended_by(kind)[env_ids]
+            log[f"Episode_End/{kind}"] = float(ended.float().mean())
+        for name, values in self.metrics.of(env_ids).items():
+            log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
         for name, error in self.commands.log(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
@@ -444,7 +475,7 @@ class Env(EnvWorlds):
     def terms(self) -> list[Term]:
         """All terms that are functions or class terms."""
         rewards, ends = self.rewards.terms, self.ends.terms
-        seen = self._groups.terms
+        seen = [*self.metrics.terms, *self._groups.terms]
         others = [*self.events.terms, *self._curricula, *self.infos.terms]
         return [*rewards, *ends, *others, *seen]
 

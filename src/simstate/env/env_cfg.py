@@ -24,6 +24,16 @@ Params: TypeAlias = "dict[str, Any]"
 
 EventMode = Literal["startup", "reset", "interval"]
 
+EndKind = Literal["failure", "success", "time_out", "other"]
+"""What the end of an episode means."""
+
+END_KINDS: tuple[EndKind, ...] = ("failure", "success", "time_out", "other")
+
+Reduction = Literal["last", "mean", "max", "sum"]
+"""What of a metric's values in an episode is reported."""
+
+REDUCTIONS: tuple[Reduction, ...] = ("last", "mean", "max", "sum")
+
 
 @dataclass
 class TermCfg:
@@ -83,7 +93,31 @@ class TerminationTermCfg(TermCfg):
     """A function that returns (num_envs,) booleans: which worlds have ended."""
 
     time_out: bool = field(default=False, kw_only=True)
-    """Whether it truncates the episode: nothing bad happened, time is just up."""
+    """Truncate the episode instead of terminating it: the task could have continued."""
+    kind: EndKind | None = field(default=None, kw_only=True)
+    """What the end means, for evaluations and logs: "failure" (the robot fell),
+    "success" (the task is solved), "time_out" or "other". None: "time_out" if it
+    truncates, else "failure"."""
+
+    @property
+    def meaning(self) -> EndKind:
+        """The kind of end, with the default resolved."""
+        if self.kind is not None:
+            return self.kind
+        return "time_out" if self.time_out else "failure"
+
+
+@dataclass
+class MetricTermCfg(TermCfg):
+    """A function that returns (num_envs,) values, reported for each episode.
+
+    Metrics appear in the log as "Metrics/<name>", and in evaluations; they are not part
+    of the reward.
+    """
+
+    reduction: Reduction = field(default="mean", kw_only=True)
+    """Which of the episode's values is reported: the last, the mean over its steps, the
+    largest, or their sum."""
 
 
 @dataclass
@@ -126,6 +160,7 @@ class EnvCfg:
     rewards: dict[str, RewardTermCfg]
     terminations: dict[str, TerminationTermCfg]
     events: dict[str, EventTermCfg] = field(default_factory=dict[str, EventTermCfg])
+    metrics: dict[str, MetricTermCfg] = field(default_factory=dict[str, MetricTermCfg])
     commands: Mapping[str, CommandCfg] = field(default_factory=dict[str, CommandCfg])
     curricula: dict[str, CurriculumTermCfg] = field(
         default_factory=dict[str, CurriculumTermCfg]
@@ -152,6 +187,7 @@ _KINDS: dict[str, type] = {
     "actions": ActionCfg,
     "rewards": RewardTermCfg,
     "terminations": TerminationTermCfg,
+    "metrics": MetricTermCfg,
     "events": EventTermCfg,
     "commands": CommandCfg,
     "curricula": CurriculumTermCfg,

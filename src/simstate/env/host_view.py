@@ -10,15 +10,18 @@ sqrt, sin, cos, arccos, where, minimum, maximum, stack, concatenate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from simstate.base.checks import number
+from simstate.base.ids import Index
 from simstate.entity import Entity
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.world.declared import Readings
@@ -69,7 +72,8 @@ class HostView:
         self.num_envs = env.num_envs
         self.step_dt = env.step_dt
         self.max_episode_length = env.max_episode_length
-        self.scene = env.scene.converted(_entity)
+        self.terrain = env.terrain
+        self.scene: Mapping[str, Entity] = _viewed(env.scene, _entity)
         """The entities by name, whose `data` and `dynamics` are arrays."""
         self.sim = _HostSimulation(env.sim, self.scene)
         """The simulation's fields and sensors."""
@@ -164,6 +168,17 @@ class CommandArrays:
         return _ArrayCall(value) if isinstance(value, MethodType) else _array(value)
 
 
+class ByName(dict[str, Any]):
+    """Views of things by name; for an unknown name the things' own error is raised."""
+
+    def __init__(self, things: Mapping[str, Any], views: Mapping[str, Any]) -> None:
+        super().__init__(views)
+        self._things = things
+
+    def __missing__(self, name: str) -> Any:
+        return self._things[name]
+
+
 class _HostSimulation:
     """A simulation whose fields and sensors are arrays; the rest is unchanged."""
 
@@ -171,8 +186,8 @@ class _HostSimulation:
         self._sim = sim
         self.scene = scene
         self.data = field_arrays(worlds_of(sim))
-        self.contacts = sim.contacts.converted(as_arrays)
-        self.rays = sim.rays.converted(as_arrays)
+        self.contacts = _viewed(sim.contacts, as_arrays)
+        self.rays = _viewed(sim.rays, as_arrays)
         self.dynamics = as_arrays(sim.dynamics)
 
     def __getattr__(self, name: str) -> Any:
@@ -184,13 +199,44 @@ def phase(view: Any, period_s: float) -> Any:
 
     In float64 with arrays and tensors alike, so that a comparison has one result.
     """
-    period = number("period_s", period_s, more_than=0, unit="s")
+    period = period_s
+    if type(period) is not float or not 0.0 < period < math.inf:
+        period = number("period_s", period_s, more_than=0, unit="s")
     steps = view.xp.asarray(view.episode_length_buf, dtype=view.xp.float64)
     return (steps * (view.step_dt / period)) % 1.0
 
 
+def chosen(values: Any, ids: Index) -> Any:
+    """Return some columns of (num_envs, columns, …), row after row in memory.
+
+    NumPy's `values[:, ids]` is stored column after column for ids that are no slice. A
+    sum over its columns would then add in an order that depends on the number of rows.
+    """
+    if isinstance(ids, slice) or isinstance(values, Tensor):
+        return values[:, ids]
+    return values.take(ids, 1)
+
+
+def height_above_ground(env: Env, entity: Entity) -> Tensor:
+    """Height of the root link's origin above the terrain, or above z = 0 [m].
+
+    Shape (num_envs,).
+    """
+    position: Any = entity.data.root_link_pos_w
+    if env.terrain is None:
+        return position[:, 2]
+    if isinstance(position, Tensor):
+        return position[:, 2] - env.terrain.terrain.height_at(position)
+    ground: Any = env.terrain.terrain.height_at(torch.tensor(position))
+    return position[:, 2] - ground.numpy()
+
+
 def _array(value: Any) -> Any:
     return value.detach().numpy() if isinstance(value, Tensor) else value
+
+
+def _viewed(things: Mapping[str, Any], view: Callable[[Any], Any]) -> ByName:
+    return ByName(things, {name: view(thing) for name, thing in things.items()})
 
 
 def _entity(entity: Entity) -> Entity:

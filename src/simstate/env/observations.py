@@ -14,10 +14,9 @@ from simstate.base.errors import InvalidInputError, listed
 from simstate.entity import EntityData
 from simstate.entity.dynamics import Dynamics
 from simstate.env.contracts import contract
-from simstate.env.entity_cfg import SceneEntityCfg, chosen, resolves_entities
-from simstate.env.host_view import either
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.host_view import chosen, either, height_above_ground
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
-from simstate.env.terrain_places import height_above_ground
 from simstate.sensors import ContactSensor, RaySensor
 
 if TYPE_CHECKING:

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from simstate.base.checks import one_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import int_list
 from simstate.base.places import remember_place, written_at
 from simstate.env.backend import backend_of
-from simstate.env.env_cfg import RewardTermCfg, TerminationTermCfg, is_number
+from simstate.env.env_cfg import (
+    END_KINDS,
+    EndKind,
+    RewardTermCfg,
+    TerminationTermCfg,
+    is_number,
+)
 from simstate.env.terms import Term
 from simstate.world.worlds import worlds_of
 
@@ -133,6 +140,11 @@ class RewardSum:
         """What a term has given since the last reset, weighted; shape (num_envs,)."""
         return self._sums[:, self._index(name)]
 
+    def episode_sums(self, env_ids: Tensor) -> dict[str, Tensor]:
+        """What each term has given some worlds since their reset, weighted; (n,)."""
+        sums = self._sums[env_ids].clone()
+        return dict(zip(self.names, sums.unbind(1), strict=True))
+
     def weight(self, name: str) -> float:
         """The weight of a term."""
         return float(self._weights[self._index(name)])
@@ -166,6 +178,17 @@ def _weight(name: str, weight: float) -> float:
     return float(weight)
 
 
+def _check_kind(name: str, cfg: TerminationTermCfg) -> None:
+    with written_at(cfg.place):
+        if cfg.kind is not None:
+            one_of(f"kind of the termination {name!r}", cfg.kind, END_KINDS)
+        if cfg.kind == "time_out" and not cfg.time_out:
+            raise InvalidInputError(
+                f"The termination {name!r} has kind='time_out' but does not truncate "
+                "the episode: give it time_out=True."
+            )
+
+
 class EpisodeEnd:
     """The termination terms; a world that is terminated is not truncated as well."""
 
@@ -180,7 +203,11 @@ class EpisodeEnd:
         self.terms = [
             Term("termination", name, cfg, shipped, env) for name, cfg in cfgs.items()
         ]
+        for name, cfg in cfgs.items():
+            _check_kind(name, cfg)
         self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
+        self.kinds: list[EndKind] = [*(x.meaning for x in cfgs.values()), "failure"]
+        """What an end by each of `names` means."""
         self.names = [*(term.name for term in self.terms), DIVERGED]
         memory, backend = worlds_of(env.sim).ledger.memory, backend_of(env)
         self.reasons = memory(
@@ -231,6 +258,15 @@ class EpisodeEnd:
         """Take it back that these worlds have ended."""
         for slot in (self.reasons, self.terminated, self.truncated):
             slot[env_ids] = False
+
+    def ended_by(self, kind: EndKind) -> Tensor:
+        """Return the worlds that an end of this kind ended in the last step; bool.
+
+        A world that was terminated is not also timed out. Shape (num_envs,).
+        """
+        columns = [k for k, one in enumerate(self.kinds) if one == kind]
+        found = self.reasons[:, columns].any(dim=1)
+        return found & ~self.terminated if kind == "time_out" else found
 
     def log(self, env_ids: Tensor) -> dict[str, int]:
         """How many of these worlds each term ended."""

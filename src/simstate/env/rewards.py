@@ -12,11 +12,10 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed
-from simstate.env.entity_cfg import SceneEntityCfg, chosen, resolves_entities
-from simstate.env.host_view import either
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.host_view import chosen, either, height_above_ground
 from simstate.env.motion_command import Tracked, motion_command
-from simstate.env.observations import ROBOT, sensors, site_offset
-from simstate.env.terrain_places import height_above_ground
+from simstate.env.observations import ROBOT, site_offset
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -235,7 +234,8 @@ def gait(
     Foot k stands while (phase + offsets[k]) % 1 < stance, and swings else; where the
     command is to stand, all of them stand.
     """
-    touching = sensors(env, asset_cfg) > threshold
+    readings = chosen(env.sim.data.sensordata, asset_cfg.sensor_columns)
+    touching = readings > threshold
     return _in_step(env, touching, offsets, period_s, stance, command_name)
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.env.entity_cfg import SceneEntityCfg, chosen, resolves_entities
-from simstate.env.host_view import either
+from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.host_view import chosen, either, height_above_ground
 from simstate.env.motion_command import Tracked, motion_command
 from simstate.env.observations import ROBOT, sensors
-from simstate.env.terrain_places import height_above_ground
 
 if TYPE_CHECKING:
     from simstate.env.env import Env

@@ -12,8 +12,10 @@ import torch
 
 from simstate.base.checks import as_array, check_finite, has_shape
 from simstate.base.errors import InvalidInputError, unknown_name, warn
+from simstate.math.quaternion import UNIT_TOLERANCE
 from simstate.scene.index import Elements, EntityIndex, places_of
 from simstate.scene.load import matching
+from simstate.scene.placement import Placement
 from simstate.scene.scene_cfg import InitialStateCfg, JointValue
 
 
@@ -22,10 +24,8 @@ class Start:
     """How one entity starts: what was configured, and how its model was placed."""
 
     cfg: InitialStateCfg
-    pos: np.ndarray
-    """Where the frame that carries the whole entity is, world axes [m]."""
-    quat: np.ndarray
-    """The frame's orientation, wxyz."""
+    placement: Placement
+    """The displacement of the entity from where its model has it."""
     states_ctrl: bool
     """Whether the keyframe states controls."""
     states_act: bool
@@ -84,14 +84,17 @@ def vector(values: Sequence[float], size: int, what: str) -> np.ndarray:
 
 
 def unit_quat(values: Sequence[float], what: str) -> np.ndarray:
-    """The quaternion (w, x, y, z) scaled to unit length."""
+    """Return the quaternion (w, x, y, z) scaled to unit length.
+
+    One of unit length to 1e-14 keeps its bits, as in MuJoCo.
+    """
     quat = vector(values, 4, what)
     norm = float(np.linalg.norm(quat))
     if norm < 1e-9:
         raise InvalidInputError(
             f"{what} must not be zero, got {quat.tolist()}.", name=what
         )
-    return quat / norm
+    return quat if abs(norm - 1.0) <= UNIT_TOLERANCE else quat / norm
 
 
 def carrying(
@@ -147,7 +150,7 @@ def _move_keyframe(
     cfg = start.cfg
     if cfg.pos is None and cfg.rot is None:
         return
-    turn, shift = start.quat, start.pos
+    turn, shift = start.placement.quat, start.placement.pos
     root = _root_pose(model, data, index)
     if root is not None:
         pos, quat = root

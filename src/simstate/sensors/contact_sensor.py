@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -119,7 +120,8 @@ class ContactSensor(Readings):
         return self._began(self.air_time, dt)
 
     def _began(self, clock: Any, dt: float) -> Tensor:
-        number("dt", dt, more_than=0, unit="s")
+        if type(dt) is not float or not 0.0 < dt < math.inf:
+            number("dt", dt, more_than=0, unit="s")
         # Sums of time steps are not exact: half of one is between two of them.
         timestep: Any = self._reader.worlds.engine.parameter("opt.timestep")
         if not isinstance(clock, Tensor):  # on the host it may be an array

@@ -30,9 +30,8 @@ class LastEvaluation:
     def __init__(self, worlds: Worlds) -> None:
         self._worlds = worlds
         self._kept: dict[str, Tensor] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
+        self.is_kept = False
+        """True if any field is kept."""
 
     def keep(self, names: Sequence[str]) -> None:
         """Keep fields from now on; they start with an evaluation of this state."""
@@ -53,6 +52,7 @@ class LastEvaluation:
                 f"sim.last_evaluated.{name}", slot.tensor, Stage.ACCELERATION
             )
             self._kept[name] = slot.tensor
+            self.is_kept = True
         if new:
             old = {name: x.clone() for name, x in self._kept.items() if name not in new}
             self.evaluate(None, after_constraints=False)

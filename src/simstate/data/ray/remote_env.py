@@ -25,7 +25,7 @@ from simstate.data.ray.merged_log import (
 from simstate.data.ray.worker_pool import Workers
 from simstate.engine import EngineCfg, NativeCfg
 from simstate.env import Env, EnvCfg
-from simstate.env.action_terms import action_rows, not_finite
+from simstate.env.drivers import action_rows, not_finite
 from simstate.env.env_worlds import check_lengths
 from simstate.state import Snapshot
 
