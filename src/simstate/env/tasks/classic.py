@@ -75,12 +75,13 @@ class ClassicWorlds:
 
     def _readings(self, sensors: Sequence[int] | Array) -> Array:
         model = self.model
-        columns = np.concatenate(
-            [model.sensor_adr[k] + np.arange(model.sensor_dim[k]) for k in sensors]
-        )
+        columns: list[int] = []
+        for k in sensors:
+            first, count = int(model.sensor_adr[k]), int(model.sensor_dim[k])
+            columns += range(first, first + count)
         is_first = self.data("time")[:, None] == 0
-        first, now = self.first_sensors[:, columns], self.data("sensordata")[:, columns]
-        return np.where(is_first, first, now)
+        start, now = self.first_sensors[:, columns], self.data("sensordata")[:, columns]
+        return np.where(is_first, start, now)
 
     def site(self, name: str) -> int:
         """Return the index of a site."""
