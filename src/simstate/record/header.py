@@ -25,6 +25,10 @@ TIME, STEP = "time", "step"
 """The columns that every recording has: simulation time, and steps before a sample."""
 
 
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What a header raises that is other than those which simstate writes."""
+
+
 def describe_worlds(sim: SteppingHost) -> dict[str, Any]:
     """What the worlds are, for JSON."""
     integration = sim.integration
@@ -82,9 +86,13 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
                 f"{label} has the format {told['format']!r}; this version reads "
                 f"{FORMAT!r}."
             )
-        int(told["simulation"]["num_envs"])
+        count = told["simulation"]["num_envs"]
         worlds = cast("list[Any]", told["worlds"])
-        sound = all(isinstance(world, int) for world in worlds)
+        if not _is_int(count) or count < 1 or told["kind"] not in ("sim", "env"):
+            raise ValueError(f"{count!r} worlds of {told['kind']!r}")
+        sound = all(_is_int(world) and 0 <= world < count for world in worlds)
+        if not sound or len(set(worlds)) < len(worlds):
+            raise ValueError(f"of {count} worlds, {str(worlds)[:60]} were recorded")
         for contract in told["columns"].values():
             shape = cast("list[Any]", contract["shape"])
             sound &= contract["dtype"] in DTYPES and all(
@@ -93,7 +101,7 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
             sound &= math.prod(shape) >= 0 and isinstance(contract["unit"], str)
         if not sound or not {TIME, STEP} <= set(told["columns"]):
             raise ValueError("a column's contract")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _WRONG as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(f"{label} has no header of simstate: {error!r}.") from None
@@ -113,6 +121,10 @@ def model_from(data: bytes) -> mujoco.MjModel:
         return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
     except ValueError as error:
         raise RecordingError(f"Its model cannot be loaded: {error}.") from error
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _name(thing: object) -> str:
