@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 
 from simstate.base.errors import RecordingError
+from simstate.base.printable import printable_values
 from simstate.base.versions import installed_versions
 from simstate.record.compression import DTYPES
 from simstate.step.stepping_host import SteppingHost, forcing_of, timeline_of
@@ -78,9 +79,12 @@ def header_bytes(
 
 
 def read_header(data: bytes, label: str) -> dict[str, Any]:
-    """The header of a file, if all is there that a reader relies on."""
+    """Return the header of a file, if all is there that a reader relies on.
+
+    Its texts are printable.
+    """
     try:
-        told: Any = json.loads(data)
+        told: Any = printable_values(json.loads(data))
         if told["format"] != FORMAT:
             raise RecordingError(
                 f"{label} has the format {told['format']!r}; this version reads "
@@ -98,7 +102,10 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
             sound &= contract["dtype"] in DTYPES and all(
                 isinstance(n, int) and n >= 0 for n in shape
             )
-            sound &= math.prod(shape) >= 0 and isinstance(contract["unit"], str)
+            sound &= math.prod(shape) >= 0
+            texts = [contract["unit"], *contract["names"]]
+            texts += [contract.get(key, "") for key in ("axes", "point", "source")]
+            sound &= all(isinstance(text, str) for text in texts)
         if not sound or not {TIME, STEP} <= set(told["columns"]):
             raise ValueError("a column's contract")
     except _WRONG as error:
@@ -118,8 +125,10 @@ def model_bytes(model: mujoco.MjModel) -> bytes:
 def model_from(data: bytes) -> mujoco.MjModel:
     """The model of `model_bytes`, read by MuJoCo's binary loader."""
     try:
-        return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
-    except ValueError as error:
+        model = mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
+        bytes(model.names).decode()
+        return model
+    except (ValueError, mujoco.FatalError) as error:
         raise RecordingError(f"Its model cannot be loaded: {error}.") from error
 
 
