@@ -43,7 +43,8 @@ _SIZES = {
     mujoco.mjtGeom.mjGEOM_BOX: (0, 1, 2),
 }
 """The sizes of each type of geom or site that must be positive."""
-_LEAST = mujoco.mjMINVAL
+_LEAST = 1e-15
+"""MuJoCo's mjMINVAL, which masses and sizes must exceed."""
 
 
 def limits_of(model: mujoco.MjModel, name: str) -> tuple[str, IsWrong] | None:
