@@ -208,7 +208,7 @@ def orbit(table: Table, threads: int) -> None:
         scheme = core.Integrator(
             *(orbiting, integrate.RK4().tableau),
             loads=[_gravity()],
-            frames=[frame],
+            processes=[core.CoreProcess("frame", frame)],
         )
         free = core.Integrator(resting, integrate.RK4().tableau)
 

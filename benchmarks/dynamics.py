@@ -82,7 +82,7 @@ def matrices(table: Table, results: dict[str, float]) -> None:
 
 def scans(table: Table, results: dict[str, float]) -> None:
     """A height scan of 187 rays against bare Batch.ray with the same filter."""
-    cfg = RayCastCfg(body="robot/trunk", pos=(0.0, 0.0, 1.0), alignment="yaw")
+    cfg = RayCastCfg(body="robot/trunk", offset=(0.0, 0.0, 1.0), alignment="yaw")
     sim = _quadrupeds(rays={"scan": cfg})
     scan = sim.rays["scan"]
     batch = batch_of(_quadrupeds())  # pyright: ignore

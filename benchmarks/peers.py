@@ -65,14 +65,14 @@ PEERS = (
     Peer(
         "Gymnasium",
         "gymnasium[mujoco]==1.4.0",
-        "HalfCheetah: action, 5 substeps, observation, reward [env-steps]",
+        "HalfCheetah, complete environments [env-steps]",
         "cheetah",
         "gymnasium",
     ),
     Peer(
         "EnvPool",
         "envpool==1.2.5",
-        "HalfCheetah: action, 5 substeps, observation, reward [env-steps]",
+        "HalfCheetah, complete environments [env-steps]",
         "cheetah",
         "envpool",
     ),

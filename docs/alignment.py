@@ -126,7 +126,7 @@ def play(policy: Path, simulator: str, num_envs: int, seconds: float) -> dict[st
         "task": task,
         "num_envs": num_envs,
         "seconds": seconds,
-        "falls": found.falls,
+        "falls": found.failures,
         "diverged": env.divergence.count,
         "errors": found.errors,
         "reward": found.reward,

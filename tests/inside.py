@@ -146,20 +146,26 @@ def compiled_of(sim: Simulation) -> Any:
 
 
 def compiled_models_of(sim: Simulation) -> Any:
-    """Return the force models as the compiled core evaluates them; None: it cannot."""
-    return stepper_of(sim)._compiled_models(0.0)
+    """Return the force models as the compiled core evaluates them; None: it cannot.
+
+    It cannot if it has to call Python for one of them.
+    """
+    plan = stepper_of(sim)._plan(0.0)
+    return plan if plan is not None and plan.is_closed else None
 
 
 def take_blocks(sim: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make an integrator take its steps by blocks, as it does without the core."""
     stepper = stepper_of(sim)
-    monkeypatch.setattr(stepper, "_compiled_models", lambda span: None)
-    monkeypatch.setattr(stepper, "_called_stages", lambda: None)
+    monkeypatch.setattr(stepper, "_plan", lambda span: None)
+    monkeypatch.setattr(stepper, "_is_refreshed", False)
 
 
 def has_called_from_core(sim: Simulation) -> bool:
     """Return True if the core has run stages that call force models in Python."""
-    return stepper_of(sim)._core_stages is not None
+    stepper = stepper_of(sim)
+    made = stepper._core_steps or getattr(stepper, "_core_adaptive", None)
+    return made is not None and not made.plan.is_closed
 
 
 def forget_core() -> None:

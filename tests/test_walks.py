@@ -15,6 +15,7 @@ import torch
 import simstate
 from simstate import EntityCfg, SceneCfg, Simulation, integrate
 from simstate.engine import core
+from simstate.env import Env, tasks
 
 needs_core = pytest.mark.skipif(
     not core.is_available(), reason="the compiled core is not there"
@@ -34,6 +35,7 @@ LIMITS = {
     "step": Limit(12, 7),
     "stale read": Limit(25, 8),
     "RK4 step with a force": Limit(80, 13),
+    "step of an environment": Limit(300, 30),
 }
 """Lower these as paths become shorter."""
 
@@ -88,6 +90,15 @@ def step_with_force() -> Callable[[], object]:
     return sim.step
 
 
+def environment_step() -> Callable[[], object]:
+    """A step of a task with 23 terms, a command, events and noise."""
+    env = Env(tasks.make_cfg("Quadruped-Velocity"), num_envs=4)
+    action = torch.zeros(4, env.action_dim)
+    for _ in range(3):
+        env.step(action)
+    return lambda: env.step(action)
+
+
 def quadrupeds() -> Simulation:
     """Return four worlds that have been stepped and read."""
     robot = EntityCfg(model="quadruped")
@@ -103,6 +114,7 @@ PATHS = {
     "step": step,
     "stale read": stale_read,
     "RK4 step with a force": step_with_force,
+    "step of an environment": environment_step,
 }
 
 

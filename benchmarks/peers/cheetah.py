@@ -1,7 +1,8 @@
 """HalfCheetah: an action in, five time steps, observation and reward out.
 
-The third argument is the peer: gymnasium (its vector of environments) or envpool.
-simstate runs Gymnasium's own MJCF file.
+The third argument is the peer: gymnasium (its vector of environments) or envpool. All
+are complete environments behind Gymnasium's vector interface, on one thread: actions,
+observations, rewards, infos, ends and resets. simstate's has Gymnasium's bits.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 import sys
 
 from job import cpu_rate, one_thread, report
-
-SUBSTEPS = 5
 
 
 def gymnasium(worlds: int) -> float:
@@ -22,7 +21,7 @@ def gymnasium(worlds: int) -> float:
     rng = np.random.default_rng(0)
 
     def step() -> None:
-        envs.step(rng.uniform(-1, 1, (worlds, 6)))
+        envs.step(rng.uniform(-1, 1, (worlds, 6)).astype(np.float32))
 
     return cpu_rate(step, worlds)
 
@@ -36,37 +35,28 @@ def envpool(worlds: int) -> float:
     rng = np.random.default_rng(0)
 
     def step() -> None:
-        envs.step(rng.uniform(-1, 1, (worlds, 6)))
+        envs.step(rng.uniform(-1, 1, (worlds, 6)).astype(np.float32))
 
     return cpu_rate(step, worlds)
 
 
 def simstate(worlds: int) -> float:
-    from importlib.util import find_spec
-    from pathlib import Path
-
-    import mujoco
+    import gymnasium
+    import numpy as np
     import torch
 
-    from simstate import Simulation
+    import simstate.interop.gymnasium  # noqa: F401 (registers the tasks)
 
-    found = find_spec("gymnasium")
-    assert found is not None
-    assert found.origin is not None
-    assets = Path(found.origin).parent / "envs" / "mujoco" / "assets"
-    model = mujoco.MjModel.from_xml_path(str(assets / "half_cheetah.xml"))
     torch.set_num_threads(1)
-    sim = Simulation(model, worlds, engine=one_thread())
-    data, seconds = sim.data, SUBSTEPS * model.opt.timestep
+    envs = gymnasium.make_vec(
+        "simstate/HalfCheetah-v5", worlds, autoreset_mode="NextStep",
+        engine=one_thread(),
+    )  # fmt: skip
+    envs.reset(seed=0)
+    rng = np.random.default_rng(0)
 
     def step() -> None:
-        action = 2 * torch.rand(worlds, 6, dtype=torch.float64) - 1
-        before = data.qpos[:, 0].clone()
-        data.ctrl[:] = action
-        sim.step(SUBSTEPS)
-        forward = (data.qpos[:, 0] - before) / seconds
-        forward - 0.1 * action.square().sum(1)
-        torch.cat([data.qpos[:, 1:], data.qvel], 1)
+        envs.step(rng.uniform(-1, 1, (worlds, 6)).astype(np.float32))
 
     return cpu_rate(step, worlds)
 

@@ -77,6 +77,7 @@ from simstate.step.stepper import Stepper
 from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
 from simstate.step.timeline import Timeline
+from simstate.step.touching import contact_timestep
 from simstate.view import Course, start_offscreen, start_viewer
 from simstate.world import Ledger, Reset, Write, user_memory
 from simstate.world.freshness import Freshness, Mode
@@ -167,7 +168,14 @@ class Simulation:
         self._built: BuiltScene = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
-        chosen = make_engine(self.model, num_envs, engine, as_device(device))
+        softness = contact_timestep(integrator, self.model)
+        chosen = make_engine(
+            self.model, num_envs, engine, as_device(device), timestep=softness
+        )
+        self.contact_timestep = self.timestep if softness is None else softness
+        """The time step that limits the stiffness of contacts [s]: MuJoCo softens a
+        `solref` whose time constant is below twice this. It is that of an adaptive
+        integrator, else the time step."""
         self.num_envs = num_envs
         self.device = chosen.device
         self.dtype = chosen.dtype
@@ -226,6 +234,15 @@ class Simulation:
         """The scene's rays by name, cast when they are read."""
         self.dynamics = SceneDynamics(worlds)
         """Mass matrix, forces, momenta and energies of the whole scene."""
+
+    def __repr__(self) -> str:
+        scheme = self._integration.scheme.name if self._integration else "MuJoCo's own"
+        text = f"{self.num_envs} × {', '.join(self.scene) or 'empty scene'}"
+        text += f", engine={self.engine_name!r}, stepper: {scheme}"
+        text += f", timestep={self.timestep:g} s"
+        if self.contact_timestep != self.timestep:
+            text += f", contact_timestep={self.contact_timestep:g} s"
+        return f"Simulation({text})"
 
     def _write_first_state(self) -> None:
         """Write the entities' defaults, which become the state at reset.
@@ -294,7 +311,7 @@ class Simulation:
             seen = stepper.advance(n, moving)
         else:
             seen = self._get_timeline().advance(n, moving, until)
-        if self._evaluated and worlds.engine.kept_writes == kept_writes:
+        if self._evaluated.is_kept and worlds.engine.kept_writes == kept_writes:
             self._evaluated.evaluate(moving, after_constraints=True)
         error = None
         if seen:
@@ -341,7 +358,7 @@ class Simulation:
         self.divergence.look_again()
         if rows.count:
             self._worlds.forward(self._ids(rows))
-            if self._evaluated:
+            if self._evaluated.is_kept:
                 self._evaluated.forward(self._ids(rows))
 
     def reset(self, env_ids: Ids = None) -> None:
@@ -364,7 +381,7 @@ class Simulation:
     def _reset(self, rows: Selection, writes: list[Write]) -> None:
         self._worlds.ledger.reset(rows, ("sim",))
         self._worlds.ledger.write(*writes)
-        if self._evaluated:
+        if self._evaluated.is_kept:
             self._evaluated.evaluate(self._ids(rows), after_constraints=False)
 
     def attach(self, recorder: StepRecorder) -> None:
@@ -595,12 +612,12 @@ class Simulation:
         """The worlds' NumPy streams, bit-identical with NumPy's PCG64.
 
         World i starts as `numpy.random.default_rng(seed + i)`. The first use adds the
-        slot that holds them.
+        slot that holds them, so it is not within a step.
         """
         if self._numpy_streams is None:
             self._recover()
             ledger = self._worlds.ledger
-            self._numpy_streams = NumpyStreams(ledger, self.seed, self._first_world)
+            self._numpy_streams = NumpyStreams(ledger, self.rng, self._first_world)
         return self._numpy_streams
 
     @property

@@ -72,7 +72,7 @@ def test_play_reports_and_writes_a_gif_that_moves(run_dir, tmp_path, capsys):
     code = main(["play", TASK, str(run_dir), "--output", str(path), *options])
     assert code == 0
     out = capsys.readouterr().out
-    assert "worlds that fell" in out
+    assert "worlds that failed" in out
     assert "reward per second" in out
     with Image.open(path) as gif:
         frames = [np.asarray(f.convert("RGB")) for f in ImageSequence.Iterator(gif)]

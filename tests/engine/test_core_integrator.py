@@ -377,7 +377,7 @@ def test_an_error_of_mujoco_leaves_a_world_as_it_was():
     worlds = make_batch(model, rows, ["xpos"])
     worlds.expand("eq_type")[[1, 3]] = 99
     load_ = core_loads.point_mass_gravity([1, 2], [3.0], [[1.0, 2.0, 5.0]], frame=0)
-    options = {"loads": [load_], "frames": {"frame": frame}}
+    options = {"loads": [load_], "processes": [core.CoreProcess("frame", frame)]}
     blocks = dict.fromkeys(("qpos", "qvel", "act", "frame"), 1e-6)
     ours = core.AdaptiveIntegrator(
         worlds, integrate.DP54().tableau, atol=blocks, rtol=blocks, **options
@@ -451,7 +451,9 @@ def test_wrong_arguments_are_refused():
     with pytest.raises(InvalidInputError, match="b_error"):
         core.AdaptiveIntegrator(worlds, integrate.RK4().tableau, atol=good, rtol=good)
     with pytest.raises(InvalidInputError, match="frame"):
-        core.Integrator(worlds, pair, frames=[np.zeros((NUM, 5))])
+        core.Integrator(
+            worlds, pair, processes=[core.CoreProcess("frame", np.zeros((NUM, 5)))]
+        )
     with pytest.raises(InvalidInputError, match="Load of kind 0"):
         core.Integrator(
             worlds, pair, loads=[core_loads.uniform_gravity([99], (0, 0, 1))]

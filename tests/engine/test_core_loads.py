@@ -97,7 +97,7 @@ class Pair:
                 atol=atol,
                 rtol=rtol,
                 loads=loads,
-                frames=frames,
+                processes=[core.CoreProcess(*pair) for pair in frames.items()],
                 masses=masses,
             )
             assert ours.advance(n * h) is None
@@ -105,7 +105,7 @@ class Pair:
             ours = core.Integrator(
                 *(self.worlds, self.scheme.tableau, self.scheme.attitude),
                 loads=loads,
-                frames=tuple(frames.values()),
+                processes=[core.CoreProcess(*pair) for pair in frames.items()],
                 masses=masses,
             )
             ours.step(n, h)
@@ -255,7 +255,7 @@ def test_a_circular_orbit_in_a_moving_frame():
         atol=blocks,
         rtol=dict.fromkeys(blocks, 1e-12),
         loads=[load],
-        frames={"frame": frame},
+        processes=[core.CoreProcess("frame", frame)],
     )
     ours.advance(3000.0)
     turn = SPEED / RADIUS * 3000
@@ -272,7 +272,8 @@ def test_tides_are_those_of_high_precision():
     frame = np.array([[RADIUS, 0, 0, 0, SPEED, 0]])
     load = core_loads.point_mass_gravity([1], MU, (0, 0, 0), frame=0)
     euler = integrate.Euler().tableau
-    core.Integrator(worlds, euler, loads=[load], frames=[frame]).step(1, 1e-9)
+    process = core.CoreProcess("frame", frame)
+    core.Integrator(worlds, euler, loads=[load], processes=[process]).step(1, 1e-9)
     d = offset.astype(np.longdouble)
     r = np.array([RADIUS, 0, 0], np.longdouble)
 

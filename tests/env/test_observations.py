@@ -325,34 +325,17 @@ def test_functions_can_be_given_by_name(make_env, model):
     assert env.observation_names["policy"] == ["q/slider", "q/pole"]
 
 
-def test_columns_that_are_processed_together(make_env):
+class ByTerm(UniformNoise):
+    """Noise that a group does not know, so that its terms are processed one by one."""
+
+
+@pytest.mark.parametrize("last", [UniformNoise, ByTerm])
+def test_columns_that_are_processed_together(make_env, last):
     """The same numbers as term by term: noise, clip and scale, resets included."""
-    terms = {
-        "gravity": ObservationTermCfg(
-            observations.projected_gravity, noise=UniformNoise(-0.2, 0.3), scale=0.7
-        ),
-        "joint_pos": ObservationTermCfg(
-            observations.joint_pos_rel, noise=UniformNoise(-2.0, 2.0), clip=(-0.9, 0.6)
-        ),
-        "height": ObservationTermCfg(observations.base_height, scale=(-3.0,)),
-        "joint_vel": ObservationTermCfg(
-            observations.joint_vel_rel, noise=UniformNoise(0.5, 0.8), scale=(2.0, 0.3)
-        ),
-        "cos_sin": ObservationTermCfg(observations.joint_pos_cos_sin),
-    }
     envs = [
-        make_env(
-            num_envs=3,
-            observations={"policy": ObservationGroupCfg(terms)},
-            episode_length_s=0.15,
-        )
-        for _ in range(2)
+        processed_env(make_env, *kinds)
+        for kinds in [(UniformNoise, last), 2 * (ByTerm,)]
     ]
-    envs[0].episode_length_buf = torch.tensor([0, 3, 1])
-    envs[1].episode_length_buf = torch.tensor([0, 3, 1])
-    (group,) = envs[1]._observing.groups
-    assert group._together
-    group._together = False
     ended = 0
     for _ in range(12):
         seen = [env.step(torch.zeros(3, env.action_dim)) for env in envs]
@@ -366,3 +349,27 @@ def test_columns_that_are_processed_together(make_env):
     assert ended
     together, apart = (env.rng.bits(slice(None), 2) for env in envs)
     assert torch.equal(together, apart)
+
+
+def processed_env(make_env, first, last):
+    """An environment whose terms have noise of these classes, clip and scale."""
+    terms = {
+        "gravity": ObservationTermCfg(
+            observations.projected_gravity, noise=first(-0.2, 0.3), scale=0.7
+        ),
+        "joint_pos": ObservationTermCfg(
+            observations.joint_pos_rel, noise=first(-2.0, 2.0), clip=(-0.9, 0.6)
+        ),
+        "height": ObservationTermCfg(observations.base_height, scale=(-3.0,)),
+        "joint_vel": ObservationTermCfg(
+            observations.joint_vel_rel, noise=last(0.5, 0.8), scale=(2.0, 0.3)
+        ),
+        "cos_sin": ObservationTermCfg(observations.joint_pos_cos_sin),
+    }
+    env = make_env(
+        num_envs=3,
+        observations={"policy": ObservationGroupCfg(terms)},
+        episode_length_s=0.15,
+    )
+    env.episode_length_buf = torch.tensor([0, 3, 1])
+    return env

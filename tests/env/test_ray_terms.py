@@ -21,7 +21,7 @@ from simstate.env import (
 RAYS = {
     "scan": RayCastCfg(
         pattern=GridPattern(size=(0.4, 0.2), resolution=0.2), body="robot/trunk",
-        alignment="yaw", pos=(0, 0, 0.3),
+        alignment="yaw", offset=(0, 0, 0.3),
     )
 }  # fmt: skip
 SCAN = {"sensor_name": "scan"}

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.skipif(
 
 RAYS = {
     "scan": RayCastCfg(
-        body="walker/trunk", pos=(0.1, 0.0, 0.7), alignment="yaw",
+        body="walker/trunk", pos=(0.02, 0.03, -0.04), offset=(0.1, 0.0, 0.7),
+        alignment="yaw",
         pattern=GridPattern(size=(0.4, 0.3), direction=(0.1, 0.0, -2.0)),
         max_distance=1.05,
     ),
@@ -33,7 +34,7 @@ RAYS = {
                         pattern=LidarPattern(channels=4, count=9)),
     "fixed": RayCastCfg(body="walker/left", alignment="world", exclude="walker/.*",
                         pattern=LidarPattern(channels=3, count=5)),
-    "standing": RayCastCfg(pos=(0.2, 0.1, 1.5), groups=(0, 2)),
+    "standing": RayCastCfg(pos=(0.213, 0.107, 1.5), groups=(0, 2)),
 }  # fmt: skip
 
 

@@ -9,13 +9,14 @@ import torch
 from tests.sensors.heap import mujoco_at
 
 from simstate import (
+    DownwardRingPattern,
     EntityCfg,
     GridPattern,
     InvalidInputError,
     LidarPattern,
+    OutwardRingPattern,
     OwnPattern,
     RayCastCfg,
-    RingPattern,
     SceneCfg,
     Simulation,
     UnknownNameError,
@@ -35,7 +36,9 @@ ROBOT = """
 <mujoco><worldbody><body name="trunk" pos="0.1 0.2 1.1"><freejoint/>
   <geom name="trunk" type="box" size="0.2 0.15 0.1" pos="0.02 0.01 0" mass="3"/>
   <body name="head" pos="0.25 0 0.1"><joint axis="0 1 0"/>
-    <geom name="head" type="sphere" size="0.08" mass="0.5"/></body>
+    <geom name="head" type="sphere" size="0.08" mass="0.5"/>
+    <site name="tip" pos="0.1 -0.02 0.03" quat="0.9 0.1 -0.3 0.2"/></body>
+  <site name="mount" pos="-0.1 0.05 0.1" quat="0.8 0.2 0.1 0.5"/>
 </body></worldbody></mujoco>
 """
 OWN = OwnPattern(
@@ -43,13 +46,21 @@ OWN = OwnPattern(
     origins=[[0.1, 0, 0], [0, 0.1, 0.2], [0, 0, 0], [0, 0, 0.5], [0, 0, 0]],
 )
 RAYS = {
-    "scan": RayCastCfg(body="robot/trunk", alignment="yaw", pos=(0.1, 0, 0.6)),
+    "scan": RayCastCfg(
+        body="robot/trunk", alignment="yaw", pos=(0.02, 0.05, -0.03),
+        offset=(0.1, 0, 0.6),
+    ),
+    "ends": RayCastCfg(
+        pattern=DownwardRingPattern(rings=((0.03, 3), (0.06, 5))), alignment="yaw",
+        site=("robot/tip", "robot/mount"), pos=(0.1, 0.02, 0.03), max_distance=3.0,
+    ),
+    "shapes": RayCastCfg(pattern=OWN, geom="robot/.*", pos=(0.1, 0.2, 0.3)),
     "lidar": RayCastCfg(
         pattern=LidarPattern(channels=3, count=11), body="robot/head", exclude=(),
         max_distance=2.5,
     ),
     "ring": RayCastCfg(
-        pattern=RingPattern(count=7, radius=0.3), body="robot/trunk",
+        pattern=OutwardRingPattern(count=7, radius=0.3), body="robot/trunk",
         exclude="robot/(trunk|head)", groups=(3, 0),
     ),
     "own": RayCastCfg(pattern=OWN, body="robot/trunk", exclude=["robot/head"]),
@@ -87,6 +98,8 @@ def _can_be_hit(model: mujoco.MjModel, name: str) -> np.ndarray:
         "lidar": [],
         "ring": ["robot/trunk", "robot/head", "world/ball", "world/wall"],
         "own": ["robot/head"],
+        "ends": ["robot/trunk", "robot/head"],
+        "shapes": ["robot/trunk", "robot/head"],
         "fixed": [],
         "world": ["robot/trunk", "robot/head"],
     }[name]
@@ -152,12 +165,45 @@ def test_where_rays_start_and_point() -> None:
             [[np.cos(angle), -np.sin(angle), 0], [np.sin(angle), np.cos(angle), 0],
              [0, 0, 1]]
         )  # fmt: skip
+        pos = pos + rot @ [0.02, 0.05, -0.03]
         first = pos + turn @ [0.1 - 0.8, -0.5, 0.6]
         second = pos + turn @ [0.1 - 0.7, -0.5, 0.6]
         np.testing.assert_allclose(scan.origin_w[world, 0], first, atol=1e-12)
         np.testing.assert_allclose(scan.origin_w[world, 1], second, atol=1e-12)
         np.testing.assert_allclose(scan.direction_w[world, 5], [0, 0, -1], atol=1e-12)
         assert scan.num_rays == 187
+
+
+def test_several_parents_carry_a_pattern_each() -> None:
+    sim = _sim()
+    ends, shapes = sim.rays["ends"], sim.rays["shapes"]
+    assert ends.parent_names == ("robot/mount", "robot/tip")
+    assert shapes.parent_names == ("robot/trunk", "robot/head")
+    assert sim.rays["fixed"].parent_names == ()
+    assert ends.num_rays == 2 * (1 + 3 + 5)
+    for world in (0, 2):
+        data = mujoco_at(sim, world)
+        for parent, name in enumerate(ends.parent_names):
+            site = data.site(name)
+            rot = site.xmat.reshape(3, 3)
+            centre = site.xpos + rot @ [0.1, 0.02, 0.03]
+            first = 9 * parent
+            got = ends.origin_w[world, first : first + 9].numpy()
+            np.testing.assert_allclose(got[0], centre, atol=1e-12)
+            heading = np.array([rot[0, 0], rot[1, 0], 0])
+            heading /= np.linalg.norm(heading)
+            np.testing.assert_allclose(got[1], centre + 0.03 * heading, atol=1e-12)
+            np.testing.assert_allclose(got[4], centre + 0.06 * heading, atol=1e-12)
+            np.testing.assert_allclose(ends.direction_w[world, first + 3], [0, 0, -1])
+            fall = ends.hit_pos_w[world, first : first + 9, 2].numpy()
+            height = ends.height[world, first : first + 9].numpy()
+            np.testing.assert_allclose(height, site.xpos[2] - fall, atol=1e-12)
+        for parent, name in enumerate(shapes.parent_names):
+            geom = data.geom(name)
+            rot = geom.xmat.reshape(3, 3)
+            start = geom.xpos + rot @ [0.1, 0.2, 0.3] + np.array(OWN.origins) @ rot.T
+            got = shapes.origin_w[world, 5 * parent : 5 * parent + 5]
+            np.testing.assert_allclose(got, start, atol=1e-12)
 
 
 def test_a_height_scan_over_a_slope_is_the_plane() -> None:
@@ -214,7 +260,7 @@ def test_patterns() -> None:
         channels=1, elevation=(0, 0), count=3, azimuth=(-90, 90)
     ).rays()[1]
     np.testing.assert_allclose(half, [[0, -1, 0], [1, 0, 0], [0, 1, 0]], atol=1e-12)
-    origins, directions = RingPattern(count=4, radius=0.5).rays()
+    origins, directions = OutwardRingPattern(count=4, radius=0.5).rays()
     np.testing.assert_allclose(origins, 0.5 * directions)
 
 
@@ -223,6 +269,14 @@ def test_what_makes_no_sense_says_what_to_do() -> None:
     for cfg, error, text in (
         (RayCastCfg(body="robot/trnk"), UnknownNameError, "robot/trunk"),
         (RayCastCfg(exclude="robot/nose"), UnknownNameError, "robot/head"),
+        (RayCastCfg(site="robot/top"), UnknownNameError, "robot/tip"),
+        (RayCastCfg(body="robot/head", geom="robot/head"), InvalidInputError, "one of"),
+        (RayCastCfg(offset=(0, 1)), InvalidInputError, "offset"),
+        (
+            RayCastCfg(pattern=DownwardRingPattern(rings=[(-1.0, 3)])),
+            InvalidInputError,
+            "radius of a ring",
+        ),
         (RayCastCfg(max_distance=0.0), InvalidInputError, "max_distance"),
         (RayCastCfg(groups=[6]), InvalidInputError, "0 … 5"),
         (RayCastCfg(alignment="roll"), UnknownNameError, "yaw"),  # pyright: ignore

@@ -232,7 +232,7 @@ def test_figures_of_a_policy_in_another_simulator(env, key, tmp_path):
     policy = OnnxPolicy(write_policy(tmp_path / "a.onnx", env, np.zeros(size)), env)
     with borrowed_stepper(env, key):
         found = evaluate(env, policy, seconds=0.5)
-    assert found.falls == 0
+    assert found.failures == 0
     assert found.seconds == pytest.approx(0.5)
 
 
@@ -254,7 +254,7 @@ def test_the_command_plays_an_onnx_file(env, key, tmp_path, capsys):
     args += ["--seconds", "0.2", "--json"] + (["--in", key] if key else [])
     assert cli.main(args) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["falls"] == 0
+    assert found["failures"] == 0
     assert found["num_envs"] == 1
     alone = [args[0], *args[2:]]  # the file knows its task
     assert cli.main(alone) == 0

@@ -130,8 +130,8 @@ def test_a_standing_robot_misses_the_velocity_it_is_asked_for():
     }
     env = Env(cfg, num_envs=4, auto_reset=False)
     found = evaluate(env, hold(env), seconds=3.0)
-    assert found.falls == 0
-    assert found.upright_share == 1.0
+    assert found.failures == 0
+    assert found.failure_rate == 0.0
     assert found.seconds == pytest.approx(3.0)
     assert found.errors["velocity"] == pytest.approx(1.0, abs=0.05)
     assert found.errors["velocity/forward"] == pytest.approx(0.6, abs=0.05)
@@ -149,10 +149,10 @@ def test_falls_are_counted_once_and_nothing_after_them_counts():
         return torch.where(pushed > 0, pushed, force[:, None])
 
     short = evaluate(env, act, seconds=2.0)
-    assert short.falls == 2
+    assert short.failures == 2
     longer = evaluate(env, act, seconds=8.0)
-    assert longer.falls == 2
-    assert longer.upright_share == 0.5
+    assert longer.failures == 2
+    assert longer.failure_rate == 0.5
     assert longer.reward > short.reward  # a fall's penalty came once
 
 
@@ -160,7 +160,7 @@ def test_evaluation_goes_on_after_a_time_out():
     cfg = tasks.make_cfg("Cartpole-Balance")
     cfg.episode_length_s = 0.2
     env = Env(cfg, num_envs=2, auto_reset=False)
-    assert evaluate(env, hold(env), seconds=0.5).falls == 0
+    assert evaluate(env, hold(env), seconds=0.5).failures == 0
     assert env.episode_length_buf.tolist() == [5, 5]
 
 

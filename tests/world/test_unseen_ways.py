@@ -128,13 +128,16 @@ def test_a_force_model_does_not_reset_worlds(call, scheme):
 
 
 def test_a_snapshot_waits_for_an_undo_that_was_itself_interrupted():
-    env = cartpole()
+    is_due = []
+
+    def interrupt(env):
+        if is_due:
+            raise KeyboardInterrupt
+        return env.sim.time
+
+    env = cartpole(back=interrupt)
     env.step(still(env))
-
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    env.rewards.terms[0].function = interrupt
+    is_due.append(True)
     with failing_undo(KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         env.step(still(env))
     assert env.episode_length_buf.tolist() == [1, 1]

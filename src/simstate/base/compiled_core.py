@@ -19,7 +19,7 @@ import mujoco
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
 _NAME = "simstate.engine.core._core"
-_REVISION = 5
+_REVISION = 7
 """Of the functions that the core must have; binding_module.c has the same number."""
 
 

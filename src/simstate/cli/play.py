@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class PlayCommand(TaskCommand):
-    """Run a trained policy; falls and tracking errors, and a video of one world.
+    """Run a trained policy: successes, failures, errors, and a video of one world.
 
     Settings of the environment are options: simstate play POLICY --help shows them.
 
@@ -197,9 +197,19 @@ def figures_table(found: Evaluation, title: str) -> Table:
     table.add_row("worlds", str(found.num_envs))
     table.add_row("simulated time", f"{found.seconds:g} s")
     table.add_row("reward per second", f"{found.reward:.3f}")
+    if found.can_succeed:
+        table.add_row(
+            "worlds that succeeded",
+            f"{found.successes} ({100 * found.success_rate:.1f} %)",
+        )
     table.add_row(
-        "worlds that fell", f"{found.falls} ({100 * (1 - found.upright_share):.1f} %)"
+        "worlds that failed", f"{found.failures} ({100 * found.failure_rate:.1f} %)"
     )
+    for name, count in found.ends.items():
+        if count:
+            table.add_row(f"… ended by {name}", str(count))
+    for name, value in found.metrics.items():
+        table.add_row(name, f"{value:.4g}")
     for name, error in found.errors.items():
         table.add_row(f"mean error of {name}", f"{error:.4f}")
     return table

@@ -52,9 +52,22 @@ __all__ = [
 
 
 def make_engine(
-    model: mujoco.MjModel, num_envs: int, cfg: EngineCfg, device: torch.device
+    model: mujoco.MjModel,
+    num_envs: int,
+    cfg: EngineCfg,
+    device: torch.device,
+    timestep: float | None = None,
 ) -> Engine:
-    """The engine of that name or configuration, with `num_envs` worlds of the model."""
+    """Return the engine of that name or configuration, with worlds of the model.
+
+    Args:
+        model: the scene's.
+        num_envs: number of worlds.
+        cfg: the engine.
+        device: of the tensors.
+        timestep: the time step that evaluations of the dynamics use [s], as contacts
+            do; None: the model's, which steps of the engine need.
+    """
     if cfg == "native":
         cfg = NativeCfg()
     if cfg == "warp":
@@ -66,10 +79,10 @@ def make_engine(
                 "engine='warp' for a GPU."
             )
         check_memory(num_envs, native_bytes(model), device)
-        return NativeEngine(model, num_envs, cfg)
+        return NativeEngine(model, num_envs, cfg, timestep)
     if isinstance(cfg, WarpCfg):  # pyright: ignore[reportUnnecessaryIsInstance]
         from simstate.engine.warp import WarpEngine  # loads Warp
 
         check_memory(num_envs, warp_bytes(model), device)
-        return WarpEngine(model, num_envs, device, cfg)
+        return WarpEngine(model, num_envs, device, cfg, timestep)
     raise unknown_name("engine", str(cfg), ("native", "warp"))

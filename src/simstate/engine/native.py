@@ -65,10 +65,18 @@ class NativeEngine(Engine):
     constants = Engine.all_constants
     uses_sameframe = True
 
-    def __init__(self, model: mujoco.MjModel, num_envs: int, cfg: NativeCfg) -> None:
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        num_envs: int,
+        cfg: NativeCfg,
+        timestep: float | None = None,
+    ) -> None:
         super().__init__(model, num_envs, torch.device("cpu"))
         whole_number("num_threads", cfg.num_threads, 0, 4096)
         model = _neutral_settings(model)
+        if timestep is not None:
+            model.opt.timestep = timestep
         threads = cfg.num_threads or threads_by_work(model, num_envs)
         if is_available():
             self.batch = self.compiled = CoreBatch(model, num_envs, threads)

@@ -10,6 +10,7 @@ Importing this module loads Warp; the package does so only for `engine="warp"`.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -75,7 +76,12 @@ class WarpEngine(Engine):
     can_settle = True
 
     def __init__(
-        self, model: mujoco.MjModel, num_envs: int, device: torch.device, cfg: WarpCfg
+        self,
+        model: mujoco.MjModel,
+        num_envs: int,
+        device: torch.device,
+        cfg: WarpCfg,
+        timestep: float | None = None,
     ) -> None:
         if device.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInputError(
@@ -83,6 +89,9 @@ class WarpEngine(Engine):
             )
         super().__init__(model, num_envs, device)
         self._cfg = cfg
+        if timestep is not None:
+            model = copy.copy(model)
+            model.opt.timestep = timestep
         initialise(device)
         self.warp_device = wp.device_from_torch(device)
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -68,6 +68,12 @@ class CompiledRead:
     def __init__(self, num_envs: int, read: reads.Read, sizes: list[int]) -> None:
         self._write = reads.Reads(num_envs, [read]).write
         self._values = np.empty((num_envs, *sizes))
+
+    def array(self) -> Any:
+        """Return the values at the current state as an array, in new memory."""
+        values = np.empty_like(self._values)
+        self._write(values)
+        return values
 
     def run(self) -> Tensor:
         """Return the values at the current state.
@@ -170,6 +176,12 @@ class EntityReader(Reader):
                 value = declared.compute(source)
         self._checked.add(name)
         return self.memoise(name, token, value)
+
+    def compute_array(self, declared: Declared) -> Any:
+        """Return a value in new memory as an array; None: `compute` has to do it."""
+        assert isinstance(declared, Quantity)
+        compiled = self._compiled_read(declared)
+        return None if compiled is None else compiled.array()
 
     @cached_property
     def _is_small(self) -> bool:

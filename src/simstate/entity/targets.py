@@ -77,6 +77,13 @@ class Targets:
             self._common = self._scale(rows).numpy().copy()
         return values * self._common
 
+    def write(self, values: Tensor | Array) -> None:
+        """Write checked targets of all worlds; `are_controls` holds; (num_envs, J)."""
+        worlds = self._reader.worlds
+        array = values.detach().numpy() if isinstance(values, Tensor) else values
+        controls = self.controls(array, worlds.everywhere)
+        worlds.ledger.write_array(self.ctrl, self.columns, controls)
+
     def writes(self, values: Tensor, rows: Selection) -> list[Write]:
         """Return the writes of checked targets of shape (n or 1, J)."""
         controls = values[:, self._picked] * self._scale(rows)

@@ -21,7 +21,6 @@ from simstate.base.ids import (
     Values,
     as_index,
     as_values,
-    everything,
     int_list,
     select,
 )
@@ -34,6 +33,11 @@ from simstate.world import Write
 from simstate.world.worlds import Worlds
 
 Array = np.ndarray[Any, Any]
+
+
+def host_array(values: Tensor | Array) -> Array:
+    """Return values in the host's memory as an array."""
+    return values.detach().numpy() if isinstance(values, Tensor) else values
 
 
 class WriterBase:
@@ -116,11 +120,20 @@ class WriterBase:
         """A function that writes some controls in all worlds; (num_envs, U).
 
         As `write_ctrl_to_sim`, with ids resolved once and values not checked: for what
-        is called in every step.
+        is called in every step. On the host they may be an array.
         """
         columns, _ = self._elements("control", control_ids, self.index.controls.ids)
-        rows = everything(self._worlds.num_envs)
-        return lambda values: self._write(Write("ctrl", rows, columns, values))
+        rows = self._worlds.everywhere
+        if self._worlds.ledger["ctrl"].array is None:
+            return lambda values: self._write(Write("ctrl", rows, columns, values))
+        write = self._control_array_writer(columns)
+        return lambda values: write(host_array(values))
+
+    def _control_array_writer(self, columns: Index) -> Callable[[Array], None]:
+        """A function that writes columns of ctrl in all worlds, on the host."""
+        ledger = self._worlds.ledger
+        slot = ledger["ctrl"]
+        return lambda values: ledger.write_array(slot, columns, values)
 
     def _set_target(
         self, kind: TargetKind, target: Values, joint_ids: Ids, env_ids: Ids

@@ -16,7 +16,6 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.ids import (
     Ids,
     Values,
-    everything,
     ndim,
 )
 from simstate.entity.links import normalize_pose, unit_quat
@@ -334,11 +333,14 @@ class EntityWriters(WriterBase):
         """A function that sets targets of some joints in all worlds; (num_envs, J).
 
         As `set_joint_…_target`, with names resolved once and values not checked: for
-        what is called in every step.
+        what is called in every step. On the host they may be an array.
         """
-        writes = self._targets(kind, joint_ids).writes
-        rows = everything(self._worlds.num_envs)
-        return lambda values: self._write(*writes(values, rows))
+        targets, rows = self._targets(kind, joint_ids), self._worlds.everywhere
+        if not targets.are_controls:
+            return lambda values: self._write(
+                *targets.writes(torch.as_tensor(values), rows)
+            )
+        return targets.write
 
     def wrench_writer(self, body_ids: Ids = None) -> Callable[[Tensor, Tensor], None]:
         """A function that applies forces and torques in all worlds; (num_envs, B, 3).
@@ -347,7 +349,7 @@ class EntityWriters(WriterBase):
         checked: for what is called in every step.
         """
         columns, _ = self._elements("body", body_ids, self.index.bodies.ids)
-        rows = everything(self._worlds.num_envs)
+        rows = self._worlds.everywhere
 
         def write(forces: Tensor, torques: Tensor) -> None:
             wrench = torch.cat([forces, torques], dim=-1)

@@ -26,18 +26,21 @@ from simstate.env.commands import (
 )
 from simstate.env.contracts import contract
 from simstate.env.control_action import ControlActionCfg
+from simstate.env.ended_episodes import EndedEpisodes
 from simstate.env.entity_cfg import SceneEntityCfg
 from simstate.env.env import Env
 from simstate.env.env_cfg import (
     CurriculumTermCfg,
     EnvCfg,
     EventTermCfg,
+    MetricTermCfg,
     ObservationGroupCfg,
     ObservationTermCfg,
     RewardTermCfg,
     TerminationTermCfg,
 )
 from simstate.env.gait_command import GaitCommandCfg
+from simstate.env.host_view import either
 from simstate.env.joint_pd_action import JointPdActionCfg
 from simstate.env.motion_command import MotionCommandCfg
 from simstate.env.observation_noise import GaussianNoise, SensorNoise, UniformNoise
@@ -53,6 +56,7 @@ __all__ = [
     "Contract",
     "ControlActionCfg",
     "CurriculumTermCfg",
+    "EndedEpisodes",
     "Env",
     "EnvCfg",
     "EventTermCfg",
@@ -63,6 +67,7 @@ __all__ = [
     "JointPdActionCfg",
     "JointPositionActionCfg",
     "JointVelocityActionCfg",
+    "MetricTermCfg",
     "MotionCommandCfg",
     "ObservationGroupCfg",
     "ObservationTermCfg",
@@ -81,6 +86,7 @@ __all__ = [
     "commands",
     "contract",
     "curricula",
+    "either",
     "events",
     "moves_com",
     "observations",

@@ -16,6 +16,7 @@ from simstate.base.places import calling_place
 from simstate.entity import Entity, EntityData
 from simstate.env.contracts import quantity_contracts
 from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
+from simstate.env.host_view import chosen, either
 from simstate.math import quaternion
 from simstate.scene.index import TargetKind
 from simstate.scene.load import matching
@@ -59,6 +60,10 @@ class Action(ABC):
     acts_every_substep: bool = False
     """Whether `apply` is called before every physics step, with the same action, rather
     than once. A step of the environment is then `decimation` calls of the engine."""
+    keeps_dtype: bool = False
+    """Whether `apply` gets float32 actions as such, not in the engine's dtype."""
+    limits: tuple[Sequence[float], Sequence[float]] | None = None
+    """Least and greatest value of each column, for spaces; None: none are stated."""
 
     @property
     def dim(self) -> int:
@@ -134,6 +139,7 @@ class RelativeJointPositionActionCfg(JointActionCfg):
         return RelativeJointAction(name, self, env)
 
 
+@either
 class JointAction(Action):
     """Writes targets for some joints of one entity into the controls."""
 
@@ -163,7 +169,7 @@ class JointAction(Action):
         zero = self._zero()
         if zero is not None:
             target = target + zero
-        return target if self.cfg.clip is None else target.clamp(*self.cfg.clip)
+        return target if self.cfg.clip is None else target.clip(*self.cfg.clip)
 
     def action_for(self, target: Tensor) -> Tensor:
         """The action that asks for such targets, clip aside; shape (num_envs, dim)."""
@@ -175,7 +181,7 @@ class JointAction(Action):
         """Write the targets that an action asks for."""
         target = self.targets(action)
         if self.cfg.kind == "position":
-            bias = self.entity.data.encoder_bias[:, self.joints.joint_ids]
+            bias = chosen(self.entity.data.encoder_bias, self.joints.joint_ids)
             target = target - bias
         self._write(target)
 
@@ -191,14 +197,15 @@ class JointAction(Action):
             return None
         position = self.cfg.kind == "position"
         default = data.default_joint_pos if position else data.default_joint_vel
-        return default[:, self.joints.joint_ids]
+        return chosen(default, self.joints.joint_ids)
 
 
+@either
 class RelativeJointAction(JointAction):
     """Writes targets that are measured from the present positions."""
 
     def _zero(self) -> Tensor | None:
-        return self.entity.data.joint_pos_biased[:, self.joints.joint_ids]
+        return chosen(self.entity.data.joint_pos_biased, self.joints.joint_ids)
 
 
 _WRENCH = ("force_x", "force_y", "force_z", "torque_x", "torque_y", "torque_z")
@@ -280,19 +287,19 @@ def driven_joints(
             f"{entity.name!r} has none. Declare them in EntityCfg.actuators."
         )
     names = driven if patterns is None else patterns
-    chosen = SceneEntityCfg(entity.name, joint_names=names, preserve_order=keep_order)
+    joints = SceneEntityCfg(entity.name, joint_names=names, preserve_order=keep_order)
     try:
-        chosen = chosen.resolve_in(entity)
+        joints = joints.resolve_in(entity)
     except SimStateError as error:
         raise type(error)(f"In the {label}: {error}") from error
-    without = [name for name in chosen.names_of("joint") if name not in driven]
+    without = [name for name in joints.names_of("joint") if name not in driven]
     if without:
         raise InvalidInputError(
             f"The {label} chooses joints without an actuator that takes a {kind} "
             f"target: {listed(without)}. Those of {entity.name!r} that have one: "
             f"{listed(driven)}."
         )
-    return chosen
+    return joints
 
 
 def numbers_per_joint(

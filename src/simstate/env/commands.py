@@ -17,6 +17,7 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index
 from simstate.base.places import calling_place
 from simstate.env.entity_cfg import exactly_one
+from simstate.env.host_view import either
 from simstate.math import quaternion
 from simstate.math.vector import norm
 from simstate.world.worlds import worlds_of
@@ -105,7 +106,8 @@ class Command(ABC):
 
     def error(self) -> Tensor:
         """How far the worlds are from what is asked for; shape (num_envs,)."""
-        return norm(self.offset)[:, 0]
+        offset = self.offset
+        return self.env.xp.sqrt((offset * offset).sum(-1))
 
     def draw(self, env_ids: Tensor) -> None:
         """Draw the command of these worlds anew."""
@@ -176,6 +178,7 @@ class VelocityCommandCfg(CommandCfg):
         return VelocityCommand(name, self, env)
 
 
+@either
 class VelocityCommand(Command):
     """Forward, sideways [m/s] and yaw velocity [rad/s], root link's axes."""
 
@@ -244,15 +247,15 @@ class VelocityCommand(Command):
         self.follows_heading[env_ids] &= ~straight[:, 0]
 
     def _follow(self, rows: Index) -> None:
-        command = self.command[rows]
+        xp, command = self.env.xp, self.command[rows]
         if self.cfg.heading is not None:
-            now = self.entity.data.heading_w[rows].to(torch.float32)
+            now = xp.asarray(self.entity.data.heading_w[rows], dtype=xp.float32)
             off = wrapped(self.heading[rows] - now)
-            rate = (self.cfg.heading_stiffness * off).clamp(*self.cfg.ang_vel_z)
-            turned = torch.where(self.follows_heading[rows], rate, command[:, 2])
-            command = torch.cat([command[:, :2], turned[:, None]], dim=1)
+            rate = (self.cfg.heading_stiffness * off).clip(*self.cfg.ang_vel_z)
+            turned = xp.where(self.follows_heading[rows], rate, command[:, 2])
+            command = xp.concatenate([command[:, :2], turned[:, None]], 1)
         standing = self.is_standing[rows][:, None]
-        self.command[rows] = command.masked_fill(standing, 0.0)
+        self.command[rows] = xp.where(standing, 0.0, command)
 
 
 @dataclass(kw_only=True)
@@ -274,6 +277,7 @@ class PointCommandCfg(CommandCfg):
         return PointCommand(name, self, env)
 
 
+@either
 class PointCommand(Command):
     """A point for a site, world axes [m]."""
 
@@ -357,6 +361,7 @@ class HeadingCommandCfg(CommandCfg):
         return HeadingCommand(name, self, env)
 
 
+@either
 class HeadingCommand(Command):
     """A heading for the root link, as `heading_w` [rad]."""
 

@@ -13,6 +13,7 @@ from simstate.base.errors import InvalidInputError, listed
 from simstate.entity.explanation import explain
 from simstate.env.actions import Action, ActionCfg, scaled_contracts
 from simstate.env.entity_cfg import Patterns
+from simstate.env.host_view import either
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -38,6 +39,7 @@ class ControlActionCfg(ActionCfg):
         return ControlAction(name, self, env)
 
 
+@either
 class ControlAction(Action):
     """Writes some controls of one entity."""
 
@@ -65,21 +67,17 @@ class ControlAction(Action):
         told = {e.index[0]: e for e in explain(env.sim) if e.field == "ctrl"}
         chosen = (told[column] for column in columns)
         each = [Contract(e.unit, e.axes, e.point) for e in chosen]
+        limited = torch.isfinite(self.low)
+        self._half = torch.where(limited, (self.high - self.low) / 2.0, 1.0)
+        """Half the range of each control, 1 where there is none; shape (dim,)."""
+        self._middle = torch.where(limited, (self.low + self.high) / 2.0, 0.0)
         self.contracts = scaled_contracts(each, self._half * cfg.scale)
         self._write = self.entity.control_writer(ids)
-
-    @property
-    def _half(self) -> Tensor:
-        """Half the range of each control, 1 where there is none; shape (dim,)."""
-        limited = torch.isfinite(self.low)
-        return torch.where(limited, (self.high - self.low) / 2.0, 1.0)
 
     def controls(self, action: Tensor) -> Tensor:
         """What an action asks of the actuators; shape (num_envs, dim)."""
         action = action * self.cfg.scale
-        limited = torch.isfinite(self.low)
-        middle = torch.where(limited, (self.low + self.high) / 2.0, 0.0)
-        return (middle + self._half * action).clamp(self.low, self.high)
+        return (self._middle + self._half * action).clip(self.low, self.high)
 
     def apply(self, action: Tensor) -> None:
         """Write the controls that an action asks for."""

@@ -7,7 +7,11 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import ParamSpec, TypeVar
+from functools import cached_property
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Index, as_index
@@ -82,32 +86,40 @@ class SceneEntityCfg:
         resolved._found["sensor column"] = (columns, ())
         return resolved
 
-    @property
+    def on_host(self) -> SceneEntityCfg:
+        """A copy whose ids index NumPy arrays, once it is resolved."""
+        resolved = dataclasses.replace(self)
+        for kind, (ids, names) in self._found.items():
+            index: Any = ids.numpy() if isinstance(ids, Tensor) else ids
+            resolved._found[kind] = (index, names)
+        return resolved
+
+    @cached_property
     def joint_ids(self) -> Index:
         """The joints, as columns of `joint_pos`."""
         return self._ids("joint")
 
-    @property
+    @cached_property
     def body_ids(self) -> Index:
         """The links, as columns of `body_link_pos_w`."""
         return self._ids("body")
 
-    @property
+    @cached_property
     def geom_ids(self) -> Index:
         """The geoms, as columns of `geom_pos_w`."""
         return self._ids("geom")
 
-    @property
+    @cached_property
     def site_ids(self) -> Index:
         """The sites, as columns of `site_pos_w`."""
         return self._ids("site")
 
-    @property
+    @cached_property
     def actuator_ids(self) -> Index:
         """The actuators, as columns of `actuator_force`."""
         return self._ids("actuator")
 
-    @property
+    @cached_property
     def sensor_columns(self) -> Index:
         """The sensors, as columns of `sim.data.sensordata`."""
         return self._of("sensor column")[0]
@@ -150,10 +162,12 @@ def resolves_entities(function: Callable[Params, Result]) -> Callable[Params, Re
             return function(*args, **kwargs)
         bound = signature.bind(*args, **kwargs)
         bound.apply_defaults()
-        scene = next(iter(bound.arguments.values())).scene
+        view: Any = next(iter(bound.arguments.values()))
         for name, value in bound.arguments.items():
             if _has_no_ids(value):
-                bound.arguments[name] = value.resolve(scene)
+                resolved = value.resolve(view.scene)
+                is_host = getattr(view, "xp", None) is np
+                bound.arguments[name] = resolved.on_host() if is_host else resolved
         return function(*bound.args, **bound.kwargs)
 
     called.resolving = (called, function)  # pyright: ignore[reportAttributeAccessIssue]

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
+from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
@@ -19,23 +21,24 @@ from simstate.env import (
     rewards,
     terminations,
 )
-from simstate.env.action_terms import ActionTerms
-from simstate.env.command_terms import CommandTerms
 from simstate.env.divergence_log import DivergenceLog
-from simstate.env.env_cfg import EnvCfg
+from simstate.env.drivers import ActionTerms, CommandTerms, EventSchedule
+from simstate.env.ended_episodes import EndedEpisodes
+from simstate.env.env_cfg import END_KINDS, EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
-from simstate.env.episode_end import EpisodeEnd
-from simstate.env.event_schedule import EventSchedule
-from simstate.env.latest_observations import Observations, Observing
+from simstate.env.groups import ObservationGroups, Observations
 from simstate.env.memory_check import Parts
-from simstate.env.reward_sum import RewardSum
+from simstate.env.metrics import Metrics
+from simstate.env.plan import EpisodeEnd, RewardSum
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
+from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states
 from simstate.step import Integrator
 from simstate.step.history import Recorded
 from simstate.view import start_viewer
+from simstate.world.last_evaluation import evaluation_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -91,14 +94,17 @@ class Env(EnvWorlds):
             self._make_terms()
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
-            self._host_read.check()
+            self._backend.check()
+        groups = self._groups.groups
         self.observation_dims: dict[str, int] = {
-            name: values.shape[1] for name, values in self._observing.latest.items()
+            name: values.shape[1] for name, values in self._groups.latest.items()
         }
         """The number of columns of each observation group."""
-        self.observation_names: dict[str, list[str]] = self._observing.names()
+        self.observation_names: dict[str, list[str]] = {
+            group.name: group.column_names() for group in groups
+        }
         """A readable name for each column of each observation group."""
-        self.observation_contracts = self._observing.contracts()
+        self.observation_contracts = {group.name: group.contracts() for group in groups}
         """Unit, axes and point of each column of each observation group."""
         self._parts = Parts(self)
         self._is_made = True
@@ -151,78 +157,114 @@ class Env(EnvWorlds):
         - "final_observation": the observations of all worlds before any reset; they
           differ from those returned where "final_mask" is true;
         - "final_mask": the worlds that were reset in this step;
-        - "log": of the episodes that ended in this step, by name.
+        - "log": means over the worlds that were reset in this step, by name: rewards by
+          term, ends by term and kind, metrics;
+        - "episodes": the episodes that ended in this step, world by world; an
+          `EndedEpisodes`, or None;
+        - "info": the infos of all worlds before any reset (`EnvCfg.info`, and the parts
+          of `EnvCfg.reward`), arrays on the host; "reset_info" has those afterwards,
+          where a world was reset.
         """
         self._begin_call()
         renewed = self._check_reset_ids(reset_ids)
         checked = self.actions.check(action, renewed)
         recorders = self._recorders
         for recorder in recorders:
-            recorder.begin(checked, renewed)
-        with OneTorchThread():
+            recorder.begin(self._backend.tensor(checked), renewed)
+        with OneTorchThread(), np.errstate(all="ignore"):
             result = self._ledger.run("env", "env.step()", self._step, checked, renewed)
         for recorder in recorders:
             recorder.end(result[1], result[4])
         return result
 
     def _step(
-        self, action: Tensor, renewed: Tensor | None
+        self, action: Any, renewed: Tensor | None
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
-        """The sequence of one step, in which `renewed` worlds begin anew at its end."""
+        """The sequence of one step, in which `renewed` worlds are reset at its end.
+
+        It computes with the backend's arrays; tensors go in and out.
+        """
         log = {} if renewed is None else self._end(renewed)
+        tensor, copy = self._backend.tensor, self._backend.copy
         # 1. The action becomes targets and wrenches, which hold for all substeps.
         self.actions.apply(action)
         # 2. Physics. Positions and velocities are then those of the new state. A world
         #    that diverges keeps the state from before.
         self._advance(action, self._others(renewed))
         # 3. Clocks.
-        self._step_count += 1
-        self._episode_length += 1
+        for clock in self._clocks:
+            clock += 1
         # 4. Which episodes have ended, then the reward, which may depend on it.
-        self.ends.compute(self)
-        reward = self.rewards.compute(self)
+        terminated, truncated = self.ends.compute()
+        reward = self.rewards.compute()
         if renewed is not None:
             self.ends.clear(renewed)
-            reward[renewed] = 0.0
-        due, ended = self._read_on_host()
+            reward[self._backend.array(renewed)] = 0.0
+        self.metrics.compute()
+        ended = terminated | truncated
+        due = self._read_on_host(ended)
+        episodes = self._episodes(due["ended"]) if len(due["ended"]) else None
         # 5. The world goes on: commands for the next step, pushes and the like.
         self.commands.advance(due)
         self.events.interval(self, due)
         # 6. What all worlds see, whether they have ended or not.
-        seen = self._observing.observe(slice(0, self.num_envs), restart=False)
+        seen = final = self._groups.observe()
+        info, reset_info = self.infos.compute(self._reward_parts()), {}
+        result = tensor(reward), tensor(copy(terminated)), tensor(copy(truncated))
+        # 7. Worlds that have ended are reset; the others are not touched.
+        reset = due["ended"] if self.auto_reset else renewed
+        if reset is None or not len(reset) or not self.auto_reset:
+            ended[:] = False
+        if reset is not None and len(reset):
+            log = self._end(reset) if self.auto_reset else log
+            self._begin(reset)
+            seen, reset_info = self.observations, self.infos.compute({})
+        self._backend.check()
         extras: Extras = {
-            "final_observation": seen,
-            "final_mask": torch.zeros_like(self.terminated),
+            "final_observation": final,
+            "final_mask": tensor(ended),
             "log": log,
+            "episodes": episodes,
+            "info": info,
+            "reset_info": reset_info,
         }
-        # 7. Worlds that have ended begin anew; the others are not touched.
-        terminated, truncated = self.terminated.clone(), self.truncated.clone()
-        if self.auto_reset and ended.numel():
-            extras["final_mask"] = terminated | truncated
-            extras["log"] = self._end(ended)
-            self._begin(ended)
-            seen = self.observations
-        elif renewed is not None:
-            self._begin(renewed)
-            seen = self.observations
-        self._host_read.check()
-        return seen, reward, terminated, truncated, extras
+        return seen, *result, extras
 
-    def _read_on_host(self) -> tuple[dict[str, Tensor], Tensor]:
+    def _reward_parts(self) -> dict[str, Any]:
+        return self.rewards.infos if isinstance(self.rewards, WholeReward) else {}
+
+    def _episodes(self, env_ids: Tensor) -> EndedEpisodes:
+        """Describe the episodes that end in these worlds, before they are reset."""
+        rewards, ends = self.rewards.episode_sums(env_ids), self.ends
+        nothing = torch.zeros(len(env_ids), dtype=self.dtype, device=self.device)
+        return EndedEpisodes(
+            env_ids=env_ids.clone(),
+            length=self._episode_length[env_ids].clone(),
+            returns=sum(rewards.values(), nothing),
+            rewards=rewards,
+            metrics=self.metrics.of(env_ids),
+            reasons={
+                name: column[env_ids].clone()
+                for name, column in zip(ends.names, ends.reasons.unbind(1), strict=True)
+            },
+            kinds={kind: ends.ended_by(kind)[env_ids] for kind in END_KINDS},
+        )
+
+    def _read_on_host(self, ended: Any) -> dict[str, Tensor]:
         """The worlds that are due for commands and events, and those that have ended.
 
         The only time in a step that the host waits for the device.
         """
         masks = self.commands.due(self.step_dt) | self.events.due(self.step_dt)
-        masks["ended"] = self.terminated | self.truncated
-        masks["diverged"] = self.sim.divergence.new
-        due = self._host_read.ids(masks)
-        self.divergence.record(due["diverged"])
-        return due, due["ended"]
+        masks["ended"], masks["diverged"] = ended, self._newly_diverged
+        due = self._backend.ids(masks)
+        if len(due["diverged"]):
+            self.divergence.record(due["diverged"])
+        return due
 
     def reset(
         self,
-        seed: int | None = None,
+        seed: int | Sequence[int] | None = None,
         env_ids: Ids = None,
         init_states: States | None = None,
     ) -> tuple[Observations, Extras]:
@@ -231,19 +273,20 @@ class Env(EnvWorlds):
         Args:
             seed: starts the random numbers of these worlds anew, and runs their
                 "startup" events again: what follows depends on the seed alone, and on
-                what curricula have changed.
+                what curricula have changed. A sequence has the seed of each of these
+                worlds; world i of one seed has the NumPy stream of `seed + i`.
             env_ids: the worlds.
             init_states: unified states, one for each of these worlds or one for all, as
                 in `sim.set_states`; they go on top of what the events have done.
 
-        Returns the observations of all worlds, and extras with "log".
+        Returns the observations of all worlds, and extras with "log" and "info".
         """
         self._begin_call()
         rows = worlds_of(self.sim).select(env_ids)
         if seed is not None:
-            whole_number("seed", seed, 0)
+            seed = _checked_seed(seed, rows.count)
         if not rows.count:
-            return self.observations, {"log": {}}
+            return self.observations, {"log": {}, "info": {}}
         ids = rows.tensor(self.device).clone()
         if init_states is not None:  # while nothing has changed yet
             check_states(self.sim, init_states, rows)
@@ -253,15 +296,28 @@ class Env(EnvWorlds):
             )
 
     def _reset(
-        self, seed: int | None, ids: Tensor, init_states: States | None
+        self,
+        seed: int | Sequence[int] | None,
+        ids: Tensor,
+        init_states: States | None,
     ) -> tuple[Observations, Extras]:
         log = self._end(ids)
         if seed is not None:
-            self.rng.seed(seed, ids)
+            self._seed(seed, ids)
             self.events.startup(self, ids)
         self._begin(ids, init_states)
-        self._host_read.check()
-        return self.observations, {"log": log}
+        self._backend.check()
+        return self.observations, {"log": log, "info": self.infos.compute({})}
+
+    def _seed(self, seed: int | Sequence[int], ids: Tensor) -> None:
+        """Start the random streams of these worlds again."""
+        if isinstance(seed, int):
+            self.rng.seed(seed, ids)
+        else:
+            for k, value in enumerate(seed):
+                self.rng.seed(value, ids[k : k + 1])
+        if "random/pcg64" in self._ledger:
+            self.sim.numpy_rng.seed(seed, ids)
 
     def view(
         self,
@@ -286,7 +342,7 @@ class Env(EnvWorlds):
     def observations(self) -> Observations:
         """A copy of the latest observations by group, float32; (num_envs, k)."""
         self._recover()
-        return {name: slot.clone() for name, slot in self._observing.latest.items()}
+        return {name: slot.clone() for name, slot in self._groups.latest.items()}
 
     @property
     def action_dim(self) -> int:
@@ -321,10 +377,18 @@ class Env(EnvWorlds):
         """The one before; zero after a reset; float32."""
         self.commands = CommandTerms(self, cfg.commands)
         """The commands by name."""
-        self.rewards = RewardSum(self, cfg.rewards, rewards)
+        self.rewards = (
+            RewardSum(self, cfg.rewards, rewards)
+            if cfg.reward is None
+            else WholeReward(self, cfg.reward, rewards)
+        )
         """The reward terms: weights, and sums over the episode."""
+        self.infos = InfoTerms(self, cfg.info, observations)
+        """The function that gives infos."""
         self.ends = EpisodeEnd(self, cfg.terminations, terminations)
         """The termination terms, and which of them ended what."""
+        self.metrics = Metrics(self, cfg.metrics, rewards)
+        """The metric terms, and their values in the episode."""
         self.events = EventSchedule(self, cfg.events, events)
         """The events, and when each is due."""
         self.divergence = DivergenceLog(
@@ -338,7 +402,10 @@ class Env(EnvWorlds):
             Term("curriculum", name, term, curricula, self, leading=2)
             for name, term in cfg.curricula.items()
         ]
-        self._observing = Observing(self, cfg.observations, observations)
+        self._groups = ObservationGroups(self, cfg.observations, observations)
+        slots = self._step_count, self._episode_length
+        self._clocks = [self._backend.array(slot) for slot in slots]
+        self._newly_diverged = self._backend.array(self.sim.divergence.new)
 
     def _scopes(self) -> list[str]:
         parts = [("action", name) for name in self.actions]
@@ -348,7 +415,7 @@ class Env(EnvWorlds):
     def _check_parts(self) -> None:
         self._parts.check()
 
-    def _advance(self, action: Tensor, moving: Tensor | None) -> None:
+    def _advance(self, action: Any, moving: Tensor | None) -> None:
         """Go on by the physics steps of one environment step.
 
         Where an action acts in every substep, the host looks after each of them whether
@@ -372,13 +439,18 @@ class Env(EnvWorlds):
         if not env_ids.numel():
             return log
         for curriculum in self._curricula:
-            value = curriculum(self, env_ids)
+            value = curriculum(env_ids)
             if value is not None:
                 log[f"Curriculum/{curriculum.name}"] = float(value)
         for name, mean in self.rewards.log(env_ids, self.cfg.episode_length_s).items():
             log[f"Episode_Reward/{name}"] = mean
         for name, count in self.ends.log(env_ids).items():
             log[f"Episode_Termination/{name}"] = count
+        for kind in END_KINDS:
+            ended = self.ends.ended_by(kind)[env_ids]
+            log[f"Episode_End/{kind}"] = float(ended.float().mean())
+        for name, values in self.metrics.of(env_ids).items():
+            log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
         for name, error in self.commands.log(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
@@ -390,17 +462,31 @@ class Env(EnvWorlds):
         self.sim.reset(env_ids)
         self._ledger.reset(worlds_of(self.sim).select(env_ids), ("env",))
         for term in self.terms:
-            term.reset(self, env_ids)
+            term.reset(env_ids)
         self.events.reset(self, env_ids)
         if init_states is not None:
             self.sim.set_states(init_states, env_ids)
         self.commands.reset(env_ids)
         self.actions.reset(env_ids)
-        self._observing.observe(env_ids, restart=True)
+        evaluation_of(self.sim).begin_episode(env_ids)
+        self._groups.observe(env_ids)
 
     @property
     def terms(self) -> list[Term]:
         """All terms that are functions or class terms."""
         rewards, ends = self.rewards.terms, self.ends.terms
-        seen = self._observing.terms
-        return [*rewards, *ends, *self.events.terms, *self._curricula, *seen]
+        seen = [*self.metrics.terms, *self._groups.terms]
+        others = [*self.events.terms, *self._curricula, *self.infos.terms]
+        return [*rewards, *ends, *others, *seen]
+
+
+def _checked_seed(seed: int | Sequence[int], count: int) -> int | list[int]:
+    """Return the seed of all worlds, or one for each of `count` worlds."""
+    if not isinstance(seed, Sequence):
+        return whole_number("seed", seed, 0)
+    if len(seed) != count:
+        raise InvalidInputError(
+            f"seed must be one number, or one for each of the {count} worlds that are "
+            f"reset; got {len(seed)}."
+        )
+    return [whole_number("A seed", value, 0) for value in seed]

@@ -9,7 +9,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
 
-from simstate.base.checks import instance_of, number, whole_number
+from simstate.base.checks import instance_of, number, one_of, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.base.places import calling_place
 from simstate.env.actions import ActionCfg
@@ -23,6 +23,16 @@ TermFunction: TypeAlias = "Callable[..., Any] | str"
 Params: TypeAlias = "dict[str, Any]"
 
 EventMode = Literal["startup", "reset", "interval"]
+
+EndKind = Literal["failure", "success", "time_out", "other"]
+"""What the end of an episode means."""
+
+END_KINDS: tuple[EndKind, ...] = ("failure", "success", "time_out", "other")
+
+Reduction = Literal["last", "mean", "max", "sum"]
+"""What of a metric's values in an episode is reported."""
+
+REDUCTIONS: tuple[Reduction, ...] = ("last", "mean", "max", "sum")
 
 
 @dataclass
@@ -83,7 +93,31 @@ class TerminationTermCfg(TermCfg):
     """A function that returns (num_envs,) booleans: which worlds have ended."""
 
     time_out: bool = field(default=False, kw_only=True)
-    """Whether it truncates the episode: nothing bad happened, time is just up."""
+    """Truncate the episode instead of terminating it: the task could have continued."""
+    kind: EndKind | None = field(default=None, kw_only=True)
+    """What the end means, for evaluations and logs: "failure" (the robot fell),
+    "success" (the task is solved), "time_out" or "other". None: "time_out" if it
+    truncates, else "failure"."""
+
+    @property
+    def meaning(self) -> EndKind:
+        """The kind of end, with the default resolved."""
+        if self.kind is not None:
+            return self.kind
+        return "time_out" if self.time_out else "failure"
+
+
+@dataclass
+class MetricTermCfg(TermCfg):
+    """A function that returns (num_envs,) values, reported for each episode.
+
+    Metrics appear in the log as "Metrics/<name>", and in evaluations; they are not part
+    of the reward.
+    """
+
+    reduction: Reduction = field(default="mean", kw_only=True)
+    """Which of the episode's values is reported: the last, the mean over its steps, the
+    largest, or their sum."""
 
 
 @dataclass
@@ -126,10 +160,20 @@ class EnvCfg:
     rewards: dict[str, RewardTermCfg]
     terminations: dict[str, TerminationTermCfg]
     events: dict[str, EventTermCfg] = field(default_factory=dict[str, EventTermCfg])
+    metrics: dict[str, MetricTermCfg] = field(default_factory=dict[str, MetricTermCfg])
     commands: Mapping[str, CommandCfg] = field(default_factory=dict[str, CommandCfg])
     curricula: dict[str, CurriculumTermCfg] = field(
         default_factory=dict[str, CurriculumTermCfg]
     )
+    reward: TermCfg | None = None
+    """Instead of `rewards`: one function that returns the reward of a step, shape
+    (num_envs,), neither weighted nor multiplied by the time step; or a pair of that and
+    a dictionary of its parts, which become infos."""
+    info: TermCfg | None = None
+    """A function that returns a dictionary of infos, (num_envs, …) each, after a step
+    and after a reset; None: there are none."""
+    dtype: Literal["float32", "float64"] = "float32"
+    """The dtype of observations, rewards and actions."""
     is_finite_horizon: bool = False
     """Whether the time limit belongs to the task: a learner does not look beyond it."""
     divergence_dump_dir: str | Path | None = None
@@ -143,6 +187,7 @@ _KINDS: dict[str, type] = {
     "actions": ActionCfg,
     "rewards": RewardTermCfg,
     "terminations": TerminationTermCfg,
+    "metrics": MetricTermCfg,
     "events": EventTermCfg,
     "commands": CommandCfg,
     "curricula": CurriculumTermCfg,
@@ -160,6 +205,15 @@ def check_cfg(cfg: object) -> None:
         _check_kinds(part, getattr(cfg, part), kind)
     for name, group in cfg.observations.items():
         _check_kinds(f"observations[{name!r}].terms", group.terms, ObservationTermCfg)
+    for part in ("reward", "info"):
+        if getattr(cfg, part) is not None:
+            instance_of(f"EnvCfg.{part}", getattr(cfg, part), TermCfg)
+    if cfg.reward is not None and cfg.rewards:
+        raise InvalidInputError(
+            "EnvCfg.reward is the whole reward, so that `rewards` must be empty; it "
+            f"has {', '.join(cfg.rewards)}."
+        )
+    one_of("dtype", cfg.dtype, ("float32", "float64"))
     whole_number("decimation", cfg.decimation, 1, 2**31 - 1)
     number("episode_length_s", cfg.episode_length_s, more_than=0)
     whole_number("max_divergence_dumps", cfg.max_divergence_dumps, 0)

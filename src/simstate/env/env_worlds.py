@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
-from simstate.base.checks import has_shape, number, whole_number
+from simstate.base.checks import has_shape, whole_number
 from simstate.base.errors import InvalidInputError, ShapeError, not_copied
 from simstate.base.ids import Ids
 from simstate.engine import EngineCfg
 from simstate.entity import SceneEntities
 from simstate.env import events
+from simstate.env.backend import Backend, DeviceBackend, HostBackend
 from simstate.env.env_cfg import EnvCfg, check_cfg
 from simstate.env.env_recorder import EnvRecorder
-from simstate.env.host_read import HostRead
+from simstate.env.host_view import HostView, phase
 from simstate.env.scene_needs import scene_for_events
 from simstate.env.terrain_places import TerrainPlaces
 from simstate.simulation import Simulation
@@ -63,7 +64,6 @@ class EnvWorlds(ABC):
             first_world=first_world,
         )
         self._ledger = worlds_of(self.sim).ledger
-        self._host_read = HostRead(worlds_of(self.sim))
         self._recorders: tuple[EnvRecorder, ...] = ()
         self.num_envs = self.sim.num_envs
         self.device = self.sim.device
@@ -71,6 +71,12 @@ class EnvWorlds(ABC):
         """The time of one environment step [s]."""
         self.max_episode_length = round(cfg.episode_length_s / self.step_dt)
         """The environment steps of a full episode."""
+        self.dtype: torch.dtype = getattr(torch, cfg.dtype)
+        """The dtype of observations, rewards and actions."""
+        is_host = worlds_of(self.sim).engine.state_is_live
+        self._backend: Backend = (
+            HostBackend() if is_host else DeviceBackend(self.device)
+        )
         if self.max_episode_length < 1:
             raise InvalidInputError(
                 f"episode_length_s is {cfg.episode_length_s}, less than the "
@@ -78,6 +84,8 @@ class EnvWorlds(ABC):
             )
         with torch.inference_mode(False):  # they are written to later on
             self._make_clocks(first_world)
+        self._view: Any = HostView(self) if is_host else self
+        """The environment as terms that are marked with `either` read it."""
 
     def _make_clocks(self, first_world: int) -> None:
         """What the environment itself remembers of each world."""
@@ -184,6 +192,23 @@ class EnvWorlds(ABC):
     def _check_parts(self) -> None:
         """Raise if a part remembers something that is in no slot."""
 
+    xp: Any = torch
+    """The module with functions of the tensors; `env.host` has NumPy."""
+
+    @property
+    def host(self) -> HostView:
+        """The environment as NumPy arrays, with the same names: for terms on the host.
+
+        A term that is marked with `either` gets it instead of `env`.
+        """
+        if self._view is self:
+            raise InvalidInputError(
+                "env.host is for the native engine, whose memory is the host's. Mark "
+                "the term with @either, and use its argument: on this engine it gets "
+                "tensors."
+            )
+        return self._view
+
     @property
     def rng(self) -> WorldRandom:
         """The worlds' random numbers, a stream for each; terms draw from it."""
@@ -212,19 +237,18 @@ class EnvWorlds(ABC):
         self._episode_length.copy_(steps)
 
     def phase(self, period_s: float) -> Tensor:
-        """How far a clock that runs with the episode is within a period, in [0, 1).
+        """Return the share of a period that is over, in [0, 1); float64, (num_envs,).
 
-        Shape (num_envs,).
+        The clock runs with the episode.
         """
-        period = number("period_s", period_s, more_than=0, unit="s")
-        return (self._episode_length * (self.step_dt / period)) % 1.0
+        return phase(self, period_s)
 
     def close(self) -> None:  # noqa: B027
         """Nothing is open: worlds are memory, which goes with the environment."""
 
     def _begin_call(self) -> None:
         """Undo what an interrupted call has left half done."""
-        self._host_read.forget()
+        self._backend.forget()
         self._recover()
         if self._ledger.open:
             raise InvalidInputError(
@@ -255,6 +279,8 @@ class EnvWorlds(ABC):
 
     def _check_reset_ids(self, reset_ids: Ids) -> Tensor | None:
         """The ids of the worlds that begin anew in a step; None: no world does."""
+        if isinstance(reset_ids, tuple) and reset_ids == ():
+            return None
         rows = worlds_of(self.sim).select(reset_ids)
         if not rows.count:
             return None

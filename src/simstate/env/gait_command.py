@@ -13,6 +13,7 @@ from torch import Tensor
 from simstate.base.contract import PURE
 from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Command, CommandCfg, Range
+from simstate.env.host_view import either
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -42,6 +43,7 @@ class GaitCommandCfg(CommandCfg):
         return GaitCommand(name, self, env)
 
 
+@either
 class GaitCommand(Command):
     """Frequency [Hz], duty, and the sine and cosine of each foot's phase.
 
@@ -80,7 +82,7 @@ class GaitCommand(Command):
     @property
     def offset(self) -> Tensor:
         """1 where a foot stands and should swing, or vice versa; (num_envs, feet)."""
-        return (self.stance != self._feet.found).to(torch.float32)
+        return (self.stance != self._feet.found) * 1.0
 
     def error(self) -> Tensor:
         """The share of the feet that do not what they should; shape (num_envs,)."""
@@ -88,7 +90,7 @@ class GaitCommand(Command):
 
     def due(self, dt: float) -> Tensor:
         """Let time and strides run [s]; the worlds whose time is up; (num_envs,)."""
-        self.clock.copy_((self.clock + self.command[:, 0] * dt) % 1.0)
+        self.clock[:] = (self.clock + self.command[:, 0] * dt) % 1.0
         return super().due(dt)
 
     def _draw(self, env_ids: Tensor) -> None:
@@ -105,8 +107,8 @@ class GaitCommand(Command):
 
     def _follow(self, rows: object) -> None:
         del rows  # the clock runs in all worlds
-        angle = 2.0 * math.pi * self.phase
-        self.command[:, 2:] = torch.cat([angle.sin(), angle.cos()], dim=1)
+        xp, angle = self.env.xp, 2.0 * math.pi * self.phase
+        self.command[:, 2:] = xp.concatenate([xp.sin(angle), xp.cos(angle)], 1)
 
 
 def _check(name: str, cfg: GaitCommandCfg, feet: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,8 @@ from simstate.entity import EntityData
 from simstate.entity.dynamics import Dynamics
 from simstate.env.contracts import contract
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.host_view import chosen, either, height_above_ground
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
-from simstate.env.terrain_places import height_above_ground
 from simstate.sensors import ContactSensor, RaySensor
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _XYZ = fixed_columns("x", "y", "z")
 @resolves_entities
 @columns(columns_of("joint"))
 @contract(EntityData.joint_pos)
+@either
 def joint_pos_rel(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, biased: bool = False
 ) -> Tensor:
@@ -37,33 +39,37 @@ def joint_pos_rel(
     """
     data = env.scene[asset_cfg.name].data
     position = data.joint_pos_biased if biased else data.joint_pos
-    return (position - data.default_joint_pos)[:, asset_cfg.joint_ids]
+    return chosen(position - data.default_joint_pos, asset_cfg.joint_ids)
 
 
 @resolves_entities
 @columns(columns_of("joint"))
 @contract(EntityData.joint_vel)
+@either
 def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Joint velocities less their defaults [rad/s or m/s]; (num_envs, joints)."""
     data = env.scene[asset_cfg.name].data
-    return (data.joint_vel - data.default_joint_vel)[:, asset_cfg.joint_ids]
+    return chosen(data.joint_vel - data.default_joint_vel, asset_cfg.joint_ids)
 
 
 @resolves_entities
 @columns(columns_of("joint", (".cos", ".sin")))
 @contract(PURE)
+@either
 def joint_pos_cos_sin(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Cosine and sine of joint angles, which turn over without a jump; (num_envs, 2J).
 
     In pairs, joint by joint.
     """
-    angle = env.scene[asset_cfg.name].data.joint_pos[:, asset_cfg.joint_ids]
-    return torch.stack([angle.cos(), angle.sin()], dim=-1).flatten(1)
+    xp, data = env.xp, env.scene[asset_cfg.name].data
+    angle = chosen(data.joint_pos, asset_cfg.joint_ids)
+    return xp.stack([xp.cos(angle), xp.sin(angle)], -1).reshape(len(angle), -1)
 
 
 @resolves_entities
 @columns(_XYZ)
 @contract(EntityData.root_link_lin_vel_b)
+@either
 def base_lin_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Velocity of the root link's origin, root link's axes [m/s]; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.root_link_lin_vel_b
@@ -72,6 +78,7 @@ def base_lin_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @resolves_entities
 @columns(_XYZ)
 @contract(EntityData.root_link_ang_vel_b)
+@either
 def base_ang_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Angular velocity of the root link, its own axes [rad/s]; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.root_link_ang_vel_b
@@ -80,6 +87,7 @@ def base_ang_vel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 @resolves_entities
 @columns(_XYZ)
 @contract(EntityData.projected_gravity_b)
+@either
 def projected_gravity(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Direction of gravity, root link's axes, unit length; (num_envs, 3)."""
     return env.scene[asset_cfg.name].data.projected_gravity_b
@@ -87,6 +95,7 @@ def projected_gravity(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
 
 @resolves_entities
 @contract("m", axes="world", point="link origin")
+@either
 def base_height(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Height of the root link's origin above the ground [m]; (num_envs, 1).
 
@@ -127,15 +136,17 @@ def terrain_scan(
 @resolves_entities
 @columns(columns_of("site", XYZ))
 @contract(EntityData.site_pos_w)
+@either
 def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Positions of sites, world axes [m]; (num_envs, 3 sites)."""
     position = env.scene[asset_cfg.name].data.site_pos_w
-    return position[:, asset_cfg.site_ids].flatten(1)
+    return chosen(position, asset_cfg.site_ids).reshape(len(position), -1)
 
 
 @resolves_entities
 @columns(_XYZ)
 @contract(EntityData.site_pos_w)
+@either
 def site_offset(
     env: Env, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
 ) -> Tensor:
@@ -146,15 +157,16 @@ def site_offset(
     return _one_site(env, target_cfg) - _one_site(env, asset_cfg)
 
 
-def _one_site(env: Env, chosen: SceneEntityCfg) -> Tensor:
+def _one_site(env: Env, site: SceneEntityCfg) -> Tensor:
     """Where the only site that is chosen is, world axes [m]; (num_envs, 3)."""
-    names = chosen.names_of("site")
+    names = site.names_of("site")
     if len(names) != 1:
         raise InvalidInputError(
-            f"site_offset goes between two sites; of {chosen.name!r} are chosen "
+            f"site_offset goes between two sites; of {site.name!r} are chosen "
             f"{listed(names)}: give site_names one name."
         )
-    return env.scene[chosen.name].data.site_pos_w[:, chosen.site_ids].flatten(1)
+    position = env.scene[site.name].data.site_pos_w
+    return chosen(position, site.site_ids).reshape(len(position), -1)
 
 
 def _sensor_columns(env: Env, asset_cfg: SceneEntityCfg, **params: object) -> list[str]:
@@ -177,21 +189,23 @@ def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
 @resolves_entities
 @columns(_sensor_columns)
 @contract(_sensor_contracts)
+@either
 def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
     """Readings of the model's sensors, MuJoCo's units and axes; (num_envs, k).
 
     `asset_cfg.sensor_names` chooses them. Touch and force sensors are those of the last
     dynamics evaluation, as `sim.data.sensordata`.
     """
-    return env.sim.data.sensordata[:, asset_cfg.sensor_columns]
+    return chosen(env.sim.data.sensordata, asset_cfg.sensor_columns)
 
 
 @resolves_entities
 @columns(_sensor_columns)
 @contract(PURE)
+@either
 def contacts(env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0) -> Tensor:
     """1 where a touch sensor feels more than `threshold` [N], else 0; (num_envs, k)."""
-    return (sensors(env, asset_cfg) > threshold).to(torch.float32)
+    return (sensors(env, asset_cfg) > threshold) * 1.0
 
 
 def _contact_columns(
@@ -207,13 +221,15 @@ def _contact_components(env: Env, sensor_name: str) -> list[str]:
 
 @columns(_contact_columns)
 @contract(ContactSensor.found)
+@either
 def contact_found(env: Env, sensor_name: str) -> Tensor:
     """1 where an element of a contact sensor touches, else 0; (num_envs, elements)."""
-    return env.sim.contacts[sensor_name].found.to(torch.float32)
+    return env.sim.contacts[sensor_name].found * 1.0
 
 
 @columns(_contact_columns)
 @contract(ContactSensor.air_time)
+@either
 def contact_air_time(env: Env, sensor_name: str) -> Tensor:
     """How long each element of a contact sensor has been off [s]; (num_envs, E)."""
     return env.sim.contacts[sensor_name].air_time
@@ -221,9 +237,10 @@ def contact_air_time(env: Env, sensor_name: str) -> Tensor:
 
 @columns(_contact_components)
 @contract(ContactSensor.force_w)
+@either
 def contact_force(env: Env, sensor_name: str) -> Tensor:
     """Net force on each element of a contact sensor, world axes [N]; (num_envs, 3E)."""
-    return env.sim.contacts[sensor_name].force_w.flatten(1)
+    return env.sim.contacts[sensor_name].force_w.reshape(env.num_envs, -1)
 
 
 def _ray_columns(env: Env, sensor_name: str, **params: object) -> list[str]:
@@ -233,6 +250,7 @@ def _ray_columns(env: Env, sensor_name: str, **params: object) -> list[str]:
 
 @columns(_ray_columns)
 @contract(RaySensor.height)
+@either
 def height_scan(
     env: Env, sensor_name: str, offset: float = 0.0, limit: float = 1.0
 ) -> Tensor:
@@ -241,11 +259,12 @@ def height_scan(
     Less `offset`, the usual height, and within ± `limit`. `sensor_name` is that of
     rays: `sim.rays`.
     """
-    return (env.sim.rays[sensor_name].height - offset).clamp(-limit, limit)
+    return (env.sim.rays[sensor_name].height - offset).clip(-limit, limit)
 
 
 @columns(_ray_columns)
 @contract(RaySensor.distance)
+@either
 def ray_distance(env: Env, sensor_name: str) -> Tensor:
     """How far it is along each ray [m]; (num_envs, rays)."""
     return env.sim.rays[sensor_name].distance
@@ -254,13 +273,14 @@ def ray_distance(env: Env, sensor_name: str) -> Tensor:
 @resolves_entities
 @columns(fixed_columns("x", "y", "z", "about x", "about y", "about z"))
 @contract(3 * [Dynamics.linear_momentum_w] + 3 * [Dynamics.angular_momentum_w])
+@either
 def momentum(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Linear, then angular momentum about the COM, world axes; (num_envs, 6).
 
     Of all bodies of the entity [kg·m/s, kg·m²/s].
     """
     own = env.scene[asset_cfg.name].dynamics
-    return torch.cat([own.linear_momentum_w, own.angular_momentum_w], dim=-1)
+    return env.xp.concatenate([own.linear_momentum_w, own.angular_momentum_w], -1)
 
 
 def _action_columns(env: Env) -> list[str]:
@@ -274,6 +294,7 @@ def _action_contracts(env: Env) -> list[Contract]:
 
 @columns(_action_columns)
 @contract(_action_contracts)
+@either
 def last_action(env: Env) -> Tensor:
     """The last action as it was given; zero after a reset; (num_envs, action_dim)."""
     return env.action
@@ -295,12 +316,14 @@ def _offset_contracts(env: Env, command_name: str) -> Sequence[Contract]:
 
 @columns(_command_columns)
 @contract(_command_contracts)
+@either
 def generated_commands(env: Env, command_name: str) -> Tensor:
     """What a command asks for now, in its own units; (num_envs, k)."""
     return env.commands[command_name].command
 
 
 @contract(_offset_contracts)
+@either
 def command_offset(env: Env, command_name: str) -> Tensor:
     """What is missing to a command, in its own units; (num_envs, k)."""
     return env.commands[command_name].offset
@@ -308,7 +331,8 @@ def command_offset(env: Env, command_name: str) -> Tensor:
 
 @columns(fixed_columns("cos", "sin"))
 @contract(PURE)
+@either
 def phase(env: Env, period_s: float) -> Tensor:
     """Cosine and sine of a clock that runs with the episode; (num_envs, 2)."""
-    angle = env.phase(period_s) * (2.0 * torch.pi)
-    return torch.stack([angle.cos(), angle.sin()], dim=-1)
+    xp, angle = env.xp, env.phase(period_s) * (2.0 * math.pi)
+    return xp.stack([xp.cos(angle), xp.sin(angle)], -1)

@@ -13,36 +13,43 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.host_view import chosen, either, height_above_ground
 from simstate.env.motion_command import Tracked, motion_command
-from simstate.env.observations import ROBOT, sensors, site_offset
-from simstate.env.terrain_places import height_above_ground
-from simstate.math.vector import norm
+from simstate.env.observations import ROBOT, site_offset
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
+_TIE = 1e-9
+"""Share of a period by which phases are late, so that a rounding error of either sign
+at the start or end of a stance has the same effect."""
 
+
+@either
 def is_alive(env: Env) -> Tensor:
     """1 in worlds whose episode has not been terminated; (num_envs,)."""
-    return (~env.terminated).to(torch.float32)
+    return ~env.terminated * 1.0
 
 
+@either
 def is_terminated(env: Env) -> Tensor:
     """1 in worlds whose episode was terminated in this step; (num_envs,).
 
     Times-out do not count.
     """
-    return env.terminated.to(torch.float32)
+    return env.terminated * 1.0
 
 
+@either
 def command_error(env: Env, command_name: str) -> Tensor:
     """How far the world is from a command, in its own unit; (num_envs,)."""
     return env.commands[command_name].error()
 
 
+@either
 def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
     """exp(−error²/std²) of a command; 1 where it is met; (num_envs,)."""
-    return torch.exp(-env.commands[command_name].error().square() / std**2)
+    return env.xp.exp(-(env.commands[command_name].error() ** 2) / std**2)
 
 
 def motion_tracked(env: Env, command_name: str, tracked: Tracked, std: float) -> Tensor:
@@ -56,67 +63,76 @@ def motion_tracked(env: Env, command_name: str, tracked: Tracked, std: float) ->
 
 
 @resolves_entities
+@either
 def joint_cos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Mean cosine of joint angles: 1 at zero, −1 half a turn away; (num_envs,)."""
-    position = env.scene[asset_cfg.name].data.joint_pos[:, asset_cfg.joint_ids]
-    return position.cos().mean(-1)
+    position = chosen(env.scene[asset_cfg.name].data.joint_pos, asset_cfg.joint_ids)
+    return env.xp.cos(position).mean(-1)
 
 
 @resolves_entities
+@either
 def track_lin_vel(
     env: Env, command_name: str, std: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
     """exp(−|v* − v|²/std²) of the velocity in the root link's x and y; (num_envs,)."""
     velocity = env.scene[asset_cfg.name].data.root_link_lin_vel_b[:, :2]
     error = env.commands[command_name].command[:, :2] - velocity
-    return torch.exp(-error.square().sum(-1) / std**2)
+    return env.xp.exp(-(error * error).sum(-1) / std**2)
 
 
 @resolves_entities
+@either
 def track_ang_vel(
     env: Env, command_name: str, std: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
     """exp(−(ω* − ω)²/std²) of the yaw rate in the root link's z; (num_envs,)."""
     rate = env.scene[asset_cfg.name].data.root_link_ang_vel_b[:, 2]
     error = env.commands[command_name].command[:, 2] - rate
-    return torch.exp(-error.square() / std**2)
+    return env.xp.exp(-error * error / std**2)
 
 
 @resolves_entities
+@either
 def lin_vel_z_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of the velocity along the root link's z [m²/s²]; (num_envs,)."""
-    return env.scene[asset_cfg.name].data.root_link_lin_vel_b[:, 2].square()
+    return env.scene[asset_cfg.name].data.root_link_lin_vel_b[:, 2] ** 2
 
 
 @resolves_entities
+@either
 def ang_vel_xy_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of the roll and pitch rates [rad²/s²]; (num_envs,)."""
     rates = env.scene[asset_cfg.name].data.root_link_ang_vel_b[:, :2]
-    return rates.square().sum(-1)
+    return (rates * rates).sum(-1)
 
 
 @resolves_entities
+@either
 def flat_orientation_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of gravity's part along the root link's x and y; (num_envs,)."""
-    gravity = env.scene[asset_cfg.name].data.projected_gravity_b
-    return gravity[:, :2].square().sum(-1)
+    gravity = env.scene[asset_cfg.name].data.projected_gravity_b[:, :2]
+    return (gravity * gravity).sum(-1)
 
 
 @resolves_entities
+@either
 def upright(env: Env, std: float, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """exp(−|g|²/std²) of gravity's part along the root link's x and y; (num_envs,)."""
-    return torch.exp(-flat_orientation_l2(env, asset_cfg) / std**2)
+    return env.xp.exp(-flat_orientation_l2(env, asset_cfg=asset_cfg) / std**2)
 
 
 @resolves_entities
+@either
 def base_height_l2(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
     """Square of what the root link's height above ground misses [m²]; (num_envs,)."""
-    return (height_above_ground(env, env.scene[asset_cfg.name]) - height).square()
+    return (height_above_ground(env, env.scene[asset_cfg.name]) - height) ** 2
 
 
 @resolves_entities
+@either
 def base_height_share(
     env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -125,71 +141,85 @@ def base_height_share(
     0 below, 1 above; the height is above the ground; (num_envs,).
     """
     height = height_above_ground(env, env.scene[asset_cfg.name])
-    return ((height - low) / (high - low)).clamp(0.0, 1.0)
+    return ((height - low) / (high - low)).clip(0.0, 1.0)
 
 
 @resolves_entities
+@either
 def sites_close(
     env: Env, std: float, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
 ) -> Tensor:
     """exp(−d²/std²) of the distance of two sites, of any entities; (num_envs,)."""
     offset = site_offset(env, asset_cfg, target_cfg)
-    return torch.exp(-offset.square().sum(-1) / std**2)
+    return env.xp.exp(-(offset * offset).sum(-1) / std**2)
 
 
 @resolves_entities
+@either
 def joint_pos_deviation_l2(
     env: Env, asset_cfg: SceneEntityCfg = ROBOT, target: float | None = None
 ) -> Tensor:
     """Squares of joint positions less a target, None: their defaults; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
     goal = data.default_joint_pos if target is None else target
-    return (data.joint_pos - goal)[:, asset_cfg.joint_ids].square().sum(-1)
+    deviation = chosen(data.joint_pos - goal, asset_cfg.joint_ids)
+    return (deviation * deviation).sum(-1)
 
 
 @resolves_entities
+@either
 def joint_vel_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of joint velocities [rad²/s² or m²/s²]; (num_envs,)."""
-    velocity = env.scene[asset_cfg.name].data.joint_vel
-    return velocity[:, asset_cfg.joint_ids].square().sum(-1)
+    data = env.scene[asset_cfg.name].data
+    velocity = chosen(data.joint_vel, asset_cfg.joint_ids)
+    return (velocity * velocity).sum(-1)
 
 
 @resolves_entities
+@either
 def joint_acc_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of joint accelerations in the last evaluation; (num_envs,)."""
-    acceleration = env.scene[asset_cfg.name].data.joint_acc
-    return acceleration[:, asset_cfg.joint_ids].square().sum(-1)
+    data = env.scene[asset_cfg.name].data
+    acceleration = chosen(data.joint_acc, asset_cfg.joint_ids)
+    return (acceleration * acceleration).sum(-1)
 
 
 @resolves_entities
+@either
 def joint_torques_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Squares of the actuators' forces on joints, last evaluation; (num_envs,)."""
-    torque = env.scene[asset_cfg.name].data.qfrc_actuator
-    return torque[:, asset_cfg.joint_ids].square().sum(-1)
+    data = env.scene[asset_cfg.name].data
+    torque = chosen(data.qfrc_actuator, asset_cfg.joint_ids)
+    return (torque * torque).sum(-1)
 
 
 @resolves_entities
+@either
 def joint_pos_limits(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """How far joints are beyond their soft limits, summed [rad or m]; (num_envs,)."""
     data = env.scene[asset_cfg.name].data
-    limits = data.soft_joint_pos_limits[:, asset_cfg.joint_ids]
-    position = data.joint_pos[:, asset_cfg.joint_ids]
-    below = (limits[..., 0] - position).clamp(min=0.0)
-    above = (position - limits[..., 1]).clamp(min=0.0)
+    limits = chosen(data.soft_joint_pos_limits, asset_cfg.joint_ids)
+    position = chosen(data.joint_pos, asset_cfg.joint_ids)
+    below = (limits[..., 0] - position).clip(0.0, None)
+    above = (position - limits[..., 1]).clip(0.0, None)
     return (below + above).sum(-1)
 
 
+@either
 def action_rate_l2(env: Env) -> Tensor:
     """Squares of the action's change since the last step; (num_envs,)."""
-    return (env.action - env.previous_action).square().sum(-1)
+    change = env.action - env.previous_action
+    return (change * change).sum(-1)
 
 
+@either
 def action_l2(env: Env) -> Tensor:
     """Squares of the action; (num_envs,)."""
-    return env.action.square().sum(-1)
+    return (env.action * env.action).sum(-1)
 
 
 @resolves_entities
+@either
 def gait(
     env: Env,
     asset_cfg: SceneEntityCfg,
@@ -204,10 +234,12 @@ def gait(
     Foot k stands while (phase + offsets[k]) % 1 < stance, and swings else; where the
     command is to stand, all of them stand.
     """
-    touching = sensors(env, asset_cfg) > threshold
+    readings = chosen(env.sim.data.sensordata, asset_cfg.sensor_columns)
+    touching = readings > threshold
     return _in_step(env, touching, offsets, period_s, stance, command_name)
 
 
+@either
 def contact_gait(
     env: Env,
     sensor_name: str,
@@ -234,13 +266,15 @@ def _in_step(
     command_name: str,
 ) -> Tensor:
     """Share of the feet that touch when a gait says so; (num_envs,)."""
-    shift = torch.tensor(offsets, device=touching.device)
-    standing = (env.phase(period_s)[:, None] + shift) % 1.0 < stance
+    xp, phase = env.xp, env.phase(period_s)[:, None]
+    shift = xp.asarray(offsets, dtype=xp.float64, device=phase.device)
+    standing = (phase + (shift + _TIE)) % 1.0 < stance
     at_rest = (env.commands[command_name].command == 0.0).all(-1)
     standing = standing | at_rest[:, None]
-    return (touching == standing).to(torch.float32).mean(-1)
+    return (touching == standing).sum(-1) / len(offsets)
 
 
+@either
 def feet_air_time(
     env: Env, sensor_name: str, threshold: float, command_name: str | None = None
 ) -> Tensor:
@@ -258,6 +292,7 @@ def feet_air_time(
 
 
 @resolves_entities
+@either
 def feet_slide(env: Env, sensor_name: str, asset_cfg: SceneEntityCfg) -> Tensor:
     """Horizontal speed of feet that touch, summed [m/s]; (num_envs,).
 
@@ -265,10 +300,11 @@ def feet_slide(env: Env, sensor_name: str, asset_cfg: SceneEntityCfg) -> Tensor:
     """
     velocity = _of_elements(env, sensor_name, asset_cfg, "body_link_lin_vel_w")
     touches = env.sim.contacts[sensor_name].found
-    return (norm(velocity[..., :2])[..., 0] * touches).sum(-1)
+    return (_length(env, velocity[..., :2]) * touches).sum(-1)
 
 
 @resolves_entities
+@either
 def feet_clearance(
     env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, height: float
 ) -> Tensor:
@@ -280,11 +316,12 @@ def feet_clearance(
     position = _of_elements(env, sensor_name, asset_cfg, "body_link_pos_w")
     velocity = _of_elements(env, sensor_name, asset_cfg, "body_link_lin_vel_w")
     off = ~env.sim.contacts[sensor_name].found
-    error = (position[..., 2] - height).square()
-    return (error * norm(velocity[..., :2])[..., 0] * off).sum(-1)
+    error = (position[..., 2] - height) ** 2
+    return (error * _length(env, velocity[..., :2]) * off).sum(-1)
 
 
 @resolves_entities
+@either
 def feet_swing_height(
     env: Env, sensor_name: str, asset_cfg: SceneEntityCfg, height: float
 ) -> Tensor:
@@ -294,31 +331,36 @@ def feet_swing_height(
     sites of `asset_cfg` belong to the contact sensor's elements, in their order.
     """
     feet = env.sim.contacts[sensor_name]
-    sites = env.scene[asset_cfg.name].data.site_pos_w[:, asset_cfg.site_ids, 2]
+    sites = chosen(env.scene[asset_cfg.name].data.site_pos_w, asset_cfg.site_ids)
     highest = env.memory("highest", (feet.num_elements,), unit="m")
-    highest.copy_(torch.where(feet.found, highest, highest.maximum(sites.float())))
+    height_now = env.xp.maximum(highest, sites[..., 2])
+    highest[:] = env.xp.where(feet.found, highest, height_now)
     lands = feet.first_contact(env.step_dt)
-    cost = ((highest / height - 1.0).square() * lands).sum(-1)
-    highest.masked_fill_(lands, 0.0)
+    cost = ((highest / height - 1.0) ** 2 * lands).sum(-1)
+    highest[:] = env.xp.where(lands, 0.0, highest)
     return cost
 
 
+@either
 def landing_force(env: Env, sensor_name: str) -> Tensor:
     """Forces on elements of a contact sensor that touch down now [N]; (num_envs,)."""
     feet = env.sim.contacts[sensor_name]
-    return (norm(feet.force_w)[..., 0] * feet.first_contact(env.step_dt)).sum(-1)
+    lands = feet.first_contact(env.step_dt)
+    return (_length(env, feet.force_w) * lands).sum(-1)
 
 
+@either
 def undesired_contacts(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
     """How many elements were hit by more than `threshold` [N]; (num_envs,).
 
     In any time step of the environment's, not the last alone.
     """
     hit = env.sim.contacts[sensor_name].greatest_force > threshold
-    return hit.sum(-1).to(torch.float32)
+    return hit.sum(-1) * 1.0
 
 
 @resolves_entities
+@either
 def joint_power(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """What the actuators do on joints, each taken as positive, summed [W]; (num_envs,).
 
@@ -326,21 +368,29 @@ def joint_power(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """
     data = env.scene[asset_cfg.name].data
     power = data.qfrc_actuator * data.joint_vel
-    return power[:, asset_cfg.joint_ids].abs().sum(-1)
+    return abs(chosen(power, asset_cfg.joint_ids)).sum(-1)
 
 
 @resolves_entities
+@either
 def angular_momentum_l2(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     """Square of the angular momentum about the COM [(kg·m²/s)²]; (num_envs,)."""
-    return env.scene[asset_cfg.name].dynamics.angular_momentum_w.square().sum(-1)
+    momentum = env.scene[asset_cfg.name].dynamics.angular_momentum_w
+    return (momentum * momentum).sum(-1)
 
 
+@either
 def height_over_terrain_l2(env: Env, sensor_name: str, height: float) -> Tensor:
     """Square of how far the mean of a height scan is from a height [m²]; (num_envs,).
 
     `sensor_name` is that of rays: `sim.rays`.
     """
-    return (env.sim.rays[sensor_name].height.mean(-1) - height).square()
+    return (env.sim.rays[sensor_name].height.mean(-1) - height) ** 2
+
+
+def _length(env: Env, vectors: Tensor) -> Tensor:
+    """Lengths of vectors along the last dimension."""
+    return env.xp.sqrt((vectors * vectors).sum(-1))
 
 
 def _of_elements(
@@ -354,4 +404,4 @@ def _of_elements(
             f"The bodies of asset_cfg are {listed(names)}, those of the contact sensor "
             f"{sensor_name!r} {listed(elements)}: choose the same, in the same order."
         )
-    return env.scene[asset_cfg.name].data.read(quantity)[:, asset_cfg.body_ids]
+    return chosen(env.scene[asset_cfg.name].data.read(quantity), asset_cfg.body_ids)

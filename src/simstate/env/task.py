@@ -73,9 +73,12 @@ class Task:
         head, _, function = self.name.rpartition(".py:")
         return function if head else ""
 
-    def env_cfg(self) -> EnvCfg:
-        """A new configuration of the environment, which the caller may change."""
-        made = self._made()
+    def env_cfg(self, **options: Any) -> EnvCfg:
+        """A new configuration of the environment, which the caller may change.
+
+        `options` are keyword arguments of the function that makes it.
+        """
+        made = self._made(options)
         return made[0] if isinstance(made, tuple) else made
 
     def train_cfg(self) -> TrainCfg:
@@ -92,8 +95,14 @@ class Task:
                 )
         return made
 
-    def _made(self) -> EnvCfg | tuple[EnvCfg, TrainCfg]:
-        made = self._call(self.env, "env_cfg")
+    def takes(self, option: str) -> bool:
+        """Return True if the function that makes the environment has this argument."""
+        return callable(self.env) and option in inspect.signature(self.env).parameters
+
+    def _made(
+        self, options: dict[str, Any] | None = None
+    ) -> EnvCfg | tuple[EnvCfg, TrainCfg]:
+        made = self._call(self.env, "env_cfg", options or {})
         if isinstance(made, EnvCfg):
             return made
         match made:
@@ -107,12 +116,16 @@ class Task:
                 f"TrainCfg, got {type(made).__name__}."
             )
 
-    def _call(self, source: Any, what: str) -> Any:
+    def _call(
+        self, source: Any, what: str, options: dict[str, Any] | None = None
+    ) -> Any:
         """What a function makes, or a copy of what stands there."""
+        options = options or {}
+        self._check_options(source, what, options)
         if not callable(source):
             return copy.deepcopy(source)
         try:
-            return source()
+            return source(**options)
         except TypeError as error:
             needed = [
                 name
@@ -126,6 +139,23 @@ class Task:
                     f"{what} of the task {self.name!r} is called without arguments, "
                     f"but it needs {', '.join(needed)}: give them defaults."
                 ) from error
+
+    def _check_options(self, source: Any, what: str, options: dict[str, Any]) -> None:
+        """Raise for keyword arguments that a function does not have."""
+        if not options:
+            return
+        known: list[str] = []
+        if callable(source):
+            parameters = inspect.signature(source).parameters
+            if any(p.kind == p.VAR_KEYWORD for p in parameters.values()):
+                return  # the function itself checks them
+            known = list(parameters)
+        for name in options:
+            if name not in known:
+                raise TaskError(
+                    f"{what} of the task {self.name!r} has no argument {name!r}."
+                    f"{close_to(name, known)} It has {listed(known) or 'none'}."
+                )
 
 
 def label_of(reference: str) -> str:

@@ -8,29 +8,32 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.host_view import chosen, either, height_above_ground
 from simstate.env.motion_command import Tracked, motion_command
 from simstate.env.observations import ROBOT, sensors
-from simstate.env.terrain_places import height_above_ground
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
 
+@either
 def time_out(env: Env) -> Tensor:
     """The episode has lasted `episode_length_s`; (num_envs,)."""
     return env.episode_length_buf >= env.max_episode_length
 
 
 @resolves_entities
+@either
 def bad_orientation(
     env: Env, limit_angle: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
     """The root link's z is more than an angle [rad] from upright; (num_envs,)."""
     gravity = env.scene[asset_cfg.name].data.projected_gravity_b
-    return (-gravity[:, 2]).clamp(-1.0, 1.0).acos() > limit_angle
+    return env.xp.arccos((-gravity[:, 2]).clip(-1.0, 1.0)) > limit_angle
 
 
 @resolves_entities
+@either
 def base_height_below(
     env: Env, height: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -39,6 +42,7 @@ def base_height_below(
 
 
 @resolves_entities
+@either
 def terrain_out_of_bounds(
     env: Env, margin: float = 1.0, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
@@ -49,20 +53,24 @@ def terrain_out_of_bounds(
     if env.terrain is None:
         raise InvalidInputError("terrain_out_of_bounds needs a scene with a terrain.")
     position = env.scene[asset_cfg.name].data.root_link_pos_w[:, :2]
-    half = position.new_tensor(env.terrain.terrain.half_size)
-    return (position.abs() > half - margin).any(-1)
+    x, y = env.terrain.terrain.half_size
+    away = abs(position)
+    return (away[:, 0] > x - margin) | (away[:, 1] > y - margin)
 
 
 @resolves_entities
+@either
 def joint_pos_out_of_range(
     env: Env, low: float, high: float, asset_cfg: SceneEntityCfg = ROBOT
 ) -> Tensor:
     """A joint is outside [low, high] [rad or m]; (num_envs,)."""
-    position = env.scene[asset_cfg.name].data.joint_pos[:, asset_cfg.joint_ids]
+    data = env.scene[asset_cfg.name].data
+    position = chosen(data.joint_pos, asset_cfg.joint_ids)
     return ((position < low) | (position > high)).any(-1)
 
 
 @resolves_entities
+@either
 def illegal_contact(
     env: Env, asset_cfg: SceneEntityCfg, threshold: float = 1.0
 ) -> Tensor:
@@ -70,6 +78,7 @@ def illegal_contact(
     return (sensors(env, asset_cfg) > threshold).any(-1)
 
 
+@either
 def undesired_contact(env: Env, sensor_name: str, threshold: float = 1.0) -> Tensor:
     """An element of a contact sensor was hit by more than `threshold` [N]; (num_envs,).
 
@@ -78,6 +87,7 @@ def undesired_contact(env: Env, sensor_name: str, threshold: float = 1.0) -> Ten
     return (env.sim.contacts[sensor_name].greatest_force > threshold).any(-1)
 
 
+@either
 def height_over_terrain_below(env: Env, sensor_name: str, height: float) -> Tensor:
     """The mean of a height scan is below a height [m]; (num_envs,).
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from simstate.base.checks import check_range
@@ -24,6 +23,7 @@ from simstate.base.places import Place, remember_place, written_at
 from simstate.entity import SceneEntities
 from simstate.env.entity_cfg import SceneEntityCfg, without_resolving
 from simstate.env.env_cfg import TermCfg
+from simstate.env.host_view import is_either, view_of
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Term:
     A class term is made with `(cfg, env)`, where `cfg.params` has everything resolved,
     and called as a function is. Where it has a `reset(env_ids)`, that is called for
     worlds that are reset. What it remembers of each world it keeps in `env.memory(…)`.
+    Where it is marked with `either`, it gets the view of the environment for `env`.
     """
 
     def __init__(
@@ -58,67 +59,89 @@ class Term:
         """What the names of its memory begin with."""
         self.instance: object | None = None
         """What a class term has made."""
+        self._env = env
+        self._ledger = worlds_of(env.sim).ledger
         with written_at(self.place):
-            self._resolve(cfg, shipped, env, leading)
+            self._resolve(cfg, shipped, leading)
 
-    def _resolve(
-        self, cfg: TermCfg, shipped: ModuleType, env: Env, leading: int
-    ) -> None:
+    def _resolve(self, cfg: TermCfg, shipped: ModuleType, leading: int) -> None:
         """Find the function and its parameters, and make what a class term makes."""
-        self.function = term_function(self.kind, self.name, cfg.func, shipped)
-        if not isinstance(self.function, type):
-            self.params = _resolved(
-                self.label, self.function, cfg.params, env.scene, leading
-            )
-            return
-        call = _call_of(self.label, self.function)
-        self.params = _resolved(self.label, call, cfg.params, env.scene, 1 + leading)
-        with worlds_of(env.sim).ledger.naming(self.scope):
-            made = self.function(dataclasses.replace(cfg, params=self.params), env)
-        self.instance = self.function = made
+        env = self._env
+        self.function = function = term_function(
+            self.kind, self.name, cfg.func, shipped
+        )
+        is_class = isinstance(function, type)
+        self.is_either = leading == 1 and is_either(without_resolving(function))
+        """Whether it reads the view, and so writes nothing unannounced."""
+        self.view: Any = view_of(env) if self.is_either else env
+        """What it gets as its first argument."""
+        call = _call_of(self.label, function) if is_class else function
+        params = _resolved(self.label, call, cfg.params, env.scene, is_class + leading)
+        if self.view is not env:
+            params = {name: self.view.of(value) for name, value in params.items()}
+        self.params = params
+        if is_class:
+            with self._ledger.naming(self.scope):
+                made = function(dataclasses.replace(cfg, params=params), self.view)
+            self.instance = self.function = made
 
-    def __call__(self, env: Env, *more: Any) -> Any:
-        """Call the function with (env) or (env, env_ids), and the parameters."""
+    def bound(self) -> Callable[[], Any]:
+        """Return the call of a step, with nothing left to resolve or to check."""
         function = without_resolving(self.function)
+        return functools.partial(function, self.view, **self.params)
+
+    def __call__(self, *more: Any) -> Any:
+        """Call the function with the environment, (env_ids) and the parameters."""
         try:
-            with worlds_of(env.sim).ledger.naming(self.scope):
-                return function(env, *more, **self.params)
+            with self._ledger.naming(self.scope):
+                return self.bound()(*more)
         except Exception as error:
-            remember_place(error, self.place)
-            if isinstance(error, SimStateError):
-                error.add_note(f"It was raised in the {self.label}.")
+            self.annotate(error)
             raise
 
-    def reset(self, env: Env, env_ids: Tensor) -> None:
+    def annotate(self, error: Exception) -> None:
+        """Add the term, and the line that it was written in, to an error."""
+        remember_place(error, self.place)
+        if isinstance(error, SimStateError):
+            error.add_note(f"It was raised in the {self.label}.")
+
+    def reset(self, env_ids: Tensor) -> None:
         """Tell a class term of worlds that begin an episode."""
         reset = getattr(self.instance, "reset", None)
         if reset is not None:
-            with worlds_of(env.sim).ledger.naming(self.scope):
+            with self._ledger.naming(self.scope):
                 reset(env_ids)
 
-    def tensor(self, env: Env, ndim: int) -> Tensor:
-        """What the function returns: a tensor of `ndim` dimensions, a row per world."""
-        value = self(env)
-        fits = isinstance(value, Tensor) and value.ndim == ndim
-        if fits and value.shape[0] == env.num_envs:
-            return value.detach()  # a graph would stay in what is made of it
-        want = f"({env.num_envs},)" if ndim == 1 else f"({env.num_envs}, k)"
-        got = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-        with written_at(self.place):
-            raise ShapeError(
-                f"The {self.label} must return shape {want}, got {got}.",
-                name=self.label,
-                shape=getattr(value, "shape", None),
-            )
-
-    def column_names(self, env: Env, count: int) -> list[str]:
+    def column_names(self, count: int) -> list[str]:
         """A readable name for each of the numbers that the function returns."""
         named: ColumnNames | None = getattr(self.function, "column_names", None)
         if named is not None:
-            return [f"{self.name}/{name}" for name in named(env, **self.params)]
+            return [f"{self.name}/{name}" for name in named(self._env, **self.params)]
         if count == 1:
             return [self.name]
         return [f"{self.name}/{i}" for i in range(count)]
+
+    def shape_error(self, value: object, want: str) -> ShapeError:
+        """The error of a term that returned something else than `want`."""
+        shape = getattr(value, "shape", None)
+        got = type(value).__name__ if shape is None else tuple(shape)
+        error = ShapeError(
+            f"The {self.label} must return shape {want}, got {got}.",
+            name=self.label,
+            shape=shape,
+        )
+        remember_place(error, self.place)
+        return error
+
+    def not_finite_error(self, value: float, world: int) -> InvalidInputError:
+        """The error of a term that returned a value which is not finite."""
+        error = InvalidInputError(
+            f"The {self.label} returned {value} in world {world}. The state of the "
+            "world is finite (a diverged one keeps its last good state), so the term "
+            "itself divides by zero, takes a root of a negative number or the like."
+        )
+        remember_place(error, self.place)
+        return error
 
 
 _Part = TypeVar("_Part", covariant=True)
@@ -176,38 +199,6 @@ def fixed_columns(*names: str) -> ColumnNames:
         return list(names)
 
     return named
-
-
-def clear_diverged(values: Tensor, diverged: Tensor) -> Tensor:
-    """Zero what is not finite in diverged worlds; whether anything else is bad.
-
-    Where a world diverged even its last good state may have accelerations that are not
-    finite. `diverged` fits `values` by broadcasting.
-    """
-    if values.device.type == "cpu":
-        with np.errstate(all="ignore"):
-            total = values.numpy().sum()
-        if np.isfinite(total):  # so is each of them
-            return torch.zeros((), dtype=torch.bool)
-    bad = ~torch.isfinite(values)
-    values.masked_fill_(bad & diverged, 0.0)
-    return (bad & ~diverged).any()
-
-
-def not_finite_error(term: Term, values: Tensor, worlds: Tensor) -> InvalidInputError:
-    """The error for a term that gave a number which is not finite; (n,) or (n, k).
-
-    `worlds` are the numbers of the worlds.
-    """
-    bad = (~torch.isfinite(values)).nonzero()[0]
-    value, world = float(values[tuple(bad)]), int(worlds[bad[0]])
-    error = InvalidInputError(
-        f"The {term.label} returned {value} in world {world}. The state of the world "
-        "is finite (a diverged one keeps its last good state), so the term itself "
-        "divides by zero, takes a root of a negative number or the like."
-    )
-    remember_place(error, term.place)
-    return error
 
 
 def term_function(

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-from simstate.entity import Entity
 from simstate.scene.terrain import Terrain, TerrainCfg
 from simstate.world import Ledger
-
-if TYPE_CHECKING:
-    from simstate.env.env import Env
 
 
 class TerrainPlaces:
@@ -44,14 +38,3 @@ def _slot(ledger: Ledger, name: str, values: Tensor) -> Tensor:
     return ledger.memory(
         f"env/terrain/{name}", (), torch.int64, reset=None, initial=values, owner="env"
     ).tensor
-
-
-def height_above_ground(env: Env, entity: Entity) -> Tensor:
-    """Height of the root link's origin above the terrain, or above z = 0 [m].
-
-    Shape (num_envs,).
-    """
-    position = entity.data.root_link_pos_w
-    if env.terrain is None:
-        return position[:, 2]
-    return position[:, 2] - env.terrain.terrain.height_at(position)

@@ -11,10 +11,18 @@ from torch import Tensor
 from simstate.base.checks import has_shape, instance_of, one_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Values
+from simstate.engine import core
 from simstate.flight.flight_state import FlightState
+from simstate.flight.flight_table import (
+    AircraftForm,
+    CompilableLoad,
+    FlightTable,
+    LoadForm,
+)
 from simstate.flight.loads import Load, NamedPoint
 from simstate.flight.table import Table
 from simstate.step.forces.force_parameters import Numbers, Parameters
+from simstate.step.forces.force_parameters import numbers as numbers_of
 
 if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
@@ -37,7 +45,7 @@ VARIABLES = (
 [m], and the rates against the air p·b/2V, q·c/2V and r·b/2V."""
 
 
-class Aerodynamics:
+class Aerodynamics(CompilableLoad):
     """A load model: forces and moments by coefficients, in the local air.
 
     Forces are coefficient · q̄ · area. In wind or stability axes they are CD (drag,
@@ -121,6 +129,36 @@ class Aerodynamics:
             for term in terms:
                 if isinstance(term, Table):
                     term.attach(sim)
+
+    def compiled(self, aircraft: AircraftForm) -> LoadForm | None:
+        """Return it for the core; None: a term is a function, or a name is wrong."""
+        given, table = self.parameters, FlightTable()
+        numbers: list[Tensor | float] = [
+            given[name] for name in ("area", "span", "chord", "induced_drag")
+        ]
+        points, place = ("com", "origin"), torch.zeros(1, 3, dtype=torch.float64)
+        if not isinstance(self.point, str):
+            place = numbers_of(self.point, "point").reshape(-1, 3)
+        elif self.point not in points:
+            return None  # Python says so
+        numbers.append(place)
+        kind = points.index(self.point) if isinstance(self.point, str) else 2
+        table.add(get_args(ForceAxes).index(self.axes), kind)
+        for name in (*self.forces, *MOMENTS):
+            derivatives = self._derivatives.get(name, [])
+            names = ["0", *aircraft.variables]
+            if not set(derivatives) <= set(names):
+                return None
+            table.add(len(derivatives), *(names.index(x) - 1 for x in derivatives))
+            numbers += [given[f"{name}_{x}"] for x in derivatives]
+            terms = self._terms.get(name, [])
+            table.add(len(terms))
+            for term in terms:
+                if not isinstance(term, Table):
+                    return None
+                if not table.add_grid(term, aircraft.variables):
+                    return None
+        return LoadForm(core.LoadKind.AERODYNAMICS, numbers, table)
 
     def variables(self, state: FlightState) -> dict[str, Tensor]:
         """What the coefficients may depend on, at a state; (num_envs,) each."""

@@ -12,6 +12,7 @@ from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Values
 from simstate.flight.atmosphere import AirState, Atmosphere, StandardAtmosphere
+from simstate.flight.flight_table import AirForm, AtmosphereForm, FlightTable
 from simstate.flight.table import Outside, Table
 from simstate.step.forces.force_parameters import Numbers, Parameters, vectors_by_world
 from simstate.step.forces.thrust_and_drag import Wind
@@ -67,6 +68,22 @@ class Air:
             if attach is not None:
                 attach(sim)
 
+    def compiled(self) -> AirForm | None:
+        """Return it for the core; None: Python must evaluate a part of it."""
+        atmosphere = getattr(self.atmosphere, "compiled", None)
+        form: AtmosphereForm | None = None if atmosphere is None else atmosphere()
+        names = ("wind", "altitude", "at")
+        if form is None or any(
+            getattr(type(self), x) is not vars(Air)[x] for x in names
+        ):
+            return None
+        elevation = self.parameters["elevation"]
+        if self._field is None:
+            return AirForm(elevation, form, self.parameters["wind"])
+        field = getattr(self._field, "compiled", None)
+        grid: FlightTable | None = None if field is None else field()
+        return None if grid is None else AirForm(elevation, form, None, grid)
+
     def wind(self, t: Tensor, position_e: Tensor) -> Tensor:
         """The velocity of the air, Earth axes [m/s]; (num_envs, 3)."""
         if self._field is None:
@@ -117,6 +134,12 @@ class WindField:
     def attach(self, sim: SteppingHost) -> None:
         """Go to a simulation's device."""
         self.table.attach(sim)
+
+    def compiled(self) -> FlightTable | None:
+        """Return its grid for the core; a subclass may compute something else."""
+        grid = FlightTable()
+        is_own = type(self).__call__ is WindField.__call__
+        return grid if is_own and grid.add_grid(self.table, WIND_VARIABLES) else None
 
     def __call__(self, t: Tensor, position_e: Tensor) -> Tensor:
         """The wind at times and places, Earth axes [m/s]; (num_envs, 3)."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import one_of
+from simstate.flight.flight_table import AtmosphereForm, FlightTable, as_list
 from simstate.math.elementwise import power
 from simstate.step.forces.force_parameters import Numbers, Parameters
 
@@ -168,6 +169,19 @@ class StandardAtmosphere:
         """From 86 km on: altitude [m], logarithm of the density [kg/m³]; (n, 2)."""
         return self._upper.cpu()[:, [0, 2]]
 
+    def compiled(self) -> AtmosphereForm | None:
+        """Return it for the core; a subclass may compute something else."""
+        given, table = self.parameters, FlightTable()
+        if type(self).at is not StandardAtmosphere.at:
+            return None
+        layers, upper = self.layers, self._upper.cpu()
+        table.add(float(self.altitude == "geopotential"), len(layers), len(upper))
+        table.add(HYDROSTATIC, MOLAR_MASS / GAS_CONSTANT)
+        for part in (layers, upper, MASS_RATIO):
+            table.add(*as_list(part))
+        numbers = [given["temperature_offset"], given["density_factor"], 0.0, 0.0]
+        return AtmosphereForm(numbers, table)
+
     def at(self, altitude: Tensor) -> AirState:
         """The air at altitudes [m], float64; (..., num_envs)."""
         height = altitude.double()
@@ -212,6 +226,13 @@ class ExponentialAtmosphere:
     def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""
         self.parameters.attach(sim)
+
+    def compiled(self) -> AtmosphereForm | None:
+        """Return it for the core; a subclass may compute something else."""
+        if type(self).at is not ExponentialAtmosphere.at:
+            return None
+        names = ("density", "scale_height", "base", "temperature")
+        return AtmosphereForm([self.parameters[name] for name in names])
 
     def at(self, altitude: Tensor) -> AirState:
         """The air at altitudes [m], float64; (..., num_envs)."""

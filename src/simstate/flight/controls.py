@@ -13,6 +13,7 @@ from simstate.base.checks import has_shape
 from simstate.base.errors import unknown_name
 from simstate.base.ids import Ids, Values, as_values
 from simstate.entity import Entity
+from simstate.flight.flight_table import as_list
 from simstate.simulation import Simulation
 from simstate.step.forces.force_parameters import numbers
 from simstate.world import Write
@@ -63,6 +64,12 @@ class Controls:
         assert act is not None
         assert ctrl is not None
         return act.copy(), ctrl.copy()
+
+    @property
+    def rows(self) -> list[list[float]]:
+        """Address in act (−1: none), index in ctrl, range and lag [s] of each."""
+        parts = zip(self._act, self._ctrl, self._range, self._lag, strict=True)
+        return [[act, ctrl, *as_list(limits), lag] for act, ctrl, limits, lag in parts]
 
     def range(self, name: str) -> tuple[float, float]:
         """The least and greatest position of a control."""

@@ -13,10 +13,12 @@ from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Ids, Values
 from simstate.engine import EngineCfg
 from simstate.entity import Entity
+from simstate.flight.aerodynamics import VARIABLES
 from simstate.flight.air import Air
 from simstate.flight.aircraft import EARTH, AircraftCfg, aircraft_entity, fleet_of
 from simstate.flight.controls import Controls
 from simstate.flight.flight_state import FlightState, Taken, TakenState, record
+from simstate.flight.flight_table import AircraftForm, CompilableLoad
 from simstate.flight.free_root import FreeRoot
 from simstate.flight.loads import DEFAULT_AXES, Load, LoadModel, NamedPoint, resolve
 from simstate.flight.turbulence import Turbulence
@@ -27,6 +29,7 @@ from simstate.scene import EntityCfg, SceneCfg
 from simstate.scene.option_words import OPTION_WORDS
 from simstate.simulation import Simulation
 from simstate.step import RK4, CoupledStepper, Integrator, Strong
+from simstate.step.forces.compiled_force import CompiledForce
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
@@ -269,25 +272,28 @@ class FreeFlight:
                 "load is given with apply_loads."
             )
         name = self.resolve_name(aircraft)
-        entity = self.aircraft[name]
         attach = getattr(model, "attach", None)
         if attach is not None:
             attach(self.sim)
-
-        def add_loads(t: Tensor, sim: Simulation) -> None:
-            state = self._state_of_stage(name, t)
-            applied = sim.data.xfrc_applied
-            for load in _listed(model(t, state)):
-                wrench = resolve(load, entity, state)
-                body = entity.index.bodies.ids[wrench.body_id]
-                applied[:, body, :3] += wrench.force_E
-                applied[:, body, 3:] += wrench.moment_E_com
-
-        add_loads.__qualname__ = getattr(model, "__qualname__", type(model).__name__)
+        force = AircraftForce(self, name, model)
         if self._strong is None:
-            self.sim.add_force(add_loads)
+            self.sim.add_force(force)
         else:
-            self.coupling = self.sim.add_coupled_force(add_loads, self._strong)
+            self.coupling = self.sim.add_coupled_force(force, self._strong)
+
+    def compile_load(self, model: object, aircraft: str) -> CompiledForce | None:
+        """Return a load model for the compiled core; None: Python evaluates it."""
+        root = self.aircraft[aircraft].index.root_body_id
+        air, controls = self.air.compiled(), self._controls[aircraft]
+        is_free = self._roots[aircraft].compiled is not None
+        if not isinstance(model, CompilableLoad) or air is None or not is_free:
+            return None
+        if aircraft in self._turbulence:
+            return None
+        variables = (*VARIABLES, *controls.names)
+        form = AircraftForm(root, controls.names, controls.rows, variables)
+        load = model.compiled(form)
+        return None if load is None else form.force(air, load)
 
     def mean_acceleration(self, aircraft: str | None = None) -> tuple[Tensor, Tensor]:
         """Mean acceleration over a coupled step: Earth axes [m/s²], body axes [rad/s²].
@@ -306,7 +312,7 @@ class FreeFlight:
         mean = self.coupling.mean_acc
         return mean[:, dof : dof + 3].clone(), mean[:, dof + 3 : dof + 6].clone()
 
-    def _state_of_stage(self, name: str, t: Tensor) -> FlightState:
+    def state_of_stage(self, name: str, t: Tensor) -> FlightState:
         """The state at an evaluation, made once for all load models of an aircraft."""
         known = self._memo.get(name)
         if known is None or known[0] is not t:  # every evaluation has a time of its own
@@ -413,6 +419,30 @@ def _is_plain(axes: object, point: object, definition: object) -> bool:
     """Whether a load is given in axes that need no air, at the centre of mass."""
     given = (axes, point, definition)
     return all(isinstance(one, str) for one in given) and given in _PLAIN
+
+
+class AircraftForce:
+    """The force model by which a load model acts on an aircraft."""
+
+    def __init__(self, flight: FreeFlight, aircraft: str, model: LoadModel) -> None:
+        self._flight, self._name, self._model = flight, aircraft, model
+        self._entity = flight.aircraft[aircraft]
+        self.__qualname__ = getattr(model, "__qualname__", type(model).__name__)
+
+    def __call__(self, t: Tensor, sim: Simulation) -> None:
+        """Add the loads to those of the bodies."""
+        state = self._flight.state_of_stage(self._name, t)
+        applied, entity = sim.data.xfrc_applied, self._entity
+        for load in _listed(self._model(t, state)):
+            wrench = resolve(load, entity, state)
+            body = entity.index.bodies.ids[wrench.body_id]
+            applied[:, body, :3] += wrench.force_E
+            applied[:, body, 3:] += wrench.moment_E_com
+
+    def compiled(self, start: float, end: float) -> CompiledForce | None:
+        """Return the loads for the core, if the model describes itself."""
+        del start, end
+        return self._flight.compile_load(self._model, self._name)
 
 
 def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:

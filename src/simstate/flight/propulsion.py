@@ -7,6 +7,7 @@ it lags, saturates, and is part of the state.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,7 +16,14 @@ from torch import Tensor
 from simstate.base.checks import instance_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.base.ids import Values
+from simstate.engine import core
 from simstate.flight.flight_state import FlightState
+from simstate.flight.flight_table import (
+    AircraftForm,
+    CompilableLoad,
+    FlightTable,
+    LoadForm,
+)
 from simstate.flight.loads import Load
 from simstate.flight.table import Table
 from simstate.math.vector import cross, dot, norm
@@ -28,7 +36,7 @@ SEA_LEVEL_DENSITY = 1.225
 """[kg/m³]."""
 
 
-class _Spinning(ABC):
+class _Spinning(CompilableLoad, ABC):
     """What a rotor and a propeller share: a place, an axis, a direction, an inertia."""
 
     def __init__(
@@ -77,6 +85,20 @@ class _Spinning(ABC):
             point=self.parameters["position"],
         )
 
+    def _form(
+        self, aircraft: AircraftForm, numbers: Sequence[Tensor | float], *tables: Table
+    ) -> LoadForm | None:
+        """Return the form for the core, with further numbers, and tables of J."""
+        if self.control not in aircraft.controls:
+            return None
+        given, table = self.parameters, FlightTable()
+        index = aircraft.controls.index(self.control)
+        table.add(index, self.direction, float(bool(tables)))
+        if not all(table.add_grid(each, ("advance_ratio",)) for each in tables):
+            return None
+        own = [given[name] for name in ("position", "axis", "inertia")]
+        return LoadForm(core.LoadKind.ROTOR, [*own, *numbers], table)
+
     @abstractmethod
     def thrust_and_torque(
         self, state: FlightState, speed: Tensor, axis: Tensor
@@ -115,6 +137,11 @@ class Rotor(_Spinning):
         declare = self.parameters.declare
         declare("thrust_coefficient", thrust_coefficient, unit="N·s²", at_least=0)
         declare("torque_coefficient", torque_coefficient, unit="N·m·s²", at_least=0)
+
+    def compiled(self, aircraft: AircraftForm) -> LoadForm | None:
+        """Return it for the core."""
+        names = ("thrust_coefficient", "torque_coefficient")
+        return self._form(aircraft, [self.parameters[name] for name in names])
 
     def thrust_and_torque(
         self, state: FlightState, speed: Tensor, axis: Tensor
@@ -167,6 +194,11 @@ class Propeller(_Spinning):
                     "A propeller's tables are over advance_ratio, got "
                     f"{', '.join(table.variables)}."
                 )
+
+    def compiled(self, aircraft: AircraftForm) -> LoadForm | None:
+        """Return it for the core."""
+        diameter = self.parameters["diameter"]
+        return self._form(aircraft, [diameter, 0.0], *self._tables)
 
     def attach(self, sim: SteppingHost) -> None:
         """Give every world its row of the parameters."""

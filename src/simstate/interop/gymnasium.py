@@ -2,6 +2,7 @@
 
     import gymnasium, simstate.interop.gymnasium
     envs = gymnasium.make_vec("simstate/Quadruped-Velocity-v0", num_envs=64)
+    ant = gymnasium.make("simstate/Ant-v5", ctrl_cost_weight=0.1)
 
 Without the import, gymnasium loads it by itself for the name
 "simstate.interop.gymnasium:simstate/Quadruped-Velocity-v0".
@@ -37,11 +38,20 @@ Info: TypeAlias = "dict[str, Any]"
 Seeds: TypeAlias = "int | Sequence[int | None] | None"
 
 
+_OPTIONS = ("num_envs", "autoreset_mode", "engine", "device", "group", "action_limit",
+            "render_mode", "render_size")  # fmt: skip
+_RENDERER_OPTIONS = ("camera_id", "camera_name", "default_camera_config", "max_geom",
+                     "visual_options")  # fmt: skip
+"""Keyword arguments of Gymnasium's renderer, besides width and height."""
+
+
 class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     """A task in many worlds behind Gymnasium's vector interface.
 
     Observations are those of one group, a Box, or of all groups, a Dict of them.
-    `infos` has "episode_length", the steps of each world's episode.
+    `infos` has those of the task (`EnvCfg.info`, parts of `EnvCfg.reward`); where it
+    has none, "episode_length", the steps of each world's episode. A world may be
+    terminated and truncated in the same step.
 
     Args:
         task: a task's name, file or function, or a configuration.
@@ -53,9 +63,11 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         engine: "native" or "warp", or a NativeCfg or WarpCfg.
         device: where it runs; actions and observations are NumPy arrays on the host.
         group: the observation group that is returned; None: all of them by name.
-        action_limit: the bounds ± of the action space. Actions are not clipped.
+        action_limit: the bounds ± of the action space; None: those that the task
+            states, or 1. Actions are not clipped.
         render_mode: None or "rgb_array", which shows all worlds without a display.
         render_size: width and height of a picture [px].
+        options: keyword arguments of the task, as `tasks.make_cfg` takes them.
     """
 
     def __init__(
@@ -66,12 +78,19 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         engine: EngineCfg = "native",
         device: str | torch.device = "cpu",
         group: str | None = "policy",
-        action_limit: float = 1.0,
+        action_limit: float | None = None,
         render_mode: str | None = None,
         render_size: tuple[int, int] = (320, 240),
+        **options: Any,
     ) -> None:
         mode = _autoreset_mode(autoreset_mode)
-        cfg = tasks.make_cfg(task) if isinstance(task, str) else task
+        if isinstance(task, str):
+            if tasks.is_classic(task):
+                render_size = _renderer_options(options, render_mode, render_size)
+            task = tasks.make_cfg(task, **options)
+        elif options:
+            raise unknown_name("keyword argument", next(iter(options)), _OPTIONS)
+        cfg = task
         if render_mode not in (None, "rgb_array"):
             raise unknown_name("render_mode", str(render_mode), ["rgb_array"])
         if render_mode is not None:
@@ -94,7 +113,8 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         self._ended = np.zeros(self.num_envs, dtype=bool)
         self._is_seeded = False
         self.single_observation_space = self._space_of_observations()
-        self.single_action_space = _action_space(self.env.action_dim, action_limit)
+        self._has_infos = cfg.info is not None or cfg.reward is not None
+        self.single_action_space = _action_space(self.env, action_limit)
         self.observation_space = batch_space(
             self.single_observation_space, self.num_envs
         )
@@ -110,15 +130,18 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         mask = self._reset_mask(options)
         env_ids = torch.from_numpy(mask).to(self.env.device)
         if isinstance(seed, Sequence):
-            self._reset_with_seeds(seed, mask)
+            extras = self._reset_with_seeds(seed, mask)
         else:
             super().reset(seed=seed)
             if seed is None and not self._is_seeded:
                 seed = int(self.np_random.integers(2**31))
             self._is_seeded = True
-            self.log = self.env.reset(seed=seed, env_ids=env_ids)[1]["log"]
+            extras = self.env.reset(seed=seed, env_ids=env_ids)[1]
+            self.log = extras["log"]
         self._ended[mask] = False
-        return self._observation(self.env.observations), self._info(mask)
+        infos = self._info(mask)
+        _add(infos, extras["info"], mask)
+        return self._observation(self.env.observations), infos
 
     def step(self, actions: Array) -> tuple[Observation, Array, Array, Array, Info]:
         """Apply an action in each world; observation, reward, ends and infos."""
@@ -128,14 +151,15 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
                 'have ended: reset(options={"reset_mask": mask}) begins new ones.'
             )
         lengths = _host(self.env.episode_length_buf) + 1
-        values = np.asarray(actions, dtype=np.float32)
-        action = torch.from_numpy(values.copy()).to(self.env.device)
+        values = np.array(actions, dtype=self._dtype_of(actions))
+        action = torch.from_numpy(values).to(self.env.device)
+        renewed = self._ended
         # Only NEXT_STEP comes here with worlds whose episodes have ended.
-        seen, reward, terminated, truncated, extras = self.env.step(
+        seen, reward, terminated, _, extras = self.env.step(
             action, reset_ids=np.flatnonzero(self._ended)
         )
         rewards = _host(reward).astype(np.float64)
-        terminations, truncations = _host(terminated), _host(truncated)
+        terminations, truncations = _host(terminated), _host(self.env.ends.timed_out)
         ended = terminations | truncations
         infos: Info = {}
         if self._mode is not AutoresetMode.SAME_STEP:
@@ -143,10 +167,21 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         elif ended.any():
             last = self._observation(extras["final_observation"])
             infos = self._final(last, lengths, ended)
+            _add(infos["final_info"], extras["info"], ended)
+            renewed = ended
         if extras["log"]:
             self.log = extras["log"]
         infos |= self._info(np.ones(self.num_envs, dtype=bool))
+        _add(infos, extras["info"], ~renewed)
+        _add(infos, extras["reset_info"], renewed)
         return self._observation(seen), rewards, terminations, truncations, infos
+
+    def _dtype_of(self, actions: object) -> type:
+        """Return the dtype for actions: float64 if theirs and the environment's is."""
+        is_double = getattr(actions, "dtype", np.dtype(float)) == np.float64
+        return (
+            np.float64 if is_double and self.env.cfg.dtype == "float64" else np.float32
+        )
 
     def render(self) -> tuple[Array, ...] | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A picture of each world, uint8, shape (height, width, 3)."""
@@ -160,7 +195,8 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     def _space_of_observations(self) -> Space[Any]:
         dims = self.env.observation_dims
         spaces: dict[str, Space[Any]] = {
-            name: Box(-np.inf, np.inf, (dim,)) for name, dim in dims.items()
+            name: Box(-np.inf, np.inf, (dim,), np.dtype(self.env.cfg.dtype).type)
+            for name, dim in dims.items()
         }
         if self._group is None:
             return Dict(spaces)
@@ -175,6 +211,8 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         return {name: _host(values) for name, values in observations.items()}
 
     def _info(self, mask: Array) -> Info:
+        if self._has_infos:
+            return {}
         lengths = _host(self.env.episode_length_buf)
         return {"episode_length": lengths, "_episode_length": mask.copy()}
 
@@ -183,11 +221,13 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         final: Array = np.full(self.num_envs, None, dtype=object)
         for world in (int(k) for k in np.flatnonzero(ended)):
             final[world] = _row(last, world)
-        kept = np.where(ended, lengths, 0)
+        kept, info = np.where(ended, lengths, 0), {}
+        if not self._has_infos:
+            info = {"episode_length": kept, "_episode_length": ended.copy()}
         return {
             "final_obs": final,
             "_final_obs": ended.copy(),
-            "final_info": {"episode_length": kept, "_episode_length": ended.copy()},
+            "final_info": info,
             "_final_info": ended.copy(),
         }
 
@@ -203,7 +243,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             )
         return mask.copy()
 
-    def _reset_with_seeds(self, seeds: Sequence[int | None], mask: Array) -> None:
+    def _reset_with_seeds(self, seeds: Sequence[int | None], mask: Array) -> Info:
         if len(seeds) != self.num_envs:
             raise InvalidInputError(
                 f"seed must be one number or {self.num_envs} of them, got {len(seeds)}."
@@ -212,20 +252,28 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             if seed is not None:
                 whole_number("seed", seed, 0)
         super().reset(seed=seeds[0])
+        extras: Info = {}
         for world in (int(k) for k in np.flatnonzero(mask)):
-            self.env.reset(seed=seeds[world], env_ids=[world])
+            seed = seeds[world]
+            extras = self.env.reset(
+                seed=None if seed is None else [seed], env_ids=[world]
+            )[1]
         self._is_seeded = True
+        return extras
 
 
 class GymnasiumEnv(gymnasium.Env[Any, Any]):
     """A task in one world behind Gymnasium's plain interface.
 
-    Takes what GymnasiumVectorEnv takes, but for num_envs and autoreset_mode.
+    Takes what GymnasiumVectorEnv takes, but for num_envs and autoreset_mode. A task
+    with an argument `max_episode_steps` gets no limit: `gymnasium.make` adds one.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"]}  # noqa: RUF012
 
     def __init__(self, task: str | EnvCfg, **options: Any) -> None:
+        if isinstance(task, str) and tasks.find(task).takes("max_episode_steps"):
+            options.setdefault("max_episode_steps", None)
         self._envs = GymnasiumVectorEnv(
             task, num_envs=1, autoreset_mode=AutoresetMode.DISABLED, **options
         )
@@ -242,16 +290,15 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
         """Begin an episode; a seed fixes all that follows."""
         super().reset(seed=seed)
         seen, infos = self._envs.reset(seed=seed)
-        return _row(seen, 0), {"episode_length": int(infos["episode_length"][0])}
+        return _row(seen, 0), _first(infos)
 
     def step(self, action: Array) -> tuple[Observation, float, bool, bool, Info]:
         """Apply an action; observation, reward, terminated, truncated and info."""
         seen, reward, terminated, truncated, infos = self._envs.step(
             np.asarray(action)[None]
         )
-        info = {"episode_length": int(infos["episode_length"][0])}
         ends = bool(terminated[0]), bool(truncated[0])
-        return _row(seen, 0), float(reward[0]), *ends, info
+        return _row(seen, 0), float(reward[0]), *ends, _first(infos)
 
     def render(self) -> Array | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A picture of the world, uint8, shape (height, width, 3)."""
@@ -261,7 +308,7 @@ class GymnasiumEnv(gymnasium.Env[Any, Any]):
 
 def environment_id(task: str) -> str:
     """The name under which a task is registered with Gymnasium."""
-    return f"simstate/{task}-v0"
+    return f"simstate/{task}" if tasks.is_classic(task) else f"simstate/{task}-v0"
 
 
 def _register(name: str) -> None:
@@ -272,6 +319,7 @@ def _register(name: str) -> None:
             entry_point=f"{__name__}:GymnasiumEnv",
             vector_entry_point=f"{__name__}:GymnasiumVectorEnv",
             kwargs={"task": name},
+            max_episode_steps=tasks.classic_limit(name),
         )
 
 
@@ -283,9 +331,52 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         raise unknown_name("autoreset_mode", str(mode), known) from error
 
 
-def _action_space(dim: int, limit: float) -> Box:
-    number("action_limit", limit, more_than=0, finite=False)
-    return Box(-limit, limit, (dim,), np.float32)
+def _action_space(env: Env, limit: float | None) -> Box:
+    if limit is not None:
+        number("action_limit", limit, more_than=0, finite=False)
+        return Box(-limit, limit, (env.action_dim,), np.float32)
+    low, high = list[float](), list[float]()
+    for term in env.actions.values():
+        least, greatest = term.limits or ([-1.0] * term.dim, [1.0] * term.dim)
+        low += least
+        high += greatest
+    return Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
+
+
+def _renderer_options(
+    options: Info, render_mode: str | None, size: tuple[int, int]
+) -> tuple[int, int]:
+    """Remove what Gymnasium's renderer takes; return width and height of a picture.
+
+    Without pictures they have no effect; with them, those that simstate's renderer does
+    not have are errors.
+    """
+    size = options.pop("width", size[0]), options.pop("height", size[1])
+    for name in _RENDERER_OPTIONS:
+        if options.pop(name, None) is not None and render_mode is not None:
+            raise InvalidInputError(
+                f"{name} belongs to Gymnasium's renderer, and pictures are drawn by "
+                "simstate: choose width and height, or declare SceneCfg.cameras."
+            )
+    return size
+
+
+def _add(infos: Info, found: Info, mask: Array) -> None:
+    """Add infos of some worlds, with the mask of those that have them."""
+    if not mask.any():
+        return
+    for name, values in found.items():
+        known = infos.get(name)
+        if known is None:
+            known = infos[name] = np.zeros_like(values)
+            infos[f"_{name}"] = np.zeros(len(mask), dtype=bool)
+        known[mask] = values[mask]
+        infos[f"_{name}"] |= mask
+
+
+def _first(infos: Info) -> Info:
+    """Return the infos of the first world."""
+    return {name: x[0] for name, x in infos.items() if not name.startswith("_")}
 
 
 def _row(observation: Observation, world: int) -> Observation:

@@ -11,11 +11,12 @@ from simstate.scene.actuators import (
 from simstate.scene.build import BuiltScene, build_scene
 from simstate.scene.index import Elements, EntityIndex
 from simstate.scene.ray_cfg import (
+    DownwardRingPattern,
     GridPattern,
     LidarPattern,
+    OutwardRingPattern,
     OwnPattern,
     RayCastCfg,
-    RingPattern,
 )
 from simstate.scene.scene_cfg import (
     CameraCfg,
@@ -32,6 +33,7 @@ __all__ = [
     "CameraCfg",
     "ContactCfg",
     "DcMotorActuatorCfg",
+    "DownwardRingPattern",
     "Elements",
     "EntityCfg",
     "EntityIndex",
@@ -40,10 +42,10 @@ __all__ = [
     "LidarPattern",
     "ModelSource",
     "MotorActuatorCfg",
+    "OutwardRingPattern",
     "OwnPattern",
     "PositionActuatorCfg",
     "RayCastCfg",
-    "RingPattern",
     "SceneCfg",
     "VelocityActuatorCfg",
     "build_scene",

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from simstate.base.checks import whole_number
+from simstate.base.checks import number, whole_number
 from simstate.base.errors import InvalidInputError
 
 
@@ -86,20 +86,52 @@ class LidarPattern:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RingPattern:
+class OutwardRingPattern:
     """Rays outwards from a circle in the x-y plane, the first along x."""
 
     count: int = 8
-    """How many."""
+    """Number of rays."""
     radius: float = 0.0
-    """Of the circle that they start from [m]."""
+    """Radius of the circle that they start from [m]."""
 
     def rays(self) -> tuple[np.ndarray, np.ndarray]:
         """Origins and directions; (R, 3) each."""
-        turn = LidarPattern(channels=1, elevation=(0.0, 0.0), count=self.count,
-                            azimuth=(0.0, 360.0))  # fmt: skip
-        _, directions = turn.rays()
+        directions = _around(self.count)
         return self.radius * directions, directions
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownwardRingPattern:
+    """Parallel rays from concentric circles in the x-y plane, for heights about feet.
+
+    The centre first, then ring by ring; within one the first along x.
+    """
+
+    rings: Sequence[tuple[float, int]] = ((0.1, 8),)
+    """Radius [m] and number of rays of each ring."""
+    include_center: bool = True
+    """Whether there is a ray at the centre."""
+    direction: Sequence[float] = (0.0, 0.0, -1.0)
+    """Where they point."""
+
+    def rays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Origins and directions; (R, 3) each."""
+        parts = [np.zeros((int(self.include_center), 3))]
+        for radius, count in self.rings:
+            parts.append(
+                number("radius of a ring", radius, at_least=0) * _around(count)
+            )
+        origins = np.concatenate(parts)
+        direction = np.array(self.direction, dtype=np.float64)
+        return origins, np.tile(direction, (len(origins), 1))
+
+
+def _around(count: int) -> np.ndarray:
+    """Return unit vectors in the x-y plane, evenly spaced from x on; (count, 3)."""
+    turn = LidarPattern(
+        channels=1, elevation=(0.0, 0.0), count=count, azimuth=(0.0, 360.0)
+    )
+    return turn.rays()[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,21 +161,31 @@ class OwnPattern:
 
 @dataclass(frozen=True, kw_only=True)
 class RayCastCfg:
-    """What `sim.rays` casts: rays that a body carries, or that stand in the world."""
+    """Rays of `sim.rays`, carried by bodies, sites or geoms, or fixed in the world.
+
+    Every parent carries the pattern once: rays are listed parent by parent.
+    """
 
     pattern: RayPattern = field(default_factory=GridPattern)
-    """A GridPattern, RingPattern, LidarPattern, OwnPattern, or what has `rays()`."""
-    body: str | None = None
-    """The body that carries them, as "entity/body"; None: they stand in the world."""
+    """A GridPattern, DownwardRingPattern, OutwardRingPattern, LidarPattern, OwnPattern,
+    or an object with `rays()`."""
+    body: str | Sequence[str] | None = None
+    """Bodies that carry them, "entity/body" by regular expressions."""
+    site: str | Sequence[str] | None = None
+    """Sites that carry them, likewise."""
+    geom: str | Sequence[str] | None = None
+    """Geoms that carry them, likewise. Without any parent they stand in the world."""
     pos: Sequence[float] = (0.0, 0.0, 0.0)
-    """Where the pattern's origin is, from the body's, in the sensor's axes [m]."""
+    """Position of the sensor from its parent's origin, in the parent's axes [m]."""
+    offset: Sequence[float] = (0.0, 0.0, 0.0)
+    """Position of the pattern from there, in the sensor's axes [m]."""
     alignment: Literal["full", "yaw", "world"] = "full"
-    """The sensor's axes: the body's; turned about world z as the body's x axis is; or
-    the world's."""
+    """The sensor's axes: the parent's; turned about world z as the parent's x axis is;
+    or the world's."""
     groups: Sequence[int] | None = None
     """The geom groups (0 … 5) that can be hit; None: all."""
     exclude: str | Sequence[str] | None = None
     """Bodies that cannot be hit, "entity/body" by regular expressions; None: those of
-    the entity that carries the rays; (): none."""
+    the entities that carry the rays; (): none."""
     max_distance: float = 100.0
     """How far a ray goes [m]."""

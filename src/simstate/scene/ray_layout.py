@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import mujoco
 import numpy as np
 
 from simstate.base.checks import instance_of, number, one_of, whole_number
-from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.errors import InvalidInputError
 from simstate.scene.initial import vector
 from simstate.scene.load import matching
 from simstate.scene.ray_cfg import RayCastCfg, RayPattern
@@ -20,12 +21,18 @@ class BuiltRays:
     """The rays of one RayCastCfg in the compiled model."""
 
     cfg: RayCastCfg
-    body: int
-    """The body that carries them; 0: the world."""
+    kind: Literal["body", "site", "geom"]
+    """The kind of elements that carry them."""
+    parents: list[int]
+    """Ids of the elements that carry them; body 0: the world."""
+    names: tuple[str, ...]
+    """Names of these elements."""
+    pos: tuple[float, float, float]
+    """Position of the sensor from its parent's origin, in the parent's axes [m]."""
     origins: np.ndarray
-    """In the sensor's axes, from the body's origin [m]; (R, 3)."""
+    """Of one parent, in the sensor's axes, from there [m]; (R, 3)."""
     directions: np.ndarray
-    """Of unit length, in the sensor's axes; (R, 3)."""
+    """Of one parent, of unit length, in the sensor's axes; (R, 3)."""
     geoms: np.ndarray
     """Whether each geom of the model can be hit; bool, (ngeom,)."""
 
@@ -51,24 +58,60 @@ def _build(model: mujoco.MjModel, name: str, cfg: RayCastCfg) -> BuiltRays:
         raise InvalidInputError(
             f"Rays {name!r} must be one or more, and have directions that are not zero."
         )
-    bodies = [model.body(k).name for k in range(model.nbody)]
-    body = 0
-    if cfg.body is not None:
-        if cfg.body not in bodies[1:]:
-            raise unknown_name("body for rays", cfg.body, bodies[1:])
-        body = bodies.index(cfg.body)
-    pos = vector(cfg.pos, 3, f"pos of rays {name!r}")
-    geoms = _hittable(model, name, cfg, bodies)
-    return BuiltRays(cfg, body, origins + pos, directions / length, geoms)
+    kind, names = _parents(model, name, cfg)
+    parents = [model_id(model, kind, one) for one in names] or [0]
+    first, second, third = vector(cfg.pos, 3, f"pos of rays {name!r}")
+    offset = vector(cfg.offset, 3, f"offset of rays {name!r}")
+    geoms = _hittable(model, name, cfg, kind, parents if names else [])
+    return BuiltRays(
+        cfg, kind, parents, tuple(names), (float(first), float(second), float(third)),
+        origins + offset, directions / length, geoms,
+    )  # fmt: skip
+
+
+def _parents(
+    model: mujoco.MjModel, name: str, cfg: RayCastCfg
+) -> tuple[Literal["body", "site", "geom"], list[str]]:
+    """Return the kind and the names of the elements that carry rays; []: the world."""
+    given = {"body": cfg.body, "site": cfg.site, "geom": cfg.geom}
+    named = [kind for kind, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InvalidInputError(
+            f"Rays {name!r} are carried by {' and '.join(named)}: give one of them, or "
+            "declare rays for each."
+        )
+    for kind in ("body", "site", "geom"):
+        value = given[kind]
+        if value is not None:
+            known = [x for x in _names(model, kind) if x]
+            return kind, matching(value, known, f"{kind} for rays")
+    return "body", []
+
+
+def _names(model: mujoco.MjModel, kind: str) -> list[str]:
+    """Return the names of all elements of a kind, without the world's."""
+    count = {"body": model.nbody, "site": model.nsite, "geom": model.ngeom}[kind]
+    first = 1 if kind == "body" else 0
+    return [getattr(model, kind)(k).name for k in range(first, count)]
+
+
+def model_id(model: mujoco.MjModel, kind: str, name: str) -> int:
+    """Return the id of an element by its kind and name."""
+    return int(getattr(model, kind)(name).id)
 
 
 def _hittable(
-    model: mujoco.MjModel, name: str, cfg: RayCastCfg, bodies: list[str]
+    model: mujoco.MjModel,
+    name: str,
+    cfg: RayCastCfg,
+    kind: str,
+    parents: list[int],
 ) -> np.ndarray:
     """Whether each geom can be hit; bool, (ngeom,)."""
+    bodies = [model.body(k).name for k in range(model.nbody)]
     excluded: list[str] = []
-    if cfg.exclude is None and cfg.body is not None:
-        own = cfg.body.partition("/")[0] + "/"
+    if cfg.exclude is None:
+        own = tuple(_body_of(model, kind, k).partition("/")[0] + "/" for k in parents)
         excluded = [body for body in bodies if body.startswith(own)]
     elif cfg.exclude:
         excluded = matching(cfg.exclude, bodies[1:], "body that rays cannot hit")
@@ -82,6 +125,13 @@ def _hittable(
             f"Geom groups of rays {name!r} are 0 … 5, got {list(cfg.groups)}."
         )
     return geoms & np.isin(model.geom_group, groups)
+
+
+def _body_of(model: mujoco.MjModel, kind: str, element: int) -> str:
+    """Return the name of the body that an element belongs to."""
+    if kind != "body":
+        element = int(getattr(model, f"{kind}_bodyid")[element])
+    return model.body(element).name
 
 
 def has_seams(model: mujoco.MjModel, geoms: np.ndarray) -> bool:

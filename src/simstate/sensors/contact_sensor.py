@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -118,10 +119,14 @@ class ContactSensor(Readings):
         """Whether each element is off, and lifted in the last dt [s]; (num_envs, E)."""
         return self._began(self.air_time, dt)
 
-    def _began(self, clock: Tensor, dt: float) -> Tensor:
-        number("dt", dt, more_than=0, unit="s")
+    def _began(self, clock: Any, dt: float) -> Tensor:
+        if type(dt) is not float or not 0.0 < dt < math.inf:
+            number("dt", dt, more_than=0, unit="s")
         # Sums of time steps are not exact: half of one is between two of them.
-        half = 0.5 * self._reader.worlds.engine.parameter("opt.timestep")[:, None]
+        timestep: Any = self._reader.worlds.engine.parameter("opt.timestep")
+        if not isinstance(clock, Tensor):  # on the host it may be an array
+            timestep = timestep.numpy()
+        half = 0.5 * timestep[:, None]
         return (clock > 0.0) & (clock < dt + half)
 
     # All contacts of an element together.

@@ -51,8 +51,17 @@ class RaySensor(Readings):
 
     @property
     def num_rays(self) -> int:
-        """The number of rays."""
-        return self._built.origins.shape[0]
+        """Number of rays, of all parents together."""
+        return len(self._built.parents) * len(self._built.origins)
+
+    @property
+    def parent_names(self) -> tuple[str, ...]:
+        """The elements that carry the pattern, in the order of their rays.
+
+        Empty if the rays stand in the world. Values of each parent are
+        `values.unflatten(1, (len(parent_names), -1))`.
+        """
+        return self._built.names
 
     @property
     def max_distance(self) -> float:
@@ -81,20 +90,31 @@ class RaySensor(Readings):
     rays)."""
     height = _reading(lambda rays: rays._height(), "m")
     """Height scan: how far the point that each ray hits, or ends at, is below the
-    origin of the body that carries the rays, along world z [m]; (num_envs, rays)."""
+    origin of the element that carries the ray, along world z [m]; (num_envs, rays)."""
 
     def _tensor(self, values: Any) -> Tensor:
         worlds = self._reader.worlds
         return torch.as_tensor(values, dtype=worlds.dtype, device=worlds.device)
 
-    def _body(self, field: str) -> Tensor:
-        """Where the body that carries the rays is, or how it is turned."""
-        return self._reader.worlds.live_field(field)[:, self._built.body]
+    def _field(self, name: str) -> Tensor:
+        """Return a field of the parents; (num_envs, parents, …)."""
+        return self._reader.worlds.live_field(name)[:, self._built.parents]
+
+    def _parent_pos(self) -> Tensor:
+        """Return the parents' origins, world axes [m]; (num_envs, parents, 3)."""
+        kind = self._built.kind
+        return self._field("xpos" if kind == "body" else f"{kind}_xpos")
+
+    def _parent_axes(self) -> Tensor:
+        """Return what takes the parents' axes to the world's; (num_envs, P, 3, 3)."""
+        kind = self._built.kind
+        if kind == "body":
+            return quaternion.to_matrix(self._field("xquat"))
+        return self._field(f"{kind}_xmat")
 
     def _axes(self) -> Tensor:
-        """What takes the sensor's axes to the world's; (num_envs, 3, 3)."""
-        alignment = self._built.cfg.alignment
-        rotation = quaternion.to_matrix(self._body("xquat"))
+        """Return what takes the sensors' axes to the world's; (num_envs, P, 3, 3)."""
+        alignment, rotation = self._built.cfg.alignment, self._parent_axes()
         if alignment == "yaw":
             return _yaw(rotation)
         if alignment == "world":
@@ -102,16 +122,21 @@ class RaySensor(Readings):
         return rotation
 
     def _start(self) -> Tensor:
-        pose = torch.cat([self._axes(), self._body("xpos")[..., None]], dim=-1)
-        return torch.mm(pose.flatten(1), self._to_origins).view(-1, self.num_rays, 3)
+        pos = self._parent_pos() + self._parent_axes() @ self._tensor(self._built.pos)
+        pose = torch.cat([self._axes(), pos[..., None]], dim=-1)
+        return self._each_ray(pose, self._to_origins)
 
     def _direction(self) -> Tensor:
         return self._along(self._to_directions)
 
     def _along(self, matrix: Tensor) -> Tensor:
-        """Return directions of the sensor in world axes; (num_envs, R, 3)."""
-        axes = self._axes().flatten(1)
-        return torch.mm(axes, matrix).view(-1, self.num_rays, 3)
+        """Return directions of the sensors in world axes; (num_envs, rays, 3)."""
+        return self._each_ray(self._axes(), matrix)
+
+    def _each_ray(self, poses: Tensor, matrix: Tensor) -> Tensor:
+        """Return the products of the parents' poses and a matrix; (N, rays, 3)."""
+        rows = poses.flatten(0, 1).flatten(1)
+        return torch.mm(rows, matrix).view(-1, self.num_rays, 3)
 
     def _hits(self) -> RayHits:
         return self._reader.shared("ray hits", Stage.POSITION, self._cast)
@@ -159,7 +184,9 @@ class RaySensor(Readings):
         height = self._hits().height
         if height is not None:
             return height
-        below = self._body("xpos")[:, None, 2] - self.origin_w[..., 2]
+        each = len(self._built.origins)
+        top = self._parent_pos()[..., 2].repeat_interleave(each, dim=1)
+        below = top - self.origin_w[..., 2]
         return below - self.distance * self.direction_w[..., 2]
 
 
@@ -181,7 +208,7 @@ as well, where rays through a vertex still slip at 1e-8."""
 def _carried(built: BuiltRays, directions: np.ndarray) -> CarriedRays:
     """Return the rays with these directions, as the compiled core takes them."""
     return CarriedRays(
-        built.body, built.cfg.alignment,
+        built.kind, np.array(built.parents, np.int32), built.cfg.alignment, built.pos,
         np.ascontiguousarray(built.origins, np.float64),
         np.ascontiguousarray(directions, np.float64),
         built.geoms, built.cfg.max_distance,
@@ -222,17 +249,17 @@ def _expansion(vectors: np.ndarray, with_pos: bool) -> np.ndarray:
 
 
 def _yaw(rotation: Tensor) -> Tensor:
-    """The turn about world z that brings x to the heading; (N, 3, 3).
+    """Return the turns about world z that bring x to the headings; (..., 3, 3).
 
-    A body whose x axis points straight up or down has none.
+    An element whose x axis points straight up or down has none.
     """
-    x, y = rotation[:, 0, 0], rotation[:, 1, 0]
+    x, y = rotation[..., 0, 0], rotation[..., 1, 0]
     length = hypot(x, y)
     has = length > 1e-9
     cos = torch.where(has, x / length.clamp(min=1e-9), 1.0)
     sin = torch.where(has, y / length.clamp(min=1e-9), 0.0)
     turn = torch.zeros_like(rotation)
-    turn[:, 0, 0], turn[:, 0, 1] = cos, -sin
-    turn[:, 1, 0], turn[:, 1, 1] = sin, cos
-    turn[:, 2, 2] = 1.0
+    turn[..., 0, 0], turn[..., 0, 1] = cos, -sin
+    turn[..., 1, 0], turn[..., 1, 1] = sin, cos
+    turn[..., 2, 2] = 1.0
     return turn

@@ -154,7 +154,7 @@ class PanelDrag(SceneForce):
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the panels for the core, in air that it can evaluate."""
         del start, end
-        if type(self) is not PanelDrag or self._sim is None:
+        if self._sim is None:
             return None
         air, given = self.air.compiled_air(True), self.parameters
         if air is None:

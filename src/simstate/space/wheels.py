@@ -66,8 +66,6 @@ class ReactionWheels(SceneForce):
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the wheels for the core."""
         del start, end
-        if type(self) is not ReactionWheels:
-            return None
         pairs = np.stack([self._dofs, self._motors], axis=1)
         names = ("max_speed", "viscous", "coulomb")
         return CompiledForce(

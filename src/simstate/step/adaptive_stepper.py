@@ -69,17 +69,15 @@ class AdaptiveStepper(RungeKuttaStepper):
 
     def _compiled_adaptive(self, span: float) -> CoreAdaptiveSteps | None:
         """Return the scheme in the core for a span of time [s]; None: it cannot."""
-        models = self._compiled_models(span)
-        if models is None:
+        plan = self._plan(span)
+        if plan is None:
             return None
         known = self._core_adaptive
-        if known is None or known.models is not models:
-            assert self._engine.compiled is not None
+        if known is None or known.plan is not plan:
             self._check_tolerances()
-            known = CoreAdaptiveSteps(
-                self, self._engine.compiled, self._control, models
+            known = self._core_adaptive = CoreAdaptiveSteps(
+                self, self._worlds, self._control, self._forcing, plan
             )
-            self._core_adaptive = known
         return known
 
     def _take(self, n: int, rows: Tensor | None) -> int:

@@ -1,111 +1,121 @@
-"""Steps of a scheme in the compiled core."""
+"""Steps of a scheme in the compiled core.
+
+If a model or the rate of a process is a Python function, the core runs one evaluation
+of all worlds at a time and calls Python in between; else all evaluations of a world in
+one call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from simstate.engine import core
-from simstate.step.forces.compiled_models import CompiledModels, split_models
+from simstate.engine import Stage, core
+from simstate.step.forces.compiled_models import EvaluationPlan
 from simstate.step.forcing import Forcing
 from simstate.step.schemes.schemes import Adaptive, Explicit
+from simstate.step.touching import can_touch, touching_geoms
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:
     from simstate.step.adaptive_stepper import AdaptiveStepper
 
+T = TypeVar("T")
+_VELOCITY, _ACCELERATION = Stage.VELOCITY, Stage.ACCELERATION
+
+
+class CalledModels:
+    """What the core calls in a step, and the bracket in which it does.
+
+    The core checks that loads are finite and that nothing but inputs is written to the
+    rows of the state, and restores the inputs after each evaluation. Writes to other
+    slots are detected once per call, which is then rolled back. The inputs are also
+    saved by a separate call, for the rollback in a forked child, in which the core's
+    call never ends.
+    """
+
+    def __init__(self, worlds: Worlds, forcing: Forcing, plan: EvaluationPlan) -> None:
+        self._ledger, self._fresh = worlds.ledger, worlds.fresh
+        self._forcing, self._plan = forcing, plan
+        self._prepares = [plan.prepares(k) for k in range(len(plan.calls))]
+        self._rows: Tensor | None = None
+        columns = worlds.engine.columns
+        inputs = slice(columns["ctrl"].start, columns["xfrc_applied"].stop)
+        self.calls = None
+        """The argument for the core; None: it calls nothing."""
+        if not plan.is_closed:
+            self.calls = core.EvaluationCalls(self._call, inputs, len(plan.calls))
+
+    def run(self, rows: Tensor | None, call: Callable[..., T], *args: Any) -> T:
+        """Return `call(*args)`, which runs the core on some worlds; None: all."""
+        if self.calls is None:
+            return call(*args)
+        self._rows = rows
+        what = "an evaluation of force models"
+        return self._ledger.run("inputs", what, self._run, call, args)
+
+    def _run(self, call: Callable[..., T], args: tuple[Any, ...]) -> T:
+        self._ledger.open[-1].evaluating = True
+        result = call(*args)
+        self._ledger.observe()  # rejects writes to anything but inputs
+        return result
+
+    def _call(self, segment: int, problem: int, world: int) -> None:
+        fresh, plan = self._fresh, self._plan
+        fresh.begin_stage()
+        if segment == len(plan.calls):
+            fresh.mark_current(_ACCELERATION, self._rows, evaluated=True)
+            self._write_rates()
+            return
+        if self._prepares[segment]:
+            fresh.mark_current(_VELOCITY, self._rows, evaluated=True)
+        self._forcing.call_at_stage(plan.calls[segment], problem, world)
+
+    def _write_rates(self) -> None:
+        """Evaluate the rates of processes, which may read accelerations."""
+        self._ledger.open[-1].evaluating = False
+        for process, memory in self._plan.rates:
+            np.copyto(memory, process.checked_rate().numpy())
+        self._ledger.open[-1].evaluating = True
+
 
 class CoreSteps:
-    """A scheme of fixed step with compiled models: all stages of a world in one call.
-
-    Positions and velocities of the new state are current afterwards.
-    """
-
-    def __init__(
-        self,
-        batch: core.CoreBatch,
-        scheme: Explicit,
-        timestep: float,
-        models: CompiledModels,
-        evaluations: NDArray[np.int64],
-    ) -> None:
-        self.models = models
-        self.timestep = timestep
-        """The step [s]."""
-        self._core = core.Integrator(
-            *(batch, _tableau(scheme), scheme.attitude),
-            loads=models.loads,
-            frames=tuple(models.frames.values()),
-            masses=models.masses,
-            evaluations=evaluations,
-        )
-
-    def step(self, n: int, rows: Tensor | None) -> int:
-        """Advance by n time steps; return flags of `Seen`."""
-        ids = None if rows is None else _ids(rows)
-        seen = self._core.step(n, self.timestep, ids)
-        if self.models.frames:
-            self.models.store()
-        return seen
-
-    def move(self, h: Tensor, rows: Tensor) -> None:
-        """Take one step of each world's own size [s]; (num_envs,)."""
-        self._core.move(h.numpy(), _ids(rows))
-        self.models.store()
-
-
-class CoreStages:
-    """A scheme of fixed step with Python models: one stage of all worlds at a time.
-
-    The core calls these models before each evaluation, and evaluates the others itself.
-    It checks that the loads are finite, and restores the inputs after each evaluation.
-    Writes of a model to anything else are detected once per call, which is then rolled
-    back. The inputs are also saved by a call of their own, for the rollback in a forked
-    child, in which the core's call never ends.
-    """
+    """A scheme of fixed step in the core."""
 
     def __init__(
         self,
         worlds: Worlds,
-        batch: core.CoreBatch,
         scheme: Explicit,
         forcing: Forcing,
+        plan: EvaluationPlan,
         evaluations: NDArray[np.int64],
     ) -> None:
-        self._ledger = worlds.ledger
-        self.num_models = len(forcing.models)
-        """Number of force models that it was made for."""
-        self._models, called = split_models(forcing.models, worlds.num_envs)
+        assert worlds.engine.compiled is not None
+        self.plan = plan
+        """What an evaluation consists of."""
+        self._called = CalledModels(worlds, forcing, plan)
         self._core = core.Integrator(
-            *(batch, _tableau(scheme), scheme.attitude),
-            loads=self._models.loads,
+            *(worlds.engine.compiled, _tableau(scheme), scheme.attitude),
+            loads=plan.loads,
+            processes=plan.processes,
+            masses=plan.masses,
             evaluations=evaluations,
         )
-        self._call = partial(forcing.call_at_stage, called)
-        columns = worlds.engine.columns
-        self._inputs = slice(columns["ctrl"].start, columns["xfrc_applied"].stop)
-
-    def update(self) -> bool:
-        """Copy the current parameters; False: the core cannot evaluate a model."""
-        return self._models.update()
 
     def step(self, n: int, h: float, rows: Tensor | None) -> int:
         """Advance by n steps of h seconds; return flags of `Seen`."""
-        ids = None if rows is None else _ids(rows)
-        what = "an evaluation of force models"
-        return self._ledger.run("inputs", what, self._step, n, h, ids)
+        called, ids = self._called, None if rows is None else _ids(rows)
+        return called.run(rows, self._core.step, n, h, ids, True, called.calls)
 
-    def _step(self, n: int, h: float, ids: np.ndarray | None) -> int:
-        self._ledger.open[-1].evaluating = True
-        seen = self._core.step_with(n, h, ids, self._inputs, self._call)
-        self._ledger.observe()  # rejects writes to anything but inputs
-        return seen
+    def move(self, h: Tensor, rows: Tensor) -> None:
+        """Take one step of each world's own size [s]; (num_envs,)."""
+        called = self._called
+        called.run(rows, self._core.move, h.numpy(), _ids(rows), True, called.calls)
 
 
 class CoreAdaptiveSteps:
@@ -114,27 +124,34 @@ class CoreAdaptiveSteps:
     def __init__(
         self,
         stepper: AdaptiveStepper,
-        batch: core.CoreBatch,
+        worlds: Worlds,
         scheme: Adaptive,
-        models: CompiledModels,
+        forcing: Forcing,
+        plan: EvaluationPlan,
     ) -> None:
-        model = batch.model
+        assert worlds.engine.compiled is not None
+        model = worlds.model
         sizes = {"qpos": model.nv, "qvel": model.nv, "act": model.na}
-        sizes |= {"mass": model.nbody, **dict.fromkeys(models.frames, 6)}
-        self.models = models
+        sizes |= {"mass": model.nbody}
+        sizes |= {one.name: one.value.shape[1] for one in plan.processes}
+        self.plan = plan
+        """What an evaluation consists of."""
+        self._called = CalledModels(worlds, forcing, plan)
         tolerances = {k: stepper.tolerances(k, size) for k, size in sizes.items()}
         self._stepper = stepper
         self._core = core.AdaptiveIntegrator(
-            batch,
+            worlds.engine.compiled,
             _tableau(scheme),
             scheme.attitude,
             atol={name: pair[0] for name, pair in tolerances.items()},
             rtol={name: pair[1] for name, pair in tolerances.items()},
             min_step=scheme.min_step,
             max_step=scheme.max_step,
-            loads=models.loads,
-            frames=models.frames,
-            masses=models.masses,
+            touching=touching_geoms(model),
+            can_touch=can_touch(model),
+            loads=plan.loads,
+            processes=plan.processes,
+            masses=plan.masses,
         )
         counts = stepper.statistics
         self._slots = [
@@ -148,12 +165,12 @@ class CoreAdaptiveSteps:
     def step(self, n: int, rows: Tensor | None) -> Tensor | None:
         """Advance by n time steps; return worlds that cannot meet their tolerance."""
         span = n * self._stepper.timestep
-        stuck = self._run(lambda: self._core.advance(span, _ids(rows)))
+        stuck = self._run(rows, self._core.advance, span)
         return None if stuck is None else torch.as_tensor(stuck.copy())
 
     def move(self, h: Tensor, rows: Tensor) -> None:
         """Take one step of each world's own size [s], whatever its error."""
-        self._run(lambda: self._core.move(h.numpy(), _ids(rows)))
+        self._run(rows, self._core.move, h.numpy())
 
     def attempt(self, limit: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Take one step of each world that meets its tolerance, at most `limit` [s].
@@ -161,17 +178,17 @@ class CoreAdaptiveSteps:
         Returns:
             The steps, and the mask of worlds that cannot meet it; (num_envs,) each.
         """
-        taken, stuck = self._run(lambda: self._core.attempt(limit.numpy(), _ids(rows)))
+        taken, stuck = self._run(rows, self._core.attempt, limit.numpy())
         return torch.as_tensor(taken.copy()), torch.as_tensor(stuck.copy())
 
-    def _run(self, call: Callable[[], Any]) -> Any:
+    def _run(self, rows: Tensor | None, call: Callable[..., Any], of: Any) -> Any:
         """Copy the slots to the core, call it, and copy them back."""
         for slot, own in self._slots:
             np.copyto(own, slot)
-        result = call()
+        called = self._called
+        result = called.run(rows, call, of, _ids(rows), True, called.calls)
         for slot, own in self._slots:
             np.copyto(slot, own)
-        self.models.store()
         return result
 
     def failure(self, world: int) -> core.Failure:

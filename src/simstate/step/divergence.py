@@ -103,12 +103,12 @@ class Divergence:
             if settles:
                 return None
             puts, version, some = self._any
-            if not some and (puts, version) == (
-                self._ledger.puts,
-                self.worlds._version,
-            ):
+            known = (self._ledger.puts, self.worlds._version)
+            if not some and (puts, version) == known:
                 return None
-        if rows.is_all and (settles or not self.any):
+            if not self.any:
+                return None
+        elif rows.is_all and (settles or not self.any):
             return None
         ids = rows.tensor(self.worlds.device)
         self._moving = ids[~self.worlds[ids]]

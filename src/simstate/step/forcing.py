@@ -25,8 +25,9 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError
 from simstate.engine import MAX_VALUE, Engine, Stage
 from simstate.math.vector import greatest
-from simstate.step.force_views import ForceOnViews
+from simstate.step.force_views import WRITABLE, ForceOnViews
 from simstate.step.forces.function_force import CFunction, FunctionForce
+from simstate.step.forces.sampled_gravity import SampledGravity
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.processes import DrivingNoise, Process, finite_worlds
 from simstate.step.schemes.schemes import Explicit
@@ -36,10 +37,13 @@ from simstate.world.freshness import Freshness
 from simstate.world.worlds import Worlds
 
 if TYPE_CHECKING:  # these load Warp
-    from simstate.step.forces.compiled_models import CompiledModels
+    from simstate.step.forces.compiled_models import CompiledModels, EvaluationPlan
     from simstate.step.mass import MassFlow
 
 T = TypeVar("T")
+
+_NOT_FINITE, _WROTE_STATE = 1, 2
+"""Problems of a call, as the core numbers them."""
 
 
 class Blocks(Protocol):
@@ -164,19 +168,23 @@ class Forcing:
             self._refuse_infinite(self._inputs(), models)
         return found
 
-    def call_at_stage(self, models: Sequence[ForceModel], world: int) -> None:
+    def call_at_stage(
+        self, models: Sequence[ForceModel], problem: int, world: int
+    ) -> None:
         """Add the loads of some models at a stage; the compiled core calls this.
 
-        With world ≥ 0, the loads of that world are not finite: name the model, unless
-        the world itself has diverged.
+        With a problem (see `core.EvaluationCalls`), the models have been called and the
+        state has been restored: name the model that caused it, unless the world itself
+        has diverged.
         """
-        self._fresh.begin_stage()
-        if world < 0:
+        if problem == _NOT_FINITE:
+            self._refuse_infinite(self._inputs(), models)
+        elif problem == _WROTE_STATE:
+            self._refuse_writes(models, world)
+        else:
             time, sim = self._time.clone(), self.sim  # a copy, which models may keep
             for model in models:
                 model(time, sim)
-        else:
-            self._refuse_infinite(self._inputs(), models)
 
     def _call_models(self) -> None:
         time, sim = self._time.clone(), self.sim
@@ -230,14 +238,35 @@ class Forcing:
         time = self._time.clone()
         for model in models:
             model(time, self.sim)
-            for name, tensor in inputs.items():
-                worlds = _infinite(tensor) & fine
+            if isinstance(model, SampledGravity):
+                found = {"the acceleration": model.infinite_worlds()}
+            else:
+                found = {name: _infinite(tensor) for name, tensor in inputs.items()}
+            for name, infinite in found.items():
+                worlds = infinite & fine
                 if bool(worlds.any()):
                     raise InvalidInputError(
                         f"Force model {_name(model)} made {name.rpartition('/')[2]} a "
                         "value that is not finite, first in world "
                         f"{int(worlds.nonzero()[0])} at t = "
                         f"{float(time[worlds][0]):g} s."
+                    )
+
+    def _refuse_writes(self, models: Sequence[ForceModel], world: int) -> None:
+        """Call one model after the other, and raise at the first that writes state."""
+        time, row = self._time.clone(), self._engine.state[world]
+        for model in models:
+            before = row.clone()
+            model(time, self.sim)
+            changed = before.view(torch.int64) != row.view(torch.int64)
+            for name, columns in self._engine.columns.items():
+                if name not in WRITABLE and bool(changed[columns].any()):
+                    raise InvalidInputError(
+                        f"A force model wrote to sim.data.{name}, {_name(model)} in "
+                        f"world {world} at t = {float(time[world]):g} s. It may write "
+                        f"inputs alone ({', '.join(WRITABLE)}, sim.mass_rate): stages "
+                        "run ahead of the step and back. The state is as it was "
+                        "before the step."
                     )
 
     # What acts.
@@ -350,22 +379,24 @@ class Forcing:
 
     # In the compiled core.
 
-    def compiled(self, span: float) -> CompiledModels | None:
-        """Return the models as the compiled core evaluates them, for a span [s].
+    def plan(self, span: float) -> EvaluationPlan | None:
+        """Return how the compiled core evaluates everything, for a span [s].
 
-        None: Python must evaluate one of them.
+        With current parameters; None: it cannot.
         """
         known = (len(self.models), len(self.processes), self.mass_flow is None)
-        if self._compiled is not None and self._compiled[0] == known:
-            models = self._compiled[1]
-            if models is None or not models.has_fields:
-                return models
-            if models.covers(*self._times(span)):
-                return models
-        from simstate.step.forces.compiled_models import compile_models  # loads Warp
+        models = None if self._compiled is None else self._compiled[1]
+        is_known = self._compiled is not None and self._compiled[0] == known
+        if is_known and models is not None and models.has_fields:
+            is_known = models.covers(*self._times(span))
+        if not is_known:
+            from simstate.step.forces.compiled_models import (  # loads Warp
+                compile_models,
+            )
 
-        self._compiled = (known, compile_models(self, *self._times(span)))
-        return self._compiled[1]
+            models = compile_models(self, *self._times(span))
+            self._compiled = (known, models)
+        return None if models is None else models.plan()
 
     def _times(self, span: float) -> tuple[float, float]:
         """Return the earliest time, and the latest one after a span [s]."""

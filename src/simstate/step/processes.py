@@ -135,9 +135,10 @@ class Process(ABC):
         """The block of the state, for the stages of a scheme."""
         from simstate.step.flat_state import FlatState  # loads Warp
 
-        return FlatState(self.name, self.value.data, self._checked_rate, stages)
+        return FlatState(self.name, self.value.data, self.checked_rate, stages)
 
-    def _checked_rate(self) -> Tensor:
+    def checked_rate(self) -> Tensor:
+        """Return the rate at the present time and state, checked."""
         sim = self._sim
         if sim is None:
             raise InvalidInputError(f"Process {self.name!r} is in no simulation yet.")

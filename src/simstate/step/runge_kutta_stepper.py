@@ -1,9 +1,8 @@
 """RungeKuttaStepper: one loop over the stages of any scheme, for all worlds at once.
 
-Three implementations give the same results to rounding. If every model is compiled, the
-core runs all stages of a world in one call. If a model is a Python function, the core
-runs one stage of all worlds at a time, and calls Python before each. Without the core,
-on warp, and with processes or observers, the blocks of `simstate.integrate` do.
+Two implementations give the same results to rounding: the compiled core, which calls
+Python for the models that are Python functions, and, without the core, on warp and with
+observers, the blocks of `simstate.integrate`.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, ModelError
 from simstate.engine import OneTorchThread, Seen, Stage
-from simstate.step.core_steps import CoreStages, CoreSteps
+from simstate.step.core_steps import CoreSteps
 from simstate.step.divergence import Divergence
 from simstate.step.flat_state import FlatState
-from simstate.step.forces.compiled_models import CompiledModels
+from simstate.step.forces.compiled_models import EvaluationPlan
 from simstate.step.forcing import Forcing
 from simstate.step.processes import Process
 from simstate.step.qpos_state import QPosState
@@ -73,7 +72,6 @@ class RungeKuttaStepper:
         self._activation = activation_range(worlds)
         self._blocks: list[StateBlock] | None = None
         self._core_steps: CoreSteps | None = None
-        self._core_stages: CoreStages | None = None
         self._is_refreshed = False
         self._stuck: Tensor | None = None
 
@@ -142,9 +140,7 @@ class RungeKuttaStepper:
         """
         core = self._compiled(n * self.timestep)
         if core is not None:
-            seen = core.step(n, rows)
-        elif (stages := self._called_stages()) is not None:
-            seen = stages.step(n, self.timestep, rows)
+            seen = core.step(n, self.timestep, rows)
         else:
             self._engine.begin_step()
             self._take_blocks(n, rows)
@@ -205,46 +201,29 @@ class RungeKuttaStepper:
 
     def _compiled(self, span: float) -> CoreSteps | None:
         """Return the scheme in the core for a span of time [s]; None: it cannot."""
-        models = self._compiled_models(span)
-        if models is None:
+        plan = self._plan(span)
+        if plan is None:
             return None
-        if self._core_steps is None or self._core_steps.models is not models:
-            assert self._engine.compiled is not None
+        if self._core_steps is None or self._core_steps.plan is not plan:
             self._core_steps = CoreSteps(
-                *(self._engine.compiled, self._explicit, self.timestep, models),
+                *(self._worlds, self._explicit, self._forcing, plan),
                 self._evaluations.numpy(),
             )
-        self._core_steps.timestep = self.timestep
         return self._core_steps
 
-    def _compiled_models(self, span: float) -> CompiledModels | None:
-        """Return the models in the core for a span of time [s], with current values.
+    def _plan(self, span: float) -> EvaluationPlan | None:
+        """Return what an evaluation in the core consists of; None: it cannot.
 
-        Observers see every evaluation, which the blocks must then make.
+        For a span of time [s], with current values. Observers see every evaluation,
+        which the blocks must then make.
         """
         engine = self._engine
         self._is_refreshed = False
         if engine.compiled is None or engine.observers:
             return None
-        models = self._forcing.compiled(span)
-        if models is None or not models.update():
-            return None
-        self._is_refreshed = True
-        return models
-
-    def _called_stages(self) -> CoreStages | None:
-        """Return the core's stages with calls of Python; None: the blocks do it."""
-        engine, forcing = self._engine, self._forcing
-        if engine.compiled is None or engine.observers or forcing.has_state:
-            return None
-        stages = self._core_stages
-        if stages is None or stages.num_models != len(forcing.models):
-            stages = self._core_stages = CoreStages(
-                *(self._worlds, engine.compiled, self._explicit, forcing),
-                self._evaluations.numpy(),
-            )
-        self._is_refreshed = stages.update()
-        return stages if self._is_refreshed else None
+        plan = self._forcing.plan(span)
+        self._is_refreshed = plan is not None and not plan.rates
+        return plan
 
     # By blocks.
 

@@ -66,9 +66,6 @@ class StochasticStepper(RungeKuttaStepper):
     def _compiled(self, span: float) -> None:
         """Return None: the compiled core has no noise."""
 
-    def _called_stages(self) -> None:
-        """Return None: the compiled core has no noise."""
-
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
         """Take one time step: half of one would have other noise."""
         step = self.timesteps()

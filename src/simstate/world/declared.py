@@ -74,8 +74,9 @@ class Declared:
         self.evaluates = evaluates
         self.is_view = is_view
         self._refusal = refusal
-        self._needs = stage if needs is None else needs
-        self._follows = Stage.STATE if evaluates else stage
+        self.needs = stage if needs is None else needs
+        """The stage that reading it brings up to date."""
+        self.follows = Stage.STATE if evaluates else stage
         """The stage whose token changes when the value may."""
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -109,12 +110,12 @@ class Declared:
 
     def read(self, reader: Reader) -> Tensor:
         """Return the value at the current state, as fresh as the mode demands."""
-        reader.fresh.ensure(self._needs, reader, self.name)
+        reader.fresh.ensure(self.needs, reader, self.name)
         return self.current(reader)
 
     def current(self, reader: Reader) -> Tensor:
         """Return the value; the caller has brought the stage up to date."""
-        token = reader.fresh.tokens[self._follows]
+        token = reader.fresh.tokens[self.follows]
         memo = reader.memo.get(self.name)
         if memo is not None:
             known, value, version = memo
@@ -160,6 +161,11 @@ class Reader(ReadOwner):
         Not in inference mode: a memo outlives the caller's, in which it could not be
         used.
         """
+
+    def compute_array(self, declared: Declared) -> Any:
+        """Return a value in new memory as an array; None: `compute` has to do it."""
+        del declared
+        return None
 
     def memoise(self, name: str, token: int, value: Tensor) -> Tensor:
         """Memoise a value for the state of a token, and return it."""

@@ -23,7 +23,7 @@ from torch import Tensor
 from simstate.base.errors import StaleReadError
 from simstate.engine import FIELDS, STATE_FIELDS, Engine, Stage, lasting
 from simstate.world import Ledger, Trees
-from simstate.world.calls import changed
+from simstate.world.calls import Call, changed
 
 Mode = Literal["auto", "strict", "off"]
 
@@ -81,6 +81,8 @@ class Freshness:
         """Per stage: the trees that the worlds are behind in; None: all."""
         self._reason = [""] * _END
         self._open = ledger.open
+        self._settled: Call | None = None
+        """The open call within which no write is undetected; see `settle`."""
         self._watch = ledger.watch
         self._watched: set[str] = {*STATE_FIELDS}
         """Fields on the watch list; state fields are slots of the ledger."""
@@ -149,13 +151,29 @@ class Freshness:
             places = changed(*self._watch.lists)
             if places:
                 self._ledger.announce_written(places)
-        elif not calls[0].evaluating or calls[0].thread != get_ident():
+        elif calls[0].failed or calls[0].thread != get_ident():
             self._ledger.calls.recover()
             self._ledger.observe()
-        # Else a force model reads: its writes are checked when the step ends.
+        elif calls[0] is not self._settled and not calls[0].evaluating:
+            self._ledger.observe()
+        # Else nothing was written, or a force model reads: its writes are checked when
+        # the step ends.
         if self._behind[stage] is not False:
             self._update(stage, owner, name)
         return self.tokens[stage]
+
+    def settle(self) -> None:
+        """Detect writes now; reads do not look again before `unsettle`.
+
+        It holds within the innermost open call, whose thread writes nothing that is not
+        announced until then.
+        """
+        self._ledger.observe()
+        self._settled = self._open[-1] if self._open else None
+
+    def unsettle(self) -> None:
+        """Detect writes at every read."""
+        self._settled = None
 
     def _update(self, stage: Stage, owner: ReadOwner | None, name: str) -> None:
         if self.mode == "auto" or self._ledger.is_evaluating:

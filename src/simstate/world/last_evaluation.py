@@ -30,9 +30,8 @@ class LastEvaluation:
     def __init__(self, worlds: Worlds) -> None:
         self._worlds = worlds
         self._kept: dict[str, Tensor] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
+        self.is_kept = False
+        """True if any field is kept."""
 
     def keep(self, names: Sequence[str]) -> None:
         """Keep fields from now on; they start with an evaluation of this state."""
@@ -53,6 +52,7 @@ class LastEvaluation:
                 f"sim.last_evaluated.{name}", slot.tensor, Stage.ACCELERATION
             )
             self._kept[name] = slot.tensor
+            self.is_kept = True
         if new:
             old = {name: x.clone() for name, x in self._kept.items() if name not in new}
             self.evaluate(None, after_constraints=False)
@@ -81,6 +81,11 @@ class LastEvaluation:
         run = self._worlds.ledger.run_saving
         run(names, "sim.forward()", self.evaluate, env_ids, True)
 
+    def begin_episode(self, env_ids: Tensor | None) -> None:
+        """Evaluate the state at reset, after everything that has changed it."""
+        if self._kept:
+            self.evaluate(env_ids, after_constraints=False)
+
     def evaluate(self, env_ids: Tensor | None, after_constraints: bool) -> None:
         """Evaluate the dynamics at the current state, with all loads; None: all."""
         worlds = self._worlds
@@ -89,3 +94,8 @@ class LastEvaluation:
             worlds.loads.with_loads(
                 lambda: worlds.engine.evaluate_kept(env_ids, after_constraints)
             )
+
+
+def evaluation_of(sim: Any) -> LastEvaluation:
+    """Return the kept fields of a simulation, for its components."""
+    return sim._evaluated

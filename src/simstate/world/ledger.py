@@ -465,7 +465,7 @@ class Ledger(Registry):
     def refuse_within_step(self, what: str) -> None:
         """Raise if a step is running in this thread."""
         self.calls.recover()
-        if self.is_stepping:
+        if [call for call in self.open if call.scope in ("step", "run")]:
             raise InvalidInputError(
                 f"{what} was called within a step, by a force model or a process: "
                 "they are evaluated at a stage that is only tried out."

@@ -21,6 +21,7 @@ from simstate.base.checks import whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids, int_list, select
 from simstate.world import Ledger
+from simstate.world.random import WorldRandom
 
 _WORDS = 6
 """State and increment of 128 bits each; a half of a draw that is kept, and its flag."""
@@ -34,14 +35,15 @@ class NumpyStreams:
     interrupted call is undone with what it drew.
     """
 
-    def __init__(self, ledger: Ledger, seed: int, first_world: int) -> None:
+    def __init__(self, ledger: Ledger, rng: WorldRandom, first_world: int) -> None:
         self._first_world = first_world
         self._num_envs = ledger.num_envs
         slot = ledger.memory(
             "random/pcg64", (_WORDS,), torch.int64, None, moves=True, optional=True
         )
         self._states = slot.tensor
-        self.seed(seed)
+        seeds = enumerate(rng.seeds(), start=first_world)
+        self.seed([seed + world for world, seed in seeds])
         slot.initial = slot.tensor.clone()
 
     def seed(self, seed: int | Sequence[int], env_ids: Ids = None) -> None:

@@ -30,7 +30,8 @@ class ModelParameters(ReadOwner):
         self._ledger = ledger
         self._followed: dict[str, Tensor] = {}
         """Inputs of constants, as of the last time that constants were computed."""
-        self._requested = torch.zeros(engine.num_envs, dtype=torch.bool)
+        with torch.inference_mode(False):  # written to later on
+            self._requested = torch.zeros(engine.num_envs, dtype=torch.bool)
         """Worlds whose constants are due even if no input differs."""
         self._shortcuts = Shortcuts(engine.model, engine.device)
         self._mesh_bounds = MeshBounds(engine.model, engine.device)

@@ -23,9 +23,11 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.ids import Index, select
+from simstate.base.ids import Index, int_list, select
 from simstate.engine.core import draws, is_available
 from simstate.world import Ledger
+
+Array = np.ndarray[Any, Any]
 
 
 def _signed(number: int) -> int:
@@ -93,6 +95,10 @@ class WorldRandom:
         self._world[rows] = self._own_world[rows]
         self._count[rows] = 0
 
+    def seeds(self) -> list[int]:
+        """Return the seed that the stream of each world was last started with."""
+        return [seed & 2**64 - 1 for seed in int_list(self._seed)]
+
     def bits(self, rows: Index, columns: int) -> Tensor:
         """64 random bits each, as signed integers; shape (n, columns)."""
         rows, columns = self._checked(rows), whole_number("columns", columns, 0)
@@ -121,9 +127,29 @@ class WorldRandom:
             unit = _shifted(self.bits(rows, columns), 11).to(torch.float64)
         return unit.mul_((high - low) * 2.0**-53).add_(low)
 
+    def uniform_array(self, rows: Tensor | None, low: Array, high: Array) -> Array:
+        """As `uniform` on the host, with and of arrays; None: all worlds.
+
+        `low` and `high` have shape (columns,).
+        """
+        if not self._in_core:
+            ends = torch.from_numpy(low), torch.from_numpy(high)
+            index = slice(None) if rows is None else rows
+            return self.uniform(index, len(low), *ends).numpy()
+        index = slice(None) if rows is None else self._checked(rows)
+        unit = self._draw_in_core(index, len(low), 0.0, 2.0**53)
+        unit *= (high - low) * 2.0**-53
+        unit += low
+        return unit
+
     def _uniform_in_core(
         self, rows: Index, columns: int, low: float, high: float
     ) -> Tensor:
+        return torch.from_numpy(self._draw_in_core(rows, columns, low, high))
+
+    def _draw_in_core(
+        self, rows: Index, columns: int, low: float, high: float
+    ) -> Array:
         """The same bits by the compiled core, in one call."""
         ids: Any = None
         if isinstance(rows, Tensor):
@@ -131,7 +157,7 @@ class WorldRandom:
         elif rows != slice(None):
             ids = np.arange(len(self._count))[rows].copy()
         slots = (self._seed.numpy(), self._drawn_as.numpy(), self._count.numpy())
-        return torch.from_numpy(draws.uniform(slots, ids, columns, low, high))
+        return draws.uniform(slots, ids, columns, low, high)
 
     def normal(self, rows: Index, columns: int) -> Tensor:
         """Numbers of a standard normal distribution, float64; shape (n, columns)."""

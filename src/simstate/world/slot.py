@@ -74,7 +74,7 @@ class Slot:
         """The shape of one world's values, or of the whole if it is shared."""
         return tuple(self.tensor.shape if self.shared else self.tensor.shape[1:])
 
-    @property
+    @cached_property
     def is_parameter(self) -> bool:
         """True for a parameter or a setting: quantities may depend on nothing else."""
         return self.kind in ("parameter", "setting")

@@ -25,7 +25,7 @@ from simstate.data.ray.merged_log import (
 from simstate.data.ray.worker_pool import Workers
 from simstate.engine import EngineCfg, NativeCfg
 from simstate.env import Env, EnvCfg
-from simstate.env.action_terms import action_rows, not_finite
+from simstate.env.drivers import action_rows, not_finite
 from simstate.env.env_worlds import check_lengths
 from simstate.state import Snapshot
 
@@ -71,6 +71,9 @@ class RemoteEnv(Closing):
         """An Env of one world, here: for names and sizes."""
         self.auto_reset, self.device = True, torch.device("cpu")
         self.action_dim = self.example.action_dim
+        self._like_action = torch.zeros(
+            self.num_envs, self.action_dim, dtype=self.example.dtype
+        )
         self.observation_dims = self.example.observation_dims
         self.step_dt = self.example.step_dt
         self.max_episode_length = self.example.max_episode_length
@@ -94,7 +97,7 @@ class RemoteEnv(Closing):
     ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
         """Step as an Env does, with extras that hold "log" only."""
         columns = self.example.action_names
-        rows = action_rows(action, columns, self.num_envs, self.device)
+        rows = action_rows(action, columns, self._like_action)
         if not bool(rows.isfinite().all()):
             raise not_finite(rows, columns)
         if self.workers.num_unsaved >= self._save_every:

@@ -16,12 +16,18 @@ from simstate.engine.core.core_contacts import make_contacts
 from simstate.engine.core.core_rays import CarriedRays
 from simstate.engine.core.integrator import (
     AdaptiveIntegrator,
+    EvaluationCalls,
     Failure,
     Integrator,
     MassArrays,
 )
 from simstate.engine.core.library import description, is_available
-from simstate.engine.core.load_tables import CoreLoad, LoadKind
+from simstate.engine.core.load_tables import (
+    CoreLoad,
+    CoreProcess,
+    FieldSamples,
+    LoadKind,
+)
 from simstate.engine.core.planet_tables import (
     EarthAngle,
     Field,
@@ -37,9 +43,12 @@ __all__ = [
     "CarriedRays",
     "CoreBatch",
     "CoreLoad",
+    "CoreProcess",
     "EarthAngle",
+    "EvaluationCalls",
     "Failure",
     "Field",
+    "FieldSamples",
     "Harmonics",
     "Integrator",
     "LoadKind",

@@ -115,8 +115,10 @@ class Batch:
     ) -> int: ...
     def carried_rays(
         self,
-        sizes: tuple[int, int, int],
+        sizes: tuple[int, int, int, int],
+        pos: tuple[float, float, float],
         max_distance: float,
+        parents: Array,
         origins: Array,
         directions: Array,
         geom_group: Array | None,
@@ -126,29 +128,38 @@ class Batch:
         normal: Array | None,
         /,
     ) -> int:
-        """Sizes are the number of rays, the body, the alignment."""
+        """Sizes are the numbers of parents and rays, their kind, the alignment."""
     def get_model(self, world: int, model: int, /) -> None: ...
     def get_data(self, world: int, data: int, /) -> None: ...
 
+Calls = tuple[Callable[[int, int, int], None], int, int, int]
+"""What is called before each evaluation, first input, number of inputs, of calls."""
+
 class Integrator:
     def __new__(cls, batch: Batch, description: dict[str, Any]) -> Integrator: ...
-    def step(self, ids: Array | None, n: int, h: float, refresh: bool, /) -> int: ...
-    def step_with(
+    def step(
+        self, ids: Array | None, n: int, h: float, refresh: bool, calls: Calls | None, /
+    ) -> int: ...
+    def move(
+        self, ids: Array | None, steps: Array, refresh: bool, calls: Calls | None, /
+    ) -> int: ...
+    def advance(
         self,
         ids: Array | None,
-        n: int,
-        h: float,
-        first_input: int,
-        num_inputs: int,
-        call: Callable[[int], None],
+        span: float,
+        budget: int,
+        refresh: bool,
+        calls: Calls | None,
         /,
     ) -> int: ...
-    def move(self, ids: Array | None, steps: Array, refresh: bool, /) -> int: ...
-    def advance(
-        self, ids: Array | None, span: float, budget: int, refresh: bool, /
-    ) -> int: ...
     def attempt(
-        self, ids: Array | None, limits: Array, budget: int, refresh: bool, /
+        self,
+        ids: Array | None,
+        limits: Array,
+        budget: int,
+        refresh: bool,
+        calls: Calls | None,
+        /,
     ) -> int: ...
 
 class Reads:

@@ -111,6 +111,20 @@ int core_run(batch_object* self, const core_call* call);
 int core_run_steps(batch_object* self, const core_call* call, int64_t num_steps,
                    void (*prepare)(void* argument, int num_steps, int is_last));
 
+/* ----------------------------------------------------------------- binding_rounds.c */
+
+/* Runs an integrator whose evaluations follow calls of Python, as a tuple (function,
+ * first_input, num_inputs, num_calls).
+ *
+ * `function(segment, problem, world)` writes the inputs of all worlds before the loads of
+ * the segment after it; behind the last segment it writes the rates of processes. The
+ * inputs are restored after each evaluation. If a call has written anything else
+ * (problem 2), or inputs of a world that are not finite (1), all is restored and it is
+ * called again with the first world that has the problem: it should raise. Returns the
+ * number of worlds that failed; -1 with an exception set. */
+int core_run_called(integrator_object* self, const core_integrator* in, PyObject* ids,
+                    PyObject* calls);
+
 /* --------------------------------------------------------------- binding_points.c */
 
 /* Methods of Batch: what went wrong in a step (binding_watch.c). */

@@ -3,24 +3,30 @@
 
 #include "air.h"
 #include "binding.h"
+#include "flight.h"
 #include "gravity.h"
 #include "wheels.h"
+
+/* Makes room for one more view; 0 with an exception set if there is none. */
+static int reserve_view(integrator_object* self) {
+  if (self->num_views < self->capacity) return 1;
+  int capacity = 2 * self->capacity + 32;
+  Py_buffer* view = PyMem_Calloc((size_t)capacity, sizeof *view);
+  if (!view) {
+    PyErr_NoMemory();
+    return 0;
+  }
+  if (self->view) memcpy(view, self->view, sizeof *view * (size_t)self->num_views);
+  PyMem_Free(self->view);
+  self->view = view;
+  self->capacity = capacity;
+  return 1;
+}
 
 /* Holds an array; NULL with an exception set if it does not fit. */
 static void* hold(integrator_object* self, PyObject* array, char format,
                   Py_ssize_t count, int writable, const char* name) {
-  if (self->num_views == self->capacity) {
-    int capacity = 2 * self->capacity + 32;
-    Py_buffer* view = PyMem_Calloc((size_t)capacity, sizeof *view);
-    if (!view) {
-      PyErr_NoMemory();
-      return NULL;
-    }
-    if (self->view) memcpy(view, self->view, sizeof *view * (size_t)self->num_views);
-    PyMem_Free(self->view);
-    self->view = view;
-    self->capacity = capacity;
-  }
+  if (!reserve_view(self)) return NULL;
   if (!core_view(array, self->view + self->num_views, format, count, writable, name)) {
     return NULL;
   }
@@ -137,6 +143,10 @@ static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   if (load->kind == CORE_POINT_GRAVITY) return n > 4 && n % 4 == 1;
   if (load->kind == CORE_FIELD_GRAVITY) return core_is_field(load->table, table_size, n);
   if (load->kind == CORE_WHEELS) return core_is_wheels(load->table, table_size, n, m);
+  if (load->kind == CORE_SAMPLED_GRAVITY) return n == 1 && table_size == 1;
+  if (load->kind == CORE_AERODYNAMICS || load->kind == CORE_ROTOR) {
+    return load->num_bodies == 1 && core_is_flight(load->table, table_size, n, m);
+  }
   if (load->kind == CORE_FUNCTION) return n > 0 && is_address(load->table, table_size);
   if (load->kind == CORE_AIR_DRAG) {
     return n == 4 + CORE_AIR_NUMBERS && core_is_air(load->table, table_size);
@@ -149,16 +159,48 @@ static int is_fit(const core_load* load, size_t table_size, const mjModel* m) {
   return n == needed[load->kind];
 }
 
-/* A load as a tuple (kind, frame, bodies, parameters, rows, table): one row of
- * parameters, or one per world. */
+/* Holds rows of numbers of the worlds, which may lie among other columns. */
+static double* hold_rows(integrator_object* self, PyObject* array, size_t* stride,
+                         Py_ssize_t* columns, const char* name) {
+  if (!reserve_view(self) ||
+      !core_view_rows(array, self->view + self->num_views, self->in.num_worlds, 1,
+                      stride, columns, name)) {
+    return NULL;
+  }
+  return self->view[self->num_views++].buf;
+}
+
+/* Where a load is sampled, as a tuple (points, accelerations), or None. */
+static int read_sample(integrator_object* self, PyObject* tuple, core_load* load) {
+  PyObject *points, *sample;
+  if (load->kind != CORE_SAMPLED_GRAVITY) return 1;
+  if (!PyArg_ParseTuple(tuple, "OO", &points, &sample)) return 0;
+  load->num_points = core_num_samples(load);
+  Py_ssize_t count = (Py_ssize_t)3 * self->in.num_worlds * load->num_points;
+  load->point = hold(self, points, 'd', count, 1, "points");
+  if (!load->point) return 0;
+  load->sample = hold(self, sample, 'd', count, 0, "sample");
+  return load->sample != NULL;
+}
+
+/* The first number of a moving frame; -2: there is no such frame. */
+static int frame_first(const core_integrator* in, int frame) {
+  if (frame == -1) return -1;
+  if (frame < 0 || frame >= in->num_processes) return -2;
+  return in->process[frame].width == 6 ? in->process[frame].first : -2;
+}
+
+/* A load as a tuple (kind, segment, frame, bodies, parameters, rows, table, sample): one
+ * row of parameters, or one per world. */
 static int read_load(integrator_object* self, PyObject* tuple, core_load* load) {
   core_integrator* in = &self->in;
-  PyObject *bodies, *parameters, *table;
-  int kind, rows;
-  if (!PyArg_ParseTuple(tuple, "iiOOiO", &kind, &load->frame, &bodies, &parameters,
-                        &rows, &table)) {
+  PyObject *bodies, *parameters, *table, *sample;
+  int kind, rows, frame;
+  if (!PyArg_ParseTuple(tuple, "iiiOOiOO", &kind, &load->segment, &frame, &bodies,
+                        &parameters, &rows, &table, &sample)) {
     return 0;
   }
+  load->frame = frame_first(in, frame);
   load->kind = (core_load_kind)kind;
   load->body = hold(self, bodies, 'i', -1, 0, "bodies");
   if (!load->body) return 0;
@@ -172,7 +214,7 @@ static int read_load(integrator_object* self, PyObject* tuple, core_load* load) 
   load->num_parameters = rows > 0 ? (int)(count / rows) : 0;
   load->stride = rows == 1 ? 0 : (size_t)load->num_parameters;
   int fine = is_fit(load, table_size, in->shared) && load->frame >= -1 &&
-             load->frame < in->num_frames && (rows == 1 || rows == in->num_worlds) &&
+             load->segment >= 0 && (rows == 1 || rows == in->num_worlds) &&
              (Py_ssize_t)rows * load->num_parameters == count;
   for (int i = 0; i < load->num_bodies; i++) {
     fine = fine && load->body[i] >= 0 && load->body[i] < in->nbody;
@@ -180,32 +222,53 @@ static int read_load(integrator_object* self, PyObject* tuple, core_load* load) 
   if (!fine) {
     PyErr_Format(PyExc_ValueError, "Load of kind %d: wrong bodies, frame, table or "
                  "number of parameters (%zd in %d rows).", kind, count, rows);
+    return 0;
   }
-  return fine;
+  return read_sample(self, sample, load);
+}
+
+/* A process as a tuple (value, rate): rows of numbers, and their rates or None. */
+static int read_process(integrator_object* self, PyObject* tuple, core_process* p) {
+  core_integrator* in = &self->in;
+  PyObject *value, *rate;
+  Py_ssize_t width;
+  if (!PyArg_ParseTuple(tuple, "OO", &value, &rate)) return 0;
+  p->value = hold_rows(self, value, &p->stride, &width, "process");
+  if (!p->value) return 0;
+  p->width = (int)width;
+  p->first = in->process_width;
+  in->process_width += p->width;
+  if (Py_IsNone(rate)) {
+    if (width == 6) return 1;
+    PyErr_Format(PyExc_ValueError, "A moving frame has 6 numbers, got %zd.", width);
+    return 0;
+  }
+  p->rate = hold(self, rate, 'd', width * in->num_worlds, 0, "rate");
+  return p->rate != NULL;
 }
 
 static int read_loads(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
-  PyObject* frames = PyDict_GetItemString(dict, "frames");
+  PyObject* processes = PyDict_GetItemString(dict, "processes");
   PyObject* loads = PyDict_GetItemString(dict, "loads");
-  Py_ssize_t num_frames = frames ? PyTuple_Size(frames) : -1;
+  Py_ssize_t num_processes = processes ? PyTuple_Size(processes) : -1;
   Py_ssize_t num_loads = loads ? PyTuple_Size(loads) : -1;
-  if (num_frames < 0 || num_loads < 0) {
-    if (!PyErr_Occurred()) PyErr_SetString(PyExc_KeyError, "frames or loads missing.");
+  if (num_processes < 0 || num_loads < 0) {
+    if (!PyErr_Occurred()) {
+      PyErr_SetString(PyExc_KeyError, "processes or loads are missing.");
+    }
     return 0;
   }
-  in->frame = PyMem_Calloc((size_t)num_frames + 1, sizeof *in->frame);
+  in->process = PyMem_Calloc((size_t)num_processes + 1, sizeof *in->process);
   in->load = PyMem_Calloc((size_t)num_loads + 1, sizeof *in->load);
-  if (!in->frame || !in->load) {
+  if (!in->process || !in->load) {
     PyErr_NoMemory();
     return 0;
   }
-  in->num_frames = (int)num_frames;
+  in->num_processes = (int)num_processes;
   in->num_loads = (int)num_loads;
-  for (Py_ssize_t i = 0; i < num_frames; i++) {
-    in->frame[i] = hold(self, PyTuple_GetItem(frames, i), 'd',
-                        (Py_ssize_t)6 * in->num_worlds, 1, "frame");
-    if (!in->frame[i]) return 0;
+  for (Py_ssize_t i = 0; i < num_processes; i++) {
+    if (!read_process(self, PyTuple_GetItem(processes, i), in->process + i)) return 0;
   }
   for (Py_ssize_t i = 0; i < num_loads; i++) {
     if (!read_load(self, PyTuple_GetItem(loads, i), in->load + i)) return 0;
@@ -238,8 +301,17 @@ static int read_masses(integrator_object* self, PyObject* dict) {
   PyObject* constants = PyDict_GetItemString(dict, "constants");
   Py_ssize_t count = constants ? PyTuple_Size(constants) : -1;
   Py_ssize_t numbers = (Py_ssize_t)in->num_worlds * in->nbody;
+  PyObject* rate = PyDict_GetItemString(dict, "mass_rate");
+  Py_ssize_t columns = in->nbody;
+  if (rate && !Py_IsNone(rate)) {
+    in->mass_rate = hold_rows(self, rate, &in->mass_rate_stride, &columns, "mass_rate");
+    if (!in->mass_rate) return 0;
+  }
+  if (columns != in->nbody) {
+    PyErr_SetString(PyExc_ValueError, "mass_rate needs a number for each body.");
+    return 0;
+  }
   if (count < 0 ||
-      !hold_entry(self, dict, "mass_rate", 'd', numbers, 0, 1, &in->mass_rate) ||
       !hold_entry(self, dict, "total_mass_rate", 'd', numbers, 1, 1,
                   &in->total_mass_rate) ||
       !hold_entry(self, dict, "least_mass", 'd', numbers, 0, 1, &in->least_mass) ||
@@ -264,13 +336,34 @@ static int read_masses(integrator_object* self, PyObject* dict) {
   return 1;
 }
 
+/* The pairs of geoms that can touch, and the memory of what each world touches. */
+static int read_touch(integrator_object* self, PyObject* dict) {
+  core_integrator* in = &self->in;
+  int num_sides, can_touch;
+  if (!hold_indices(self, dict, "touching_geoms", (int)in->shared->ngeom,
+                    &in->pairs.pair, &num_sides) ||
+      !read_int(dict, "can_touch", &can_touch)) {
+    return 0;
+  }
+  in->pairs.num_pairs = num_sides / 2;
+  if (!can_touch) return 1;
+  in->touch = PyMem_Calloc((size_t)in->num_worlds, sizeof *in->touch);
+  int fine = in->touch != NULL;
+  for (int i = 0; fine && i < in->num_worlds; i++) {
+    fine = core_touch_create(in->touch + i, &in->pairs);
+  }
+  if (!fine) PyErr_NoMemory();
+  return fine;
+}
+
 static int read_control(integrator_object* self, PyObject* dict) {
   core_integrator* in = &self->in;
   core_control* c = &in->control;
   Py_ssize_t n = in->num_worlds;
-  Py_ssize_t dofs = 2 * in->nv + in->na + in->nbody + 6 * in->num_frames;
+  Py_ssize_t dofs = 2 * in->nv + in->na + in->nbody + in->process_width;
   if (!in->scheme.b_error) return 1;
-  return hold_entry(self, dict, "atol", 'd', dofs, 0, 0, &c->atol) &&
+  return read_touch(self, dict) &&
+         hold_entry(self, dict, "atol", 'd', dofs, 0, 0, &c->atol) &&
          hold_entry(self, dict, "rtol", 'd', dofs, 0, 0, &c->rtol) &&
          read_double(dict, "min_step", &c->min_step) &&
          read_double(dict, "max_step", &c->max_step) &&
@@ -293,7 +386,11 @@ int core_read_description(integrator_object* self, PyObject* dict) {
 void core_release_description(integrator_object* self) {
   while (self->num_views) PyBuffer_Release(self->view + --self->num_views);
   PyMem_Free(self->view);
-  PyMem_Free(self->in.frame);
+  PyMem_Free(self->in.process);
   PyMem_Free(self->in.load);
   PyMem_Free(self->in.constant);
+  for (int i = 0; self->in.touch && i < self->in.num_worlds; i++) {
+    core_touch_delete(self->in.touch + i);
+  }
+  PyMem_Free(self->in.touch);
 }

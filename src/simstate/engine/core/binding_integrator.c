@@ -1,6 +1,4 @@
 /* The Python type Integrator: a scheme with the arrays that it reads and writes. */
-#include <string.h>
-
 #include "binding.h"
 
 static PyObject* integrator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -50,122 +48,43 @@ static void prepare_fixed(void* argument, int num_steps, int is_last) {
 }
 
 /* Runs on the worlds of `ids`; many steps are several calls, so that one can break. */
-static PyObject* run_on(integrator_object* self, PyObject* ids, mjfBatchFunc function,
-                        void* argument, int64_t num_steps) {
-  core_call call = {
-      .kind = CORE_APPLY, .function = function, .argument = argument, .save = 1};
+static int run_on(integrator_object* self, core_integrator* in, PyObject* ids,
+                  PyObject* calls) {
+  if (!Py_IsNone(calls)) return core_run_called(self, in, ids, calls);
+  fixed_argument argument = {.in = *in, .outputs = in->outputs};
+  core_call call = {.kind = CORE_APPLY,
+                    .function = core_integrate_world,
+                    .argument = &argument,
+                    .save = 1};
   Py_buffer view;
   if (!core_view_ids(ids, &view, self->in.num_worlds, &call.ids, &call.count)) {
-    return NULL;
+    return -1;
   }
-  int failed = num_steps < 0 ? core_run(self->batch, &call)
-                             : core_run_steps(self->batch, &call, num_steps,
-                                              prepare_fixed);
+  int is_many = in->method == &core_fixed && !in->own_step;
+  int failed = is_many ? core_run_steps(self->batch, &call, in->num_steps, prepare_fixed)
+                       : core_run(self->batch, &call);
   PyBuffer_Release(&view);
+  return failed;
+}
+
+static PyObject* number_or_null(int failed) {
   return failed < 0 ? NULL : PyLong_FromLong(failed);
 }
 
-/* step(ids, n, h, refresh): flags, as watched_step. */
+/* step(ids, n, h, refresh, calls): flags, as watched_step. */
 static PyObject* step(integrator_object* self, PyObject* args) {
-  PyObject* ids;
+  PyObject *ids, *calls;
+  core_integrator in = self->in;
   long long num_steps;
-  fixed_argument argument = {.in = self->in};
   int refresh;
-  if (!PyArg_ParseTuple(args, "OLdp", &ids, &num_steps, &argument.in.step, &refresh)) {
+  if (!PyArg_ParseTuple(args, "OLdpO", &ids, &num_steps, &in.step, &refresh, &calls)) {
     return NULL;
   }
-  argument.outputs = refresh ? &self->batch->outputs : NULL;
+  in.num_steps = num_steps;
+  in.method = &core_fixed;
+  in.outputs = refresh ? &self->batch->outputs : NULL;
   core_begin_watch(self->batch);
-  PyObject* failed =
-      run_on(self, ids, core_fixed_world, &argument, num_steps < 0 ? 0 : num_steps);
-  if (!failed) return NULL;
-  int has_failed = PyLong_AsLong(failed) != 0;
-  Py_DECREF(failed);
-  return PyLong_FromLong(core_end_watch(self->batch) | has_failed << 2);
-}
-
-static int is_finite(const mjtNum* x, int count) {
-  for (int i = 0; i < count; i++) {
-    if (!(x[i] - x[i] == 0)) return 0;
-  }
-  return 1;
-}
-
-static int call_back(PyObject* call, int world) {
-  PyObject* done = PyObject_CallFunction(call, "i", world);
-  Py_XDECREF(done);
-  return done != NULL;
-}
-
-/* Copies the inputs of all worlds out of the rows, or restores them. */
-static void copy_inputs(const integrator_object* self, core_stage* a, mjtNum* copies,
-                        int is_restore) {
-  mjtNum* row = lib.mjb_state(self->batch->batch) + a->first_input;
-  for (int i = 0; i < self->in.num_worlds; i++, row += self->in.nstate) {
-    mjtNum* copy = copies + (size_t)i * a->num_inputs;
-    memcpy(is_restore ? row : copy, is_restore ? copy : row,
-           sizeof *row * (size_t)a->num_inputs);
-  }
-}
-
-/* 1 + the first world whose inputs are not finite though the user's were; 0: none. */
-static int has_bad_input(const integrator_object* self, const core_stage* a) {
-  const mjtNum* row = lib.mjb_state(self->batch->batch) + a->first_input;
-  for (int i = 0; i < self->in.num_worlds; i++, row += self->in.nstate) {
-    if (!is_finite(row, a->num_inputs) &&
-        is_finite(a->inputs + (size_t)i * a->num_inputs, a->num_inputs)) return i + 1;
-  }
-  return 0;
-}
-
-/* step_with(ids, n, h, first_input, num_inputs, call): as `step`, but before each
- * evaluation call(-1) writes the inputs of all worlds. They are restored afterwards.
- * Where those of a world are not finite, though the user's were, call(world) is called
- * again, and should raise. Returns flags, as watched_step. */
-static PyObject* step_with(integrator_object* self, PyObject* args) {
-  long long num_steps;
-  PyObject *call, *ids;
-  Py_buffer view;
-  core_stage a = {.in = self->in};
-  core_call run = {
-      .kind = CORE_APPLY, .function = core_stage_world, .argument = &a, .save = 1};
-  if (!PyArg_ParseTuple(args, "OLdiiO", &ids, &num_steps, &a.in.step, &a.first_input,
-                        &a.num_inputs, &call)) {
-    return NULL;
-  }
-  if (a.first_input < 0 || a.num_inputs < 0 ||
-      a.first_input + a.num_inputs > self->in.nstate) {
-    PyErr_SetString(PyExc_ValueError, "The inputs must be columns of the state.");
-    return NULL;
-  }
-  if (!core_view_ids(ids, &view, self->in.num_worlds, &run.ids, &run.count)) return NULL;
-  size_t worlds = (size_t)self->in.num_worlds;
-  a.numbers = core_world_numbers(&self->in);
-  a.memory = PyMem_Malloc(sizeof(mjtNum) * worlds * (a.numbers + (size_t)a.num_inputs));
-  if (!a.memory) {
-    PyBuffer_Release(&view);
-    return PyErr_NoMemory();
-  }
-  mjtNum* own = a.memory + worlds * a.numbers;
-  a.inputs = own;
-  int failed = 0, world;
-  core_begin_watch(self->batch);
-  copy_inputs(self, &a, own, 0);
-  for (long long i = 0; !failed && i < num_steps; i++) {
-    a.is_end = i + 1 == num_steps;
-    a.in.outputs = a.is_end ? &self->batch->outputs : NULL;
-    for (a.stage = 0; !failed && a.stage < a.in.scheme.num_stages; a.stage++) {
-      failed = call_back(call, -1) ? 0 : -1;
-      if (!failed && (world = has_bad_input(self, &a))) {
-        copy_inputs(self, &a, own, 1);
-        failed = call_back(call, world - 1) ? 0 : -1;
-      }
-      if (!failed) failed = core_run(self->batch, &run);
-      copy_inputs(self, &a, own, 1);
-    }
-  }
-  PyMem_Free(a.memory);
-  PyBuffer_Release(&view);
+  int failed = in.num_steps < 1 ? 0 : run_on(self, &in, ids, calls);
   if (failed < 0) return NULL;
   return PyLong_FromLong(core_end_watch(self->batch) | (failed != 0) << 2);
 }
@@ -177,57 +96,61 @@ static int has_estimate(const integrator_object* self) {
 }
 
 static PyObject* advance(integrator_object* self, PyObject* args) {
-  PyObject* ids;
+  PyObject *ids, *calls;
   core_integrator in = self->in;
   long long budget;
   int refresh;
-  if (!PyArg_ParseTuple(args, "OdLp", &ids, &in.span, &budget, &refresh)) return NULL;
-  if (!has_estimate(self)) return NULL;
+  if (!PyArg_ParseTuple(args, "OdLpO", &ids, &in.span, &budget, &refresh, &calls) ||
+      !has_estimate(self)) {
+    return NULL;
+  }
+  in.method = &core_adaptive;
   in.budget = budget;
   in.outputs = refresh ? &self->batch->outputs : NULL;
-  return run_on(self, ids, core_adaptive_world, &in, -1);
+  return number_or_null(run_on(self, &in, ids, calls));
 }
 
 /* One step of a size of each world's own, whatever its error. */
 static PyObject* move(integrator_object* self, PyObject* args) {
-  PyObject *ids, *sizes, *done;
+  PyObject *ids, *sizes, *calls;
   core_integrator in = self->in;
   Py_buffer view;
   int refresh;
-  if (!PyArg_ParseTuple(args, "OOp", &ids, &sizes, &refresh) ||
+  if (!PyArg_ParseTuple(args, "OOpO", &ids, &sizes, &refresh, &calls) ||
       !core_view(sizes, &view, 'd', in.num_worlds, 0, "steps")) {
     return NULL;
   }
+  in.method = &core_fixed;
   in.own_step = view.buf;
   in.outputs = refresh ? &self->batch->outputs : NULL;
-  done = run_on(self, ids, core_fixed_world, &in, -1);
+  int failed = run_on(self, &in, ids, calls);
   PyBuffer_Release(&view);
-  return done;
+  return number_or_null(failed);
 }
 
 /* One step of each world that meets its tolerance, at most so long. */
 static PyObject* attempt(integrator_object* self, PyObject* args) {
-  PyObject *ids, *limits, *done;
+  PyObject *ids, *limits, *calls;
   core_integrator in = self->in;
   Py_buffer view;
   long long budget;
   int refresh;
   if (!has_estimate(self) ||
-      !PyArg_ParseTuple(args, "OOLp", &ids, &limits, &budget, &refresh) ||
+      !PyArg_ParseTuple(args, "OOLpO", &ids, &limits, &budget, &refresh, &calls) ||
       !core_view(limits, &view, 'd', in.num_worlds, 0, "limits")) {
     return NULL;
   }
+  in.method = &core_adaptive;
   in.own_step = view.buf;
   in.budget = budget;
   in.outputs = refresh ? &self->batch->outputs : NULL;
-  done = run_on(self, ids, core_adaptive_world, &in, -1);
+  int failed = run_on(self, &in, ids, calls);
   PyBuffer_Release(&view);
-  return done;
+  return number_or_null(failed);
 }
 
 static PyMethodDef methods[] = {
     {"step", (PyCFunction)step, METH_VARARGS, NULL},
-    {"step_with", (PyCFunction)step_with, METH_VARARGS, NULL},
     {"move", (PyCFunction)move, METH_VARARGS, NULL},
     {"advance", (PyCFunction)advance, METH_VARARGS, NULL},
     {"attempt", (PyCFunction)attempt, METH_VARARGS, NULL},

@@ -2,7 +2,7 @@
 #include "binding.h"
 
 /* Goes up with what Python calls here; compiled_core.py has the same number. */
-static const int revision = 5;
+static const int revision = 7;
 
 static PyObject* connect(PyObject* module, PyObject* args) {
   PyObject *addresses, *check;

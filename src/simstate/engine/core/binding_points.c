@@ -39,9 +39,13 @@ static void ray_world(const mjModel* m, mjData* d, int world, void* argument) {
   }
 }
 
-/* Rays that a body carries: the same in its axes in all worlds. */
+/* Rays that elements of the model carry: the same in their axes in all worlds. */
 typedef struct {
-  int num_rays, body, alignment;  /* 0: the body's axes; 1: its heading; 2: the world's */
+  int num_rays, num_parents;
+  int kind;       /* of the parents; 0: bodies; 1: sites; 2: geoms */
+  int alignment;  /* 0: the parent's axes; 1: its heading; 2: the world's */
+  const int* parent;
+  double pos[3];                     /* of the sensor, in the parent's axes */
   const double *origin, *direction;  /* (rays, 3), in the sensor's axes */
   double max_distance;
   const mjtByte* group;
@@ -50,9 +54,20 @@ typedef struct {
   int* geom;
 } carried;
 
-/* What takes the sensor's axes to the world's, as simstate.sensors.ray_sensor has it. */
-static void sensor_axes(const carried* c, const mjData* d, double axes[9]) {
-  lib.mju_quat2Mat(axes, d->xquat + 4 * c->body);
+/* Position and axes of a parent in the world. */
+static const double* parent_pose(const carried* c, const mjData* d, int id,
+                                 double axes[9]) {
+  if (c->kind == 0) {
+    lib.mju_quat2Mat(axes, d->xquat + 4 * id);
+    return d->xpos + 3 * id;
+  }
+  const double* rot = c->kind == 1 ? d->site_xmat : d->geom_xmat;
+  memcpy(axes, rot + 9 * id, 9 * sizeof *axes);
+  return (c->kind == 1 ? d->site_xpos : d->geom_xpos) + 3 * id;
+}
+
+/* Turn a parent's axes into the sensor's, as simstate.sensors.ray_sensor does. */
+static void align_axes(const carried* c, double axes[9]) {
   if (c->alignment == 0) return;
   double x = 1, y = 0;
   if (c->alignment == 1) {
@@ -66,28 +81,36 @@ static void sensor_axes(const carried* c, const mjData* d, double axes[9]) {
   memcpy(axes, turned, sizeof turned);
 }
 
+/* The vector in the axes' components, in the world's. */
+static void turn(const double axes[9], const double vec[3], double out[3]) {
+  for (int j = 0; j < 3; j++) {
+    const double* a = axes + 3 * j;
+    out[j] = a[0] * vec[0] + a[1] * vec[1] + a[2] * vec[2];
+  }
+}
+
 static void carried_world(const mjModel* m, mjData* d, int world, void* argument) {
   const carried* c = argument;
-  double axes[9], start[3], way[3];
+  double axes[9], shift[3], start[3], way[3];
   lib.mj_kinematics(m, d);
   if (m->nflex) lib.mj_flex(m, d);
-  sensor_axes(c, d, axes);
   mjModel own = *m;
   if (c->geom_group) own.geom_group = c->geom_group;
-  const double* pos = d->xpos + 3 * c->body;
-  for (int i = 0; i < c->num_rays; i++) {
-    size_t k = (size_t)world * c->num_rays + i;
-    const double *o = c->origin + 3 * i, *v = c->direction + 3 * i;
-    for (int j = 0; j < 3; j++) {
-      const double* a = axes + 3 * j;
-      start[j] = a[0] * o[0] + a[1] * o[1] + a[2] * o[2] + pos[j];
-      way[j] = a[0] * v[0] + a[1] * v[1] + a[2] * v[2];
+  for (int p = 0; p < c->num_parents; p++) {
+    const double* pos = parent_pose(c, d, c->parent[p], axes);
+    turn(axes, c->pos, shift);
+    align_axes(c, axes);
+    for (int i = 0; i < c->num_rays; i++) {
+      size_t k = ((size_t)world * c->num_parents + p) * c->num_rays + i;
+      turn(axes, c->origin + 3 * i, start);
+      turn(axes, c->direction + 3 * i, way);
+      for (int j = 0; j < 3; j++) start[j] += pos[j] + shift[j];
+      double far = lib.mj_ray(&own, d, start, way, c->group, 1, -1, c->geom + k,
+                              c->normal ? c->normal + 3 * k : NULL);
+      c->distance[k] = far;
+      int is_hit = far >= 0 && far <= c->max_distance;
+      c->height[k] = pos[2] - start[2] - (is_hit ? far : c->max_distance) * way[2];
     }
-    double far = lib.mj_ray(&own, d, start, way, c->group, 1, -1, c->geom + k,
-                            c->normal ? c->normal + 3 * k : NULL);
-    c->distance[k] = far;
-    int is_hit = far >= 0 && far <= c->max_distance;
-    c->height[k] = pos[2] - start[2] - (is_hit ? far : c->max_distance) * way[2];
   }
 }
 
@@ -181,23 +204,25 @@ PyObject* core_ray(batch_object* self, PyObject* args) {
 }
 
 PyObject* core_carried_rays(batch_object* self, PyObject* args) {
-  PyObject *origin, *direction, *groups, *distance, *geom, *height, *normal;
+  PyObject *parent, *origin, *direction, *groups, *distance, *geom, *height, *normal;
   carried c = {0};
-  if (!PyArg_ParseTuple(args, "(iii)dOOOOOOO", &c.num_rays, &c.body, &c.alignment,
-                        &c.max_distance, &origin, &direction, &groups, &distance, &geom,
-                        &height, &normal)) {
+  if (!PyArg_ParseTuple(args, "(iiii)(ddd)dOOOOOOOO", &c.num_parents, &c.num_rays,
+                        &c.kind, &c.alignment, c.pos, c.pos + 1, c.pos + 2,
+                        &c.max_distance, &parent, &origin, &direction, &groups,
+                        &distance, &geom, &height, &normal)) {
     return NULL;
   }
   const mjModel* m = lib.mjb_model(self->batch);
-  if (c.num_rays < 0 || c.body < 0 || c.body >= m->nbody) {
-    PyErr_Format(PyExc_ValueError, "There is no body %d.", c.body);
+  if (c.num_rays < 0 || c.num_parents < 0 || c.kind < 0 || c.kind > 2) {
+    PyErr_SetString(PyExc_ValueError, "Sizes must be ≥ 0, and the kind 0, 1 or 2.");
     return NULL;
   }
   static const mjtByte first_group[mjNGROUP] = {1};
   Py_ssize_t own = (Py_ssize_t)3 * c.num_rays;
-  Py_ssize_t all = (Py_ssize_t)self->num_worlds * c.num_rays;
+  Py_ssize_t all = (Py_ssize_t)self->num_worlds * c.num_parents * c.num_rays;
   views v = {.count = 0};
-  int fine = (c.origin = take(&v, origin, 'd', own, 0, "origins")) &&
+  int fine = (c.parent = take(&v, parent, 'i', c.num_parents, 0, "parents")) &&
+             (c.origin = take(&v, origin, 'd', own, 0, "origins")) &&
              (c.direction = take(&v, direction, 'd', own, 0, "directions")) &&
              (c.distance = take(&v, distance, 'd', all, 1, "distance")) &&
              (c.geom = take(&v, geom, 'i', all, 1, "geom")) &&
@@ -208,6 +233,12 @@ PyObject* core_carried_rays(batch_object* self, PyObject* args) {
   }
   if (fine && !Py_IsNone(normal)) {
     fine = (c.normal = take(&v, normal, 'd', 3 * all, 1, "normal")) != NULL;
+  }
+  int most = c.kind == 0 ? m->nbody : c.kind == 1 ? m->nsite : m->ngeom;
+  for (int p = 0; fine && p < c.num_parents; p++) {
+    if (c.parent[p] >= 0 && c.parent[p] < most) continue;
+    PyErr_Format(PyExc_ValueError, "There is no parent %d.", c.parent[p]);
+    fine = 0;
   }
   int failed = -1;
   if (fine) {

@@ -1,4 +1,4 @@
-"""Rays that a body carries, cast in all worlds in one pass."""
+"""Rays that bodies, sites or geoms carry, cast in all worlds in one pass."""
 
 from __future__ import annotations
 
@@ -12,18 +12,24 @@ from simstate.engine.core.batch import CoreBatch
 
 Array = NDArray[Any]
 Alignment = Literal["full", "yaw", "world"]
+ParentKind = Literal["body", "site", "geom"]
 _ALIGNMENTS: tuple[Alignment, ...] = ("full", "yaw", "world")
+_KINDS: tuple[ParentKind, ...] = ("body", "site", "geom")
 
 
 @dataclass(frozen=True, eq=False)
 class CarriedRays:
-    """Rays that are the same in a body's axes in all worlds."""
+    """Rays that are the same in the axes of each parent in all worlds."""
 
-    body: int
+    kind: ParentKind
+    parents: Array
+    """Ids of the elements that carry the rays, int32; (parents,)."""
     alignment: Alignment
-    """Along the body's axes, its heading, or the world's axes."""
+    """Along the parent's axes, its heading, or the world's axes."""
+    pos: tuple[float, float, float]
+    """From the parent's origin, in the parent's axes [m]."""
     origins: Array
-    """From the body's origin, in these axes [m], float64; (rays, 3)."""
+    """From there, in the aligned axes [m], float64; (rays, 3)."""
     directions: Array
     """Of unit length, in these axes, float64; (rays, 3)."""
     geoms: Array
@@ -34,21 +40,21 @@ class CarriedRays:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """What they hit in each world; (num_worlds, rays, …)."""
+    """What they hit in each world, parent by parent; (num_worlds, parents·rays, …)."""
 
     distance: Array
     """As mj_ray, −1: nothing [m]."""
     geom: Array
     """The geom, −1: none; int32."""
     height: Array
-    """How far the hit, or the end of the ray, is below the body's origin [m]."""
+    """How far the hit, or the end of the ray, is below the parent's origin [m]."""
     normal: Array | None
     """The surface's normal; None: not asked for."""
 
 
 def cast(batch: CoreBatch, rays: CarriedRays, with_normals: bool) -> Hits:
     """Cast them from the present state; writes nothing that others read."""
-    shape = (batch.nsim, len(rays.origins))
+    shape = (batch.nsim, len(rays.parents) * len(rays.origins))
     distance, height = np.empty(shape), np.empty(shape)
     geom = np.empty(shape, np.int32)
     normal = np.empty((*shape, 3)) if with_normals else None
@@ -56,8 +62,15 @@ def cast(batch: CoreBatch, rays: CarriedRays, with_normals: bool) -> Hits:
     if not rays.geoms.all():
         groups = np.where(rays.geoms, 0, 1).astype(np.int32)
     failed = batch.core.carried_rays(
-        (shape[1], rays.body, _ALIGNMENTS.index(rays.alignment)),
+        (
+            len(rays.parents),
+            len(rays.origins),
+            _KINDS.index(rays.kind),
+            _ALIGNMENTS.index(rays.alignment),
+        ),
+        rays.pos,
         rays.max_distance,
+        rays.parents,
         *(rays.origins, rays.directions, groups, distance, geom, height, normal),
     )
     batch.check(None, failed)

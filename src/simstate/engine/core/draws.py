@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from simstate.engine.core import library
 
 Array = NDArray[Any]
+_compiled = cache(library.module)
 
 
 def uniform(
@@ -27,5 +29,5 @@ def uniform(
     count = len(streams[0]) if rows is None else len(rows)
     out = np.empty((count, columns))
     scale = (high - low) * 2.0**-53
-    library.module().uniform(*streams, rows, columns, scale, low, out)
+    _compiled().uniform(*streams, rows, columns, scale, low, out)
     return out

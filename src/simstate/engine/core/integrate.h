@@ -4,6 +4,7 @@
 
 #include "loads.h"
 #include "step.h"
+#include "touch.h"
 
 typedef enum { CORE_MANIFOLD = 0, CORE_HIGH_ORDER = 1, CORE_LIE = 2 } core_attitude;
 
@@ -20,7 +21,17 @@ void core_attitude_displace(core_attitude mode, const mjtNum origin[4],
                             mjtNum quat[4]);
 
 /* The numbers of the state that a tableau moves. Positions come first. */
-enum { CORE_QPOS, CORE_QVEL, CORE_ACT, CORE_MASS, CORE_FRAMES, CORE_NUM_BLOCKS };
+enum { CORE_QPOS, CORE_QVEL, CORE_ACT, CORE_MASS, CORE_PROCESSES, CORE_NUM_BLOCKS };
+
+/* Numbers of each world that evolve with the mechanics. */
+typedef struct {
+  int width;
+  int first;           /* index of its first number among those of all processes */
+  double* value;       /* of world 0 */
+  size_t stride;       /* to the next world */
+  const double* rate;  /* (num_worlds, width), written after each evaluation; NULL: a
+                          moving frame, which falls by the loads that name it */
+} core_process;
 
 /* A model parameter that mj_setConst computes.
  *
@@ -42,7 +53,7 @@ typedef struct {
 } core_scheme;
 
 typedef struct {
-  const double *atol, *rtol;  /* by dof: qpos, qvel, act, all masses, moving frames */
+  const double *atol, *rtol;  /* by dof: qpos, qvel, act, all masses, processes */
   double min_step, max_step;
   double *step_size, *start, *elapsed;  /* (num_worlds) each */
   int64_t *accepted, *rejected;
@@ -62,9 +73,10 @@ typedef struct {
   int num_loads;
   core_load* load;
   int changes_inputs;                    /* whether loads change controls and qfrc */
-  int num_frames;
-  double** frame;                        /* each (num_worlds, 6) */
-  double* mass_rate;                     /* (num_worlds, nbody); NULL: masses are fixed */
+  int num_processes, process_width;      /* the numbers of all of them */
+  core_process* process;
+  double* mass_rate;                     /* of world 0 (nbody); NULL: masses are fixed */
+  size_t mass_rate_stride;               /* to the next world */
   double* total_mass_rate;               /* the same, with the loads', last evaluation */
   double* least_mass;                    /* below which a body has run out (likewise) */
   uint8_t* empty;                        /* (num_worlds, nbody) */
@@ -74,9 +86,13 @@ typedef struct {
 
   int64_t* evaluations;                  /* (num_worlds) */
   core_control control;
+  core_touch_pairs pairs;                /* what an adaptive scheme may run into */
+  core_touch* touch;                     /* (num_worlds); NULL: nothing */
+  const struct core_method* method;      /* of the present call */
+  int has_calls;                         /* Python is called before each evaluation */
   const core_outputs* outputs;           /* NULL: refresh and copy nothing */
 
-  int num_steps;                         /* of one call */
+  int64_t num_steps;                     /* of one call */
   double step;                           /* fixed [s] */
   double span;                           /* adaptive [s] */
   const double* own_step;                /* (num_worlds) [s]: one step, at most so long,
@@ -84,12 +100,31 @@ typedef struct {
   int64_t budget;                        /* evaluations of a world in one call */
 } core_integrator;
 
+/* The progress of a world in a call. Between two evaluations of the dynamics it awaits
+ * that of `stage`, with state and time there. */
+typedef struct {
+  int is_open, is_done;
+  int stage;
+  mjtNum start;               /* time at the start of a fixed step, or of the call [s] */
+  double h;                   /* the present step [s] */
+  int64_t num_steps;          /* fixed: those that are left */
+  double span, elapsed, step_size;  /* adaptive [s] */
+  int is_single, is_finished, is_stuck;
+  int64_t accepted, rejected, evaluations;
+  int is_located;             /* a contact that begins in the trial is to be located */
+  int is_empty;               /* a mass ran out since this was set to 0 */
+  double worst;               /* the error of the last trial over its tolerance */
+  int worst_part, worst_element;
+} core_progress;
+
 /* One world during a call: where its state is, and the stages of a step. */
 typedef struct {
   const core_integrator* in;
   const mjModel* m;
   mjData* d;
   int world;
+  core_progress* at;
+  core_touch* touch;          /* NULL: no contact or limit can begin */
   int width[CORE_NUM_BLOCKS]; /* the number of rates of each block */
   int size[CORE_NUM_BLOCKS];  /* the number of coordinates */
   mjtNum* value[CORE_NUM_BLOCKS];  /* live */
@@ -97,47 +132,71 @@ typedef struct {
   mjtNum* rates[CORE_NUM_BLOCKS];  /* (stages, width) */
   mjtNum* sum;                /* of the rates of one block */
   mjtNum* turn;               /* rotation vectors from the step's start (quats, 3) */
-  mjtNum* frame;              /* position and velocity (frames, 6) */
+  mjtNum* process;            /* values of all processes */
   mjtNum* xfrc;               /* the loads that the user set (nbody, 6) */
   mjtNum *ctrl, *qfrc;        /* likewise (nu), (nv); NULL: no load changes them */
   mjtNum* mass_rate;          /* with the loads' (nbody); NULL: masses are fixed */
   mjtNum *mass_before, *inertia, *state; /* if masses flow */
-  int64_t evaluations;
-  int is_empty;               /* a mass ran out since this was set to 0 */
-  mjtNum *memory, *start;     /* of a step that takes several calls; NULL: it does not */
+  mjtNum *error, *error_size; /* of one part, by dof; adaptive */
+  mjtNum* memory;             /* of a step that takes several calls; NULL: mjData's */
+  size_t numbers;             /* taken of it so far */
 } core_world;
 
-/* One stage of a step of all worlds; between two of them somebody writes the inputs. */
+/* How steps follow each other. `begin` is called at the start of a call, `next` when a
+ * stage has been evaluated and recorded: it moves to the next one, or ends the call. */
+typedef struct core_method {
+  void (*begin)(core_world* w);
+  void (*next)(core_world* w);
+  void (*end)(core_world* w);
+} core_method;
+extern const core_method core_fixed, core_adaptive;
+
+/* mjfBatchFunc of an integrator: all evaluations of a world, without Python. */
+void core_integrate_world(const mjModel* m, mjData* d, int world, void* integrator);
+
+/* One evaluation of all worlds; others write the inputs in between. */
 typedef struct {
   core_integrator in;
+  core_progress* progress;    /* (num_worlds) */
   mjtNum* memory;             /* (num_worlds, core_world_numbers) */
   size_t numbers;
-  int stage, is_end;          /* is_end: of the last step: refresh and copy out */
-  const mjtNum* inputs;       /* (num_worlds, num_inputs): what the user had set */
-  int first_input, num_inputs;
-} core_stage;
+  int segment;                /* the calls so far at this evaluation */
+  int needs;                  /* of the loads before a call (CORE_…) */
+  const core_outputs* outputs;
+} core_round;
+
+/* mjfBatchFuncs of a round, in this order.
+ *
+ * `prepare`, before a call that needs it: brings positions, velocities and outputs up to
+ * date, adds the loads that precede the call, and writes the points of fields that it
+ * samples. `evaluate`: adds the other loads, evaluates the dynamics and moves on, unless
+ * the rates of processes are not known yet: then `move` does, when they are. It has
+ * mjData of other worlds, so derived values stay those of the last evaluation. */
+void core_round_prepare(const mjModel* m, mjData* d, int world, void* round);
+void core_round_evaluate(const mjModel* m, mjData* d, int world, void* round);
+void core_round_move(const mjModel* m, mjData* d, int world, void* round);
+
+/* Whether rates of processes are written after each evaluation. */
+int core_has_called_rates(const core_integrator* in);
 
 size_t core_world_numbers(const core_integrator* in);
-void core_world_reopen(core_world* w, const core_integrator* in, const mjModel* m,
-                       mjData* d, int world, mjtNum* memory);
 
-/* mjfBatchFunc: evaluates the stage with the inputs that are there, moves to the next. */
-void core_stage_world(const mjModel* m, mjData* d, int world, void* stage);
-
+/* Opens a world on mjData's stack, or in memory that outlives a call of it. */
 void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
-                     mjData* d, int world);
+                     mjData* d, int world, core_progress* at, mjtNum* memory);
 
 /* Starts a step where the state is now. */
 void core_begin(core_world* w);
 
-/* Evaluates the dynamics at the present time and state. */
-void core_evaluate(core_world* w, int with_sensors);
+/* Evaluates the dynamics with the loads after `segment` calls, and records its rates. */
+void core_evaluate(core_world* w, int segment);
 
-/* The same with the inputs that are there: loads are added to them. */
-void core_evaluate_inputs(core_world* w, int with_sensors);
+/* Takes the rates of a stage: those of the mechanics from mjData, those of processes. */
+void core_record_mechanics(core_world* w);
+void core_record_processes(core_world* w);
 
-/* Takes the rates of a stage; `limited`: none that leaves an activation's range. */
-void core_record(core_world* w, int stage, int limited);
+/* Takes the rates of the last stage as those of the first, after core_begin. */
+void core_reuse_last(core_world* w);
 
 /* value = origin ⊕ h Σ weights · rates, over the first `count` stages. */
 void core_displace(core_world* w, const double* weights, int count, mjtNum h);
@@ -156,12 +215,7 @@ void core_finish(core_world* w);
 /* Whether anything but MuJoCo reads time and state at the stages. */
 int core_has_readers(const core_integrator* in);
 
-/* Refreshes the bound fields, then hands the results over: until then nothing outside
- * of mjData is written, so that a world in which MuJoCo raises keeps all it had. */
-void core_world_close(core_world* w);
-
-/* mjfBatchFunc of a fixed scheme, and of an adaptive one. */
-void core_fixed_world(const mjModel* m, mjData* d, int world, void* integrator);
-void core_adaptive_world(const mjModel* m, mjData* d, int world, void* integrator);
+/* Hands over what a world has beyond its mjData: processes and masses. */
+void core_world_store(core_world* w);
 
 #endif

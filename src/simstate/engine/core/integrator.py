@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine.core import library
 from simstate.engine.core.batch import Array, CoreBatch
-from simstate.engine.core.load_tables import CoreLoad
+from simstate.engine.core.load_tables import CoreLoad, CoreProcess
 from simstate.engine.core.scheme import (
     ATTITUDES,
     TableauLike,
@@ -42,7 +42,8 @@ class MassArrays:
     """
 
     rate: NDArray[np.float64]
-    """How fast each mass changes without the loads [kg/s]; read."""
+    """How fast each mass changes without the loads [kg/s]; an input, whose rows may lie
+    among other columns."""
     total_rate: NDArray[np.float64]
     """The same with the loads' flow at the last evaluation [kg/s]; written."""
     least: NDArray[np.float64]
@@ -70,8 +71,25 @@ class Failure:
     """Its number in the block, by dof."""
 
 
+@dataclass(frozen=True, eq=False)
+class EvaluationCalls:
+    """Python that is called before each evaluation of the dynamics."""
+
+    function: Callable[[int, int, int], None]
+    """`function(segment, problem, world)`. From segment 0 to `count` − 1, it writes the
+    inputs of all worlds; with segment `count`, after an evaluation, the rates of
+    processes. The problem is 0 at first. If the inputs that it wrote in a world are not
+    finite (1), or if it wrote anything else of the state (2), the state is restored and
+    it is called again: it should raise, and may go on if the world has diverged."""
+    inputs: slice
+    """The columns of the state that it may write; restored after each evaluation."""
+    count: int
+    """Number of calls at each evaluation; loads are evaluated between them, by their
+    `segment`."""
+
+
 class Integrator:
-    """A scheme of fixed step over qpos, qvel, act, masses and moving frames.
+    """A scheme of fixed step over qpos, qvel, act, masses and processes.
 
     It does what `simstate.integrate`'s stepper does without Python's force models:
     activations are clamped and a warm start is kept at each step's end.
@@ -81,10 +99,13 @@ class Integrator:
         tableau: the scheme.
         attitude: "lie", "high_order" or "manifold".
         loads: force models that are evaluated at each stage.
-        frames: position and velocity of moving frames, float64, (num_worlds, 6) each,
-            which fall by the loads that name them; written by steps.
+        processes: further numbers of the state, moving frames among them.
         masses: the masses' arrays, if masses flow.
         evaluations: counts of evaluations to add to, (num_worlds,); None: own ones.
+
+    With `calls`, the steps run one evaluation of all worlds at a time, and Python is
+    called before each. Derived fields are those of the last evaluation afterwards if
+    there are rates that Python writes, else as documented.
     """
 
     def __init__(
@@ -94,7 +115,7 @@ class Integrator:
         attitude: str = "lie",
         *,
         loads: Sequence[CoreLoad] = (),
-        frames: Sequence[NDArray[np.float64]] = (),
+        processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
         evaluations: NDArray[np.int64] | None = None,
     ) -> None:
@@ -105,25 +126,15 @@ class Integrator:
             evaluations = np.zeros(batch.nsim, np.int64)
         self.evaluations = evaluations
         """Evaluations of the dynamics so far; shape (num_worlds,)."""
-        self._keep = (loads, frames, masses)
+        self._keep = (loads, processes, masses)
         description = {
             **tableau_arrays(tableau, attitude),
             **position_layout(batch.model),
             **activation_range(batch.model),
             **_masses(batch, masses),
             "evaluations": self.evaluations,
-            "frames": tuple(frames),
-            "loads": tuple(
-                (
-                    load.kind,
-                    load.frame,
-                    load.bodies,
-                    load.parameters,
-                    len(load.parameters),
-                    load.table,
-                )
-                for load in loads
-            ),
+            "processes": tuple((one.value, one.rate) for one in processes),
+            "loads": tuple(load.row() for load in loads),
             **self._control(),
         }
         try:
@@ -137,58 +148,40 @@ class Integrator:
         return {"b_error": None, "b_error_low": None}
 
     def step(
-        self, n: int, h: float, ids: Array | None = None, refresh: bool = True
+        self,
+        n: int,
+        h: float,
+        ids: Array | None = None,
+        refresh: bool = True,
+        calls: EvaluationCalls | None = None,
     ) -> int:
         """Advance by n steps of h seconds; return flags of `Seen`.
 
-        Writes time, qpos, qvel, act and qacc_warmstart of the worlds' rows, frames,
+        Writes time, qpos, qvel, act and qacc_warmstart of the worlds' rows, processes,
         masses with what follows from them, `evaluations`; and with `refresh` the bound
         fields: positions and velocities at the new state, the others of the last stage.
         A mass that runs out stays, and is noted in `masses.empty`.
         """
         if ids is not None:
             ids = self.batch.ids(ids)
-        seen = self._core.step(ids, n, h, refresh)
+        seen = self._core.step(ids, n, h, refresh, _row(calls))
         if seen & _FAILED:
             self.batch.check(ids, 1)
         return seen
 
-    def step_with(
+    def move(
         self,
-        n: int,
-        h: float,
-        ids: Array | None,
-        inputs: slice,
-        call: Callable[[int], None],
-    ) -> int:
-        """Advance by n steps of h seconds, and call Python before each evaluation.
-
-        Args:
-            n: number of steps.
-            h: the step [s].
-            ids: the worlds; None: all.
-            inputs: the columns of the state that `call` may write. Their values at the
-                start are restored before each call, and at the end.
-            call: `call(-1)` writes the inputs of all worlds. `call(k)` is called again
-                if those of world k are not finite, and should raise.
-
-        Writes what `step` writes, with the fields refreshed; returns flags of `Seen`.
-        """
-        if ids is not None:
-            ids = self.batch.ids(ids)
-        first, count = inputs.start, inputs.stop - inputs.start
-        seen = self._core.step_with(ids, n, h, first, count, call)
-        if seen & _FAILED:
-            self.batch.check(ids, 1)
-        return seen
-
-    def move(self, h: Array, ids: Array | None = None, refresh: bool = True) -> None:
+        h: Array,
+        ids: Array | None = None,
+        refresh: bool = True,
+        calls: EvaluationCalls | None = None,
+    ) -> None:
         """Take one step of each world's own size [s], float64, (num_worlds,).
 
         Writes what `step` writes.
         """
         ids = self.batch.ids(ids)
-        self.batch.check(ids, self._core.move(ids, h, refresh))
+        self.batch.check(ids, self._core.move(ids, h, refresh, _row(calls)))
 
 
 class AdaptiveIntegrator(Integrator):
@@ -199,12 +192,14 @@ class AdaptiveIntegrator(Integrator):
         tableau: the pair; it has `b_error`.
         attitude: "lie" or "high_order".
         atol: absolute tolerances by block: "qpos", "qvel", "act", "mass", and the names
-            of frames; each a number, or one for each dof.
+            of processes; each a number, or one for each dof.
         rtol: relative tolerances, likewise.
         min_step: the least step [s] before a world counts as stuck.
         max_step: the greatest step [s].
+        touching: pairs of geoms that can touch, int32, (n, 2).
+        can_touch: True if a contact or a limit may begin within a step.
         loads: as of `Integrator`.
-        frames: moving frames by name, as of `Integrator`.
+        processes: as of `Integrator`.
         masses: as of `Integrator`.
     """
 
@@ -218,14 +213,16 @@ class AdaptiveIntegrator(Integrator):
         rtol: Mapping[str, ArrayLike],
         min_step: float = 1e-12,
         max_step: float = np.inf,
+        touching: NDArray[np.int32] | None = None,
+        can_touch: bool = False,
         loads: Sequence[CoreLoad] = (),
-        frames: Mapping[str, NDArray[np.float64]] | None = None,
+        processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
     ) -> None:
         if tableau.b_error is None:
             raise InvalidInputError("An adaptive scheme needs b_error in its tableau.")
-        frames = frames or {}
-        self.blocks = (*_MECHANICS, *frames)
+        widths = {one.name: one.value.shape[1] for one in processes}
+        self.blocks = (*_MECHANICS, *widths)
         """The blocks of the state that have tolerances of their own."""
         n = batch.nsim
         self.step_size = np.zeros(n)
@@ -243,22 +240,30 @@ class AdaptiveIntegrator(Integrator):
         self._settings = {
             "b_error": np.array(tableau.b_error, np.float64),
             "b_error_low": optional_row(tableau.b_error_low),
-            "atol": self._by_dof("atol", atol, batch.model),
-            "rtol": self._by_dof("rtol", rtol, batch.model),
+            "atol": self._by_dof("atol", atol, batch.model, widths),
+            "rtol": self._by_dof("rtol", rtol, batch.model, widths),
             "min_step": float(min_step),
             "max_step": float(max_step),
+            "touching_geoms": np.ascontiguousarray(
+                np.zeros(0) if touching is None else touching, np.int32
+            ),
+            "can_touch": int(can_touch),
         }
         super().__init__(
             batch,
             tableau,
             attitude,
             loads=loads,
-            frames=tuple(frames.values()),
+            processes=processes,
             masses=masses,
         )
 
     def _by_dof(
-        self, what: str, given: Mapping[str, ArrayLike], model: mujoco.MjModel
+        self,
+        what: str,
+        given: Mapping[str, ArrayLike],
+        model: mujoco.MjModel,
+        widths: Mapping[str, int],
     ) -> Array:
         """The tolerances of all blocks one after the other, float64."""
         for name in given:
@@ -267,9 +272,10 @@ class AdaptiveIntegrator(Integrator):
                     "block of the state with a tolerance", name, self.blocks
                 )
         sizes = {"qpos": model.nv, "qvel": model.nv, "act": model.na}
+        sizes |= {"mass": model.nbody, **widths}
         parts: list[Array] = []
         for name in self.blocks:
-            size = model.nbody if name == "mass" else sizes.get(name, 6)
+            size = sizes[name]
             value = given.get(name, 1.0 if name == "mass" else np.nan)
             part = np.broadcast_to(np.asarray(value, np.float64), (size,))
             if not (part > 0).all():
@@ -292,18 +298,27 @@ class AdaptiveIntegrator(Integrator):
         }
 
     def advance(
-        self, span: float, ids: Array | None = None, refresh: bool = True
+        self,
+        span: float,
+        ids: Array | None = None,
+        refresh: bool = True,
+        calls: EvaluationCalls | None = None,
     ) -> NDArray[np.bool_] | None:
         """Advance by `span` seconds; the mask of worlds that are stuck, or None.
 
         Writes what `step` writes, and `step_size`, `accepted`, `rejected`, `stuck`. A
         world that is stuck is somewhere on its way: put it back.
         """
-        self._run(ids, lambda rows: self._core.advance(rows, span, _BUDGET, refresh))
+        budget, row = _budget(calls), _row(calls)
+        self._run(ids, lambda x: self._core.advance(x, span, budget, refresh, row))
         return self.stuck if self.stuck.any() else None
 
     def attempt(
-        self, limit: Array, ids: Array | None = None, refresh: bool = True
+        self,
+        limit: Array,
+        ids: Array | None = None,
+        refresh: bool = True,
+        calls: EvaluationCalls | None = None,
     ) -> tuple[Array, NDArray[np.bool_]]:
         """Take one step of each world that meets its tolerance, at most `limit` [s].
 
@@ -311,7 +326,8 @@ class AdaptiveIntegrator(Integrator):
         each. Writes what `advance` writes.
         """
         self._elapsed[:] = 0.0
-        self._run(ids, lambda rows: self._core.attempt(rows, limit, _BUDGET, refresh))
+        budget, row = _budget(calls), _row(calls)
+        self._run(ids, lambda x: self._core.attempt(x, limit, budget, refresh, row))
         return self._elapsed, self.stuck
 
     def _run(self, ids: Array | None, call: Callable[[Array | None], int]) -> None:
@@ -333,6 +349,19 @@ class AdaptiveIntegrator(Integrator):
         time, step, error = (float(x) for x in self._failure[world])
         block, element = (int(x) for x in self._failure_at[world])
         return Failure(time, step, error, self.blocks[block], element)
+
+
+def _row(calls: EvaluationCalls | None) -> _core.Calls | None:
+    """Return what the compiled module takes."""
+    if calls is None:
+        return None
+    first, end = calls.inputs.start, calls.inputs.stop
+    return calls.function, first, end - first, calls.count
+
+
+def _budget(calls: EvaluationCalls | None) -> int:
+    """Evaluations of a world in one call of C; one that calls Python can break."""
+    return _BUDGET if calls is None else 2**62
 
 
 def _masses(batch: CoreBatch, masses: MassArrays | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "air.h"
+#include "flight.h"
 #include "gravity.h"
 #include "wheels.h"
 
@@ -236,10 +237,102 @@ static void panels(const core_load* load, const mjModel* m, mjData* d, int world
   }
 }
 
-void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjData* d,
-                    int world, const mjtNum* frame, mjtNum* mass_rate) {
+/* Half the distance of two points between which a gradient is measured. */
+static double sample_step(const mjtNum pos[3]) {
+  double r = sqrt(pos[0] * pos[0] + pos[1] * pos[1] + pos[2] * pos[2]);
+  return fmax(2e-5 * r, 1e-6);
+}
+
+int core_num_samples(const core_load* load) {
+  return (load->frame >= 0) + load->num_bodies * (load->table[0] != 0 ? 7 : 1);
+}
+
+static void sample_points(const core_load* load, const mjData* d, int world,
+                          const mjtNum* frame) {
+  double* to = load->point + (size_t)world * load->num_points * 3;
+  int has_torque = load->table[0] != 0;
+  if (frame) {
+    memcpy(to, frame, 3 * sizeof *to);
+    to += 3;
+  }
+  for (int i = 0; i < load->num_bodies; i++) {
+    const mjtNum* com = d->xipos + 3 * load->body[i];
+    double pos[3];
+    for (int k = 0; k < 3; k++) pos[k] = frame ? frame[k] + com[k] : com[k];
+    memcpy(to, pos, sizeof pos);
+    to += 3;
+    double step = sample_step(pos);
+    for (int j = 0; has_torque && j < 3; j++, to += 6) {
+      memcpy(to, pos, sizeof pos);
+      to[j] -= step;
+      memcpy(to + 3, to, sizeof pos);
+      to[3 + j] += 2 * step;
+    }
+  }
+}
+
+void core_write_samples(const core_load* load, int num_loads, int segment,
+                        const mjData* d, int world, const mjtNum* process) {
   for (int i = 0; i < num_loads; i++, load++) {
-    const mjtNum* own = load->frame < 0 ? NULL : frame + 6 * load->frame;
+    if (load->kind != CORE_SAMPLED_GRAVITY || load->segment != segment) continue;
+    sample_points(load, d, world, load->frame < 0 ? NULL : process + load->frame);
+  }
+}
+
+/* The torque about a body's COM of a gradient that was measured around it. */
+static void add_sampled_torque(const double* around, double step, const mjModel* m,
+                               mjData* d, int body) {
+  const mjtNum *axes = d->ximat + 9 * body, *inertia = m->body_inertia + 3 * body;
+  double gradient[9], own[9] = {0}, turned[3];
+  for (int j = 0; j < 3; j++, around += 6) {
+    for (int i = 0; i < 3; i++) {
+      gradient[3 * i + j] = (around[3 + i] - around[i]) / (2 * step);
+    }
+  }
+  for (int i = 0; i < 9; i++) { /* axesᵀ · gradient · axes */
+    for (int k = 0; k < 9; k++) {
+      own[i] += axes[3 * (k / 3) + i / 3] * gradient[k] * axes[3 * (k % 3) + i % 3];
+    }
+  }
+  turned[0] = (inertia[2] - inertia[1]) * own[5];
+  turned[1] = (inertia[0] - inertia[2]) * own[6];
+  turned[2] = (inertia[1] - inertia[0]) * own[1];
+  for (int k = 0; k < 3; k++) {
+    const mjtNum* row = axes + 3 * k;
+    d->xfrc_applied[6 * body + 3 + k] +=
+        row[0] * turned[0] + row[1] * turned[1] + row[2] * turned[2];
+  }
+}
+
+static void sampled_gravity(const core_load* load, const mjModel* m, mjData* d, int world,
+                            const mjtNum* frame) {
+  size_t first = (size_t)world * load->num_points * 3;
+  const double *sample = load->sample + first, *point = load->point + first;
+  int has_torque = load->table[0] != 0;
+  double fall[3] = {0, 0, 0};
+  if (frame) {
+    memcpy(fall, sample, sizeof fall);
+    sample += 3;
+    point += 3;
+  }
+  for (int i = 0; i < load->num_bodies; i++) {
+    double acc[3];
+    for (int k = 0; k < 3; k++) acc[k] = frame ? sample[k] - fall[k] : sample[k];
+    add_weight(m, d, load->body[i], acc);
+    if (has_torque) {
+      add_sampled_torque(sample + 3, sample_step(point), m, d, load->body[i]);
+    }
+    sample += has_torque ? 21 : 3;
+    point += has_torque ? 21 : 3;
+  }
+}
+
+void core_add_loads(const core_load* load, int num_loads, int first_segment,
+                    int last_segment, const mjModel* m, mjData* d, int world,
+                    const mjtNum* process, mjtNum* mass_rate) {
+  for (int i = 0; i < num_loads; i++, load++) {
+    if (load->segment < first_segment || load->segment > last_segment) continue;
+    const mjtNum* own = load->frame < 0 ? NULL : process + load->frame;
     switch (load->kind) {
       case CORE_UNIFORM_GRAVITY:
         uniform_gravity(load, m, d, world);
@@ -264,6 +357,16 @@ void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjDa
         break;
       case CORE_PANELS:
         panels(load, m, d, world, own);
+        break;
+      case CORE_SAMPLED_GRAVITY:
+        sampled_gravity(load, m, d, world, own);
+        break;
+      case CORE_AERODYNAMICS:
+        core_add_aerodynamics(load->table, parameters(load, world), m, d,
+                              load->body[0], world);
+        break;
+      case CORE_ROTOR:
+        core_add_rotor(load->table, parameters(load, world), m, d, load->body[0], world);
         break;
       case CORE_FUNCTION: {
         simstate_force force;
@@ -291,6 +394,8 @@ void core_frame_rate(const core_load* load, int num_loads, int frame, int world,
                          value, acc);
     } else if (load->kind == CORE_FIELD_GRAVITY) {
       core_field_acceleration(load->table, parameters(load, world), time, value, acc);
+    } else if (load->kind == CORE_SAMPLED_GRAVITY) {
+      memcpy(acc, load->sample + (size_t)world * load->num_points * 3, sizeof acc);
     }
     for (int k = 0; k < 3; k++) rate[3 + k] += acc[k];
   }

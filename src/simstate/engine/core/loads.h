@@ -16,7 +16,10 @@ typedef enum {
   CORE_PANELS = 7,             /* those of air.h, then of each panel: normal (3), area,
                                 * drag coefficient, centre (3); with air.h's table */
   CORE_FUNCTION = 8,           /* any; the table is a function's address, bit for bit */
-  CORE_NUM_LOADS = 9,
+  CORE_SAMPLED_GRAVITY = 9,    /* one, not used; the table says whether its gradient turns */
+  CORE_AERODYNAMICS = 10,      /* those of flight.h, with a table */
+  CORE_ROTOR = 11,             /* likewise; propellers are rotors */
+  CORE_NUM_LOADS = 12,
 } core_load_kind;
 
 #define CORE_PANEL_NUMBERS 8 /* parameters of a panel */
@@ -24,22 +27,36 @@ typedef enum {
 /* A force model as data. Its parameters may differ from world to world. */
 typedef struct {
   core_load_kind kind;
-  int frame;                   /* the moving frame that it acts in; -1: the world */
+  int segment;                 /* the number of calls of Python that precede it */
+  int frame;                   /* the first number of the moving frame that it acts in,
+                                  among those of all processes; -1: the world */
   int num_bodies;
   const int* body;
   int num_parameters;
   const double* parameter;     /* of world 0 */
   size_t stride;               /* to the next world; 0: all have the same */
   const double* table;         /* numbers of all worlds; NULL: none */
+  double* point;               /* (num_worlds, num_points, 3): where it is sampled */
+  const double* sample;        /* the accelerations there */
+  int num_points;
 } core_load;
 
-/* Adds the loads to xfrc_applied, those of wheels to ctrl and qfrc_applied, and the mass
- * flow to mass_rate (NULL: it has none).
+/* Adds the loads of some segments to xfrc_applied, those of wheels to ctrl and
+ * qfrc_applied, and the mass flow to mass_rate (NULL: it has none).
  *
- * Needs the positions and velocities of the present state. `frame` has position and
- * velocity of each moving frame. */
-void core_add_loads(const core_load* load, int num_loads, const mjModel* m, mjData* d,
-                    int world, const mjtNum* frame, mjtNum* mass_rate);
+ * Needs the positions and velocities of the present state. `process` has the numbers of
+ * all processes, position and velocity of each moving frame among them. */
+void core_add_loads(const core_load* load, int num_loads, int first_segment,
+                    int last_segment, const mjModel* m, mjData* d, int world,
+                    const mjtNum* process, mjtNum* mass_rate);
+
+/* Writes the points at which the sampled loads of a segment need accelerations: the
+ * frame's origin, if any; each body's COM; and, if the gradient turns, six around it. */
+void core_write_samples(const core_load* load, int num_loads, int segment,
+                        const mjData* d, int world, const mjtNum* process);
+
+/* The number of these points. */
+int core_num_samples(const core_load* load);
 
 /* The rate of a moving frame: its velocity, and the gravity at its origin. */
 void core_frame_rate(const core_load* load, int num_loads, int frame, int world,

@@ -1,5 +1,6 @@
 /* One world's state in a Runge-Kutta step: positions, velocities, activations, masses,
  * moving frames. */
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,77 +11,75 @@
 /* On mjData's stack, or, where a step takes several calls, in memory that outlives one. */
 static mjtNum* allocate(core_world* w, int count) {
   if (count < 1) count = 1;
-  if (!w->memory) return lib.mj_stackAllocNum(w->d, count);
-  mjtNum* found = w->memory;
-  w->memory += count;
-  return found;
+  w->numbers += (size_t)count;
+  if (w->memory) return w->memory + (w->numbers - (size_t)count);
+  return w->d ? lib.mj_stackAllocNum(w->d, count) : NULL;
 }
 
-size_t core_world_numbers(const core_integrator* in) {
-  int stages = in->scheme.num_stages, greatest = in->nq + in->nv + in->na;
-  return (size_t)(1 + stages) * (in->nq + in->nv + in->na + 8) + greatest +
-         3 * in->num_quats + 32;
-}
+static int greater(int a, int b) { return a > b ? a : b; }
 
-/* Without masses and frames; the inputs are those that the caller wrote. */
-void core_world_reopen(core_world* w, const core_integrator* in, const mjModel* m,
-                       mjData* d, int world, mjtNum* memory) {
-  int stages = in->scheme.num_stages;
-  int high = in->scheme.attitude == CORE_HIGH_ORDER;
-  *w = (core_world){.in = in, .m = m, .d = d, .world = world, .memory = memory};
-  const int width[] = {high ? in->nq : in->nv, in->nv, in->na, 0, 0};
-  const int size[] = {in->nq, in->nv, in->na, 0, 0};
-  mjtNum* const value[] = {d->qpos, d->qvel, d->act, m->body_mass, NULL};
-  w->start = allocate(w, 1);
-  for (int i = 0; i < CORE_NUM_BLOCKS; i++) {
-    w->width[i] = width[i];
-    w->size[i] = size[i];
-    w->value[i] = value[i];
-    w->origin[i] = allocate(w, size[i]);
-    w->rates[i] = allocate(w, stages * width[i]);
-  }
-  w->sum = allocate(w, in->nq + in->nv + in->na);
-  w->turn = allocate(w, 3 * in->num_quats);
-}
-
-void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
-                     mjData* d, int world) {
+/* Gives a world its memory: on the stack, in w->memory, or, without mjData, none. */
+static void lay_out(core_world* w) {
+  const core_integrator* in = w->in;
   int stages = in->scheme.num_stages, has_mass = in->mass_rate != NULL;
-  *w = (core_world){.in = in, .m = m, .d = d, .world = world};
-  lib.mj_markStack(d);
-  w->frame = allocate(w, 6 * in->num_frames);
-  for (int i = 0; i < in->num_frames; i++) {
-    memcpy(w->frame + 6 * i, in->frame[i] + (size_t)6 * world, BYTES(6));
-  }
   int high = in->scheme.attitude == CORE_HIGH_ORDER;
   const int width[] = {high ? in->nq : in->nv, in->nv, in->na,
-                       has_mass ? in->nbody : 0, 6 * in->num_frames};
-  const int size[] = {in->nq, in->nv, in->na, width[CORE_MASS], width[CORE_FRAMES]};
-  mjtNum* const value[] = {d->qpos, d->qvel, d->act, m->body_mass, w->frame};
-  int greatest = 0;
+                       has_mass ? in->nbody : 0, in->process_width};
+  const int size[] = {in->nq, in->nv, in->na, width[CORE_MASS], in->process_width};
+  int widest = in->nv;
+  w->process = allocate(w, in->process_width);
   for (int i = 0; i < CORE_NUM_BLOCKS; i++) {
     w->width[i] = width[i];
     w->size[i] = size[i];
-    w->value[i] = value[i];
     w->origin[i] = allocate(w, size[i]);
     w->rates[i] = allocate(w, stages * width[i]);
-    if (width[i] > greatest) greatest = width[i];
+    widest = greater(widest, width[i]);
   }
-  w->sum = allocate(w, greatest);
+  w->sum = allocate(w, widest);
   w->turn = allocate(w, 3 * in->num_quats);
-  w->xfrc = allocate(w, 6 * in->nbody);
-  memcpy(w->xfrc, d->xfrc_applied, BYTES(6 * in->nbody));
-  if (in->changes_inputs) {
-    w->ctrl = allocate(w, m->nu);
-    w->qfrc = allocate(w, in->nv);
-    memcpy(w->ctrl, d->ctrl, BYTES(m->nu));
-    memcpy(w->qfrc, d->qfrc_applied, BYTES(in->nv));
-  }
   if (has_mass) {
     w->mass_rate = allocate(w, in->nbody);
     w->inertia = allocate(w, 3 * in->nbody);
     w->mass_before = allocate(w, in->nbody);
     w->state = allocate(w, in->nstate);
+  }
+  if (in->scheme.b_error) {
+    w->error = allocate(w, widest);
+    w->error_size = allocate(w, widest);
+  }
+}
+
+size_t core_world_numbers(const core_integrator* in) {
+  core_world w = {.in = in};
+  lay_out(&w);
+  return w.numbers;
+}
+
+/* Keeps the loads and controls that the user set. */
+static void keep_inputs(core_world* w) {
+  const core_integrator* in = w->in;
+  mjData* d = w->d;
+  w->xfrc = allocate(w, 6 * in->nbody);
+  memcpy(w->xfrc, d->xfrc_applied, BYTES(6 * in->nbody));
+  if (!in->changes_inputs) return;
+  w->ctrl = allocate(w, w->m->nu);
+  w->qfrc = allocate(w, in->nv);
+  memcpy(w->ctrl, d->ctrl, BYTES(w->m->nu));
+  memcpy(w->qfrc, d->qfrc_applied, BYTES(in->nv));
+}
+
+void core_world_open(core_world* w, const core_integrator* in, const mjModel* m,
+                     mjData* d, int world, core_progress* at, mjtNum* memory) {
+  *w = (core_world){
+      .in = in, .m = m, .d = d, .world = world, .at = at, .memory = memory};
+  if (in->touch && in->method == &core_adaptive) w->touch = in->touch + world;
+  lay_out(w);
+  mjtNum* const value[] = {d->qpos, d->qvel, d->act, m->body_mass, w->process};
+  memcpy(w->value, value, sizeof value);
+  for (int i = 0; i < in->num_processes; i++) {
+    const core_process* p = in->process + i;
+    memcpy(w->process + p->first, p->value + (size_t)world * p->stride,
+           BYTES(p->width));
   }
 }
 
@@ -107,21 +106,112 @@ static void keep_constants(const core_world* w) {
   }
 }
 
-void core_world_close(core_world* w) {
+void core_world_store(core_world* w) {
   const core_integrator* in = w->in;
   size_t world = w->world;
-  if (in->outputs) core_refresh(w->m, w->d, in->outputs->needs);
-  restore_inputs(w);
-  for (int i = 0; i < in->num_frames; i++) {
-    memcpy(in->frame[i] + 6 * world, w->frame + 6 * i, BYTES(6));
+  for (int i = 0; i < in->num_processes; i++) {
+    const core_process* p = in->process + i;
+    memcpy(p->value + world * p->stride, w->process + p->first, BYTES(p->width));
   }
-  if (in->mass_rate) {
-    memcpy(in->total_mass_rate + world * in->nbody, w->mass_rate, BYTES(in->nbody));
-    keep_constants(w);
+  if (in->mass_rate) keep_constants(w);
+}
+
+static void set_mass_rate(core_world* w) {
+  const core_integrator* in = w->in;
+  if (!w->mass_rate) return;
+  memcpy(w->mass_rate, in->mass_rate + (size_t)w->world * in->mass_rate_stride,
+         BYTES(in->nbody));
+}
+
+static void keep_mass_rate(const core_world* w) {
+  const core_integrator* in = w->in;
+  if (!w->mass_rate) return;
+  memcpy(in->total_mass_rate + (size_t)w->world * in->nbody, w->mass_rate,
+         BYTES(in->nbody));
+}
+
+/* All evaluations of a call in one. Until the end nothing outside of mjData is written,
+ * so that a world in which MuJoCo raises keeps all it had. */
+void core_integrate_world(const mjModel* m, mjData* d, int world, void* integrator) {
+  const core_integrator* in = integrator;
+  core_progress at = {0};
+  core_world w;
+  lib.mj_markStack(d);
+  core_world_open(&w, in, m, d, world, &at, NULL);
+  keep_inputs(&w);
+  in->method->begin(&w);
+  while (!at.is_done) {
+    if (in->num_loads) restore_inputs(&w);
+    set_mass_rate(&w);
+    core_evaluate(&w, 0);
+    core_record_processes(&w);
+    in->method->next(&w);
   }
-  in->evaluations[world] += w->evaluations;
-  if (in->outputs) core_copy_out(in->outputs, w->d, w->world, CORE_EVALUATED | CORE_REFRESHED);
-  lib.mj_freeStack(w->d);
+  if (in->outputs) core_refresh(m, d, in->outputs->needs);
+  restore_inputs(&w);
+  keep_mass_rate(&w);
+  core_world_store(&w);
+  in->evaluations[world] += at.evaluations;
+  if (in->outputs) {
+    core_copy_out(in->outputs, d, world, CORE_EVALUATED | CORE_REFRESHED);
+  }
+  in->method->end(&w);
+  lib.mj_freeStack(d);
+}
+
+static void open_round(core_world* w, const core_round* r, const mjModel* m, mjData* d,
+                       int world) {
+  core_world_open(w, &r->in, m, d, world, r->progress + world,
+                  r->memory + (size_t)world * r->numbers);
+  if (w->at->is_open) return;
+  w->at->is_open = 1;
+  r->in.method->begin(w);
+}
+
+void core_round_prepare(const mjModel* m, mjData* d, int world, void* argument) {
+  const core_round* r = argument;
+  const core_integrator* in = &r->in;
+  core_world w;
+  open_round(&w, r, m, d, world);
+  core_refresh(m, d, r->needs | r->outputs->needs);
+  double* rate = in->mass_rate ? in->mass_rate + (size_t)world * in->mass_rate_stride
+                               : NULL;
+  core_add_loads(in->load, in->num_loads, r->segment, r->segment, m, d, world,
+                 w.process, rate);
+  core_write_samples(in->load, in->num_loads, r->segment + 1, d, world, w.process);
+  core_copy_out(r->outputs, d, world, CORE_REFRESHED);
+}
+
+static void move_on(core_world* w) {
+  const core_integrator* in = w->in;
+  core_record_processes(w);
+  in->method->next(w);
+  core_world_store(w);
+  if (!w->at->is_done) return;
+  in->evaluations[w->world] += w->at->evaluations;
+  in->method->end(w);
+}
+
+void core_round_evaluate(const mjModel* m, mjData* d, int world, void* argument) {
+  const core_round* r = argument;
+  core_world w;
+  open_round(&w, r, m, d, world);
+  set_mass_rate(&w);
+  core_evaluate(&w, r->segment);
+  keep_mass_rate(&w);
+  if (!core_has_called_rates(&r->in)) {
+    move_on(&w);
+    if (!w.at->is_done) return;
+    core_refresh(m, d, r->outputs->needs);
+  }
+  core_copy_out(r->outputs, d, world, CORE_EVALUATED | CORE_REFRESHED);
+}
+
+void core_round_move(const mjModel* m, mjData* d, int world, void* argument) {
+  const core_round* r = argument;
+  core_world w;
+  open_round(&w, r, m, d, world);
+  move_on(&w);
 }
 
 void core_begin(core_world* w) {
@@ -130,33 +220,29 @@ void core_begin(core_world* w) {
   if (w->inertia) memcpy(w->inertia, w->m->body_inertia, BYTES(3 * w->in->nbody));
 }
 
-void core_evaluate(core_world* w, int with_sensors) {
-  const core_integrator* in = w->in;
-  w->evaluations++;
-  if (w->mass_rate) {
-    memcpy(w->mass_rate, in->mass_rate + (size_t)w->world * in->nbody,
-           BYTES(in->nbody));
-  }
-  if (in->num_loads) restore_inputs(w);
-  core_evaluate_inputs(w, with_sensors);
-}
-
-void core_evaluate_inputs(core_world* w, int with_sensors) {
+void core_evaluate(core_world* w, int segment) {
   const core_integrator* in = w->in;
   const mjModel* m = w->m;
   mjData* d = w->d;
+  int skip_sensors =
+      w->at->stage + 1 != in->scheme.num_stages && !core_has_called_rates(in);
+  w->at->evaluations++;
   lib.mj_checkPos(m, d);
   lib.mj_checkVel(m, d);
   if (!in->num_loads) {
-    lib.mj_forwardSkip(m, d, mjSTAGE_NONE, !with_sensors);
-    return;
+    lib.mj_forwardSkip(m, d, mjSTAGE_NONE, skip_sensors);
+  } else {
+    lib.mj_fwdPosition(m, d);
+    if (!skip_sensors) lib.mj_sensorPos(m, d);
+    lib.mj_fwdVelocity(m, d);
+    if (!skip_sensors) lib.mj_sensorVel(m, d);
+    core_add_loads(in->load, in->num_loads, segment, INT_MAX, m, d, w->world,
+                   w->process, w->mass_rate);
+    lib.mj_forwardSkip(m, d, mjSTAGE_VEL, skip_sensors);
   }
-  lib.mj_fwdPosition(m, d);
-  if (with_sensors) lib.mj_sensorPos(m, d);
-  lib.mj_fwdVelocity(m, d);
-  if (with_sensors) lib.mj_sensorVel(m, d);
-  core_add_loads(in->load, in->num_loads, m, d, w->world, w->frame, w->mass_rate);
-  lib.mj_forwardSkip(m, d, mjSTAGE_VEL, !with_sensors);
+  int stage = w->at->stage;
+  core_touch_look(w->touch, m, d, !stage || stage + 1 == in->scheme.num_stages);
+  core_record_mechanics(w);
 }
 
 static void record_position(core_world* w, mjtNum* rate) {
@@ -183,22 +269,53 @@ static void record_limited(core_world* w, mjtNum* rate) {
   }
 }
 
-void core_record(core_world* w, int stage, int limited) {
+/* The rates of a stage of a block. */
+static mjtNum* rates_at(const core_world* w, int block, int stage) {
+  return w->rates[block] + (size_t)stage * w->width[block];
+}
+
+void core_record_mechanics(core_world* w) {
   const core_integrator* in = w->in;
-  mjtNum* rate[CORE_NUM_BLOCKS];
-  for (int i = 0; i < CORE_NUM_BLOCKS; i++) rate[i] = w->rates[i] + (size_t)stage * w->width[i];
-  record_position(w, rate[CORE_QPOS]);
-  memcpy(rate[CORE_QVEL], w->d->qacc, BYTES(in->nv));
-  if (limited && in->act_low) {
-    record_limited(w, rate[CORE_ACT]);
+  int stage = w->at->stage;
+  record_position(w, rates_at(w, CORE_QPOS, stage));
+  memcpy(rates_at(w, CORE_QVEL, stage), w->d->qacc, BYTES(in->nv));
+  if (in->scheme.b_error && in->act_low) { /* as adaptive steps are */
+    record_limited(w, rates_at(w, CORE_ACT, stage));
   } else {
-    memcpy(rate[CORE_ACT], w->d->act_dot, BYTES(in->na));
+    memcpy(rates_at(w, CORE_ACT, stage), w->d->act_dot, BYTES(in->na));
   }
-  if (w->mass_rate) memcpy(rate[CORE_MASS], w->mass_rate, BYTES(in->nbody));
-  for (int i = 0; i < in->num_frames; i++) {
-    core_frame_rate(in->load, in->num_loads, i, w->world, w->d->time, w->frame + 6 * i,
-                    rate[CORE_FRAMES] + 6 * i);
+  if (!w->mass_rate) return;
+  memcpy(rates_at(w, CORE_MASS, stage), w->mass_rate, BYTES(in->nbody));
+}
+
+void core_record_processes(core_world* w) {
+  const core_integrator* in = w->in;
+  mjtNum* rates = rates_at(w, CORE_PROCESSES, w->at->stage);
+  for (int i = 0; i < in->num_processes; i++) {
+    const core_process* p = in->process + i;
+    if (p->rate) {
+      memcpy(rates + p->first, p->rate + (size_t)w->world * p->width, BYTES(p->width));
+    } else {
+      core_frame_rate(in->load, in->num_loads, p->first, w->world, w->d->time,
+                      w->process + p->first, rates + p->first);
+    }
   }
+}
+
+void core_reuse_last(core_world* w) {
+  int last = w->in->scheme.num_stages - 1;
+  for (int i = CORE_QVEL; i < CORE_PROCESSES; i++) {
+    memcpy(rates_at(w, i, 0), rates_at(w, i, last), BYTES(w->width[i]));
+  }
+  record_position(w, rates_at(w, CORE_QPOS, 0));
+  core_record_processes(w);
+}
+
+int core_has_called_rates(const core_integrator* in) {
+  for (int i = 0; i < in->num_processes; i++) {
+    if (in->process[i].rate) return 1;
+  }
+  return 0;
 }
 
 const mjtNum* core_combine(core_world* w, int block, const double* weights, int count) {
@@ -242,7 +359,7 @@ static void follow_masses(core_world* w) {
     size_t at = (size_t)w->world * in->nbody + i;
     if ((mass < in->least_mass[at] || mass <= 0) && mass < origin[i]) {
       in->empty[at] = 1;
-      w->is_empty = 1;
+      w->at->is_empty = 1;
       m->body_mass[i] = mass = origin[i];
     }
     mjtNum ratio = mass / origin[i];
@@ -288,9 +405,10 @@ void core_clamp_activations(core_world* w) {
 
 void core_finish(core_world* w) {
   core_clamp_activations(w);
-  memcpy(w->d->qacc_warmstart, w->d->qacc, BYTES(w->in->nv));
+  memcpy(w->d->qacc_warmstart,
+         rates_at(w, CORE_QVEL, w->in->scheme.num_stages - 1), BYTES(w->in->nv));
 }
 
 int core_has_readers(const core_integrator* in) {
-  return in->num_loads || in->num_frames || in->mass_rate;
+  return in->has_calls || in->num_loads || in->num_processes || in->mass_rate;
 }

@@ -6,9 +6,11 @@ found by the same call and used in the same places.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from simstate.base.errors import InvalidInputError, UnknownNameError, suggestion
 from simstate.env.env_cfg import EnvCfg
@@ -20,6 +22,8 @@ from simstate.env.task import (
     from_reference,
     offered,
 )
+from simstate.env.tasks import classic_env
+from simstate.env.tasks.classics import CLASSICS
 from simstate.env.train_cfg import TrainCfg
 
 _MODULES = {
@@ -62,8 +66,8 @@ def register(
         raise InvalidInputError(
             f"A task's name has letters, digits, '-' and '_', got {name!r}."
         )
-    if name in _MODULES or (name in _registered and not replace):
-        remedy = "" if name in _MODULES else ", or pass replace=True"
+    if name in _MODULES or name in CLASSICS or (name in _registered and not replace):
+        remedy = "" if name in (*_MODULES, *CLASSICS) else ", or pass replace=True"
         raise InvalidInputError(
             f"There is a task {name!r} already: give it another name{remedy}."
         )
@@ -95,6 +99,10 @@ def find(reference: str | Path) -> Task:
         return Task(reference, module.env_cfg, module.train_cfg, said, trained=measured)
     if reference in _registered:
         return _registered[reference]
+    if reference in CLASSICS:
+        made = functools.partial(classic_env.env_cfg, reference)
+        said = f"Gymnasium's {reference}, bit for bit"
+        return Task(reference, made, None, said, trained="not trained yet")
     found = from_entry_point(reference) or from_reference(reference)
     if found is None:
         raise UnknownNameError(
@@ -109,12 +117,26 @@ def find(reference: str | Path) -> Task:
 def names() -> tuple[str, ...]:
     """The names of all tasks that have one: shipped, registered, of entry points."""
     points = [point.name for point in offered()]
-    return tuple(dict.fromkeys([*NAMES, *_registered, *points]))
+    return tuple(dict.fromkeys([*NAMES, *classic_env.NAMES, *_registered, *points]))
 
 
-def make_cfg(reference: str | Path) -> EnvCfg:
-    """A new configuration of a task, which the caller may change."""
-    return find(reference).env_cfg()
+def is_classic(name: str) -> bool:
+    """Return True for the name of one of Gymnasium's MuJoCo environments."""
+    return name in CLASSICS
+
+
+def classic_limit(name: str) -> int | None:
+    """Return the steps of an episode of one of them; None: it is another task."""
+    return CLASSICS[name].limit if name in CLASSICS else None
+
+
+def make_cfg(reference: str | Path, **options: Any) -> EnvCfg:
+    """A new configuration of a task, which the caller may change.
+
+    `options` are keyword arguments of the task, such as those of Gymnasium's
+    environments: `make_cfg("Ant-v5", ctrl_cost_weight=0.1)`.
+    """
+    return find(reference).env_cfg(**options)
 
 
 def make_train_cfg(reference: str | Path) -> TrainCfg:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -41,6 +41,22 @@ class CompiledForce:
     limits: Sequence[tuple[Tensor, float, float]] = ()
     """Live numbers with the least and greatest value for which the core's formula
     holds; beyond them the model is evaluated in Python."""
+    sampled: SampledField | None = None
+    """The field of SAMPLED_GRAVITY, which Python evaluates at points that the core
+    chooses."""
+    live: Sequence[tuple[int, Tensor]] = ()
+    """Tensors in the table: the index of the first number, and the values, which are
+    copied again when they have been written."""
+    check: Callable[[], None] | None = None
+    """Called before each step: warns or raises if the model should not be used."""
+
+
+class SampledField(Protocol):
+    """A field of accelerations, as `Gravity` is."""
+
+    def acceleration(self, t: Tensor, pos: Tensor) -> Tensor:
+        """Return the acceleration at points, world axes [m/s²]; (num_envs, k, 3)."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

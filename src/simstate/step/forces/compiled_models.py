@@ -1,12 +1,15 @@
 """The force models of a simulation as the compiled core evaluates them.
 
 Each model describes itself (`Compilable`). Its numbers are live, so they are copied to
-the core before each step.
+the core before each step. Models that only Python can evaluate are called by the core,
+between its own, in the order in which they were added: a model that follows may replace
+the loads of those before it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +19,10 @@ from torch import Tensor
 from simstate.engine import core
 from simstate.step.forces.compiled_force import Compilable, CompiledForce
 from simstate.step.forces.frame import MovingFrame
+from simstate.step.forces.sampled_gravity import SampledGravity
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.mass import LEAST_SHARE, MassFlow
+from simstate.step.processes import Process
 
 if TYPE_CHECKING:
     from simstate.step.forcing import Forcing
@@ -27,10 +32,16 @@ class _Model:
     """A load of the core, and the live numbers that it copies."""
 
     def __init__(
-        self, force: CompiledForce, num_envs: int, frames: Sequence[MovingFrame]
+        self, force: CompiledForce, num_envs: int, processes: Sequence[Process]
     ) -> None:
         self.field = force.field
         """A field of gravity, whose polynomials end at some time."""
+        self.frame = force.frame
+        """The moving frame that it acts in, and by which the frame falls."""
+        self.sampled = SampledGravity.of(force, num_envs)
+        """The part that Python evaluates; None: there is none."""
+        self._check = force.check
+        self._live = [(start, values, -1) for start, values in force.live]
         self._limits = [(live.numpy(), *ends) for live, *ends in force.limits]
         numbers = [_columns(part) for part in force.numbers]
         items = [_columns(part, 2) for part in force.items]
@@ -44,17 +55,25 @@ class _Model:
             force.kind,
             np.asarray(force.bodies, np.int32),
             parameters,
-            -1 if force.frame is None else frames.index(force.frame),
+            -1 if force.frame is None else processes.index(force.frame),
             np.zeros(1) if force.table is None else force.table,
+            samples=None if self.sampled is None else self.sampled.samples,
         )
 
     def update(self) -> bool:
         """Copy the present numbers; False: Python must evaluate the model."""
+        if self._check is not None:
+            self._check()
         for values, least, greatest in self._limits:
             if not ((values >= least) & (values <= greatest)).all():
                 return False
         for own, live in self._copies:
             np.copyto(own, live)
+        for k, (start, values, version) in enumerate(self._live):
+            if values._version != version:
+                end = start + values.numel()
+                self.load.table[start:end] = values.numpy().reshape(-1)
+                self._live[k] = (start, values, values._version)
         return bool(np.isfinite(self.load.parameters).all())
 
 
@@ -77,104 +96,131 @@ def _pairs(
     ]
 
 
+@dataclass(frozen=True, eq=False)
+class EvaluationPlan:
+    """What an evaluation of the dynamics consists of, in the core and in Python."""
+
+    loads: list[core.CoreLoad] = field(default_factory=list[core.CoreLoad])
+    """The models that the core evaluates."""
+    calls: list[list[ForceModel]] = field(default_factory=list[list[ForceModel]])
+    """The models that it calls, all those of a list at a time."""
+    processes: list[core.CoreProcess] = field(default_factory=list[core.CoreProcess])
+    """The processes, in their order."""
+    rates: list[tuple[Process, NDArray[np.float64]]] = field(
+        default_factory=list[tuple[Process, NDArray[np.float64]]]
+    )
+    """The processes whose rate Python evaluates, and the core's memory for it."""
+    masses: core.MassArrays | None = None
+    """The masses' arrays, if masses flow."""
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the core takes steps without calling Python."""
+        return not self.calls and not self.rates
+
+    def add(self, model: ForceModel, form: _Model | None) -> None:
+        """Evaluate a model after those that were added before it."""
+        if form is None:
+            self._call(model)
+            return
+        if form.sampled is not None:
+            self._call(form.sampled)
+        self.loads.append(replace(form.load, segment=len(self.calls)))
+
+    def _call(self, model: ForceModel) -> None:
+        follows = self.loads and self.loads[-1].segment == len(self.calls)
+        if follows or not self.calls:
+            self.calls.append([])
+        self.calls[-1].append(model)
+
+    def prepares(self, segment: int) -> bool:
+        """Return True if the core computes derived values before a call."""
+        return any(
+            load.segment == segment
+            or (load.samples is not None and load.segment == segment + 1)
+            for load in self.loads
+        )
+
+
 class CompiledModels:
-    """Force models, moving frames and masses of a simulation as the core has them."""
-
-    def __init__(
-        self,
-        models: Sequence[_Model],
-        frames: Sequence[MovingFrame],
-        flow: MassFlow | None,
-    ) -> None:
-        self._models = models
-        self.loads = [model.load for model in models]
-        """The force models."""
-        values = [frame.value.numpy() for frame in frames]
-        self._frames = [(value, value.copy()) for value in values]
-        self.frames = {
-            frame.name: own
-            for frame, (_, own) in zip(frames, self._frames, strict=True)
-        }
-        """Position and velocity of the moving frames, by name; (num_envs, 6) each."""
-        self._flow = flow
-        self.has_fields = any(model.field is not None for model in models)
-        """Whether there is anything that may end at some time; see `covers`."""
-        self.masses = None if flow is None else _mass_arrays(flow)
-        """The masses' arrays, if masses flow."""
-
-    def covers(self, start: float, end: float) -> bool:
-        """Whether all motions that it has reach from one time to another [s]."""
-        return all(model.field is None or model.field.covers(start, end)
-                   for model in self._models)  # fmt: skip
-
-    def update(self) -> bool:
-        """Copy the current numbers; False: Python must evaluate a model."""
-        for model in self._models:
-            if not model.update():
-                return False
-        for slot, own in self._frames:
-            np.copyto(own, slot)
-        flow, masses = self._flow, self.masses
-        if flow is None or masses is None:
-            return True
-        np.copyto(masses.rate, flow.rate.numpy())
-        np.multiply(flow.mass_at_reset.numpy(), LEAST_SHARE, out=masses.least)
-        return not flow.has_constants_by_hand
-
-    def store(self) -> None:
-        """Put what a step has moved back into the ledger."""
-        for slot, own in self._frames:
-            np.copyto(slot, own)
-
-
-def compile_models(forcing: Forcing, start: float, end: float) -> CompiledModels | None:
-    """Return the models of a simulation for the core; None: Python must evaluate one.
+    """Force models, processes and masses of a simulation as the core has them.
 
     Motions of other bodies extend at least from one time to another [s].
     """
-    sim = forcing.sim
-    frames: list[MovingFrame] = []
-    for process in forcing.processes:
-        if type(process) is not MovingFrame:
+
+    def __init__(self, forcing: Forcing, start: float, end: float) -> None:
+        self._models = list(forcing.models)
+        self._processes = list(forcing.processes)
+        num_envs = forcing.sim.num_envs
+        forces = [
+            model.compiled(start, end) if isinstance(model, Compilable) else None
+            for model in self._models
+        ]
+        self._forms = [
+            None if force is None else _Model(force, num_envs, self._processes)
+            for force in forces
+        ]
+        self._flow = forcing.mass_flow
+        self.has_fields = any(form and form.field is not None for form in self._forms)
+        """True if something may end at some time; see `covers`."""
+        self._masses = None if self._flow is None else _mass_arrays(self._flow)
+        self._plan: EvaluationPlan | None = None
+        self._usable: list[bool] = []
+
+    def covers(self, start: float, end: float) -> bool:
+        """Return True if all motions that it has span two times [s]."""
+        fields = [form.field for form in self._forms if form is not None]
+        return all(found is None or found.covers(start, end) for found in fields)
+
+    def plan(self) -> EvaluationPlan | None:
+        """Copy the current numbers; return the plan, None: the core cannot step.
+
+        The same plan is returned while the core evaluates the same models.
+        """
+        if not self._update_masses():
             return None
-        frames.append(process)
-    models: list[_Model] = []
-    for model in forcing.models:
-        force = model.compiled(start, end) if isinstance(model, Compilable) else None
-        if force is None:
-            return None
-        models.append(_Model(force, sim.num_envs, frames))
-    if forcing.mass_flow is not None and sim.model.nflex:
+        usable = [form is not None and form.update() for form in self._forms]
+        if self._plan is None or usable != self._usable:
+            self._usable = usable
+            self._plan = self._make_plan()
+        return self._plan
+
+    def _make_plan(self) -> EvaluationPlan:
+        plan = EvaluationPlan(masses=self._masses)
+        falling: set[MovingFrame] = set()
+        rows = zip(self._models, self._forms, self._usable, strict=True)
+        for model, form, is_usable in rows:
+            plan.add(model, form if is_usable else None)
+            if form is not None and is_usable and form.frame is not None:
+                falling.add(form.frame)
+        for process in self._processes:
+            value, rate = process.value.numpy(), None
+            if process not in falling:
+                rate = np.zeros(value.shape)
+                plan.rates.append((process, rate))
+            plan.processes.append(core.CoreProcess(process.name, value, rate))
+        return plan
+
+    def _update_masses(self) -> bool:
+        flow, masses = self._flow, self._masses
+        if flow is None or masses is None:
+            return True
+        np.multiply(flow.mass_at_reset.numpy(), LEAST_SHARE, out=masses.least)
+        return not flow.has_constants_by_hand
+
+
+def compile_models(forcing: Forcing, start: float, end: float) -> CompiledModels | None:
+    """Return the models of a simulation for the core; None: it cannot step it."""
+    if forcing.mass_flow is not None and forcing.sim.model.nflex:
         return None
-    return CompiledModels(models, frames, forcing.mass_flow)
-
-
-def split_models(
-    models: Sequence[ForceModel], num_envs: int
-) -> tuple[CompiledModels, list[ForceModel]]:
-    """Return the models that the core evaluates at a stage, and the others.
-
-    The core evaluates its models after the others, so these are the last ones: a model
-    that follows may replace the loads of those before it. Models in moving frames, and
-    those whose motions end at some time, are called.
-    """
-    compiled: list[_Model] = []
-    called = list(models)
-    while called:
-        last: object = called[-1]
-        force = last.compiled(0.0, 0.0) if isinstance(last, Compilable) else None
-        if force is None or force.frame is not None or force.field is not None:
-            break
-        called.pop()
-        compiled.insert(0, _Model(force, num_envs, ()))
-    return CompiledModels(compiled, (), None), called
+    return CompiledModels(forcing, start, end)
 
 
 def _mass_arrays(flow: MassFlow) -> core.MassArrays:
     model, shape = flow.worlds.model, tuple(flow.mass.shape)
     names = sorted(flow.worlds.engine.constants)
     return core.MassArrays(
-        np.zeros(shape),
+        flow.rate.numpy(),
         flow.total_rate.numpy(),
         np.zeros(shape),
         flow.empty.numpy(),

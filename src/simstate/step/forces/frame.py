@@ -158,9 +158,11 @@ class FrameGravity:
         self.frame.pull(t, sim)
 
     def compiled(self, start: float, end: float) -> CompiledForce | None:
-        """Return the loads for the core, if it knows the frame's gravity."""
-        form = self.gravity.compiled_form(start, end)
-        return None if form is None else form.force(self.gravity, self.frame)
+        """Return the loads for the core, unless a subclass moves the frame itself."""
+        own = type(self.frame)
+        if own.rate is not MovingFrame.rate or own.pull is not MovingFrame.pull:
+            return None
+        return self.gravity.force_in(self.frame, start, end)
 
 
 def frames(sim: SteppingHost) -> list[MovingFrame]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -100,6 +101,8 @@ class Gravity(SceneForce, ABC):
         gradient_torque: whether bodies feel the torque of the field's gradient, too.
     """
 
+    _inherits_form = True
+
     def __init__(
         self, entity: str | None = None, *, gradient_torque: bool = True
     ) -> None:
@@ -154,11 +157,37 @@ class Gravity(SceneForce, ABC):
 
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the weights for the core; adaptive schemes need a warning's check."""
+        force = self.force_in(None, start, end)
         integration = None if self._sim is None else self._sim.integration
-        if integration is None or isinstance(integration.scheme, Adaptive):
+        if force is None or integration is None:
             return None
+        is_adaptive = isinstance(integration.scheme, Adaptive)
+        return replace(force, check=self._check_speed if is_adaptive else None)
+
+    def force_in(
+        self, frame: MovingFrame | None, start: float, end: float
+    ) -> CompiledForce | None:
+        """Return the force on its bodies for the core; None: Python computes it.
+
+        Args:
+            frame: the frame that the bodies are in; None: the world.
+            start: the earliest time [s].
+            end: the latest time [s].
+        """
         form = self.compiled_form(start, end)
-        return None if form is None else form.force(self, None)
+        if form is not None:
+            return form.force(self, frame)
+        own, base = type(self), Gravity
+        follows = ("difference", "gradient", "__call__", "add_loads")
+        if any(getattr(own, name) is not getattr(base, name) for name in follows):
+            return None  # more than the acceleration is computed in Python
+        flag = float(self.gradient_torque)
+        return CompiledForce(
+            *(core.LoadKind.SAMPLED_GRAVITY, self.bodies, [flag]),
+            table=np.array([flag]),
+            frame=frame,
+            sampled=self,
+        )
 
     def attach(self, sim: SteppingHost) -> None:
         """Find the bodies; refuse a scene where something else pulls at them."""
@@ -218,9 +247,13 @@ class Gravity(SceneForce, ABC):
                 'that positions are relative to an orbit, or use engine="native".'
             )
         integration = sim.integration
-        scheme = None if integration is None else integration.scheme
-        adaptive = isinstance(scheme, Adaptive)
-        if self._told or not adaptive or greatest(sim.data.qvel) < _FAST:
+        if integration is not None and isinstance(integration.scheme, Adaptive):
+            self._check_speed()
+
+    def _check_speed(self) -> None:
+        """Warn once if rounding is what an adaptive scheme sees."""
+        sim = self._sim
+        if self._told or sim is None or greatest(sim.data.qvel) < _FAST:
             return
         self._told = True
         warn(
@@ -269,8 +302,6 @@ class UniformGravity(SceneForce):
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the weights for the core."""
         del start, end
-        if type(self) is not UniformGravity:
-            return None
         numbers = [self.parameters["acceleration"]]
         return CompiledForce(core.LoadKind.UNIFORM_GRAVITY, self._bodies, numbers)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
@@ -24,6 +24,13 @@ class SceneForce:
 
     _sim: SteppingHost | None = None
     _parameters: Parameters | None = None
+    _inherits_form: ClassVar[bool] = False
+    """True if a subclass inherits `compiled`, which then follows what it computes."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls._inherits_form and "compiled" not in vars(cls):
+            cls.compiled = SceneForce.compiled  # it may compute something else
 
     @property
     def parameters(self) -> Parameters:

@@ -121,8 +121,7 @@ class Thruster(SceneForce):
         Jet damping is evaluated in Python, too.
         """
         del start, end
-        is_plain = self._throttle is None and not self.jet_damping
-        if type(self) is not Thruster or not is_plain:
+        if self._throttle is not None or self.jet_damping:
             return None
         given = self.parameters
         throttle = given["throttle"]
@@ -225,7 +224,7 @@ class Drag(SceneForce):
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the drag for the core; functions must be those of an `AirModel`."""
         del start, end
-        if type(self) is not Drag or self._sim is None:
+        if self._sim is None:
             return None
         given, frame = self.parameters, frame_of(self._sim, self._body)
         if self.density is not None:

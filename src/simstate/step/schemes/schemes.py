@@ -64,6 +64,10 @@ class Adaptive(Explicit):
     size is remembered from call to call. The error of an attitude is a rotation
     vector [rad].
 
+    A contact or a limit that begins within a step is located: the step ends there, to
+    1e-11 s, and the next one starts in contact. Steps are also short enough that no
+    geom passes through another. Where nothing can touch, neither has a cost.
+
     Args:
         tableau: a scheme with an embedded one (`b_error`).
         attitude: "lie" or "high_order"; the error of "manifold" cannot be seen by an
@@ -78,12 +82,16 @@ class Adaptive(Explicit):
             none is given.
         max_step: no step is longer than this [s].
         min_step: a step that would have to be shorter to meet the tolerance raises [s].
+        contact_timestep: the time step that limits the stiffness of contacts, limits
+            and other constraints [s]: MuJoCo softens a `solref` whose time constant is
+            below twice this. None: the model's time step, but at most 0.002 s.
     """
 
     atol: Tolerance = None
     rtol: Tolerance = None
     max_step: float = math.inf
     min_step: float = 1e-12
+    contact_timestep: float | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,6 +110,8 @@ class Adaptive(Explicit):
         check_tolerance("rtol", self.rtol)
         number("min_step", self.min_step, more_than=0, unit="s")
         number("max_step", self.max_step, finite=False, unit="s")
+        if self.contact_timestep is not None:
+            number("contact_timestep", self.contact_timestep, more_than=0, unit="s")
         if not self.min_step < self.max_step:
             raise InvalidInputError(
                 f"min_step < max_step is needed, got min_step={self.min_step} and "

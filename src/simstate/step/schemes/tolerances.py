@@ -130,8 +130,8 @@ def tolerance_error(
         f"{scheme} cannot meet its tolerance in world {worlds[0]} at t = "
         f"{first.time:.9g} s: it would need a step of {step:.3g} s, because with "
         f"{first.step:.3g} s the error of {where} was {first.error:.3g} times its "
-        "tolerance. Contacts and other jumps need fixed steps (RK4) or "
-        "integrator=None; otherwise raise atol and rtol, or lower min_step. The state "
-        "is as it was before the step."
+        "tolerance. Loads that jump need fixed steps (RK4) or integrator=None; "
+        "otherwise raise atol and rtol, or lower min_step. The state is as it was "
+        "before the step."
     )
     return IntegrationError(message, worlds)

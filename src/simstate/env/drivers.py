@@ -1,0 +1,317 @@
+"""Drivers: the actions, commands and events of an environment, as a step calls them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.places import written_at
+from simstate.env.actions import Action, ActionCfg
+from simstate.env.backend import backend_of
+from simstate.env.commands import Command, CommandCfg
+from simstate.env.contracts import checked
+from simstate.env.env_cfg import EventTermCfg
+from simstate.env.host_view import ByName, CommandArrays, HostView, is_either, view_of
+from simstate.env.terms import Term, made
+from simstate.world.worlds import worlds_of
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+MODES = ("startup", "reset", "interval")
+
+
+class ActionTerms(dict[str, Action]):
+    """The action terms by name, and the last two actions."""
+
+    def __init__(self, env: Env, cfgs: Mapping[str, ActionCfg]) -> None:
+        super().__init__(
+            {name: made("action", name, cfg, env) for name, cfg in cfgs.items()}
+        )
+        self._env = env
+        self._ledger = worlds_of(env.sim).ledger
+        self.columns = [
+            f"{term}/{name}" for term, action in self.items() for name in action.names
+        ]
+        """What each column of an action drives, as "term/joint"."""
+        self.contracts = [
+            contract
+            for term, action in self.items()
+            for contract in checked(
+                f"action term {term!r}", action.contracts, action.dim
+            )
+        ]
+        """Unit, axes and point of each column, as it is given."""
+        self.last = self._memory("action")
+        """The last action as it was given, zero after a reset."""
+        self.previous = self._memory("previous_action")
+        """The one before; zero after a reset."""
+        self.acting = [
+            name for name, action in self.items() if action.acts_every_substep
+        ]
+        """The terms that act in every substep."""
+        self._backend = backend = backend_of(env)
+        self._arrays = backend.array(self.last), backend.array(self.previous)
+        self._applied = {
+            name: self._apply_of(name, term) for name, term in self.items()
+        }
+        """The call that applies each term's columns, given as an array."""
+
+    def _memory(self, name: str) -> Tensor:
+        return self._ledger.memory(
+            f"env/{name}", (len(self.columns),), self._env.dtype, owner="env"
+        ).tensor
+
+    def _apply_of(self, name: str, term: Action) -> Callable[[Any], None]:
+        view, backend = view_of(self._env), self._backend
+        if view is self._env:
+            return term.apply
+        if is_either(type(term)):
+            return view.mirror(term).apply
+        return lambda values: term.apply(backend.tensor(values))
+
+    def apply(self, action: Any) -> None:
+        """Remember the action, an array, and let each term write its part of it."""
+        last, previous = self._arrays
+        previous[:] = last
+        last[:] = action
+        self.write(action, self)
+
+    def write(self, action: Any, names: Iterable[str]) -> None:
+        """Let some terms write their parts of an action."""
+        cast = self._backend.cast(action, self._env.sim.dtype)
+        ledger, first = self._ledger, 0
+        for name, term in self.items():
+            stop = first + len(term.names)
+            if name in names:
+                ledger.scope = f"action/{name}"
+                values = action if term.keeps_dtype else cast
+                self._applied[name](values[:, first:stop])
+            first = stop
+        ledger.scope = ""
+
+    def reset(self, env_ids: Tensor) -> None:
+        """Tell the terms of worlds that begin an episode."""
+        for name, term in self.items():
+            with self._ledger.naming(f"action/{name}"):
+                term.reset(env_ids)
+
+    def check(self, action: object, ignored: Tensor | None) -> Any:
+        """The action as an array, if it is one finite row for each world.
+
+        In the `ignored` worlds it is zero, whatever was given.
+        """
+        backend = self._backend
+        rows = action_rows(action, self.columns, self.last)
+        if ignored is not None:
+            rows = rows.index_fill(0, ignored, 0.0)
+        values = backend.array(rows)
+        backend.check_finite(values, None, lambda _: not_finite(rows, self.columns))
+        backend.check()
+        return values
+
+
+def action_rows(action: object, columns: Sequence[str], like: Tensor) -> Tensor:
+    """The action, if it has the shape of `like` and is on its device.
+
+    It is float32, or has the dtype of `like`.
+    """
+    want = tuple(like.shape)
+    if not isinstance(action, Tensor):
+        raise InvalidInputError(
+            f"action must be a tensor of shape {want}, got "
+            f"{type(action).__name__}: pass torch.as_tensor(action)."
+        )
+    if action.shape != like.shape:
+        raise ShapeError(
+            f"action must have shape {want}, a row for each world and a column "
+            f"for each of {', '.join(columns)}; got "
+            f"{tuple(action.shape)}. Nothing was done.",
+            name="action",
+            shape=action.shape,
+        )
+    fits = action.device == like.device and action.dtype.is_floating_point
+    if not fits or action.layout != torch.strided:
+        raise InvalidInputError(
+            f"action must be floating point on {like.device}, got {action.dtype} "
+            f"on {action.device}, {action.layout}. Nothing was done.",
+            name="action",
+        )
+    if action.dtype == torch.float32:  # a term may need to know that it was
+        return action.detach()
+    return action.detach().to(like.dtype)
+
+
+def not_finite(action: Tensor, columns: Sequence[str]) -> InvalidInputError:
+    """The error of an action that has a NaN or an infinity: the first of them."""
+    world, column = (int(i) for i in (~torch.isfinite(action)).nonzero()[0])
+    return InvalidInputError(
+        f"action must be finite, got {float(action[world, column])} for "
+        f"{columns[column]} in world {world}. Nothing was done.",
+        name="action",
+        worlds=[world],
+    )
+
+
+class CommandTerms(dict[str, Command]):
+    """The commands by name; an unknown name raises with suggestions."""
+
+    def __init__(self, env: Env, cfgs: Mapping[str, CommandCfg]) -> None:
+        super().__init__(
+            {name: made("command", name, cfg, env) for name, cfg in cfgs.items()}
+        )
+        self._ledger = worlds_of(env.sim).ledger
+        self._array = backend_of(env).array
+        self.views: Mapping[str, Any] = self
+        """The commands as terms of the view read them."""
+        self._stepped: Mapping[str, Any] = self
+        """The objects that a step calls."""
+        if view_of(env) is not env:
+            self._stepped = {n: self._stepping(view_of(env), n) for n in self}
+            views = {
+                name: CommandArrays(part) if part is self[name] else part
+                for name, part in self._stepped.items()
+            }
+            self.views = ByName(self, views)
+
+    def _stepping(self, view: HostView, name: str) -> Command:
+        """Return a command that computes with arrays, where it can."""
+        command = self[name]
+        if not is_either(type(command)):
+            return command
+        return view.mirror(command, draw=command.draw)  # worlds draw with tensors
+
+    def _mask(self, mask: Any) -> Any:
+        """A mask as an array of the backend."""
+        return self._array(mask) if isinstance(mask, Tensor) else mask
+
+    def __missing__(self, name: str) -> Command:
+        raise unknown_name("command", name, self)
+
+    def due(self, step_dt: float) -> dict[str, Any]:
+        """The worlds whose time is up, by name as in `advance`; (num_envs,)."""
+        found: dict[str, Any] = {}
+        for name, command in self._stepped.items():
+            found[f"command {name}"] = self._mask(command.due(step_dt))
+        return found
+
+    def advance(self, due: dict[str, Tensor]) -> None:
+        """Measure how well they were followed, and draw anew where it is time."""
+        for name, command in self._stepped.items():
+            self._ledger.scope = f"command/{name}"
+            command.measure()
+            command.advance(due[f"command {name}"])
+        self._ledger.scope = ""
+
+    def reset(self, env_ids: Tensor) -> None:
+        """Draw for worlds that begin an episode."""
+        for name, command in self.items():
+            with self._ledger.naming(f"command/{name}"):
+                command.reset(env_ids)
+
+    def log(self, env_ids: Tensor, steps: Tensor) -> dict[str, float]:
+        """The mean error over the episodes that end in these worlds, of `steps`."""
+        return {
+            name: float((command.error_sum[env_ids] / steps).mean())
+            for name, command in self.items()
+        }
+
+
+class EventSchedule:
+    """The events by mode, and for "interval" the time that each world has left."""
+
+    def __init__(
+        self, env: Env, cfgs: dict[str, EventTermCfg], shipped: ModuleType
+    ) -> None:
+        self._terms: dict[str, list[Term]] = {mode: [] for mode in MODES}
+        self._intervals: list[tuple[float, float]] = []
+        self._shared: set[str] = set()
+        for name, cfg in cfgs.items():
+            with written_at(cfg.place):
+                _check_event(name, cfg)
+            term = Term("event", name, cfg, shipped, env, leading=2)
+            self._shared |= {name} if cfg.shared else set()
+            self._terms[cfg.mode].append(term)
+            if cfg.mode == "interval":
+                self._intervals.append(cfg.interval_s or (0.0, 0.0))
+        self._time_left = worlds_of(env.sim).ledger.memory(
+            "env/event/time_left", (len(self._intervals),), torch.float32, reset=None,
+            owner="env", unit="s",
+        ).tensor  # fmt: skip
+        """Until the next event of each kind; shape (num_envs, intervals)."""
+        self.happened = worlds_of(env.sim).ledger.memory(
+            "env/event/happened", (len(self._intervals),), torch.bool, reset=None,
+            owner="env", optional=True,
+        ).tensor  # fmt: skip
+        """Which interval events happened in the last step; (num_envs, intervals)."""
+        array = backend_of(env).array
+        self._arrays = array(self._time_left), array(self.happened)
+
+    @property
+    def interval_names(self) -> list[str]:
+        """The names of the interval events."""
+        return [term.name for term in self._terms["interval"]]
+
+    @property
+    def terms(self) -> list[Term]:
+        """All events."""
+        return [term for terms in self._terms.values() for term in terms]
+
+    def startup(self, env: Env, env_ids: Tensor) -> None:
+        """Run the events that happen once in a world."""
+        for term in self._terms["startup"]:
+            shared = term.name in self._shared
+            with env.rng.alike() if shared else contextlib.nullcontext():
+                term(env_ids)
+
+    def reset(self, env: Env, env_ids: Tensor) -> None:
+        """Run the events of a reset, and set the clocks of the others."""
+        for term in self._terms["reset"]:
+            term(env_ids)
+        for k in range(len(self._intervals)):
+            self._set_clock(env, k, env_ids)
+
+    def due(self, dt: float) -> dict[str, Any]:
+        """Let time run [s]; the masks of the worlds that are due, by event."""
+        if not self._intervals:
+            return {}
+        left, happened = self._arrays
+        left -= dt
+        happened[:] = left <= 0.0
+        return {
+            term.name: happened[:, k] for k, term in enumerate(self._terms["interval"])
+        }
+
+    def interval(self, env: Env, due: Mapping[str, Tensor]) -> None:
+        """Run the events in the worlds that are due."""
+        for k, term in enumerate(self._terms["interval"]):
+            env_ids = due[term.name]
+            if env_ids.numel():
+                term(env_ids)
+                self._set_clock(env, k, env_ids)
+
+    def _set_clock(self, env: Env, k: int, env_ids: Tensor) -> None:
+        left = env.rng.uniform(env_ids, 1, *self._intervals[k])[:, 0]
+        self._time_left[env_ids, k] = left.to(torch.float32)
+
+
+def _check_event(name: str, cfg: EventTermCfg) -> None:
+    if cfg.mode not in MODES:
+        raise unknown_name(f"mode of event {name!r}:", str(cfg.mode), MODES)
+    if cfg.shared and cfg.mode != "startup":
+        raise InvalidInputError(
+            f"The event {name!r} is shared by all worlds, which are not reset "
+            "together: its mode must be 'startup'."
+        )
+    given = cfg.interval_s
+    if cfg.mode == "interval" and (given is None or not 0.0 < given[0] <= given[1]):
+        raise InvalidInputError(
+            f"The event {name!r} of mode 'interval' needs interval_s = (least, "
+            f"greatest) time between two of them [s], > 0; got {given}."
+        )

@@ -1,0 +1,274 @@
+"""TermPlan: calls of terms, bound once; rewards and ends are computed by such plans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import one_of
+from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.ids import int_list
+from simstate.base.places import remember_place, written_at
+from simstate.env.backend import backend_of
+from simstate.env.env_cfg import (
+    END_KINDS,
+    EndKind,
+    RewardTermCfg,
+    TerminationTermCfg,
+    is_number,
+)
+from simstate.env.terms import Term
+from simstate.world.worlds import worlds_of
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+DIVERGED = "diverged"
+"""The termination that every environment has: a world that diverged has ended."""
+
+
+class TermPlan:
+    """The calls of some terms with everything resolved: a loop is all that runs.
+
+    Args:
+        env: the environment.
+        terms: the terms, in the order in which they are called.
+        ndim: the number of dimensions of what each returns, a row for each world.
+    """
+
+    def __init__(self, env: Env, terms: Sequence[Term], ndim: int) -> None:
+        worlds = worlds_of(env.sim)
+        self._terms = list(terms)
+        self._ledger, self._fresh = worlds.ledger, worlds.fresh
+        self._backend = backend_of(env)
+        self._num_envs, self._ndim = env.num_envs, ndim
+        self._calls: list[tuple[str, Any, bool, bool]] = []
+        before = False
+        for term in terms:
+            settles = term.is_either and not before
+            self._calls.append((term.scope, term.bound(), term.is_either, settles))
+            before = term.is_either
+
+    def run(self) -> list[Any]:
+        """Return what each term returns, as arrays of the backend."""
+        ledger, fresh, kind = self._ledger, self._fresh, self._backend.kind
+        count, ndim = self._num_envs, self._ndim
+        found: list[Any] = []
+        try:
+            for scope, call, is_either, settles in self._calls:
+                ledger.scope = scope
+                if settles:  # the terms from here on write nothing unannounced
+                    fresh.settle()
+                elif not is_either:
+                    fresh.unsettle()
+                value = call()
+                if type(value) is not kind or value.ndim != ndim or len(value) != count:
+                    value = self._converted(value, self._terms[len(found)])
+                found.append(value)
+        except Exception as error:
+            self._terms[len(found)].annotate(error)
+            raise
+        finally:
+            ledger.scope = ""
+            fresh.unsettle()
+        return found
+
+    def _converted(self, value: Any, term: Term) -> Any:
+        """Return what a term has returned as an array, if it has the right shape."""
+        backend = self._backend
+        if isinstance(value, Tensor):
+            value = backend.array(value)  # a graph would stay in what is made of it
+        fits = isinstance(value, backend.kind) and value.ndim == self._ndim
+        if fits and len(value) == self._num_envs:
+            return value
+        want = f"({self._num_envs},)" if self._ndim == 1 else f"({self._num_envs}, k)"
+        raise term.shape_error(value, want)
+
+
+class RewardSum:
+    """The reward terms with their weights, and what each has given in the episode."""
+
+    def __init__(
+        self, env: Env, cfgs: dict[str, RewardTermCfg], shipped: ModuleType
+    ) -> None:
+        self.terms = [
+            Term("reward", name, cfg, shipped, env) for name, cfg in cfgs.items()
+        ]
+        self.names = [term.name for term in self.terms]
+        weights = [_weight_of(name, cfg) for name, cfg in cfgs.items()]
+        ledger, backend = worlds_of(env.sim).ledger, backend_of(env)
+        self._weights = ledger.shared(
+            "env/reward/weights", torch.tensor(weights, dtype=torch.float64)
+        ).tensor
+        """The weights, which curricula may change; shape (terms,)."""
+        self._sums = ledger.memory(
+            "env/reward/sums", (len(self.terms),), env.dtype, owner="env"
+        ).tensor
+        """What each has given in the episode, weighted; shape (num_envs, terms)."""
+        self._env, self._backend = env, backend
+        self._arrays = backend.array(self._weights), backend.array(self._sums)
+        self._diverged = backend.array(env.sim.diverged)
+        self._plan = TermPlan(env, self.terms, 1)
+
+    def compute(self) -> Any:
+        """The reward of this step, added to the episode's; (num_envs,)."""
+        env, backend = self._env, self._backend
+        parts = backend.empty((max(len(self.terms), 1), env.num_envs), env.dtype)
+        if not self.terms:
+            parts[:] = 0.0
+            return parts[0]
+        for k, value in enumerate(self._plan.run()):
+            parts[k] = value
+        backend.check_finite(
+            parts, self._diverged, lambda invalid: self._error(parts, invalid)
+        )
+        weights, sums = self._arrays
+        parts *= backend.cast(weights * env.step_dt, env.dtype)[:, None]
+        sums += parts.T
+        return backend.ordered_sum(parts)
+
+    def _error(self, parts: Any, invalid: Any) -> InvalidInputError:
+        """The error of the first term that returned a value which is not finite."""
+        term, world = (int(axis[0]) for axis in self._backend.xp.where(invalid))
+        return self.terms[term].not_finite_error(float(parts[term, world]), world)
+
+    def episode_sum(self, name: str) -> Tensor:
+        """What a term has given since the last reset, weighted; shape (num_envs,)."""
+        return self._sums[:, self._index(name)]
+
+    def episode_sums(self, env_ids: Tensor) -> dict[str, Tensor]:
+        """What each term has given some worlds since their reset, weighted; (n,)."""
+        sums = self._sums[env_ids].clone()
+        return dict(zip(self.names, sums.unbind(1), strict=True))
+
+    def weight(self, name: str) -> float:
+        """The weight of a term."""
+        return float(self._weights[self._index(name)])
+
+    def set_weight(self, name: str, weight: float) -> None:
+        """Change the weight of a term from the next step on."""
+        self._weights[self._index(name)] = _weight(name, weight)
+
+    def log(self, env_ids: Tensor, episode_length_s: float) -> dict[str, float]:
+        """Mean over these worlds of each term's sum, per second of a full episode."""
+        means = self._sums[env_ids].mean(0) / episode_length_s
+        return dict(zip(self.names, means.tolist(), strict=True))  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            raise unknown_name("reward term", name, self.names)
+        return self.names.index(name)
+
+
+def _weight_of(name: str, cfg: RewardTermCfg) -> float:
+    with written_at(cfg.place):
+        return _weight(name, cfg.weight)
+
+
+def _weight(name: str, weight: float) -> float:
+    if not is_number(weight):
+        raise InvalidInputError(
+            f"The weight of the reward term {name!r} must be a finite number, got "
+            f"{weight!r}."
+        )
+    return float(weight)
+
+
+def _check_kind(name: str, cfg: TerminationTermCfg) -> None:
+    with written_at(cfg.place):
+        if cfg.kind is not None:
+            one_of(f"kind of the termination {name!r}", cfg.kind, END_KINDS)
+        if cfg.kind == "time_out" and not cfg.time_out:
+            raise InvalidInputError(
+                f"The termination {name!r} has kind='time_out' but does not truncate "
+                "the episode: give it time_out=True."
+            )
+
+
+class EpisodeEnd:
+    """The termination terms; a world that is terminated is not truncated as well."""
+
+    def __init__(
+        self, env: Env, cfgs: dict[str, TerminationTermCfg], shipped: ModuleType
+    ) -> None:
+        if DIVERGED in cfgs:
+            raise InvalidInputError(
+                f"The name {DIVERGED!r} is taken: every environment terminates "
+                "diverged worlds. Give the termination term another name."
+            )
+        self.terms = [
+            Term("termination", name, cfg, shipped, env) for name, cfg in cfgs.items()
+        ]
+        for name, cfg in cfgs.items():
+            _check_kind(name, cfg)
+        self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
+        self.kinds: list[EndKind] = [*(x.meaning for x in cfgs.values()), "failure"]
+        """What an end by each of `names` means."""
+        self.names = [*(term.name for term in self.terms), DIVERGED]
+        memory, backend = worlds_of(env.sim).ledger.memory, backend_of(env)
+        self.reasons = memory(
+            "env/end/reasons", (len(self.names),), torch.bool, reset=None, owner="env"
+        ).tensor
+        """Which terms ended a world in the last step; shape (num_envs, terms)."""
+        self.terminated = memory(
+            "env/end/terminated", (), torch.bool, reset=None, owner="env"
+        ).tensor
+        """Worlds that were terminated in the last step; shape (num_envs,)."""
+        self.truncated = memory(
+            "env/end/truncated", (), torch.bool, reset=None, owner="env"
+        ).tensor
+        """Worlds whose time was up in the last step; shape (num_envs,)."""
+        self._bool = backend.bool
+        slots = self.reasons, self.terminated, self.truncated, env.sim.diverged
+        self._arrays = [backend.array(slot) for slot in slots]
+        self._plan = TermPlan(env, self.terms, 1)
+
+    def compute(self) -> tuple[Any, Any]:
+        """Ask every term; return the worlds that were terminated and truncated."""
+        reasons, terminated, truncated, diverged = self._arrays
+        found = self._plan.run()
+        terminated[:] = reasons[:, -1] = diverged
+        truncated[:] = False
+        for k, ended in enumerate(found):
+            if ended.dtype != self._bool:
+                raise self._error(self.terms[k], ended.dtype)
+            reasons[:, k] = ended
+            kind = truncated if self._is_time_out[k] else terminated
+            kind |= ended
+        truncated &= ~terminated
+        return terminated, truncated
+
+    def _error(self, term: Term, dtype: object) -> InvalidInputError:
+        error = InvalidInputError(
+            f"The {term.label} must return booleans, got {dtype}."
+        )
+        remember_place(error, term.place)
+        return error
+
+    @property
+    def timed_out(self) -> Tensor:
+        """Worlds whose time was up in the last step, terminated or not; (num_envs,)."""
+        return self.reasons[:, [*self._is_time_out, False]].any(dim=1)
+
+    def clear(self, env_ids: Tensor) -> None:
+        """Take it back that these worlds have ended."""
+        for slot in (self.reasons, self.terminated, self.truncated):
+            slot[env_ids] = False
+
+    def ended_by(self, kind: EndKind) -> Tensor:
+        """Return the worlds that an end of this kind ended in the last step; bool.
+
+        A world that was terminated is not also timed out. Shape (num_envs,).
+        """
+        columns = [k for k, one in enumerate(self.kinds) if one == kind]
+        found = self.reasons[:, columns].any(dim=1)
+        return found & ~self.terminated if kind == "time_out" else found
+
+    def log(self, env_ids: Tensor) -> dict[str, int]:
+        """How many of these worlds each term ended."""
+        counts = int_list(self.reasons[env_ids].sum(0))
+        return dict(zip(self.names, counts, strict=True))

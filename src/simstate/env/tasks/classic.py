@@ -1,0 +1,143 @@
+"""Classic: the interface of an environment that reads mjData as mj_step leaves it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import torch
+from numpy.random import Generator
+
+from simstate.base.checks import whole_number
+from simstate.base.errors import unknown_name
+from simstate.simulation import Simulation
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Infos: TypeAlias = "dict[str, Array]"
+Range: TypeAlias = tuple[float, float]
+
+
+class ClassicWorlds:
+    """What a classic reads of all worlds: NumPy arrays on live memory of the host.
+
+    Args:
+        sim: the simulation, with one entity.
+        kept: the fields of `sim.last_evaluated` that are read.
+        frame_skip: time steps in a step of the environment.
+    """
+
+    def __init__(self, sim: Simulation, kept: tuple[str, ...], frame_skip: int) -> None:
+        sim.keep_evaluated(*kept)
+        _ = sim.numpy_rng  # a slot, which is added before the first step
+        model = sim.model
+        self.qpos = sim.data.qpos.numpy()
+        self.qvel = sim.data.qvel.numpy()
+        self.ctrl = sim.data.ctrl.numpy()
+        self.kept = {name: getattr(sim.last_evaluated, name).numpy() for name in kept}
+        """Fields as the last evaluation left them; shape (num_envs, …)."""
+        self.init_qpos, self.init_qvel = model.qpos0.copy(), np.zeros(model.nv)
+        self.masses = model.body_mass.copy()
+        self.timestep = float(model.opt.timestep)
+        self.dt = self.timestep * frame_skip
+        (entity,) = sim.scene.values()
+        self._bodies = {name: k for k, name in enumerate(entity.body_names, start=1)}
+        numbers = sim.memory("classic", (4,), dtype=torch.float64).numpy()
+        self.before, self._squares, self._is_single = np.split(numbers, (2, 3), axis=1)
+        """`before`: the position that velocities are measured from; (num_envs, 2)."""
+
+    def body(self, body: int | str) -> int:
+        """Return the index of a body, by name or index."""
+        if isinstance(body, int):
+            return whole_number("body", body, 0, len(self._bodies))
+        if body not in self._bodies:
+            raise unknown_name("body", body, self._bodies)
+        return self._bodies[body]
+
+    def begin_step(self, action: Array, before: Array) -> None:
+        """Record what a reward depends on besides the state after the step."""
+        self.before[:] = before
+        self._squares[:, 0] = np.sum(np.square(action), axis=1)
+        self._is_single[:] = action.dtype == np.float32
+
+    def action_squares(self) -> Array:
+        """Return the sum of the squared action, in the action's dtype; (num_envs,)."""
+        is_single = bool(self._is_single.all())
+        return self._squares[:, 0].astype(np.float32 if is_single else np.float64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classic(ABC):
+    """An environment: its options, and functions of all worlds at once.
+
+    Fields are the options; rows of arrays are worlds.
+    """
+
+    xml_file: str
+    frame_skip: int
+    limit: ClassVar[int] = 1000
+    """Steps of an episode."""
+    kept: ClassVar[tuple[str, ...]] = ()
+    """Fields that are read as the last evaluation left them."""
+    has_normal_noise: ClassVar[bool] = False
+    """Whether velocities at reset have normally distributed noise."""
+
+    @abstractmethod
+    def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
+        """Return the parts of the observation; shape (num_envs, …) each."""
+
+    @abstractmethod
+    def reward(self, w: ClassicWorlds) -> tuple[Array, Infos]:
+        """Return the reward of a step, and infos about it; (num_envs,) each."""
+
+    def position(self, w: ClassicWorlds) -> Array:
+        """Return the position whose rate is the velocity; shape (num_envs, 2)."""
+        return w.qpos[:, :2]
+
+    def infos(self, w: ClassicWorlds) -> Infos:
+        """Return the infos of a reset, which a step has, too."""
+        del w
+        return {}
+
+    def is_healthy(self, w: ClassicWorlds) -> Array | None:
+        """Return the worlds that are healthy; None: there is no such condition."""
+        del w
+        return None
+
+    def is_over(self, w: ClassicWorlds) -> Array:
+        """Return the worlds that are terminated; shape (num_envs,)."""
+        healthy = self.is_healthy(w)
+        if healthy is None or not getattr(self, "terminate_when_unhealthy", True):
+            return np.zeros(len(w.qpos), bool)
+        return ~healthy
+
+    def draw(self, rng: Generator, w: ClassicWorlds) -> tuple[Array, Array]:
+        """Return qpos and qvel of one world at reset; quaternions have any length."""
+        noise: float = getattr(self, "reset_noise_scale")  # noqa: B009
+        nq, nv = len(w.init_qpos), len(w.init_qvel)
+        qpos = w.init_qpos + rng.uniform(low=-noise, high=noise, size=nq)
+        if self.has_normal_noise:
+            return qpos, w.init_qvel + noise * rng.standard_normal(nv)
+        return qpos, w.init_qvel + rng.uniform(low=-noise, high=noise, size=nv)
+
+
+def by_row(function: Any, values: Array) -> Array:
+    """Return what a function of one row gives, for each row; shape (num_envs, …)."""
+    return np.array([function(row) for row in values])
+
+
+def sum_of_squares(values: Array) -> Array:
+    """Return the sum over all but the first dimension; shape (num_envs,)."""
+    return np.sum(np.square(values).reshape(len(values), -1), axis=1)
+
+
+def squares(values: Array) -> Array:
+    """Return each number squared by C's pow, as NumPy squares scalars."""
+    return np.array([float(value) ** 2 for value in values])
+
+
+def is_within(values: Array, limits: Range) -> Array:
+    """Return True where a value is strictly between two limits."""
+    low, high = limits
+    return (low < values) & (values < high)

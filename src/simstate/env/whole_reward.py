@@ -1,0 +1,79 @@
+"""WholeReward: a reward that is one function, with its parts as infos."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+from simstate.base.errors import InvalidInputError
+from simstate.env.backend import backend_of
+from simstate.env.env_cfg import RewardTermCfg, TermCfg
+from simstate.env.plan import RewardSum
+from simstate.env.terms import Term
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+Infos = dict[str, Any]
+"""Values by name, a row for each world."""
+
+
+class WholeReward(RewardSum):
+    """A function that returns the reward of a step, as `EnvCfg.reward` declares it."""
+
+    def __init__(self, env: Env, cfg: TermCfg, shipped: ModuleType) -> None:
+        term = RewardTermCfg(cfg.func, params=cfg.params, weight=1.0)
+        term.place = cfg.place
+        super().__init__(env, {"reward": term}, shipped)
+        self.infos: Infos = {}
+        """The parts of the last reward."""
+
+    def compute(self) -> Any:
+        """The reward of this step, added to the episode's; (num_envs,)."""
+        (term,), env, backend = self.terms, self._env, self._backend
+        found: Any = term()
+        value: Any = found
+        self.infos = {}
+        if isinstance(found, tuple):
+            value, self.infos = cast("tuple[Any, Infos]", found)
+        value = backend.as_array(value)
+        if value is None or value.shape != (env.num_envs,):
+            raise term.shape_error(value, f"({env.num_envs},)")
+        reward = backend.empty((1, env.num_envs), env.dtype)
+        reward[0] = value
+        backend.check_finite(
+            reward, self._diverged, lambda invalid: self._error(reward, invalid)
+        )
+        self._arrays[1][:] += reward.T
+        return reward[0]
+
+    def set_weight(self, name: str, weight: float) -> None:
+        """Raise: the function states its weights."""
+        del weight
+        raise InvalidInputError(
+            f"The reward is one function (EnvCfg.reward), so that {name!r} has no "
+            "weight: give the function a parameter."
+        )
+
+
+class InfoTerms:
+    """The infos of an environment: those of `EnvCfg.info`, and parts of the reward."""
+
+    def __init__(self, env: Env, cfg: TermCfg | None, shipped: ModuleType) -> None:
+        self.terms = [] if cfg is None else [Term("info", "info", cfg, shipped, env)]
+        self._backend, self._num_envs = backend_of(env), env.num_envs
+
+    def compute(self, parts: Infos) -> Infos:
+        """Return copies of the infos of all worlds, with further `parts`."""
+        found = dict(parts)
+        for term in self.terms:
+            found |= term()
+        for name, values in found.items():
+            array = self._backend.as_array(values)
+            if array is None or array.ndim < 1 or len(array) != self._num_envs:
+                raise InvalidInputError(
+                    f"The info {name!r} must have a row for each of the "
+                    f"{self._num_envs} worlds, got {values!r}."
+                )
+            found[name] = self._backend.copy(array)
+        return found
