@@ -118,6 +118,33 @@ def test_altered_demonstrations_are_refused_by_name(tmp_path):
     assert refusals(whole, tmp_path / "altered.hdf5", read_hdf5, 240) > 40
 
 
+def test_arrays_of_other_files_are_refused(tmp_path, monkeypatch):
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(80))
+    demonstrations(tmp_path / "other.hdf5")
+    with h5py.File(tmp_path / "a.hdf5", "w") as file:
+        group = file.create_group("data/demo_0")
+        group.create_dataset(
+            "actions", (10,), np.float64, external=[(str(secret), 0, 80)]
+        )
+    with h5py.File(tmp_path / "b.hdf5", "w") as file:
+        layout = h5py.VirtualLayout((5, 3), np.float64)
+        source = str(tmp_path / "other.hdf5")
+        layout[:] = h5py.VirtualSource(source, "data/demo_0/actions", (5, 3))
+        file.create_group("data/demo_0").create_virtual_dataset("actions", layout)
+    with h5py.File(tmp_path / "c.hdf5", "w") as file:
+        file["data/demo_0/actions"] = np.zeros((2, 3))
+        file["data/demo_1"] = h5py.ExternalLink(source, "data/demo_0")
+    with h5py.File(tmp_path / "d.hdf5", "w") as file:  # 8 TiB, of which none is there
+        group = file.create_group("data/demo_0")
+        group.create_dataset("actions", (1 << 40,), np.float64, chunks=(1 << 20,))
+    for name in "abcd":
+        with pytest.raises(
+            SimStateError, match=rf"data/demo_\d.*{name}\.hdf5|{name}\."
+        ):
+            read_hdf5(tmp_path / f"{name}.hdf5")
+
+
 def test_altered_gravity_fields_are_refused_by_name(tmp_path):
     whole = SHIPPED.read_bytes()
     assert refusals(whole, tmp_path / "altered.gfc", read_gfc, 150) > 20

@@ -141,7 +141,8 @@ def _read_all(
     h5py: Any, path: str | Path, file: Any, place: list[str]
 ) -> list[Demonstration]:
     """Return the demonstrations; `place` gets the name of what is being read."""
-    if not isinstance(file.get("data"), h5py.Group):
+    is_here = isinstance(file.get("data", getlink=True), h5py.HardLink)
+    if not is_here or not isinstance(file.get("data"), h5py.Group):
         raise InvalidInputError(
             f"{str(path)!r} has no group 'data': it is no file of demonstrations."
         )
@@ -149,6 +150,10 @@ def _read_all(
     found: list[Demonstration] = []
     for name in sorted(file["data"], key=_number):
         place[0] = f"data/{name}"
+        if isinstance(file["data"].get(name, getlink=True), h5py.ExternalLink):
+            raise InvalidInputError(
+                f"{place[0]!r} of {str(path)!r} is in another file, which is not read."
+            )
         found.append(
             _read_episode(h5py, str(path), name, file["data"][name], is_xyzw, place)
         )
