@@ -94,8 +94,8 @@ SLIPS_OF_PEOPLE = (
     Mutant("entity/explanation/joint_meanings.py", "names.model.jnt_dofadr[joint]) + 3",
            "names.model.jnt_qposadr[joint]) + 3",
            f"{SLIPS}::test_an_explanation_names_the_slice_of_its_own_joint"),
-    Mutant("env/action_terms.py", 'torch.float32, owner="env"',
-           'torch.float32, None, owner="env"',
+    Mutant("env/drivers.py", 'self._env.dtype, owner="env"',
+           'self._env.dtype, None, owner="env"',
            f"{ENV}::test_the_previous_action_is_zero_after_a_reset"),
 )  # fmt: skip
 

@@ -72,7 +72,13 @@ from simstate.step.history import History, Recorded
 from simstate.step.integration import make_integration
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.processes import DrivingNoise, Process
-from simstate.step.run_loop import RunResult, is_at, run_steps, run_timeline
+from simstate.step.run_loop import (
+    RunResult,
+    check_ahead,
+    is_at,
+    run_steps,
+    run_timeline,
+)
 from simstate.step.stepper import Stepper
 from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
@@ -328,11 +334,13 @@ class Simulation:
         at the first time step there.
 
         Args:
-            until: the simulation time to end at [s]; a number or (num_envs,).
+            until: the simulation time to end at [s], not before the present one; a
+                number or (num_envs,).
             env_ids: the worlds; None: all.
         """
         rows = self._select(env_ids).tensor(self.device)
         goal = self._times("until [s]", until)
+        check_ahead(self, goal, rows)
         is_free = "opt.timestep" not in self._worlds.engine.expanded
         if is_free and self._stepper is not self._timeline:
             run_steps(self, goal, rows)
@@ -504,16 +512,19 @@ class Simulation:
         action: Action | None = None,
         *,
         name: str | None = None,
-        tolerance: float = 1e-10,
+        tolerance: float = 1e-12,
     ) -> Event:
         """Detect in every step the instant at which a function crosses zero.
 
         Each world is checked by itself. Where its function changes sign within a step,
-        the step is taken again in parts: to the crossing, and on from there. Signs are
-        compared at least once a time step, and at the end of every step that an
-        adaptive scheme takes within it; a pair of crossings between two of these is not
-        detected: use a shorter `timestep`, or `max_step` of the scheme. Stochastic
-        schemes detect it at the end of the step: a part of it would have other noise.
+        the step is taken again in parts: to the crossing, and on from there, where
+        events are looked for again. Signs are compared at least once a time step, and
+        at the end of every step that an adaptive scheme takes within it. Runge-Kutta
+        schemes are also interpolated within each of these, so that a function that
+        crosses zero and returns is noticed if it turns about once; use a shorter
+        `timestep`, or `max_step` of the scheme, where it oscillates within a step.
+        MuJoCo's own stepper has no states within a step. Stochastic schemes detect a
+        crossing at the end of the step: a part of it would have other noise.
 
         Args:
             function: `function(sim)` returns a number for each world, or a condition,

@@ -52,6 +52,27 @@ class ModelError(SimStateError, ValueError):
     """A model or a scene that cannot be built as it was described."""
 
 
+class SceneMismatchError(ModelError):
+    """A compiled scene that differs from a model's file where nothing requests it.
+
+    `name` is the array or option of MuJoCo's, `element` the kind and name of the
+    element, `in_file` and `in_scene` are the two values.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        name: str = "",
+        element: str = "",
+        in_file: str = "",
+        in_scene: str = "",
+    ) -> None:
+        super().__init__(message, name=name)
+        self.element = element
+        self.in_file = in_file
+        self.in_scene = in_scene
+
+
 class TaskError(SimStateError, ValueError):
     """A task that cannot be found, loaded or made as it was written."""
 

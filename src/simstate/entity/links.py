@@ -232,7 +232,10 @@ def unit_quat(quat: Tensor, name: str) -> Tensor:
 
 
 def _length(quat: Tensor, name: str) -> Tensor:
-    """Return the length of each quaternion, which is finite; a zero one raises."""
+    """Return the length of each quaternion, which is finite; a zero one raises.
+
+    One of unit length to 1e-14 has length 1, as in MuJoCo, and keeps its bits.
+    """
     length = norm(quat)
     if length.numel() and length.min().item() < 1e-9:
         where = int_list((length[..., 0] < 1e-9).nonzero()[0])
@@ -240,4 +243,4 @@ def _length(quat: Tensor, name: str) -> Tensor:
             f"The quaternion of {name} at {where} is zero: it has no direction. "
             "Nothing was written."
         )
-    return length
+    return torch.where((length - 1.0).abs() <= quaternion.UNIT_TOLERANCE, 1.0, length)

@@ -58,6 +58,8 @@ class ActionTerms(dict[str, Action]):
         """The terms that act in every substep."""
         self._backend = backend = backend_of(env)
         self._arrays = backend.array(self.last), backend.array(self.previous)
+        self.mirrors: dict[str, Action] = {}
+        """Terms that compute with arrays, by name."""
         self._applied = {
             name: self._apply_of(name, term) for name, term in self.items()
         }
@@ -73,7 +75,8 @@ class ActionTerms(dict[str, Action]):
         if view is self._env:
             return term.apply
         if is_either(type(term)):
-            return view.mirror(term).apply
+            self.mirrors[name] = view.mirror(term)
+            return self.mirrors[name].apply
         return lambda values: term.apply(backend.tensor(values))
 
     def apply(self, action: Any) -> None:
@@ -170,6 +173,8 @@ class CommandTerms(dict[str, Command]):
         self._array = backend_of(env).array
         self.views: Mapping[str, Any] = self
         """The commands as terms of the view read them."""
+        self.mirrors: dict[str, Command] = {}
+        """Commands that compute with arrays, by name."""
         self._stepped: Mapping[str, Any] = self
         """The objects that a step calls."""
         if view_of(env) is not env:
@@ -185,7 +190,9 @@ class CommandTerms(dict[str, Command]):
         command = self[name]
         if not is_either(type(command)):
             return command
-        return view.mirror(command, draw=command.draw)  # worlds draw with tensors
+        # Worlds draw with tensors.
+        self.mirrors[name] = view.mirror(command, draw=command.draw)
+        return self.mirrors[name]
 
     def _mask(self, mask: Any) -> Any:
         """A mask as an array of the backend."""

@@ -70,6 +70,10 @@ class Parts:
             yield f"action term {name!r}", action
         for name, command in self._env.commands.items():
             yield f"command term {name!r}", command
+        for name, action in self._env.actions.mirrors.items():
+            yield f"action term {name!r} on the host", action
+        for name, command in self._env.commands.mirrors.items():
+            yield f"command term {name!r} on the host", command
 
 
 def _leaves(
@@ -81,6 +85,8 @@ def _leaves(
             yield name, (id(value), value._version)
     elif isinstance(value, bool | int | float | complex):
         yield name, value
+    elif isinstance(value, np.ndarray) and isinstance(value.base, Tensor):
+        yield from _leaves(name, value.base, slots, depth)
     elif isinstance(value, np.ndarray | np.generic):
         yield name, value.tobytes()
     elif isinstance(value, torch.nn.Module):

@@ -8,6 +8,9 @@ from torch import Tensor
 from simstate.math.elementwise import atan2
 from simstate.math.vector import cross, dot, norm
 
+UNIT_TOLERANCE = 1e-14
+"""Largest error in length with which MuJoCo takes a quaternion for a unit one."""
+
 
 def normalize(quat: Tensor) -> Tensor:
     """The quaternion at unit length; a zero one is no turn, as in MuJoCo; (..., 4)."""

@@ -94,6 +94,7 @@ def read_header(data: bytes, label: str) -> dict[str, Any]:
         worlds = cast("list[Any]", told["worlds"])
         if not _is_int(count) or count < 1 or told["kind"] not in ("sim", "env"):
             raise ValueError(f"{count!r} worlds of {told['kind']!r}")
+        dict(told["versions"])
         sound = all(_is_int(world) and 0 <= world < count for world in worlds)
         if not sound or len(set(worlds)) < len(worlds):
             raise ValueError(f"of {count} worlds, {str(worlds)[:60]} were recorded")
@@ -122,14 +123,24 @@ def model_bytes(model: mujoco.MjModel) -> bytes:
     return buffer.tobytes()
 
 
-def model_from(data: bytes) -> mujoco.MjModel:
-    """The model of `model_bytes`, read by MuJoCo's binary loader."""
+def model_from(data: bytes, versions: Mapping[str, str]) -> mujoco.MjModel:
+    """The model of `model_bytes`, read by MuJoCo's binary loader.
+
+    `versions` are those that the model was saved with.
+    """
     try:
         model = mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
         bytes(model.names).decode()
         return model
     except (ValueError, mujoco.FatalError) as error:
-        raise RecordingError(f"Its model cannot be loaded: {error}.") from error
+        core = versions.get("mujoco-core")
+        saved = core or versions.get("mujoco", "an unknown version")
+        here = mujoco.__version__
+        remedy = "" if saved == here else f" Open it with MuJoCo {saved}."
+        raise RecordingError(
+            f"Its model, compiled by MuJoCo {saved}, cannot be loaded by {here}: "
+            f"{error}.{remedy}"
+        ) from error
 
 
 def _is_int(value: object) -> bool:

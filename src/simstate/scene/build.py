@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import mujoco
@@ -14,15 +15,19 @@ from simstate.base.errors import ModelError, warn
 from simstate.base.mujoco_warnings import silenced
 from simstate.base.places import written_at
 from simstate.scene.cameras import add_cameras
+from simstate.scene.compiler_settings import carry_compiler_settings
 from simstate.scene.contact_sensors import BuiltContacts, add_contacts
 from simstate.scene.ground import add_ground, add_sun, wants_ground, would_meet_ground
 from simstate.scene.index import EntityIndex, index_entities
 from simstate.scene.initial import Start, carrying, default_data, unit_quat, vector
 from simstate.scene.load import EntityModel, compile_spec, prepare_entity
 from simstate.scene.physics_options import settle
+from simstate.scene.placement import Placement
 from simstate.scene.ray_layout import BuiltRays, build_rays
 from simstate.scene.scene_cfg import CameraCfg, EntityCfg, InitialStateCfg, SceneCfg
 from simstate.scene.terrain import Terrain, TerrainCfg
+from simstate.scene.verification import Match, verify_scene
+from simstate.scene.world_ties import embed_skins, world_kept
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 _OLD_TIMESTEP = 0.005
@@ -53,6 +58,8 @@ class BuiltScene:
     rays: dict[str, BuiltRays]
     """The rays by name."""
     default: mujoco.MjData
+    matches: dict[str, Match] = field(default_factory=dict[str, Match])
+    """The comparison of each entity with its file; empty for a compiled model."""
 
 
 def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
@@ -66,6 +73,7 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     parent = mujoco.MjSpec()
     parent.modelname = "scene"
     settle(parent, _specs(parts), scene)
+    carry_compiler_settings(parent, _specs(parts))
     ground = scene.ground
     if not isinstance(ground, bool | None):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ModelError(
@@ -84,6 +92,12 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     add_cameras(parent, scene.cameras)
     contacts = add_contacts(parent, scene.contacts)
     model = compile_spec(parent, "The scene")
+    _keep_camera(model, parts)
+    additions = bool(ground or scene.terrain or scene.contacts) or any(
+        camera.camera is None for camera in scene.cameras.values()
+    )
+    placements = {name: start.placement for name, start in starts.items()}
+    matches = verify_scene(scene, parts, placements, model, additions)
     _check_model(model)
     _warn_of_new_defaults(scene, model, ground)
     entities = index_entities(model, {name: f"{name}/" for name in parts})
@@ -91,7 +105,9 @@ def build_scene(scene: SceneCfg | mujoco.MjModel | BuiltScene) -> BuiltScene:
     configs: dict[str, EntityCfg | None] = dict(scene.entities)
     cameras = dict(scene.cameras)
     rays = build_rays(model, scene.rays)
-    return BuiltScene(model, entities, configs, cameras, contacts, rays, default)
+    return BuiltScene(
+        model, entities, configs, cameras, contacts, rays, default, matches
+    )
 
 
 def scene_of_model(model: mujoco.MjModel, names: Sequence[str]) -> BuiltScene:
@@ -104,7 +120,7 @@ def scene_of_model(model: mujoco.MjModel, names: Sequence[str]) -> BuiltScene:
     prefixes = {name: "" if whole else f"{name}/" for name in names}
     entities = index_entities(model, prefixes)
     # As MuJoCo resets it: the controls are left alone.
-    start = Start(InitialStateCfg(), np.zeros(3), _NO_TURN, True, True)
+    start = Start(InitialStateCfg(), Placement(np.zeros(3), _NO_TURN), True, True)
     default = default_data(model, entities, dict.fromkeys(names, start))
     configs = dict.fromkeys(names, None)
     return BuiltScene(model, entities, {**configs}, {}, {}, {}, default)
@@ -226,7 +242,7 @@ def _attach_all(
     starts: dict[str, Start] = {}
     for name, part in parts.items():
         if last[id(part)] != name:
-            part = EntityModel(part.spec.copy(), part.own)
+            part = dataclasses.replace(part, spec=part.spec.copy())
         starts[name] = _attach(parent, name, part, entities[name])
     return starts
 
@@ -236,16 +252,29 @@ def _attach(
 ) -> Start:
     """Attach the entity under `name/`, so placed that its root starts as configured."""
     pos, quat = _placement(part.own, cfg.init_state)
+    placement = Placement(pos, quat)
+    embed_skins(part.spec, part.own)
     keys = [key for key in part.spec.keys if key.name == cfg.init_state.keyframe]
     states_ctrl = any(len(key.ctrl) for key in keys)
     states_act = any(len(key.act) for key in keys)
     frame = parent.worldbody.add_frame(pos=pos, quat=quat)
     with silenced():
         try:
-            parent.attach(part.spec, prefix=f"{name}/", frame=frame)
+            with world_kept(parent, part.spec, name, placement):
+                parent.attach(part.spec, prefix=f"{name}/", frame=frame)
         except ValueError as error:
             raise ModelError(f"Entity {name!r} cannot be attached: {error}") from error
-    return Start(cfg.init_state, pos, quat, states_ctrl, states_act)
+    return Start(cfg.init_state, placement, states_ctrl, states_act)
+
+
+def _keep_camera(model: mujoco.MjModel, parts: Mapping[str, EntityModel]) -> None:
+    """Let the default camera that a file names by its id be the same in the scene."""
+    for name, part in parts.items():
+        camera = int(part.own.vis.global_.cameraid)
+        if camera >= 0:
+            full_name = f"{name}/{part.names['ncam'][camera]}"
+            model.vis.global_.cameraid = model.camera(full_name).id
+            return
 
 
 def _placement(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import mujoco
 import numpy as np
@@ -12,8 +13,10 @@ import torch
 
 from simstate.base.checks import as_array, check_finite, has_shape
 from simstate.base.errors import InvalidInputError, unknown_name, warn
+from simstate.math.quaternion import UNIT_TOLERANCE
 from simstate.scene.index import Elements, EntityIndex, places_of
 from simstate.scene.load import matching
+from simstate.scene.placement import Placement
 from simstate.scene.scene_cfg import InitialStateCfg, JointValue
 
 
@@ -22,10 +25,8 @@ class Start:
     """How one entity starts: what was configured, and how its model was placed."""
 
     cfg: InitialStateCfg
-    pos: np.ndarray
-    """Where the frame that carries the whole entity is, world axes [m]."""
-    quat: np.ndarray
-    """The frame's orientation, wxyz."""
+    placement: Placement
+    """The displacement of the entity from where its model has it."""
     states_ctrl: bool
     """Whether the keyframe states controls."""
     states_act: bool
@@ -84,14 +85,17 @@ def vector(values: Sequence[float], size: int, what: str) -> np.ndarray:
 
 
 def unit_quat(values: Sequence[float], what: str) -> np.ndarray:
-    """The quaternion (w, x, y, z) scaled to unit length."""
+    """Return the quaternion (w, x, y, z) scaled to unit length.
+
+    One of unit length to 1e-14 keeps its bits, as in MuJoCo.
+    """
     quat = vector(values, 4, what)
     norm = float(np.linalg.norm(quat))
     if norm < 1e-9:
         raise InvalidInputError(
             f"{what} must not be zero, got {quat.tolist()}.", name=what
         )
-    return quat / norm
+    return quat if abs(norm - 1.0) <= UNIT_TOLERANCE else quat / norm
 
 
 def carrying(
@@ -133,7 +137,32 @@ def _load_keyframe(
     controls, activations = list(index.controls.ids), list(index.activations.ids)
     data.ctrl[controls] = model.key_ctrl[key][controls]
     data.act[activations] = model.key_act[key][activations]
+    if yielding := _yielding(model, index):
+        state: Any = data  # since MuJoCo 4
+        state.plastic[yielding] = cast("Any", model).key_plastic[key][yielding]
     _move_keyframe(model, data, index, start)
+
+
+def _yielding(model: Any, index: EntityIndex) -> list[int]:
+    """Return where the plastic state of an entity is; empty before MuJoCo 4."""
+    if not getattr(model, "nplastic", 0):
+        return []
+    joints = (*index.joints.ids, *index.ball_joints.ids, *index.free_joints.ids)
+    flexes = [
+        k for k in range(model.nflex) if model.flex(k).name.startswith(index.prefix)
+    ]
+    addresses = (model.jnt_plasticadr, model.tendon_plasticadr, model.flex_plasticadr)
+    # Each block ends where the next begins.
+    starts = sorted({model.nplastic, *np.concatenate(addresses).tolist()} - {-1})
+    ends = dict(itertools.pairwise(starts))
+    own = zip(addresses, (joints, index.tendons.ids, flexes), strict=True)
+    return [
+        column
+        for table, ids in own
+        for first in table[list(ids)].tolist()
+        if first >= 0
+        for column in range(first, ends[first])
+    ]
 
 
 def _move_keyframe(
@@ -147,7 +176,7 @@ def _move_keyframe(
     cfg = start.cfg
     if cfg.pos is None and cfg.rot is None:
         return
-    turn, shift = start.quat, start.pos
+    turn, shift = start.placement.quat, start.placement.pos
     root = _root_pose(model, data, index)
     if root is not None:
         pos, quat = root

@@ -6,8 +6,9 @@ import re
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import mujoco
 
@@ -16,7 +17,9 @@ from simstate.base.errors import ModelError, suggestion, unknown_name, warn
 from simstate.base.mujoco_warnings import silenced
 from simstate.scene import models
 from simstate.scene.actuators import ActuatorCfg
+from simstate.scene.model_fields import KINDS
 from simstate.scene.model_libraries import install_hint, library_names, library_spec
+from simstate.scene.model_rows import Names, element_names
 from simstate.scene.scene_cfg import EntityCfg, ModelSource
 from simstate.scene.urdf import find_meshes, is_urdf
 
@@ -34,6 +37,15 @@ NAMED_KINDS = {
     "pair": "pairs",
     "exclude": "excludes",
     "key": "keys",
+    "flex": "flexes",
+    "mesh": "meshes",
+    "skin": "skins",
+    "hfield": "hfields",
+    "texture": "textures",
+    "material": "materials",
+    "numeric": "numerics",
+    "text": "texts",
+    "tuple": "tuples",
 }
 """Kinds of elements that get a name if they have none, and their lists in MjSpec."""
 
@@ -187,13 +199,19 @@ def _explained(what: str) -> Generator[None]:
             warn(f"{what}: {' '.join(text.split())}.", UserWarning)
 
 
-class EntityModel(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class EntityModel:
     """An entity's model, as it is to be attached and as it is by itself."""
 
     spec: mujoco.MjSpec
     """Every element named, actuators added."""
     own: mujoco.MjModel
     """The model compiled by itself, as it was given."""
+    names: Names
+    """The names of its elements in the specification."""
+    configured: mujoco.MjModel
+    """The model compiled by itself with the changes that the configuration requests;
+    `own` if it requests none."""
 
 
 def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
@@ -202,20 +220,25 @@ def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
     is_file = isinstance(cfg.model, str | Path) and "<" not in str(cfg.model)
     of = f" ({str(cfg.model)[:200]})" if is_file else ""
     own = compile_spec(spec, f"The model of entity {name!r}{of}")
-    name_elements(spec)
+    names = name_elements(spec)
     _keep_total_mass(spec, own)
     if cfg.com_varies:
         for body in spec.bodies[1:]:
             body.simple = 0
     if not cfg.keep_model_actuators:
-        for actuator in list(spec.actuators):
-            spec.delete(actuator)
+        # First: MuJoCo 4 keeps the keyframes that it finds at a deletion, and fills the
+        # controls of theirs with zeros when it compiles again.
         for key in spec.keys:
             key.ctrl, key.act = [], []
+        for actuator in list(spec.actuators):
+            spec.delete(actuator)
     _add_actuators(name, spec, own, cfg)
-    if cfg.actuators or not cfg.keep_model_actuators:
-        compile_spec(spec, f"The model of entity {name!r}")  # counts the controls anew
-    return EntityModel(spec, own)
+    configured = own
+    if cfg.actuators or not cfg.keep_model_actuators or cfg.com_varies:
+        # Attaching needs the number of controls that a compiled specification has.
+        configured = compile_spec(spec, f"The model of entity {name!r}")
+    names["nplugin"] = element_names(own)["nplugin"]
+    return EntityModel(spec, own, names, configured)
 
 
 def _keep_total_mass(spec: mujoco.MjSpec, own: Any) -> None:
@@ -235,17 +258,25 @@ def _keep_total_mass(spec: mujoco.MjSpec, own: Any) -> None:
     spec.compiler.inertiafromgeom = mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_FALSE
 
 
-def name_elements(spec: mujoco.MjSpec) -> None:
-    """Name each unnamed element of a compiled specification `<kind>_<id>`."""
-    for kind, attribute in NAMED_KINDS.items():
-        elements: list[Any] = list(getattr(spec, attribute))
-        if kind == "body":
-            elements = [body for body in elements if body.name != "world"]
-        taken = {element.name for element in elements}
+def name_elements(spec: mujoco.MjSpec) -> dict[str, list[str]]:
+    """Name each unnamed element of a compiled specification `<kind>_<id>`.
+
+    Returns the names of the elements in the order of their ids.
+    """
+    names: dict[str, list[str]] = {}
+    for size, kind in KINDS.items():
+        if kind not in NAMED_KINDS:
+            continue
+        elements: list[Any] = list(getattr(spec, NAMED_KINDS[kind]))
+        named = {element.id: element.name for element in elements}
+        taken = set(named.values())
         for element in elements:
             if not element.name:
-                element.name = unused_name(f"{kind}_{element.id}", taken)
-                taken.add(element.name)
+                name = unused_name(f"{kind}_{element.id}", taken)
+                taken.add(name)
+                named[element.id] = element.name = name
+        names[size] = [named[k] for k in sorted(named)]
+    return names
 
 
 def unused_name(name: str, taken: set[str]) -> str:

@@ -44,14 +44,15 @@ SIZES = (
 )
 """The attributes of MJCF's <size> that are not counted from the elements."""
 
-_FLAGS: dict[str, Any] = {
+FLAGS: dict[str, Any] = {
     "disableflags": mujoco.mjtDisableBit,
     "enableflags": mujoco.mjtEnableBit,
     "disableactuator": None,
 }
 """Options that are bits, each stated by itself, and MuJoCo's names of the bits."""
 
-_VISUAL = ("global_", "quality", "headlight", "map", "scale", "rgba")
+VISUAL = ("global_", "quality", "headlight", "map", "scale", "rgba")
+"""The groups of visual settings."""
 
 
 def settle(parent: mujoco.MjSpec, specs: Specs, scene: SceneCfg) -> None:
@@ -75,12 +76,12 @@ def _settle_options(
         given["timestep"] = scene.timestep
     if scene.gravity is not None:
         given["gravity"] = scene.gravity
-    names = _fields(mujoco.MjSpec().option)
+    names = field_names(mujoco.MjSpec().option)
     _check_known("physics option", given, names)
     for name in names:
         if name in given:
             value = option_value(name, given[name])
-        elif name in _FLAGS:
+        elif name in FLAGS:
             value = _agreed_bits(name, specs)
         else:
             value = _agreed_option(name, specs)
@@ -145,7 +146,7 @@ def _flag_name(option: str, bit: int) -> str:
     number = bit.bit_length() - 1
     if option == "disableactuator":
         return f"actuator group {number}"
-    kinds: Any = _FLAGS[option]
+    kinds: Any = FLAGS[option]
     for kind in kinds.__members__.values():
         if int(kind.value) == bit:
             return f"the flag {kind.name.split('_', 1)[1].lower()}"
@@ -204,9 +205,9 @@ def _by_entity(stated: Mapping[Users, Any]) -> str:
 def _settle_looks(everyone: Sequence[mujoco.MjSpec], specs: Specs) -> None:
     """Take visual settings from the models; of different ones, the first entity's."""
     differ: list[str] = []
-    for group in _VISUAL:
+    for group in VISUAL:
         default: Any = getattr(mujoco.MjSpec().visual, group)
-        for name in _fields(default):
+        for name in field_names(default):
             usual = copy.copy(getattr(default, name))
             read = _reader(group, name)
             stated = {
@@ -235,14 +236,14 @@ def _reader(group: str, name: str) -> Callable[[mujoco.MjSpec], Any]:
 
 def _take_statistics(parent: mujoco.MjSpec, spec: mujoco.MjSpec) -> None:
     """Take the statistics that a file states for its model; they fit it alone."""
-    for name in _fields(spec.stat):
+    for name in field_names(spec.stat):
         value = copy.copy(getattr(spec.stat, name))
         if not np.isnan(value).any():
             setattr(parent.stat, name, value)
 
 
-def _fields(part: Any) -> list[str]:
-    """The names of what a part of a specification holds."""
+def field_names(part: Any) -> list[str]:
+    """Return the names of the values that a part of a specification or model holds."""
     return [
         name
         for name in dir(part)
@@ -266,8 +267,8 @@ def _authored_bits() -> dict[str, int]:
     """
     option = mujoco.MjSpec().option
     bits: dict[str, int] = {}
-    for name in _fields(option):
-        if name in _FLAGS:
+    for name in field_names(option):
+        if name in FLAGS:
             continue
         numbers = np.atleast_1d(getattr(option, name))
         text = " ".join(str(option_word(name, number)) for number in numbers)

@@ -84,6 +84,7 @@ class SimulatorStepper:
     current_through = Stage.CONSTANT
     can_cut = False
     chooses_steps = False
+    has_dense_output = False
     settles = False
     evaluations: Tensor | None = None
 

@@ -67,6 +67,7 @@ class CoupledStepper:
 
     settles = False
     chooses_steps = False
+    has_dense_output = False
 
     def __init__(
         self,

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from simstate.base.checks import has_shape, instance_of, number, one_of
@@ -27,6 +29,10 @@ EventFunction: TypeAlias = Callable[[Any], Tensor]
 something holds, which rises where it begins to; (num_envs,)."""
 Action: TypeAlias = Callable[[Any, Tensor], object]
 """`action(sim, env_ids)` at the instant of a crossing, for the worlds that crossed."""
+
+
+_ROUNDING = 1e-9
+"""Samples of a task are due by this part of a period earlier: times are rounded."""
 
 
 class Event:
@@ -77,7 +83,7 @@ class Event:
         values = torch.as_tensor(values, device=self._sim.device)
         if values.dtype == torch.bool:  # it crosses zero where it changes
             values = 2 * values.int() - 1
-        values = values.detach().to(torch.float64)
+        values = values.detach().to(torch.float64, copy=True)  # it may be a view
         bad = values[ids].isnan()
         if bool(bad.any()):
             world = int(ids[bad][0])
@@ -90,20 +96,27 @@ class Event:
                 )
         return values
 
+    def is_quiet(self) -> bool:
+        """Return True if the function has the sign that it had last, in all worlds."""
+        values: object = self.function(self._sim)
+        if not isinstance(values, Tensor) or values.shape != self.side.shape:
+            return False  # `values` raises
+        return bool((values.detach() * self.side > 0).all())
+
     def arm(self, values: Tensor, ids: Tensor) -> None:
         """Take note of the signs from which the next crossing is seen."""
         sign = values[ids].nan_to_num().sign().long()
         self.side[ids] = torch.where(sign != 0, sign, self.side[ids])
 
+    @property
+    def before(self) -> int:
+        """The sign before a crossing: 1 falling, −1 rising, 0 either."""
+        return {"rising": -1, "falling": 1}.get(self.direction, 0)
+
     def crossed(self, values: Tensor) -> Tensor:
         """The worlds that are beyond zero, as the event's direction has it."""
-        side = self.side
-        beyond = (side != 0) & (values * side < 0)
-        if self.direction == "rising":
-            beyond &= side < 0
-        elif self.direction == "falling":
-            beyond &= side > 0
-        return beyond
+        beyond = values * self.side < 0
+        return beyond & (self.side == self.before) if self.before else beyond
 
 
 class PeriodicTask:
@@ -133,16 +146,30 @@ class PeriodicTask:
             .tensor
         )
         """The number of the sample that was taken last, −1: none; (num_envs,)."""
+        on_host = self.last.device.type == "cpu"
+        self._taken = self.last.numpy() if on_host else np.zeros(0)
 
     def sample(self, time: Tensor) -> Tensor:
         """The number of the last sample up to a time, −1 before the first."""
-        sample = ((time.double() - self.offset) / self.period + 1e-9).floor()
+        sample = ((time.double() - self.offset) / self.period + _ROUNDING).floor()
         return sample.clamp(min=-1).long()
 
-    def due(self, time: Tensor) -> Tensor:
-        """The worlds whose sample has not been taken yet; bool, (num_envs,)."""
-        sample = self.sample(time)
+    def is_due(self, sample: Tensor) -> Tensor:
+        """Return the worlds in which a sample has not been taken yet; (num_envs,)."""
         return (sample != self.last) & (sample >= 0)
+
+    def quiet_steps(self, time: NDArray[np.float64], h: NDArray[np.float64]) -> int:
+        """Return the number of steps of h [s] from a time on in which none is due.
+
+        0 if a sample is due now; on the host.
+        """
+        at = (time - self.offset) / self.period
+        sample = np.floor(at + _ROUNDING)
+        is_taken = (sample == self._taken) | (sample < 0)
+        left = sample + (1 + _ROUNDING) - at
+        if not is_taken.all():
+            return 0
+        return int((left * self.period / h).min())
 
     def until_next(self, time: Tensor) -> Tensor:
         """How long it is to the next sample [s]; (num_envs,)."""

@@ -23,6 +23,7 @@ class MujocoStepper:
     current_through = Stage.CONSTANT
     can_cut = True
     chooses_steps = False
+    has_dense_output = False
     evaluations: Tensor | None = None
 
     def __init__(

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
+from simstate.base.ids import int_list
 from simstate.step.stepping_host import SteppingHost
 from simstate.step.timeline import Timeline
 
@@ -48,6 +50,22 @@ def run_timeline(
         for event, before in zip(timeline.events, counts, strict=True)
     }
     return RunResult(sim.time.double().clone(), ended, happened)
+
+
+def check_ahead(sim: SteppingHost, goal: Tensor, rows: Tensor) -> None:
+    """Raise if the goal of a world [s] is in its past."""
+    time = sim.time.double()
+    fine = 1e-9 * sim.timestep + 4 * torch.finfo(sim.time.dtype).eps * goal.abs()
+    past = rows[((goal < time - fine) & ~sim.diverged)[rows]]
+    if not len(past):
+        return
+    world = int(past[0])
+    raise InvalidInputError(
+        f"sim.run(until={float(goal[world]):.9g}) is in the past of world {world}, "
+        f"which is at t = {float(time[world]):.9g} s: `until` is a simulation time, "
+        "not a duration. For a duration use until=sim.time + duration.",
+        worlds=int_list(past),
+    )
 
 
 def is_at(sim: SteppingHost, goal: Tensor, rows: Tensor) -> bool:

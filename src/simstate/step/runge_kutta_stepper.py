@@ -43,6 +43,7 @@ class RungeKuttaStepper:
     scope: Scope = "step"
     can_cut = True
     chooses_steps = False
+    has_dense_output = True
     settles = False
 
     def __init__(
@@ -349,6 +350,9 @@ def check_model(worlds: Worlds) -> None:
     reasons = {
         "delayed controls or sensors (history)": worlds.model.nhistory,
         "plugins with a state": worlds.model.npluginstate,
+        "springs or flexes that yield (plastic)": worlds.engine.field_shape("plastic")[
+            1
+        ],
     }
     found = [text for text, count in reasons.items() if count]
     if found:

@@ -39,6 +39,11 @@ class Stepper(Protocol):
         ...
 
     @property
+    def has_dense_output(self) -> bool:
+        """True if states within a step may be interpolated between its ends."""
+        ...
+
+    @property
     def settles(self) -> bool:
         """True if `advance` calls `Divergence.settle`, which restores worlds."""
         ...

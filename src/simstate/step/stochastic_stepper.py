@@ -41,6 +41,7 @@ class StochasticStepper(RungeKuttaStepper):
     """
 
     can_cut = False
+    has_dense_output = False
 
     def __init__(
         self,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,8 +12,9 @@ from torch import Tensor
 from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.base.ids import int_list
 from simstate.engine import OneTorchThread, Seen, Stage
-from simstate.step.crossing import find_crossing
+from simstate.step.crossing import find_crossing, first_change, turning_point
 from simstate.step.crossings import Action, Event, PeriodicTask
+from simstate.step.dense_output import DenseOutput
 from simstate.step.forcing import Forcing
 from simstate.step.stepper import Stepper, union
 from simstate.world.calls import Scope
@@ -23,6 +25,17 @@ if TYPE_CHECKING:
 
 MOST_EVENTS = 200
 """Events in one world and one time step; more are taken for events without end."""
+
+
+class _Changes(NamedTuple):
+    """The first crossings of events in a part; shape (num_events, num_envs) each."""
+
+    start: Tensor
+    """A share of the part at which it has not happened."""
+    end: Tensor
+    """A share at which it has; infinite: it does not."""
+    side: Tensor
+    """The sign at `start`."""
 
 
 class Timeline:
@@ -53,6 +66,10 @@ class Timeline:
         self._num_events = torch.zeros(shape, dtype=torch.int64, device=device)
         """Number of events in the current time step; (num_envs,)."""
         self._marks: list[int] = []
+        self._current: list[int] = []
+        """The tokens of all stages after the last step in which nothing happened."""
+        self._quiet_steps = 0
+        """Steps until the next task, if nothing has been written since."""
         self._bad: Tensor | None = None
         inner.timesteps()  # registers each world's time step, which a step cannot do
 
@@ -60,7 +77,17 @@ class Timeline:
         """Take the parts by another stepper from now on."""
         self.inner = stepper
 
+    @cached_property
+    def _dense(self) -> DenseOutput:
+        with torch.inference_mode(False):
+            return DenseOutput(self._worlds)
+
     # What a stepper is.
+
+    @property
+    def has_dense_output(self) -> bool:
+        """True if states within a step may be interpolated between its ends."""
+        return self.inner.has_dense_output
 
     @property
     def can_cut(self) -> bool:
@@ -100,6 +127,14 @@ class Timeline:
             Flags of `Seen`.
         """
         engine, fresh = self._worlds.engine, self._worlds.fresh
+        self.stopped.zero_()
+        if rows is None and until is None and self._can_be_quiet:
+            while n and self._take_quiet():
+                n -= 1
+            if not n:
+                self._bad = None
+                return 0
+        self._current = []
         engine.begin_step()
         going = torch.ones_like(self.stopped)
         if rows is not None:
@@ -107,7 +142,6 @@ class Timeline:
         invalid = self._forcing.invalid_worlds()
         if invalid is not None:  # such worlds stay, and are reported afterwards
             going &= ~invalid
-        self.stopped.zero_()
         stuck = torch.zeros_like(going)
         self._marks = [history.mark() for history in self.histories]
         with OneTorchThread():
@@ -137,6 +171,52 @@ class Timeline:
                 history.forget(mark, bad)
             seen |= Seen.STUCK
         return seen
+
+    @property
+    def _can_be_quiet(self) -> bool:
+        """True if a step in which nothing happens may be taken by `inner` alone."""
+        inner, worlds = self.inner, self._worlds
+        return (
+            worlds.engine.state_is_live
+            and worlds.fresh.mode == "auto"
+            and not inner.chooses_steps
+            and not (self.events and inner.has_dense_output)
+            and not self.histories
+            and not self._forcing.has_state
+        )
+
+    def _take_quiet(self) -> bool:
+        """Take a time step of all worlds if nothing happens within it.
+
+        Returns:
+            False if something does; only the tasks that are due have run then.
+        """
+        worlds = self._worlds
+        is_written = self._current != worlds.fresh.tokens
+        if self.tasks and (is_written or not self._quiet_steps):
+            if not self._find_quiet_steps():
+                self._run_tasks(torch.ones_like(self.stopped))
+                if not self._find_quiet_steps():
+                    return False
+            is_written = True
+        if is_written and not all(event.is_quiet() for event in self.events):
+            self._arm(torch.ones_like(self.stopped))
+        worlds.ledger.backup("step", "the start of a part").save()
+        seen = self.inner.advance(1, None)
+        if not seen and all(event.is_quiet() for event in self.events):
+            self._current = worlds.fresh.tokens.copy()
+            self._quiet_steps -= 1
+            return True
+        everywhere = torch.ones_like(self.stopped)
+        self._restore("the start of a part", everywhere.nonzero().flatten())
+        self._moved(everywhere)
+        return False
+
+    def _find_quiet_steps(self) -> int:
+        """Count the steps until the next task; 0 if one is due, or within a step."""
+        time, h = self._time.numpy(), self.inner.timesteps().numpy()
+        self._quiet_steps = min(task.quiet_steps(time, h) for task in self.tasks)
+        return self._quiet_steps
 
     def _take(self, span: Tensor, going: Tensor, until: Tensor | None) -> Tensor:
         """Advance worlds by a span [s] in parts; return the mask of those stuck."""
@@ -169,22 +249,27 @@ class Timeline:
         """One part of a step, to the first crossing if there is one."""
         kept = self._worlds.ledger.backup("step", "the start of a part")
         kept.save()
-        before = [event.values(going.nonzero().flatten()) for event in self.events]
+        before = self._values(going)
+        if self.events and self.inner.has_dense_output:
+            self._dense.begin()
         start = self._time.clone()
         taken, failed = self.inner.attempt(limit, going)
         going = going & ~failed
         self._moved(going, self.inner.current_through)
-        after = [event.values(going.nonzero().flatten()) for event in self.events]
-        crossed = [
-            event.crossed(values) & going
-            for event, values in zip(self.events, after, strict=True)
-        ]
-        some = torch.stack(crossed).any(dim=0) if crossed else torch.zeros_like(going)
-        if bool(some.any()) and self.inner.can_cut:
-            taken = self._cut(crossed, some, before, after, taken)
-            now = [event.values(going.nonzero().flatten()) for event in self.events]
+        if not self.events:
+            for history in self.histories:
+                history.take(self, start, taken, going)
+            return taken, failed
+        after = self._values(going)
+        changes = self._changes(before, after, taken, going)
+        some = going & changes.end.amin(dim=0).isfinite()
+        crossed = [torch.zeros_like(going) for _ in self.events]
+        if bool(some.any()):
+            if self.inner.can_cut:
+                taken = self._cut(changes, some, before, after, taken)
+            now = self._values(going)
             crossed = [
-                event.crossed(values) & going
+                event.crossed(values) & some
                 for event, values in zip(self.events, now, strict=True)
             ]
         for history in self.histories:
@@ -193,13 +278,53 @@ class Timeline:
         if bool(some.any()):
             self._happen(crossed)
             self._arm(some)
+            self._arm_again(crossed)
         return taken, failed
+
+    def _values(self, worlds: Tensor) -> list[Tensor]:
+        ids = worlds.nonzero().flatten()
+        return [event.values(ids) for event in self.events]
 
     # Crossings.
 
+    def _changes(
+        self, before: list[Tensor], after: list[Tensor], taken: Tensor, going: Tensor
+    ) -> _Changes:
+        """Find the first crossing of each event in a part, by samples of it."""
+        ids = going.nonzero().flatten()
+        one = torch.ones_like(taken)
+        samples = [([one], [values]) for values in after]
+        if self.inner.has_dense_output and len(ids):
+            self._dense.end()
+            middle = self._values_at(0.5 * one, taken, ids)
+            turns = [turning_point(*x) for x in zip(before, middle, after, strict=True)]
+            for k, turn in enumerate(turns):
+                times, values = samples[k]
+                times.append(0.5 * one)
+                values.append(middle[k])
+                there = (going & turn.isfinite()).nonzero().flatten()
+                if len(there):
+                    at = turn.nan_to_num(nan=1.0)
+                    found = self._values_at(at, taken, there)[k]
+                    times.append(at)
+                    values.append(torch.where(turn.isfinite(), found, after[k]))
+            self._dense.restore(ids)
+            self._moved(going, self.inner.current_through)
+        found = [
+            first_change(event.side, event.before, torch.stack(times), torch.stack(at))
+            for event, (times, at) in zip(self.events, samples, strict=True)
+        ]
+        return _Changes(*(torch.stack(part) for part in zip(*found, strict=True)))
+
+    def _values_at(self, share: Tensor, taken: Tensor, ids: Tensor) -> list[Tensor]:
+        """Return the functions of the events at a share of the part, interpolated."""
+        self._dense.go_to(share, taken, ids)
+        self._moved(torch.zeros_like(self.stopped).index_fill(0, ids, True))
+        return [event.values(ids) for event in self.events]
+
     def _cut(
         self,
-        crossed: list[Tensor],
+        changes: _Changes,
         some: Tensor,
         before: list[Tensor],
         after: list[Tensor],
@@ -207,8 +332,11 @@ class Timeline:
     ) -> Tensor:
         """Move worlds back to their first crossing; returns how far they came."""
         worlds = some.nonzero().flatten()
-        mask = torch.stack(crossed)[:, worlds]
-        signs = torch.stack([-event.side[worlds] for event in self.events])
+        starts, ends = changes.start[:, worlds], changes.end[:, worlds]
+        last = ends.amin(dim=0)
+        mask = ends == last
+        first = torch.where(mask, starts, 0.0).amax(dim=0)
+        signs = -changes.side[:, worlds]
         scale = (torch.stack(before)[:, worlds].abs()
                  + torch.stack(after)[:, worlds].abs())  # fmt: skip
 
@@ -222,6 +350,18 @@ class Timeline:
             return distance([event.values(worlds[ids]) for event in self.events], ids)
 
         everyone = torch.arange(len(worlds), device=worlds.device)
+        length = taken[worlds]
+        at_end = distance(after, everyone)
+        at_start = distance(before, everyone)
+        # Interpolated samples are only a hint.
+        within = (last < 1).nonzero().flatten()
+        if len(within):
+            at_end[within] = at((last * length)[within], within)
+        within = (first > 0).nonzero().flatten()
+        if len(within):
+            at_start[within] = at((first * length)[within], within)
+        # After an action the start may be beyond zero, and on its way back.
+        at_start = torch.where(at_start < 0, at_start, -1.0)
         fine = torch.finfo(self._time.dtype).eps  # float32 on warp
         least = 4 * fine * self._time[worlds].double().abs()
         tolerance = torch.stack(
@@ -229,11 +369,42 @@ class Timeline:
              for k, e in enumerate(self.events)]
         ).amin(dim=0)  # fmt: skip
         h = find_crossing(
-            at, taken[worlds].clone(), distance(before, everyone).clamp(max=0.0),
-            distance(after, everyone), torch.maximum(tolerance, least),
+            at, first * length, last * length, at_start, at_end,
+            torch.maximum(tolerance, least),
         )  # fmt: skip
-        self.go_to(h, worlds)
+        h = torch.where(at_end > 0, h, length)
+        self.go_to(h, worlds)  # which restores the sides, too
+        for event, side, chosen in zip(self.events, changes.side, mask, strict=True):
+            event.side[worlds[chosen]] = side[worlds[chosen]]
         return taken.index_copy(0, worlds, h)
+
+    def _arm_again(self, crossed: list[Tensor]) -> None:
+        """Note on which side of zero worlds will be shortly after an action.
+
+        A body that bounces is beyond zero by rounding, and on its way back.
+        """
+        acting = [
+            (event, worlds & ~self.stopped)
+            for event, worlds in zip(self.events, crossed, strict=True)
+            if event.action is not None
+        ]
+        if not acting or not self.inner.can_cut:
+            return
+        worlds = torch.stack([mask for _, mask in acting]).any(dim=0)
+        ids = worlds.nonzero().flatten()
+        if not len(ids):
+            return
+        purpose = "the time after an action"
+        self._worlds.ledger.backup("step", purpose).save()
+        fine = 64 * torch.finfo(self._time.dtype).eps * self._time[ids].double().abs()
+        tolerance = 8 * max(event.tolerance for event, _ in acting)
+        self.inner.move(fine.clamp(min=tolerance), ids)
+        self._moved(worlds, self.inner.current_through)
+        values = [event.values(mask.nonzero().flatten()) for event, mask in acting]
+        self._restore(purpose, ids)
+        self._moved(worlds)
+        for (event, mask), found in zip(acting, values, strict=True):
+            event.arm(found, mask.nonzero().flatten())
 
     def go_to(self, h: Tensor, worlds: Tensor) -> None:
         """Bring worlds to a time after the start of the present part [s]."""
@@ -282,26 +453,30 @@ class Timeline:
 
     def _run_tasks(self, going: Tensor) -> None:
         for task in self.tasks:
-            ids = (going & task.due(self._time)).nonzero().flatten()
+            sample = task.sample(self._time)
+            ids = (going & task.is_due(sample)).nonzero().flatten()
             if len(ids):
-                task.last[ids] = task.sample(self._time)[ids]
+                task.last[ids] = sample[ids]
                 self._call(task.function, ids, f"Task {task.name!r}")
 
     def _call(self, function: Action, ids: Tensor, what: str) -> None:
         """Run a user's function; it writes the worlds that it is given, and no time."""
         sim, ledger = self._sim, self._worlds.ledger
-        others = torch.ones_like(self.stopped).index_fill(0, ids, False)
-        kept = ledger.backup("run", "the start of an action")
-        kept.save()
+        kept = None
+        if len(ids) < self._worlds.num_envs:
+            kept = ledger.backup("run", "the start of an action")
+            kept.save()
         now = self._time.clone()
         function(sim, ids.clone())
         ledger.observe()
-        written = kept.changed() & others
-        if bool(written.any()):
-            raise InvalidInputError(
-                f"{what} wrote to world {int(written.nonzero()[0])}, but was called "
-                f"for {_some(ids)}: write only the env_ids that it is given."
-            )
+        if kept is not None:
+            others = torch.ones_like(self.stopped).index_fill(0, ids, False)
+            written = kept.changed() & others
+            if bool(written.any()):
+                raise InvalidInputError(
+                    f"{what} wrote to world {int(written.nonzero()[0])}, but was "
+                    f"called for {_some(ids)}: write only the env_ids that it is given."
+                )
         if not torch.equal(now, self._time):
             raise InvalidInputError(
                 f"{what} changed the time of a world, by a reset perhaps, in the "

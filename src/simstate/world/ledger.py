@@ -483,6 +483,8 @@ class Ledger(Registry):
         It is idempotent, calls no user code and formats no string, which would check
         for signals.
         """
+        if call.scope == "env":
+            self.scope = ""  # no term is running
         for name in call.added or ():
             slot = self.slots[name]
             if slot.initial is not None:
