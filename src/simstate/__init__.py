@@ -158,12 +158,25 @@ if not TYPE_CHECKING:  # a type checker would take every name for known
         So that `simstate --help` need not load torch.
         """
         if not name.startswith("_") and find_spec(f"simstate.{name}") is not None:
-            return import_module(f"simstate.{name}")
+            return _imported(name)
         for home in _HOMES if name in __all__ else ():
-            module = import_module(f"simstate.{home}")
+            module = _imported(home)
             if hasattr(module, name):
                 return globals().setdefault(name, getattr(module, name))
         raise AttributeError(f"module 'simstate' has no attribute {name!r}")
+
+    def _imported(name: str) -> object:
+        """A module; an error of a damaged MuJoCo says how to repair it."""
+        try:
+            return import_module(f"simstate.{name}")
+        except (ImportError, AttributeError) as error:
+            from simstate.base.errors import SimStateError
+            from simstate.base.mujoco_version import installation_fault
+
+            fault = installation_fault()
+            if fault is None:
+                raise
+            raise SimStateError(fault) from error
 
     def __dir__() -> list[str]:
         return sorted(__all__)

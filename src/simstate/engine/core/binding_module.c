@@ -104,7 +104,8 @@ static int add_type(PyObject* module, const char* name, PyType_Spec* spec,
   return !failed;
 }
 
-PyMODINIT_FUNC PyInit__core(void) {
+/* Named after the version of MuJoCo, as the module is: see setup.py. */
+PyMODINIT_FUNC CORE_INIT(void) {
   PyObject* module = PyModule_Create(&definition);
   if (!module) return NULL;
   PyObject* names = symbols();
