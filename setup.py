@@ -1,13 +1,17 @@
-"""The compiled extensions, both optional.
+"""The compiled extensions, all optional.
 
-The core is built against the headers in MuJoCo's wheel; the bracket, which makes public
-calls atomic, needs none and fits any MuJoCo. Without a compiler the install warns and
-succeeds, and the library runs without them.
+The core fits one version of MuJoCo, whose number is in its name: `_core_3017000`. It is
+built against the headers of the installed MuJoCo and, for a wheel that fits several
+versions, those of further folders in SIMSTATE_MUJOCO_HEADERS. The bracket, which makes
+public calls atomic, fits any MuJoCo. Without a compiler the install warns and succeeds,
+and the library runs without them.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import re
 import sys
 from pathlib import Path
 
@@ -16,22 +20,33 @@ from setuptools import Extension, setup
 PACKAGE = Path("src/simstate")
 
 
-def mujoco_headers() -> str:
-    """MuJoCo's include folder, found without importing it."""
-    spec = importlib.util.find_spec("mujoco")
-    if spec is None or spec.origin is None:
-        return ""  # the compiler then finds no header, and the core is left out
-    return str(Path(spec.origin).parent / "include")
+def mujoco_headers() -> dict[str, Path]:
+    """Return the include folders of all versions to build for, by their numbers."""
+    found = os.environ.get("SIMSTATE_MUJOCO_HEADERS", "").split(os.pathsep)
+    folders = [Path(folder) for folder in found if folder]
+    spec = importlib.util.find_spec("mujoco")  # which does not import it
+    if spec is not None and spec.origin is not None:
+        folders.append(Path(spec.origin).parent / "include")
+    return {header_version(folder): folder for folder in folders}
 
 
-def extension(name: str, sources: Path, include_dirs: list[str]) -> Extension:
+def header_version(folder: Path) -> str:
+    """Return the number of the MuJoCo whose headers are in a folder."""
+    text = (folder / "mujoco/mujoco.h").read_text(encoding="utf-8")
+    (number,) = re.findall(r"^#define mjVERSION_HEADER (\d+)", text, re.MULTILINE)
+    return number
+
+
+def extension(
+    name: str, sources: Path, include_dirs: list[str], *macros: tuple[str, str]
+) -> Extension:
     """Return an extension of all C files in a folder, for the limited API of 3.11."""
     return Extension(
         name,
         sources=sorted(str(path) for path in sources.glob("*.c")),
         depends=sorted(str(path) for path in sources.rglob("*.h")),
         include_dirs=include_dirs,
-        define_macros=[("Py_LIMITED_API", "0x030B0000")],
+        define_macros=[("Py_LIMITED_API", "0x030B0000"), *macros],
         # No contraction to fused operations: the bits are the same on every machine.
         extra_compile_args=(
             []
@@ -45,8 +60,14 @@ def extension(name: str, sources: Path, include_dirs: list[str]) -> Extension:
 
 setup(
     ext_modules=[
-        extension(
-            "simstate.engine.core._core", PACKAGE / "engine/core", [mujoco_headers()]
+        *(
+            extension(
+                f"simstate.engine.core._core_{number}",
+                PACKAGE / "engine/core",
+                [str(folder)],
+                ("CORE_INIT", f"PyInit__core_{number}"),
+            )
+            for number, folder in mujoco_headers().items()
         ),
         extension("simstate.world._bracket", PACKAGE / "world", []),
     ],

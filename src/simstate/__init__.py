@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         view,
     )
     from simstate import step as integrate
+    from simstate.base.compiled_core import get_include
     from simstate.base.errors import (
         ConventionError,
         CouplingError,
@@ -119,6 +120,7 @@ __all__ = [
     "env",
     "explain",
     "flight",
+    "get_include",
     "integrate",
     "interop",
     "math",
@@ -139,6 +141,7 @@ __path__ = [*__path__, f"{__path__[0]}/step/public"]
 
 _HOMES = (
     "base.errors",
+    "base.compiled_core",
     "scene",
     "engine",
     "entity",
@@ -155,12 +158,25 @@ if not TYPE_CHECKING:  # a type checker would take every name for known
         So that `simstate --help` need not load torch.
         """
         if not name.startswith("_") and find_spec(f"simstate.{name}") is not None:
-            return import_module(f"simstate.{name}")
+            return _imported(name)
         for home in _HOMES if name in __all__ else ():
-            module = import_module(f"simstate.{home}")
+            module = _imported(home)
             if hasattr(module, name):
                 return globals().setdefault(name, getattr(module, name))
         raise AttributeError(f"module 'simstate' has no attribute {name!r}")
+
+    def _imported(name: str) -> object:
+        """A module; an error of a damaged MuJoCo says how to repair it."""
+        try:
+            return import_module(f"simstate.{name}")
+        except (ImportError, AttributeError) as error:
+            from simstate.base.errors import SimStateError
+            from simstate.base.mujoco_version import installation_fault
+
+            fault = installation_fault()
+            if fault is None:
+                raise
+            raise SimStateError(fault) from error
 
     def __dir__() -> list[str]:
         return sorted(__all__)

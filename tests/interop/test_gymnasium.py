@@ -51,7 +51,7 @@ def test_gymnasium_checks_the_single_environment(task):
 def test_every_task_is_registered_with_fitting_spaces(task):
     envs = gymnasium.make_vec(f"simstate/{task}-v0", num_envs=3)
     assert isinstance(envs, GymnasiumVectorEnv)
-    assert envs.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP
+    assert envs.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
     seen, _ = envs.reset(seed=1)
     assert envs.observation_space.contains(seen)
     envs.action_space.seed(0)
@@ -147,6 +147,86 @@ def test_same_step_agrees_with_gymnasiums_own_vector_env():
     final, expected = one[4]["final_info"], other[4]["final_info"]
     assert final.keys() == expected.keys()
     assert np.array_equal(final["episode_length"], expected["episode_length"])
+    same_infos(final["episode_end"], expected["episode_end"])
+
+
+def same_infos(ours, theirs):
+    """The same keys and values, also of nested infos."""
+    assert ours.keys() == theirs.keys()
+    for name, values in theirs.items():
+        if isinstance(values, dict):
+            same_infos(ours[name], values)
+        else:
+            assert ours[name].dtype == values.dtype
+            assert ours[name].shape == values.shape
+            # The second of their worlds has the stream of another first world.
+            assert ours[name][0] == (
+                pytest.approx(values[0]) if values.dtype.kind == "f" else values[0]
+            )
+
+
+MODES = ("NextStep", "SameStep", "Disabled")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_infos_have_the_reason_and_the_rewards_of_an_end(mode):
+    envs = make(mode)
+    envs.reset(seed=3)
+    stagger(envs.env)
+    found = {}
+    for step in range(5):
+        *_, truncated, infos = envs.step(IDLE)
+        ends = infos.get("final_info", infos) if mode == "SameStep" else infos
+        if not truncated.any():
+            assert "episode_end" not in ends
+            continue
+        (world,) = np.flatnonzero(truncated)
+        assert ends["_episode_end"].tolist() == truncated.tolist()
+        end = ends["episode_end"]
+        found[step] = end["reason"][world], end["kind"][world]
+        assert end["length"][world] == 5
+        parts = sum(x[world] for n, x in end["rewards"].items() if n[0] != "_")
+        assert end["return"][world] == pytest.approx(parts)
+        assert end["rewards"]["alive"][world] > 0
+        if mode == "Disabled":
+            envs.reset(options={"reset_mask": truncated})
+    assert found == dict.fromkeys((1, 2, 3, 4), ("time_out", "time_out"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_gymnasiums_wrappers_count_whole_episodes(mode):
+    """RecordEpisodeStatistics and others around our vector."""
+    wrappers = gymnasium.wrappers.vector
+    envs = wrappers.RecordEpisodeStatistics(make(mode))
+    if mode == "NextStep":  # the only mode that this one takes
+        envs = wrappers.NormalizeObservation(envs)
+    envs = wrappers.ClipReward(envs, max_reward=1.0)
+    seen, _ = envs.reset(seed=4)
+    counted, lengths = 0, []
+    for _ in range(17):
+        seen, _, terminated, truncated, infos = envs.step(IDLE)
+        assert np.isfinite(seen).all()
+        ended = terminated | truncated
+        if ended.any():
+            counted += int(ended.sum())
+            lengths += infos["episode"]["l"][ended].tolist()
+            if mode == "Disabled":
+                envs.reset(options={"reset_mask": ended})
+    assert set(lengths) == {5}
+    # After 5, 10 and 15 steps; with NextStep after 5, 11 and 17.
+    assert counted == 4 * 3
+
+
+def test_the_single_environment_tells_why_it_ended():
+    env = gymnasium.make(CARTPOLE, task=short_task(), disable_env_checker=True)
+    env = gymnasium.wrappers.RecordEpisodeStatistics(env)
+    env.reset(seed=1)
+    for _ in range(5):
+        *_, truncated, info = env.step(np.zeros(1, dtype=np.float32))
+    assert truncated
+    assert info["episode_end"]["reason"] == "time_out"
+    assert info["episode_end"]["length"] == info["episode"]["l"] == 5
+    assert info["episode_end"]["return"] == pytest.approx(info["episode"]["r"])
 
 
 def test_next_step_shows_the_end_and_resets_a_step_later():

@@ -198,7 +198,7 @@ def test_drag_in_a_planets_air(monkeypatch, name):
         )
 
     ends = flown(monkeypatch, RK4, add)
-    compare(ends, atol=1e-10)
+    compare(ends, atol=3e-10)
     free = flown(monkeypatch, RK4, lambda sim: sim.add_process(integrate.MovingFrame(
         HarmonicGravity(zonal_coefficients(EARTH)), PLACE, SPEED)))  # fmt: skip
     assert float((free[0][0] - ends[0][0]).abs().max()) > 1e-3

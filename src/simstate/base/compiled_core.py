@@ -18,8 +18,8 @@ import mujoco
 
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
-_NAME = "simstate.engine.core._core"
-_REVISION = 7
+_FOLDER = Path(__file__).parents[1] / "engine" / "core"
+_REVISION = 8
 """Of the functions that the core must have; binding_module.c has the same number."""
 
 
@@ -46,18 +46,30 @@ def module() -> Any:
     return _loaded()
 
 
+def module_name() -> str:
+    """Return the name of the module for the MuJoCo in use."""
+    return f"simstate.engine.core._core_{mujoco.mj_version()}"
+
+
 def _loaded() -> Any:
     """The compiled module, without the packages that it lies in; or ImportError."""
-    if _NAME in sys.modules:
-        return sys.modules[_NAME]
-    folder = Path(__file__).parents[1] / "engine" / "core"
-    spec = PathFinder.find_spec(_NAME, [str(folder)])
+    name = module_name()
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = PathFinder.find_spec(name, [str(_FOLDER)])
     if spec is None or spec.loader is None:
-        raise ImportError(f"there is no {_NAME}")
+        raise ImportError(_others())
     core = module_from_spec(spec)
     spec.loader.exec_module(core)
-    sys.modules[_NAME] = core
+    sys.modules[name] = core
     return core
+
+
+def _others() -> str:
+    """Return which versions of MuJoCo there is a core for, in words."""
+    files = _FOLDER.glob("_core_*")
+    numbers = sorted({file.name.split(".")[0].removeprefix("_core_") for file in files})
+    return f"there are cores for {', '.join(numbers) or 'no version'}"
 
 
 @cache
@@ -66,14 +78,9 @@ def _joined() -> str | None:
     try:
         core = _loaded()
     except ImportError as error:
-        return f"it was not built, or does not load ({error})"
+        return f"it was not built for {mujoco.mj_version()}, or does not load: {error}"
     if getattr(core, "REVISION", 1) != _REVISION:
         return "it was built from other sources of simstate: build it again"
-    if mujoco.mj_version() != core.MUJOCO_VERSION:
-        return (
-            f"it was built for MuJoCo {core.MUJOCO_VERSION}, this is "
-            f"{mujoco.mj_version()}"
-        )
     try:
         library = ctypes.CDLL(str(_library_path()))
         addresses = tuple(_address(library, name) for name in core.SYMBOLS)
@@ -128,3 +135,8 @@ def refuse_python_callbacks() -> None:
                 f"functions: remove it with mujoco.set_{name}(None), or install a "
                 "ctypes function."
             )
+
+
+def get_include() -> str:
+    """Return the directory of `simstate/force.h`, for a compiler's include path."""
+    return str(Path(__file__).parents[1] / "engine" / "core" / "include")

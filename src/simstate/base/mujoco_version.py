@@ -1,30 +1,114 @@
-"""Whether this MuJoCo will do: importing this module refuses one that will not."""
+"""The MuJoCo that is installed: if simstate can run on it, and how to repair it.
+
+Nothing here imports MuJoCo, which may fail where two versions lie over each other.
+"""
 
 from __future__ import annotations
 
-import mujoco
+import re
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
 
 from simstate.base.errors import SimStateError
 
+TESTED = "3.17.0"
+"""The version that `constraints.txt` pins, of MuJoCo and MuJoCo Warp."""
 OLDEST = 3017000
-"""The first with `mujoco.batch`, as `mj_version` says it: 3.17.0."""
-WRONG = {4000000: "its sparse Cholesky factorisation is wrong"}
-"""What must not be used, and why."""
+"""The first with `mujoco.batch`, as `mj_version` returns it: 3.17.0."""
+DEFECTIVE = {4000000: "its sparse Cholesky factorisation is wrong"}
+"""Versions that compute wrong results, and the reason."""
+REPAIR = (
+    "python -m pip uninstall -y mujoco mujoco-core mujoco-warp && "
+    f"python -m pip install mujoco=={TESTED} mujoco-warp=={TESTED}"
+)
+"""The command that installs the tested version, whatever was there before."""
 
 
-def check_mujoco(version: int, name: str) -> None:
-    """Raise if simstate cannot run on this version, or should not."""
-    if version < OLDEST:
+def rejection(number: int, name: str) -> str | None:
+    """Return why a version of MuJoCo cannot be used, and what to do; None: it can."""
+    if number < OLDEST:
         reason = "it has no mujoco.batch"
-    elif version in WRONG:
-        reason = WRONG[version]
+    elif number in DEFECTIVE:
+        reason = DEFECTIVE[number]
     else:
-        return
-    raise SimStateError(
-        f"MuJoCo {name} cannot be used: {reason}. Install the tested one, pip install "
-        "mujoco==3.17.0, or the core of 4.0.1: pip uninstall mujoco, then pip install "
-        "mujoco-core==4.0.1."
+        return None
+    return (
+        f"MuJoCo {name} cannot be used: {reason}. Install the tested version: {REPAIR}."
     )
 
 
-check_mujoco(mujoco.mj_version(), mujoco.__version__)
+def installation_fault() -> str | None:
+    """Return which versions of MuJoCo lie over each other, and the repair; or None.
+
+    `mujoco-core` has been MuJoCo itself since 4.0, in the folder that `mujoco` had
+    before. pip takes them for different packages, and lets one overwrite the other.
+    """
+    fault = _fault(_installed("mujoco"), _installed("mujoco-core"), _folder())
+    if fault is None:
+        return None
+    return f"The installation of MuJoCo is damaged: {fault}. Repair it: {REPAIR}."
+
+
+def check_installation(number: int, name: str) -> None:
+    """Raise if the installed MuJoCo is damaged, or a version that cannot be used."""
+    fault = installation_fault() or rejection(number, name)
+    if fault is not None:
+        raise SimStateError(fault)
+
+
+def check_warp(number: int) -> None:
+    """Raise if MuJoCo Warp is not of the engine's major version."""
+    engine, warp = number // 1000000, _installed("mujoco-warp")
+    if warp is None or _release(warp)[0] == engine:
+        return
+    fitting = {3: TESTED, 4: "4.0.0"}.get(engine, f"{engine}.*")
+    raise SimStateError(
+        f"mujoco-warp {warp} is not for MuJoCo {engine}: the two must have the same "
+        "major version. Install the one that fits: python -m pip install --no-deps "
+        f"'mujoco-warp=={fitting}'."
+    )
+
+
+def _fault(mujoco: str | None, core: str | None, folder: Path | None) -> str | None:
+    """Return what does not fit between two packages and the folder that they share."""
+    if mujoco is not None and core is not None and _release(mujoco)[0] < 4:
+        return f"mujoco {mujoco} and mujoco-core {core} share one folder"
+    package = "mujoco" if core is None else "mujoco-core"
+    wanted = core or mujoco
+    if wanted is None:
+        return None  # not by pip, or not at all
+    if folder is None:
+        return f"the files of {package} {wanted} are missing"
+    found = {
+        file.name: match[0]
+        for file in folder.iterdir()
+        if file.name.startswith(("libmujoco.so.", "libmujoco."))
+        if (match := re.search(r"\d+\.\d+\.\d+", file.name)) is not None
+    }
+    if len(found) > 1:
+        return f"{folder} has {' and '.join(sorted(found))}"
+    for name, release in found.items():
+        if _release(release) != _release(wanted):
+            return f"{package} is {wanted}, and its folder has {name}"
+    return None
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _folder() -> Path | None:
+    """Return the folder of the module `mujoco`; None if it has no __init__."""
+    spec = find_spec("mujoco")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent
+
+
+def _release(text: str) -> tuple[int, ...]:
+    """Return the first three numbers of a version."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])

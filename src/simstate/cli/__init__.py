@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import tyro
 
 from simstate.base.errors import SimStateError, suggestion
+from simstate.base.mujoco_version import REPAIR, installation_fault, rejection
 from simstate.base.places import place_of
 from simstate.cli.answer import Answer, present
 from simstate.cli.console import plain_warnings, report_error
@@ -62,8 +63,11 @@ def main(args: list[str] | None = None) -> int:
     """
     args = sys.argv[1:] if args is None else args
     if args == ["--version"]:
-        print(versions())
-        return 0
+        text, fault = versions()
+        print(text)
+        if fault is not None:
+            report_error(SimStateError(fault))
+        return 0 if fault is None else 1
     try:
         with plain_warnings():
             command = _parsed(args)
@@ -78,6 +82,8 @@ def main(args: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
+        if not isinstance(error, SimStateError) and (fault := installation_fault()):
+            error = SimStateError(fault)  # which the error may well be a sign of
         is_ours = isinstance(error, SimStateError | OSError)
         place = place_of(error)
         if "--debug" in args or not (is_ours or place):
@@ -147,18 +153,29 @@ def docstring(name: str) -> str:
     return found
 
 
-def versions() -> str:
-    """The versions in use, and the path of the native engine, in one line."""
-    from importlib.metadata import version
+def versions() -> tuple[str, str | None]:
+    """Return the versions in one line, and why this MuJoCo is rejected; None: not."""
+    from simstate.base.versions import installed_versions
 
-    import mujoco
+    found = installed_versions()
+    fault = installation_fault()
+    try:
+        import mujoco
 
-    from simstate.base.compiled_core import description
+        from simstate.base.compiled_core import description
 
-    return (
-        f"simstate {version('simstate')}, MuJoCo {mujoco.__version__}, "
-        f"torch {version('torch')}; {description()}"
-    )
+        name = mujoco.__version__
+        fault = fault or rejection(mujoco.mj_version(), name)
+        path = description()
+    except (ImportError, AttributeError) as error:
+        name = found.get("mujoco-core", found.get("mujoco", "is missing"))
+        path = f"MuJoCo cannot be imported ({error})"
+        fault = fault or f"{path}. Install the tested version: {REPAIR}."
+    if fault is not None:
+        path = "rejected"
+    shown = (found.get(package, "is missing") for package in ("simstate", "torch"))
+    simstate, torch = shown
+    return f"simstate {simstate}, MuJoCo {name}, torch {torch}; {path}", fault
 
 
 def entry() -> None:

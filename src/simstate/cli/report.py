@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import platform
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import requires
 from typing import Any
 
+from simstate.base.versions import installed_versions
 from simstate.cli.answer import Answer
 from simstate.cli.inspect import summary
 from simstate.cli.model_scene import scene_of
@@ -73,12 +74,8 @@ def machine() -> dict[str, Any]:
 
 def packages() -> dict[str, str]:
     """The installed versions of simstate and of what it may use, by name."""
-    found: dict[str, str] = {}
-    for line in ["simstate", *(requires("simstate") or [])]:
-        name = line.partition(";")[0].strip().partition("[")[0]
-        name = name.rstrip("0123456789.,<>=!~ ")
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    lines = ["simstate", "mujoco-core", *(requires("simstate") or [])]
+    names = (line.partition(";")[0].strip().partition("[")[0] for line in lines)
+    found = installed_versions(name.rstrip("0123456789.,<>=!~ ") for name in names)
+    del found["python"]  # which is among the facts
     return found

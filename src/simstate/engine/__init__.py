@@ -6,7 +6,7 @@ import mujoco
 import torch
 
 # First of all: it refuses a MuJoCo with which what follows would fail.
-from simstate.base import mujoco_version  # noqa: F401 # pyright: ignore
+from simstate.base import checked_mujoco  # noqa: F401 # pyright: ignore
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine.engine import CONSTANT_INPUTS, MAX_VALUE, Engine
 from simstate.engine.engine_cfg import EngineCfg, NativeCfg, WarpCfg

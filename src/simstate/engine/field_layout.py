@@ -22,6 +22,7 @@ _COMPONENTS = {
     "mocap_quat": mujoco.mjtState.mjSTATE_MOCAP_QUAT,
     "userdata": mujoco.mjtState.mjSTATE_USERDATA,
     "plugin_state": mujoco.mjtState.mjSTATE_PLUGIN,
+    "plastic": getattr(mujoco.mjtState, "mjSTATE_PLASTIC", None),  # since MuJoCo 4
 }
 
 
@@ -30,16 +31,17 @@ def state_columns(model: mujoco.MjModel) -> dict[str, slice]:
     columns: dict[str, slice] = {}
     start = 0
     for name in STATE_FIELDS:
-        size = mujoco.mj_stateSize(model, _COMPONENTS[name].value)
+        component = _COMPONENTS[name]
+        size = 0 if component is None else mujoco.mj_stateSize(model, component.value)
         columns[name] = slice(start, start + size)
         start += size
     whole = mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_INTEGRATION.value)
     if start != whole:
         raise ModelError(
-            f"MuJoCo {mujoco.__version__} keeps {whole - start} numbers in the state "
-            "of this model that simstate does not know: it would not reset or save "
-            "them. They are of springs (springyield) or flexes (yield) that yield: "
-            "leave them out of the model."
+            f"MuJoCo {mujoco.__version__} keeps {whole - start} values in the state of "
+            "this model that simstate does not know: it would not reset or save them. "
+            "Use a tested version (docs/versions.md), or leave out of the model what "
+            "is new in this one."
         )
     return columns
 
@@ -47,5 +49,6 @@ def state_columns(model: mujoco.MjModel) -> dict[str, slice]:
 def field_shape(model: mujoco.MjModel, shape: tuple[str | int, ...]) -> tuple[int, ...]:
     """A symbolic shape of the table of fields in the model's own sizes."""
     return tuple(
-        size if isinstance(size, int) else int(getattr(model, size)) for size in shape
+        size if isinstance(size, int) else int(getattr(model, size, 0))
+        for size in shape
     )

@@ -248,6 +248,8 @@ class RawData(DerivedData):
         "npluginstate", behind=Stage.ACCELERATION, unit="the plugin's own"
     )
     """State of engine plugins (native only)."""
+    plastic = _state("nplastic", behind=Stage.VELOCITY, unit="rad, m or the flex's own")
+    """Permanent deformation of springs and flexes that yield; empty before MuJoCo 4."""
 
     sensordata = _acceleration("nsensordata", unit="the sensor's own")
     """Sensor readings: positions and velocities current, accelerations as qacc's."""

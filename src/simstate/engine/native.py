@@ -125,7 +125,10 @@ class NativeEngine(Engine):
         return name in self.fields
 
     def _bind(self, name: str) -> Tensor:
-        array = self.batch.bind(name)
+        if name in STATE_FIELDS:  # which MuJoCo 3 may not have
+            array = self.batch.state[:, self.columns[name]]
+        else:
+            array = self.batch.bind(name)
         with warnings.catch_warnings():
             # Outputs are read-only arrays; nobody here writes to them.
             warnings.filterwarnings("ignore", "The given NumPy array is not writable")

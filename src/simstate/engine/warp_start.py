@@ -8,9 +8,13 @@ from __future__ import annotations
 import os
 import sys
 
+import mujoco
 import torch
 import warp as wp
 
+from simstate.base.mujoco_version import check_warp
+
+check_warp(mujoco.mj_version())  # before mujoco_warp, which imports this MuJoCo
 wp.config.log_level = wp.LOG_WARNING  # before it is initialised: no banner
 
 

@@ -13,7 +13,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ForwardRef, Literal, Union, cast, get_args, get_origin
 
@@ -37,6 +37,8 @@ class Setting:
     """What it may be: a type annotation."""
     help: str = ""
     """What it means."""
+    is_default: bool = False
+    """True if it has the default of its class or function."""
 
 
 def settings_of(cfg: object, root: str) -> dict[str, Setting]:
@@ -107,7 +109,9 @@ def _fields(value: Any, path: str, skipped: Sequence[str]) -> Iterator[Setting]:
         if field.init and field.name not in skipped:
             part = getattr(value, field.name)
             hint, text = hints.get(field.name, Any), docs.get(field.name, "")
-            yield from _walk(part, hint, f"{path}.{field.name}", text)
+            found = _walk(part, hint, f"{path}.{field.name}", text)
+            is_plain = _is_plain(part) and _is_plain(field.default)
+            yield from _marked(found, is_plain and part == field.default)
 
 
 def _term(term: TermCfg, path: str) -> Iterator[Setting]:
@@ -117,7 +121,14 @@ def _term(term: TermCfg, path: str) -> Iterator[Setting]:
     yield from _fields(term, path, skipped=("func", "params"))
     for name, (value, hint) in parameters(term).items():
         text = f"Parameter of {func.rpartition(':')[2]}."
-        yield from _walk(value, hint, f"{path}.params.{name}", text)
+        found = _walk(value, hint, f"{path}.params.{name}", text)
+        yield from _marked(found, name not in term.params)
+
+
+def _marked(found: Iterator[Setting], is_default: bool) -> Iterator[Setting]:
+    """Mark settings that have their default."""
+    for setting in found:
+        yield replace(setting, is_default=True) if is_default else setting
 
 
 def parameters(term: TermCfg) -> dict[str, tuple[Any, Any]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import gymnasium
 import numpy as np
@@ -29,7 +29,7 @@ from torch import Tensor
 from simstate.base.checks import number, whole_number
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import EngineCfg
-from simstate.env import Env, EnvCfg, tasks
+from simstate.env import EndedEpisodes, Env, EnvCfg, tasks
 from simstate.sensors.watch_camera import VIEW, with_view
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
@@ -50,15 +50,17 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
 
     Observations are those of one group, a Box, or of all groups, a Dict of them.
     `infos` has those of the task (`EnvCfg.info`, parts of `EnvCfg.reward`); where it
-    has none, "episode_length", the steps of each world's episode. A world may be
-    terminated and truncated in the same step.
+    has none, "episode_length", the steps of each world's episode, and in the step that
+    ends it "episode_end" (with SAME_STEP in infos["final_info"]): its "return" and
+    "length", "reason" (the termination terms) and "kind", "rewards" by term and
+    "metrics". A world may be terminated and truncated in the same step.
 
     Args:
         task: a task's name, file or function, or a configuration.
         num_envs: the number of worlds.
-        autoreset_mode: SAME_STEP resets a world in the step that ends it, and its last
-            observation is in infos["final_obs"]; NEXT_STEP resets it in the step after
-            that, whose action it ignores; DISABLED leaves it to
+        autoreset_mode: NEXT_STEP resets a world in the step after the one that ends
+            it, whose action it ignores; SAME_STEP resets it at once, and its last
+            observation is in infos["final_obs"]; DISABLED leaves it to
             `reset(options={"reset_mask": mask})`.
         engine: "native" or "warp", or a NativeCfg or WarpCfg.
         device: where it runs; actions and observations are NumPy arrays on the host.
@@ -74,7 +76,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         self,
         task: str | EnvCfg,
         num_envs: int = 1,
-        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         engine: EngineCfg = "native",
         device: str | torch.device = "cpu",
         group: str | None = "policy",
@@ -168,13 +170,23 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             last = self._observation(extras["final_observation"])
             infos = self._final(last, lengths, ended)
             _add(infos["final_info"], extras["info"], ended)
+            self._add_ends(infos["final_info"], extras["episodes"])
             renewed = ended
         if extras["log"]:
             self.log = extras["log"]
         infos |= self._info(np.ones(self.num_envs, dtype=bool))
+        if self._mode is not AutoresetMode.SAME_STEP:
+            self._add_ends(infos, extras["episodes"])
         _add(infos, extras["info"], ~renewed)
         _add(infos, extras["reset_info"], renewed)
         return self._observation(seen), rewards, terminations, truncations, infos
+
+    def _add_ends(self, infos: Info, episodes: EndedEpisodes | None) -> None:
+        """Add the episodes that have ended; the classics have no such infos."""
+        if episodes is None or self._has_infos:
+            return
+        for row, world in enumerate(episodes.env_ids.tolist()):
+            self._add_info(infos, {"episode_end": _episode_end(episodes, row)}, world)
 
     def _dtype_of(self, actions: object) -> type:
         """Return the dtype for actions: float64 if theirs and the environment's is."""
@@ -374,9 +386,26 @@ def _add(infos: Info, found: Info, mask: Array) -> None:
         infos[f"_{name}"] |= mask
 
 
+def _episode_end(episodes: EndedEpisodes, row: int) -> Info:
+    """Return the infos of one ended episode."""
+    kinds = [kind for kind, ended in episodes.kinds.items() if ended[row]]
+    return {
+        "return": float(episodes.returns[row]),
+        "length": int(episodes.length[row]),
+        "reason": episodes.reason(row),
+        "kind": kinds[0],
+        "rewards": {name: float(x[row]) for name, x in episodes.rewards.items()},
+        "metrics": {name: float(x[row]) for name, x in episodes.metrics.items()},
+    }
+
+
 def _first(infos: Info) -> Info:
     """Return the infos of the first world."""
-    return {name: x[0] for name, x in infos.items() if not name.startswith("_")}
+    return {
+        name: _first(cast("Info", x)) if isinstance(x, dict) else x[0]
+        for name, x in infos.items()
+        if not name.startswith("_")
+    }
 
 
 def _row(observation: Observation, world: int) -> Observation:

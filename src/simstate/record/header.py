@@ -107,12 +107,22 @@ def model_bytes(model: mujoco.MjModel) -> bytes:
     return buffer.tobytes()
 
 
-def model_from(data: bytes) -> mujoco.MjModel:
-    """The model of `model_bytes`, read by MuJoCo's binary loader."""
+def model_from(data: bytes, versions: Mapping[str, str]) -> mujoco.MjModel:
+    """The model of `model_bytes`, read by MuJoCo's binary loader.
+
+    `versions` are those that the model was saved with.
+    """
     try:
         return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
     except ValueError as error:
-        raise RecordingError(f"Its model cannot be loaded: {error}.") from error
+        core = versions.get("mujoco-core")
+        saved = core or versions.get("mujoco", "an unknown version")
+        here = mujoco.__version__
+        remedy = "" if saved == here else f" Open it with MuJoCo {saved}."
+        raise RecordingError(
+            f"Its model, compiled by MuJoCo {saved}, cannot be loaded by {here}: "
+            f"{error}.{remedy}"
+        ) from error
 
 
 def _name(thing: object) -> str:

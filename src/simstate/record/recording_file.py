@@ -288,7 +288,7 @@ class Recording(Closing):
     @cached_property
     def model(self) -> mujoco.MjModel:
         """The compiled model, read by MuJoCo's loader of binary models."""
-        return model_from(self._file.attachment(MODEL))
+        return model_from(self._file.attachment(MODEL), self.header["versions"])
 
     @property
     def snapshot_steps(self) -> list[int]:

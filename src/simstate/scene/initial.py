@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import mujoco
 import numpy as np
@@ -136,7 +137,32 @@ def _load_keyframe(
     controls, activations = list(index.controls.ids), list(index.activations.ids)
     data.ctrl[controls] = model.key_ctrl[key][controls]
     data.act[activations] = model.key_act[key][activations]
+    if yielding := _yielding(model, index):
+        state: Any = data  # since MuJoCo 4
+        state.plastic[yielding] = cast("Any", model).key_plastic[key][yielding]
     _move_keyframe(model, data, index, start)
+
+
+def _yielding(model: Any, index: EntityIndex) -> list[int]:
+    """Return where the plastic state of an entity is; empty before MuJoCo 4."""
+    if not getattr(model, "nplastic", 0):
+        return []
+    joints = (*index.joints.ids, *index.ball_joints.ids, *index.free_joints.ids)
+    flexes = [
+        k for k in range(model.nflex) if model.flex(k).name.startswith(index.prefix)
+    ]
+    addresses = (model.jnt_plasticadr, model.tendon_plasticadr, model.flex_plasticadr)
+    # Each block ends where the next begins.
+    starts = sorted({model.nplastic, *np.concatenate(addresses).tolist()} - {-1})
+    ends = dict(itertools.pairwise(starts))
+    own = zip(addresses, (joints, index.tendons.ids, flexes), strict=True)
+    return [
+        column
+        for table, ids in own
+        for first in table[list(ids)].tolist()
+        if first >= 0
+        for column in range(first, ends[first])
+    ]
 
 
 def _move_keyframe(

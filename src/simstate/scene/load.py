@@ -201,10 +201,12 @@ def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
         for body in spec.bodies[1:]:
             body.simple = 0
     if not cfg.keep_model_actuators:
-        for actuator in list(spec.actuators):
-            spec.delete(actuator)
+        # First: MuJoCo 4 keeps the keyframes that it finds at a deletion, and fills the
+        # controls of theirs with zeros when it compiles again.
         for key in spec.keys:
             key.ctrl, key.act = [], []
+        for actuator in list(spec.actuators):
+            spec.delete(actuator)
     _add_actuators(name, spec, own, cfg)
     configured = own
     if cfg.actuators or not cfg.keep_model_actuators or cfg.com_varies:

@@ -100,6 +100,12 @@ BLOCKS: dict[str, tuple[RowBlock, ...]] = {
     "nnumericdata": (RowBlock("nnumeric", "numeric_adr", "numeric_size"),),
     "ntextdata": (RowBlock("ntext", "text_adr", "text_size"),),
     "ntupledata": (RowBlock("ntuple", "tuple_adr", "tuple_size"),),
+    # Joints, then tendons, then flexes: each kind ends where the next begins.
+    "nplastic": (
+        RowBlock("njnt", "jnt_plasticadr", None),
+        RowBlock("ntendon", "tendon_plasticadr", None),
+        RowBlock("nflex", "flex_plasticadr", None),
+    ),
     "npluginattr": (RowBlock("nplugin", "plugin_attradr", None),),
     "nB": (RowBlock("nbody", "B_rowadr", "B_rownnz"),),
     "nC": (RowBlock("nv", "M_rowadr", "M_rownnz"),),

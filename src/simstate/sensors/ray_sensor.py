@@ -151,7 +151,17 @@ class RaySensor(Readings):
         if not self._seams:
             return hits
         tilted = self._cast_along(self._tilted, lambda: self._along(self._to_tilted))
-        return _nearer(hits, tilted, 100.0 * self._tilt)
+        slips = _slips(hits, tilted, 100.0 * self._tilt)
+        if not bool(slips.any()):
+            return hits
+        normal, height = hits.normal, hits.height
+        if normal is not None and tilted.normal is not None:
+            normal = torch.where(slips[..., None], tilted.normal, normal)
+        distance = torch.where(slips, tilted.distance, hits.distance)
+        if height is not None:  # along the ray itself, not the tilted one
+            height = torch.where(slips, self._below(distance), height)
+        geom = torch.where(slips, tilted.geom, hits.geom)
+        return RayHits(distance, geom, normal, height)
 
     def _cast_along(
         self, carried: CarriedRays, directions: Callable[[], Tensor]
@@ -182,12 +192,15 @@ class RaySensor(Readings):
 
     def _height(self) -> Tensor:
         height = self._hits().height
-        if height is not None:
-            return height
+        return self._below(self.distance) if height is None else height
+
+    def _below(self, distance: Tensor) -> Tensor:
+        """Return how far points on the rays are below their parents' origins [m]."""
+        is_hit = (distance >= 0.0) & (distance <= self.max_distance)
+        reach = torch.where(is_hit, distance, self.max_distance)
         each = len(self._built.origins)
         top = self._parent_pos()[..., 2].repeat_interleave(each, dim=1)
-        below = top - self.origin_w[..., 2]
-        return below - self.distance * self.direction_w[..., 2]
+        return top - self.origin_w[..., 2] - reach * self.direction_w[..., 2]
 
 
 class SceneRays(Named[RaySensor]):
@@ -215,23 +228,11 @@ def _carried(built: BuiltRays, directions: np.ndarray) -> CarriedRays:
     )  # fmt: skip
 
 
-def _nearer(hits: RayHits, tilted: RayHits, margin: float) -> RayHits:
-    """Return the hits, or the tilted rays' where those hit something nearer."""
+def _slips(hits: RayHits, tilted: RayHits, margin: float) -> Tensor:
+    """Return the mask of rays next to which the tilted ones hit something nearer."""
     far = torch.where(hits.distance < 0.0, torch.inf, hits.distance)
-    slips = (tilted.distance >= 0.0) & (
-        tilted.distance < far - margin * (1.0 + tilted.distance)
-    )
-    if not bool(slips.any()):
-        return hits
-    normal, height = hits.normal, hits.height
-    if normal is not None and tilted.normal is not None:
-        normal = torch.where(slips[..., None], tilted.normal, normal)
-    if height is not None and tilted.height is not None:
-        height = torch.where(slips, tilted.height, height)
-    return RayHits(
-        torch.where(slips, tilted.distance, hits.distance),
-        torch.where(slips, tilted.geom, hits.geom), normal, height,
-    )  # fmt: skip
+    near = tilted.distance + margin * (1.0 + tilted.distance)
+    return (tilted.distance >= 0.0) & (near < far)
 
 
 def _expansion(vectors: np.ndarray, with_pos: bool) -> np.ndarray:

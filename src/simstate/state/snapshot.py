@@ -162,12 +162,25 @@ class Snapshot:
         try:
             if header["format"] == FORMAT_1:
                 header, slots = slots_of_format_1(header, slots)
+            _add_later_fields(header, slots)
             _check_whole(header, slots)
         except _WRONG as error:
             raise SnapshotError(
                 f"{str(path)!r} is not a snapshot as simstate writes them: {error!r}."
             ) from error
         return Snapshot(header, slots)
+
+
+_LATER = {"plastic": (0,)}
+"""Fields of the state that earlier versions had none of, and their shape there."""
+
+
+def _add_later_fields(header: dict[str, Any], slots: dict[str, Tensor]) -> None:
+    """Add fields that did not exist when a snapshot was saved; they are empty."""
+    for name, shape in _LATER.items():
+        if name not in slots:
+            slots[name] = slots["qpos"].new_empty((len(slots["qpos"]), *shape))
+            header["slots"][name] = {"owner": "sim"}
 
 
 def _check_whole(header: dict[str, Any], slots: dict[str, Tensor]) -> None:

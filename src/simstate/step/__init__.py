@@ -5,17 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from simstate.base.compiled_core import get_include
 from simstate.step.coupled_stepper import CoupledStepper, Strong
 from simstate.step.crossings import Event, PeriodicTask
 from simstate.step.forces.force_parameters import Parameters
 from simstate.step.forces.frame import MovingFrame
-from simstate.step.forces.function_force import CFunction, get_include
+from simstate.step.forces.function_force import CFunction, CompiledFunction
 from simstate.step.forces.gravity import Gravity, UniformGravity
 from simstate.step.forces.gravity_sources import (
     CentralGravity,
     PointMassGravity,
     ThirdBody,
 )
+from simstate.step.forces.numba_force import compile_force
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.forces.thrust_and_drag import Drag, JointTargets, Thruster
 from simstate.step.history import History
@@ -117,6 +119,7 @@ __all__ = [
     "Adaptive",
     "CFunction",
     "CentralGravity",
+    "CompiledFunction",
     "ConservationReport",
     "CoupledStepper",
     "Drag",
@@ -154,6 +157,7 @@ __all__ = [
     "W2Ito1",
     "W2Ito2",
     "brownian_integrals",
+    "compile_force",
     "get_include",
     "report",
     "scheme",

@@ -50,7 +50,7 @@ class ForceOnViews(ReadOwner):
             )
         reads, writes = _names("reads", reads), _names("writes", writes)
         for name in reads:
-            _check_read(name)
+            check_read(name)
         for name in writes:
             if name not in WRITABLE:
                 raise unknown_name("input that a force model may write", name, WRITABLE)
@@ -85,7 +85,8 @@ def _names(what: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _check_read(name: str) -> None:
+def check_read(name: str) -> None:
+    """Raise unless a force model may read a field: not an acceleration or a force."""
     if name not in FIELDS:
         raise unknown_name("field that a force model may read", name, FIELDS)
     if not FIELDS[name].is_state and FIELDS[name].stage > Stage.VELOCITY:

@@ -26,7 +26,12 @@ from simstate.base.errors import InvalidInputError
 from simstate.engine import MAX_VALUE, Engine, Stage
 from simstate.math.vector import greatest
 from simstate.step.force_views import WRITABLE, ForceOnViews
-from simstate.step.forces.function_force import CFunction, FunctionForce
+from simstate.step.forces.function_force import (
+    CFunction,
+    CompiledFunction,
+    FunctionForce,
+)
+from simstate.step.forces.function_signature import is_function_pointer
 from simstate.step.forces.sampled_gravity import SampledGravity
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.processes import DrivingNoise, Process, finite_worlds
@@ -289,6 +294,8 @@ class Forcing:
         added: Any = model
         if reads or writes:
             added = ForceOnViews(self._engine, self._fresh, model, reads, writes)
+        elif is_function_pointer(model):
+            added = FunctionForce(CompiledFunction(model))
         elif isinstance(model, CFunction):
             added = FunctionForce(model)
         elif not callable(model):

@@ -350,6 +350,9 @@ def check_model(worlds: Worlds) -> None:
     reasons = {
         "delayed controls or sensors (history)": worlds.model.nhistory,
         "plugins with a state": worlds.model.npluginstate,
+        "springs or flexes that yield (plastic)": worlds.engine.field_shape("plastic")[
+            1
+        ],
     }
     found = [text for text, count in reasons.items() if count]
     if found:

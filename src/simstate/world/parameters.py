@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -31,7 +33,7 @@ class ModelParameters(ReadOwner):
         self._followed: dict[str, Tensor] = {}
         """Inputs of constants, as of the last time that constants were computed."""
         with torch.inference_mode(False):  # written to later on
-            self._requested = torch.zeros(engine.num_envs, dtype=torch.bool)
+            self._requested = np.zeros(engine.num_envs, dtype=bool)
         """Worlds whose constants are due even if no input differs."""
         self._shortcuts = Shortcuts(engine.model, engine.device)
         self._mesh_bounds = MeshBounds(engine.model, engine.device)
@@ -118,7 +120,7 @@ class ModelParameters(ReadOwner):
 
     def request_const(self, env_ids: Tensor | None) -> None:
         """Let the next `follow` recompute the constants of worlds; None: all."""
-        self._requested[slice(None) if env_ids is None else env_ids.cpu()] = True
+        self._requested[_rows(env_ids)] = True
 
     def follow(self, env_ids: Tensor | None) -> None:
         """Recompute constants in those of the worlds whose inputs differ; None: any.
@@ -126,17 +128,17 @@ class ModelParameters(ReadOwner):
         A raw write may have changed any world. The others keep the bits of their
         constants: in float32, those computed here are not those of the compiler.
         """
-        behind = self._requested.clone()
+        behind = self._requested.copy()
         for ids in self.changed_inputs().values():
-            behind[ids.cpu()] = True
-        if env_ids is not None:
-            among = torch.zeros_like(behind)
-            among[env_ids.cpu()] = True
-            behind &= among
-        ids = behind.nonzero().flatten()
-        if ids.numel():
-            everywhere = ids.numel() == behind.numel()
-            self.set_const(None if everywhere else ids.to(self._engine.device))
+            behind[_rows(ids)] = True
+        among = np.zeros_like(behind)
+        among[_rows(env_ids)] = True
+        behind &= among
+        if behind.all():
+            self.set_const(None)
+        elif behind.any():
+            ids = torch.as_tensor(np.flatnonzero(behind), device=self._engine.device)
+            self.set_const(ids)
 
     def set_const(self, env_ids: Tensor | None) -> None:
         """Recompute the constants of some worlds; None: all. The state is kept."""
@@ -159,7 +161,7 @@ class ModelParameters(ReadOwner):
             ledger.run_saving(names, "set_const", compute, written, env_ids)
         else:
             self._compute(env_ids)
-        self._requested[slice(None) if env_ids is None else env_ids.cpu()] = False
+        self._requested[_rows(env_ids)] = False
 
     def _compute_except(self, written: list[str], env_ids: Tensor | None) -> None:
         """Recompute the constants, except where they were written by hand."""
@@ -177,6 +179,11 @@ class ModelParameters(ReadOwner):
             for name in self._mesh_bounds.parameters:
                 bounds = expanded[name].data  # not a write by a user
                 self._mesh_bounds.follow(expanded["geom_dataid"], name, bounds)
+
+
+def _rows(env_ids: Tensor | None) -> Any:
+    """Return worlds as an index of a NumPy array; None: all."""
+    return slice(None) if env_ids is None else env_ids.cpu().numpy()
 
 
 def _marks(by_hand: Tensor) -> Callable[[Selection | None], None]:

@@ -14,7 +14,7 @@ from simstate.data.replay.recorded_worlds import engine_for, env_for, worlds_for
 from simstate.engine import EngineCfg
 from simstate.env import Env, tasks
 from simstate.env.env_recorder import AFTER
-from simstate.env.settings import described_settings
+from simstate.env.settings import described, settings_of
 from simstate.record import Recording
 from simstate.record.recording_file import BlockPlace
 from simstate.simulation import Simulation
@@ -167,7 +167,13 @@ class _Comparison:
         self._found.model = model_changes(self._recording.model, player.sim.model)
         if player.env is not None:
             then = self._recording.header["settings"]
-            now = described_settings(player.env.cfg, "env")
+            found = settings_of(player.env.cfg, "env").items()
+            # A default that the recording lacks is a setting of a later version.
+            now = {
+                path: described(setting.value)
+                for path, setting in found
+                if path in then or not setting.is_default
+            }
             self._found.settings = setting_changes(then, now)
         names = ["time", *player.columns]
         is_env = player.env is not None

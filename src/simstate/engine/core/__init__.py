@@ -21,7 +21,7 @@ from simstate.engine.core.integrator import (
     Integrator,
     MassArrays,
 )
-from simstate.engine.core.library import description, is_available
+from simstate.engine.core.library import description, field_offset, is_available
 from simstate.engine.core.load_tables import (
     CoreLoad,
     CoreProcess,
@@ -59,6 +59,7 @@ __all__ = [
     "TableauLike",
     "description",
     "draws",
+    "field_offset",
     "free_bodies",
     "is_available",
     "make_contacts",

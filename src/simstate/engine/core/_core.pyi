@@ -67,6 +67,9 @@ def body_loads(
 ) -> bool:
     """6 numbers of each world: force and moment along the world's axes."""
 
+def field_offset(name: str, /) -> tuple[int, int] | None:
+    """Offset in mjData of a field's pointer; 1 if it is that of the number itself."""
+
 class Batch:
     def __new__(
         cls, model: int, num_worlds: int, num_threads: int, persistent: bool

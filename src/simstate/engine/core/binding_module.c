@@ -2,7 +2,18 @@
 #include "binding.h"
 
 /* Goes up with what Python calls here; compiled_core.py has the same number. */
-static const int revision = 7;
+static const int revision = 8;
+
+/* field_offset(name): where mjData has the pointer to a field, or the number itself, and
+ * which of the two; None: there is no such field. */
+static PyObject* field_offset(PyObject* module, PyObject* name) {
+  (void)module;
+  const char* text = PyUnicode_AsUTF8AndSize(name, NULL);
+  core_field field;
+  if (!text) return NULL;
+  if (!core_find_field(text, &field)) Py_RETURN_NONE;
+  return Py_BuildValue("ni", (Py_ssize_t)field.offset, field.is_scalar);
+}
 
 static PyObject* connect(PyObject* module, PyObject* args) {
   PyObject *addresses, *check;
@@ -61,6 +72,7 @@ static PyMethodDef functions[] = {
     {"uniform", core_py_uniform, METH_VARARGS, NULL},
     {"free_bodies", core_py_free_bodies, METH_VARARGS, NULL},
     {"body_loads", core_py_body_loads, METH_VARARGS, NULL},
+    {"field_offset", field_offset, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -92,7 +104,8 @@ static int add_type(PyObject* module, const char* name, PyType_Spec* spec,
   return !failed;
 }
 
-PyMODINIT_FUNC PyInit__core(void) {
+/* Named after the version of MuJoCo, as the module is: see setup.py. */
+PyMODINIT_FUNC CORE_INIT(void) {
   PyObject* module = PyModule_Create(&definition);
   if (!module) return NULL;
   PyObject* names = symbols();

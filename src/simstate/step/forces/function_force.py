@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +13,8 @@ from simstate.base.checks import has_shape
 from simstate.base.errors import InvalidInputError
 from simstate.engine import core
 from simstate.step.forces.compiled_force import CompiledForce
+from simstate.step.forces.force_parameters import Numbers, Parameters
+from simstate.step.forces.function_signature import address_of, check_signature
 from simstate.step.forces.scene_force import SceneForce
 from simstate.world.worlds import worlds_of
 
@@ -35,9 +37,30 @@ class CFunction(Protocol):
         ...
 
 
-def get_include() -> str:
-    """Return the directory of `simstate/force.h`, for a compiler's include path."""
-    return str(Path(core.__file__).parent / "include")
+class CompiledFunction:
+    """A C function with named parameters of each world.
+
+    Once it acts in a simulation, `parameters` has a row for every world, which is part
+    of the world: written at any time, saved, restored and compared with it.
+
+    Args:
+        function: a numba `cfunc`, a ctypes or cffi function pointer, or an address.
+            The first three are checked to have the type `simstate_force`.
+        parameters: numbers by name, each a number or (num_envs,); the function gets
+            them in this order.
+    """
+
+    def __init__(
+        self, function: Any, parameters: Mapping[str, Numbers] | None = None
+    ) -> None:
+        self.function = function  # whose code must stay in memory
+        self.address = function if isinstance(function, int) else address_of(function)
+        """The function's address."""
+        name = getattr(function, "__name__", "CompiledFunction")
+        self.parameters = Parameters(str(name))
+        """The parameters by name."""
+        for key, values in (parameters or {}).items():
+            self.parameters.declare(key, values)
 
 
 class FunctionForce(SceneForce):
@@ -49,6 +72,7 @@ class FunctionForce(SceneForce):
 
     def __init__(self, function: CFunction) -> None:
         self.function = function  # whose code must stay in memory
+        check_signature(function)
         address = function.address
         if isinstance(address, bool) or not isinstance(address, int) or address <= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
@@ -66,20 +90,28 @@ class FunctionForce(SceneForce):
                 f'{sim.engine_name!r} does not have: use engine="native", or write '
                 "the force as model(t, sim)."
             )
-        self._numbers = _live(getattr(self.function, "parameters", None), sim.num_envs)
+        given: Any = getattr(self.function, "parameters", None)
+        if isinstance(given, Parameters):
+            given.attach(sim)
+            self._numbers = [given[name] for name in given]
+        else:
+            self._numbers = [_live(given, sim.num_envs)]
+        if not self._numbers:
+            self._numbers = [_live(None, sim.num_envs)]
         super().attach(sim)
 
     def compiled(self, start: float, end: float) -> CompiledForce | None:
         """Return the function for the core."""
         del start, end
         table = np.array([self._address], np.uint64).view(np.float64)
-        return CompiledForce(core.LoadKind.FUNCTION, [0], [self._numbers], table=table)
+        return CompiledForce(core.LoadKind.FUNCTION, [0], self._numbers, table=table)
 
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
         """Call the function for one world after the other."""
         del t
+        columns = [part.reshape(sim.num_envs, -1) for part in self._numbers]
         found = worlds_of(sim).engine.on_demand.call_function(
-            self._address, self._numbers.numpy()
+            self._address, torch.cat(columns, dim=1).numpy()
         )
         for name, values in found.items():
             getattr(sim.data, name).copy_(values)

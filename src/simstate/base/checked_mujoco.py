@@ -1,0 +1,9 @@
+"""Importing this module raises if simstate cannot run on the installed MuJoCo."""
+
+from __future__ import annotations
+
+import mujoco
+
+from simstate.base.mujoco_version import check_installation
+
+check_installation(mujoco.mj_version(), mujoco.__version__)
