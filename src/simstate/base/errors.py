@@ -86,7 +86,10 @@ class RecordingError(SimStateError, ValueError):
 
 
 class FileError(SimStateError, OSError):
-    """A file that cannot be written: a full or read-only disk, a missing folder."""
+    """A file that cannot be written or read.
+
+    The disk is full or read-only, a folder is missing, or permission is denied.
+    """
 
 
 class UnknownNameError(SimStateError, KeyError, AttributeError):
