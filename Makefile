@@ -17,13 +17,14 @@ BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 SIMULATORS := build/simulators
 MUJOCO4 := build/mujoco4
 DATASETS := build/datasets
+SANITIZED := build/sanitized
 RAY := build/ray
 ADAPTERS := build/adapters
 NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast mutants dist-check test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -37,6 +38,7 @@ train-demo: $(READY)-train
 
 test: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile --durations=15
+	$(BIN)/python -m tests.faults --seconds 60 --seeds 10000
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
 # The viewer in a real browser, which draws about a picture a second: minutes.
@@ -56,16 +58,32 @@ test-fast: $(READY)-test
 	$(BIN)/pytest -q -n auto --dist loadfile -k 'not warp' tests/math tests/entity tests/scene \
 		tests/base/test_files.py tests/world/test_freshness.py tests/base/test_ids.py tests/test_layers.py tests/world/test_transactions.py
 
+# Seeded faults in jobs of users: Ctrl-C, kill −9, a full disk and others. A seed that
+# fails prints the command that plays it again.
+faults: $(READY)-test
+	$(BIN)/python -m tests.faults --seeds 1000
+
 # What takes too long for every day: a dozen foreign models on warp (each of their kernels
-# compiles for half a minute on first use), 100,000 random sequences of calls, interruptions
+# compiles for half a minute on first use), 50,000 sequences of calls, 5,000 histories of faults, interruptions
 # at every line, the laws without the compiled core, 10⁸ world-steps and a
 # recording of 10 GB with flat memory. Hours.
 soak: $(READY)-test
 	$(BIN)/pytest -q -o faulthandler_timeout=0 -m soak
+	$(BIN)/python -m tests.faults --seeds 5000
 	SIMSTATE_SOAK=50 $(BIN)/pytest -q -o faulthandler_timeout=0 tests/world
 	SIMSTATE_CORE=0 $(BIN)/pytest -q -k 'not warp' tests/engine tests/step tests/laws tests/world tests/state
 	$(BIN)/python benchmarks/soak.py --world-steps 1e8
 	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
+
+# The engine and the steppers on a copy whose C code is checked by AddressSanitizer and
+# UndefinedBehaviorSanitizer. Python's allocations are malloc's, which ASan watches.
+sanitize: $(READY)-test
+	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
+	tar -c --exclude='*.so' --exclude=__pycache__ --exclude='*.egg-info' src tests examples docs setup.py pyproject.toml README.md LICENSE | tar -x -C $(SANITIZED)
+	cd $(SANITIZED) && SIMSTATE_CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace
+	cd $(SANITIZED) && export PYTHONPATH=src PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" && \
+		$(CURDIR)/$(BIN)/python -m pytest -q -p no:cacheprovider -k 'not warp' tests/engine tests/step
 
 # Mistakes that people make, put into a copy of the package one at a time: the slips of
 # tests/mutants.py, then random ones in a few modules. Prints how many a test notices.
@@ -115,6 +133,7 @@ gpu-check: $(READY)-test
 # Workers and two nodes of a Ray cluster on this machine, in an environment of their own.
 test-ray: $(RAY)/.ready
 	$(RAY)/bin/python tests/data/ray/ray_cluster.py
+	$(RAY)/bin/python -m tests.faults --job ray --seeds 5
 
 # skrl and TorchRL, which wants an older tensordict than rsl-rl's pin, in an environment
 # of their own.
@@ -171,7 +190,7 @@ format: $(READY)-dev
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(ADAPTERS) $(MUJOCO4)
+	rm -rf $(VENV) $(PTERA) $(PEERS) $(PINS) $(ORACLES) $(SIMULATORS) $(DATASETS) $(RAY) $(ADAPTERS) $(MUJOCO4) $(SANITIZED)
 
 # The one rule that sets things up, for each target what it needs and nothing else:
 # .venv/.ready-test brings the extra `test` of pyproject.toml, .venv/.ready-demo simstate

@@ -12,12 +12,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 
 PACKAGE = Path("src/simstate")
+MORE_FLAGS = shlex.split(os.environ.get("SIMSTATE_CFLAGS", ""))
+"""Flags of the compiler for checks, such as sanitizers: see `make sanitize`."""
 
 
 def mujoco_headers() -> dict[str, Path]:
@@ -51,8 +54,9 @@ def extension(
         extra_compile_args=(
             []
             if sys.platform == "win32"
-            else ["-std=c11", "-O3", "-g0", "-ffp-contract=off"]
+            else ["-std=c11", "-O3", "-g0", "-ffp-contract=off", *MORE_FLAGS]
         ),
+        extra_link_args=[flag for flag in MORE_FLAGS if flag.startswith("-fsanitize")],
         py_limited_api=True,
         optional=True,
     )

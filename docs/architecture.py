@@ -30,8 +30,9 @@ ROOT = SOURCE.parents[1]
 DEPTHS = {"Env._advance": 6}
 """Depth to which calls below a function are shown; elsewhere 3 below the root."""
 HIDDEN = (
-    "_recover", "_select", "dim", "due", "host_read_of", "ids", "is_evaluating",
-    "is_stepping", "naming", "raise_if", "tensor", "terminated", "truncated",
+    "_recover", "_select", "array", "cast", "check", "check_finite", "copy", "dim",
+    "due", "empty", "forget", "ids", "is_evaluating", "is_stepping", "naming",
+    "ordered_sum", "settle", "tensor", "terminated", "truncated", "unsettle",
     "worlds_of",
 )  # fmt: skip
 """Small functions that would hide the path."""

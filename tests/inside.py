@@ -7,9 +7,12 @@ wherever one exists.
 
 from __future__ import annotations
 
+import queue
+import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -311,6 +314,30 @@ class AtStepEnd:
     def end(self) -> None:
         """Call the function."""
         self._function()
+
+
+def take_recorder_turns(
+    wake: type, thread: type, sleep: Callable[[float], None],
+    written: Callable[[str], None],
+) -> None:  # fmt: skip
+    """Make recorders use another queue, thread and sleep, in this process.
+
+    `written` is called with the name of each attachment that was written.
+    """
+    from simstate.record import container_writer  # loads mcap
+
+    attach = container_writer.ContainerWriter._attach  # pyright: ignore
+
+    def attach_and_count(self: Any, name: str, data: bytes) -> None:
+        attach(self, name, data)
+        written(name)
+
+    container_writer.ContainerWriter._attach = attach_and_count  # pyright: ignore
+    own_queue = SimpleNamespace(SimpleQueue=wake, Empty=queue.Empty)
+    container_writer.queue = own_queue  # pyright: ignore
+    container_writer.threading = SimpleNamespace(Thread=thread)  # pyright: ignore
+    own_time = SimpleNamespace(sleep=sleep, time_ns=lambda: time.time_ns())
+    container_writer.time = own_time  # pyright: ignore
 
 
 @contextmanager

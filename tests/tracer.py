@@ -25,7 +25,7 @@ from tests.inside import is_bracket_compiled
 
 import simstate
 
-_SIMSTATE = f"{Path(simstate.__file__).parent}/"
+SIMSTATE = f"{Path(simstate.__file__).parent}/"
 _SOURCE = Path(__file__).with_suffix(".c")
 
 
@@ -45,7 +45,7 @@ def traced(
     call: Callable[[], object],
     *lines: int,
     error: type[BaseException] = KeyboardInterrupt,
-    folder: str = _SIMSTATE,
+    folder: str = SIMSTATE,
 ) -> Traced:
     """Make a call that is interrupted whenever it reaches one of these lines.
 
@@ -57,13 +57,13 @@ def traced(
             exceptions are raised.
         folder: beginning of the paths of the files whose lines count.
     """
-    if lines and folder == _SIMSTATE and not is_bracket_compiled():
+    if lines and folder == SIMSTATE and not is_bracket_compiled():
         pytest.skip(
             "without the compiled bracket, an exception that a tracer sets may "
             "interrupt a rollback (simstate.world.calls)"
         )
-    tracer, outer, left = _tracer(), sys.gettrace(), None
-    tracer.start(folder, frozenset(lines), error)
+    tracer, outer, left = compiled(), sys.gettrace(), None
+    tracer.start(folder, dict.fromkeys(lines, error), False, 0, 0)
     try:
         call()
     except error as raised:
@@ -83,20 +83,12 @@ def lines_of(call: Callable[[], object]) -> int:
 @cache
 def _build() -> Any:
     """Return the compiled module, or the reason for which there is none."""
-    link = sysconfig.get_config_var("LDSHARED")
-    if not link:
-        return "Python does not state how to link an extension (LDSHARED)"
-    include = sysconfig.get_path("include")
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
     with tempfile.TemporaryDirectory(prefix="simstate-tracer-") as folder:
-        built = Path(folder) / f"tracer{sysconfig.get_config_var('EXT_SUFFIX')}"
-        command = [*shlex.split(link), "-std=c11", "-O1", "-fPIC", f"-I{include}",
-                   str(_SOURCE), "-o", str(built)]  # fmt: skip
-        try:
-            subprocess.run(command, check=True, capture_output=True, text=True)
-        except OSError as missing:
-            return f"there is no compiler ({missing})"
-        except subprocess.CalledProcessError as failed:
-            return f"the compiler failed: {failed.stderr.strip()[-300:]}"
+        built = Path(folder) / f"tracer{suffix}"
+        missing = compile_library(_SOURCE, built)
+        if missing is not None:
+            return missing
         loader = ExtensionFileLoader("tracer", str(built))
         spec = spec_from_file_location("tracer", built, loader=loader)
         assert spec is not None
@@ -105,7 +97,24 @@ def _build() -> Any:
     return module
 
 
-def _tracer() -> Any:
+def compile_library(source: Path, built: Path) -> str | None:
+    """Compile a C file to a shared library; return the reason if it cannot be."""
+    link = sysconfig.get_config_var("LDSHARED")
+    if not link:
+        return "Python does not state how to link an extension (LDSHARED)"
+    include = sysconfig.get_path("include")
+    command = [*shlex.split(link), "-std=c11", "-O1", "-fPIC", f"-I{include}",
+               str(source), "-o", str(built)]  # fmt: skip
+    try:
+        subprocess.run(command, check=True, capture_output=True, text=True)
+    except OSError as missing:
+        return f"there is no compiler ({missing})"
+    except subprocess.CalledProcessError as failed:
+        return f"the compiler failed: {failed.stderr.strip()[-300:]}"
+    return None
+
+
+def compiled() -> Any:
     """Return the compiled module; skip the test where it cannot be built."""
     built = _build()
     if isinstance(built, str):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from typing import Any
 
 import mujoco
 import numpy as np
+from torch import Tensor
 
 STATE = mujoco.mjtState.mjSTATE_INTEGRATION.value
 
@@ -84,6 +86,57 @@ class PlainWorlds:
         kept = self.row(world)
         mujoco.mj_setConst(self.models[world], self._scratch[world])
         self.write_row(world, kept)
+
+    def place_root(
+        self, world: int, pos: Any, turn: Any, lin: Any, ang: Any, at_com: bool
+    ) -> None:
+        """Place the first free body; velocity at its origin or COM, world axes."""
+        data, model = self.datas[world], self.models[world]
+        quat, matrix = np.array(turn) / np.linalg.norm(turn), np.empty(9)
+        mujoco.mju_quat2Mat(matrix, quat)
+        rotation = matrix.reshape(3, 3)
+        body = model.jnt_bodyid[0]
+        arm = rotation @ model.body_ipos[body] if at_com else np.zeros(3)
+        data.qpos[:3], data.qpos[3:7] = pos, quat
+        data.qvel[:3] = np.array(lin) - np.cross(ang, arm)
+        data.qvel[3:6] = rotation.T @ np.array(ang)
+
+    def cast(
+        self, world: int, body: str, pos: Any, directions: Any, hidden: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return start and distances of rays that pass hidden bodies [m]."""
+        model, data = self.models[world], self.evaluated(world)
+        turn = data.body(body).xmat.reshape(3, 3)
+        start = data.body(body).xpos + turn @ np.array(pos)
+        kept = model.geom_group.copy()
+        passed = [model.body(name).id for name in hidden]
+        model.geom_group[:] = np.where(np.isin(model.geom_bodyid, passed), 3, 0)
+        seen, found = np.array([1, 1, 1, 0, 1, 1], np.uint8), np.full(3, 100.0)
+        for k, along in enumerate(directions):
+            way, geom = turn @ (along / np.linalg.norm(along)), np.zeros(1, np.int32)
+            distance = mujoco.mj_ray(model, data, start, way, seen, 1, -1, geom)
+            found[k] = distance if 0 <= distance <= 100.0 else 100.0
+        model.geom_group[:] = kept
+        return start, found
+
+    def rebuild(
+        self, slots: Mapping[str, Tensor], columns: Mapping[str, slice]
+    ) -> None:
+        """Make all models and data again, from nothing but the slots of worlds."""
+        for world in range(len(self.datas)):
+            model = copy.copy(self.model)
+            for name, values in slots.items():
+                if name.startswith("model/"):
+                    field = getattr(model, name.removeprefix("model/"))
+                    field[:] = values[world].numpy().reshape(field.shape)
+            self.models[world], self.datas[world] = model, mujoco.MjData(model)
+            self._scratch[world] = mujoco.MjData(model)
+            mujoco.mj_setConst(model, self._scratch[world])
+            row = np.concatenate(
+                [slots[name][world].numpy().ravel() for name in columns]
+            )
+            self.write_row(world, row.astype(np.float64))
+        self.memory[:] = slots["memory/fuzz"].numpy()
 
     def evaluated(self, world: int) -> mujoco.MjData:
         """Everything that MuJoCo computes at the world's present state."""

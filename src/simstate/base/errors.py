@@ -86,7 +86,10 @@ class RecordingError(SimStateError, ValueError):
 
 
 class FileError(SimStateError, OSError):
-    """A file that cannot be written: a full or read-only disk, a missing folder."""
+    """A file that cannot be written or read.
+
+    The disk is full or read-only, a folder is missing, or permission is denied.
+    """
 
 
 class UnknownNameError(SimStateError, KeyError, AttributeError):
@@ -122,6 +125,15 @@ class IntegrationError(DivergenceError):
 
 class CouplingError(DivergenceError):
     """The loads of a strongly coupled step do not converge in these worlds."""
+
+
+def not_copied(what: str, made: str, name: str) -> InvalidInputError:
+    """Return the error for copying or pickling what lives in an engine's memory."""
+    return InvalidInputError(
+        f"{what} cannot be copied or pickled: its worlds are in an engine's memory. "
+        f"Make another one, other = {made}, and bring it to the same state: "
+        f"other.restore({name}.snapshot()). A Snapshot can be saved and pickled."
+    )
 
 
 def unknown_name(

@@ -104,6 +104,22 @@ def _move_all(source: Path, target: Path) -> None:
         raise
 
 
+@contextlib.contextmanager
+def naming_errors(path: Path, verb: str) -> Generator[None]:
+    """Raise a FileError that names the file where the block raises an OSError.
+
+    Args:
+        path: the file or folder.
+        verb: what is done with it, "read" or "write".
+    """
+    try:
+        yield
+    except FileError:
+        raise
+    except OSError as error:
+        raise FileError(f"Cannot {verb} {str(path)!r}: {reason_of(error)}.") from error
+
+
 def reason_of(error: OSError) -> str:
     """Why a file could not be written, as the system says it.
 

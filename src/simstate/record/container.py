@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from simstate.base.errors import RecordingError
 from simstate.base.extras import library
+from simstate.base.files import naming_errors
 
 MAGIC = b"\x89MCAP0\r\n"
 PROFILE = "simstate"
@@ -56,7 +57,8 @@ class ContainerReader:
             raise RecordingError(
                 f"{str(path)!r} is empty: a recording that was cut off before it began."
             )
-        self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115 (closed by close)
+        with naming_errors(path, "read"):
+            self._file: IO[bytes] = open(path, "rb")  # noqa: SIM115 (closed by close)
         self.blocks: list[tuple[RecordPlace | None, bytes]] = []
         """The chunk of each block, None where it is missing, and its description."""
         self.attachments: dict[str, list[RecordPlace]] = {}

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from simstate.base.archive import check_archive, read_archive, write_archive
 from simstate.base.errors import SnapshotError
+from simstate.base.files import naming_errors
 
 FORMAT = "simstate training 2"
 _OLD_FORMAT = "simstate training 1"
@@ -78,9 +79,11 @@ def prune_checkpoints(run_dir: Path, keep: int) -> None:
 
 def _checkpoints(folder: Path) -> dict[int, Path]:
     """The checkpoints in a folder, by the number of their updates."""
+    with naming_errors(folder, "read"):
+        files = list(folder.iterdir())
     return {
         int(match[1]): file
-        for file in folder.iterdir()
+        for file in files
         if (match := re.fullmatch(r"model_(\d+)\.(npz|pt)", file.name))
     }
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from simstate.base.files import write_atomically
+from simstate.base.files import naming_errors, write_atomically
 
 LogKind = Literal["tensorboard", "wandb", "none"]
 PROGRESS = "progress.jsonl"
@@ -44,8 +44,12 @@ class ProgressFile(Log):
 
     def write(self, iteration: int, values: Mapping[str, float]) -> None:
         """Add a line."""
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"iteration": iteration, **values}) + "\n")
+        line = json.dumps({"iteration": iteration, **values}) + "\n"
+        with (
+            naming_errors(self._path, "write"),
+            self._path.open("a", encoding="utf-8") as file,
+        ):
+            file.write(line)
 
 
 class TensorBoardLog(Log):
@@ -138,7 +142,9 @@ def read_progress(run_dir: Path) -> list[dict[str, float]]:
     lines: list[dict[str, float]] = []
     if not path.is_file():
         return lines
-    for text in path.read_text(encoding="utf-8").splitlines():
+    with naming_errors(path, "read"):
+        content = path.read_text(encoding="utf-8")
+    for text in content.splitlines():
         try:
             lines.append(json.loads(text))
         except json.JSONDecodeError:

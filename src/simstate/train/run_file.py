@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from simstate.base.errors import InvalidInputError, warn
-from simstate.base.files import write_atomically
+from simstate.base.files import naming_errors, write_atomically
 from simstate.base.versions import LIBRARIES, installed_versions
 from simstate.env import tasks
 from simstate.env.setting_changes import with_settings
@@ -105,7 +105,9 @@ def _content(path: Path) -> dict[str, Any]:
             f"There is no file {str(path)!r}: name a run's folder, or its {FILE}."
         )
     try:
-        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        with naming_errors(path, "read"):
+            text = path.read_text(encoding="utf-8")
+        content: dict[str, Any] = json.loads(text)
         form: object = content["format"]
     except (ValueError, KeyError, TypeError) as error:
         raise InvalidInputError(

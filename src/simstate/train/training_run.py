@@ -19,6 +19,7 @@ from tensordict import TensorDict
 
 from simstate.base.checks import whole_number
 from simstate.base.errors import SimStateError, SnapshotError
+from simstate.base.files import naming_errors
 from simstate.engine import OneTorchThread
 from simstate.env import Env, EnvCfg
 from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
@@ -128,7 +129,8 @@ class TrainingRun:
         """
         if iterations <= self.iteration:
             return True
-        self.run_dir.mkdir(parents=True, exist_ok=True)
+        with naming_errors(self.run_dir, "write"):
+            self.run_dir.mkdir(parents=True, exist_ok=True)
         write_run_file(self.run_dir, self.cfg)
         kind = self.cfg.output.logger
         logs = open_logs(kind, self.run_dir, self.iteration, described_run(self.cfg))

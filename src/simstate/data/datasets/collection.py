@@ -21,7 +21,7 @@ from torch import Tensor
 
 from simstate.base.checks import whole_number
 from simstate.base.errors import InvalidInputError, unknown_name
-from simstate.base.files import write_atomically
+from simstate.base.files import naming_errors, write_atomically
 from simstate.data.datasets.hdf5 import write_hdf5
 from simstate.data.datasets.lerobot import write_lerobot
 from simstate.data.datasets.recorded_episodes import Episode, episodes_of
@@ -194,7 +194,8 @@ def written_parts(
             if sent is None:
                 begun = path.with_suffix(".begun")
                 record(part, begun)
-                begun.replace(path)
+                with naming_errors(path, "write"):
+                    begun.replace(path)
             else:
                 write_atomically(path, next(sent))
         yield part
@@ -282,7 +283,8 @@ class _Part:
 
 def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
     """Write down what is collected; raise if the folder has something else."""
-    root.mkdir(parents=True, exist_ok=True)
+    with naming_errors(root, "write"):
+        root.mkdir(parents=True, exist_ok=True)
     told = {"format": FORMAT, **what}
     file = root / ABOUT
     if not file.exists():
@@ -295,7 +297,9 @@ def describe_folder(root: Path, what: Mapping[str, Any]) -> None:
         write_atomically(file, text.encode())
         return
     try:
-        before: Any = json.loads(file.read_text(encoding="utf-8"))
+        with naming_errors(file, "read"):
+            text = file.read_text(encoding="utf-8")
+        before: Any = json.loads(text)
     except ValueError as error:
         raise InvalidInputError(f"{str(file)!r} cannot be read: {error}.") from error
     now = json.loads(json.dumps(told))
