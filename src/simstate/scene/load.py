@@ -133,7 +133,30 @@ def _from_file(path: Path) -> mujoco.MjSpec:
             f"(.urdf), not {ending}. {remedy}".rstrip()
         )
     with _explained(str(path)):
-        return mujoco.MjSpec.from_file(str(path))
+        spec = mujoco.MjSpec.from_file(str(path))
+    _check_names(path, spec)
+    return spec
+
+
+_NAMED = (
+    "bodies", "joints", "geoms", "sites", "cameras", "lights", "frames", "meshes",
+    "hfields", "textures", "materials", "actuators", "sensors", "tendons", "equalities",
+    "keys", "pairs", "excludes", "flexes", "skins", "numerics", "texts", "tuples",
+)  # fmt: skip
+"""The lists of a specification whose elements have names."""
+
+
+def _check_names(path: Path, spec: mujoco.MjSpec) -> None:
+    """Raise if a name is no UTF-8, which Python could not read later."""
+    for kind in _NAMED:
+        for number, element in enumerate(getattr(spec, kind, ())):
+            try:
+                element.name  # noqa: B018 (decodes it)
+            except UnicodeDecodeError as error:
+                raise ModelError(
+                    f"{str(path)!r} or a file that it includes has a name that is not "
+                    f"UTF-8, of element {number} of its {kind}: save it as UTF-8."
+                ) from error
 
 
 def _is_file(path: Path) -> bool:
@@ -194,7 +217,9 @@ class EntityModel:
 def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
     """The entity's model, read and made ready to be attached."""
     spec = load_spec(cfg.model, cfg.packages)
-    own = compile_spec(spec, f"The model of entity {name!r}")
+    is_file = isinstance(cfg.model, str | Path) and "<" not in str(cfg.model)
+    of = f" ({str(cfg.model)[:200]})" if is_file else ""
+    own = compile_spec(spec, f"The model of entity {name!r}{of}")
     names = name_elements(spec)
     _keep_total_mass(spec, own)
     if cfg.com_varies:
