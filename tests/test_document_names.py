@@ -17,6 +17,7 @@ from simstate import (
     RayCastCfg,
     SceneCfg,
     Simulation,
+    UnknownNameError,
 )
 from simstate.entity.other_names import _OTHER_NAMES
 from simstate.entity.quantity import Quantity
@@ -116,6 +117,11 @@ def test_a_flight_states_other_names_are_mujocos():
         np.testing.assert_allclose(omegas_E__E, np.rad2deg(six[:3]), atol=1e-10)
         np.testing.assert_allclose(state.omegas_E__E[world], omegas_E__E, atol=1e-10)
         np.testing.assert_allclose(state.R_pas_BP1_to_E[world], xmat, atol=1e-13)
+        np.testing.assert_allclose(state.R_pas_B_to_E[world], xmat, atol=1e-13)
+        rates = np.rad2deg(data.qvel[3:6])
+        np.testing.assert_allclose(state.omegas_B__E[world], rates, atol=1e-10)
+        centre = data.xipos[body]
+        np.testing.assert_allclose(state.position_E_E[world], centre, atol=1e-10)
         quat = data.qpos[3:7] * np.sign(data.qpos[3])
         got = state.quat_act_E_to_BP1_wxyz[world]
         np.testing.assert_allclose(got, quat, atol=1e-13)
@@ -146,6 +152,64 @@ def test_a_name_is_a_text(name):
 def test_the_documents_order_of_arguments_says_ours():
     with pytest.raises(InvalidInputError, match="the name is a keyword"):
         QPosState("hub", torch.zeros(1, 7))
+
+
+BULK_NAMES = {
+    "setDerivative": "set_derivative",
+    "propagateState": "propagate",
+    "getQuaternionBlocks": "quaternion_blocks",
+    "highOrderIntegration": "attitude",
+    "euclideanQpos": "euclidean_qpos",
+    "euclideanQvel": "euclidean_qvel",
+}
+
+
+@pytest.mark.parametrize("name", BULK_NAMES)
+def test_names_of_the_bulk_state_document_lead_to_ours(name):
+    state = QPosState(torch.tensor([[1.0, 2, 3, 1, 0, 0, 0]]))
+    ours = BULK_NAMES[name]
+    assert hasattr(state, ours)
+    assert not hasattr(state, name)
+    with pytest.raises(UnknownNameError, match=f"here it is {ours}"):
+        getattr(state, name)
+    with pytest.raises(UnknownNameError, match=f"here it is {ours}"):
+        setattr(state, name, True)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = state.nothing
+
+
+@pytest.mark.parametrize("name", ["qposAdr", "qvelAdr"])
+def test_a_quaternion_block_has_our_names(name):
+    model = mujoco.MjModel.from_xml_string(
+        '<mujoco><worldbody><body><joint axis="1 0 0"/><geom size="1"/><body>'
+        '<joint type="ball"/><geom size=".1"/></body></body></worldbody></mujoco>'
+    )
+    state = QPosState(torch.as_tensor(model.qpos0)[None])
+    state.configure(model)
+    (block,) = state.quaternion_blocks
+    assert (block.qpos_adr, block.qvel_adr) == (1, 1)
+    with pytest.raises(UnknownNameError, match=name.lower().replace("adr", "_adr")):
+        getattr(block, name)
+
+
+def test_generalized_forces_of_free_joints_and_of_all_dofs():
+    sim = simulation_of_quadrupeds()
+    robot, other = sim.scene["robot"], sim.scene["other"]
+    values = torch.arange(sim.data.qfrc_applied.numel()).to(sim.dtype)
+    sim.data.qfrc_applied[:] = values.view_as(sim.data.qfrc_applied)
+    nv = sim.model.nv // 2
+    assert robot.data.generalized_force.shape == (2, 6)
+    assert robot.dynamics.applied_generalized_force.shape == (2, nv)
+    for entity, first in ((robot, 0), (other, nv)):
+        own = sim.data.qfrc_applied[:, first : first + nv]
+        assert torch.equal(entity.dynamics.applied_generalized_force, own)
+        assert torch.equal(entity.data.generalized_force, own[:, :6])
+    assert torch.equal(sim.dynamics.applied_generalized_force, sim.data.qfrc_applied)
+
+
+def simulation_of_quadrupeds():
+    entities = {name: EntityCfg(model="quadruped") for name in ("robot", "other")}
+    return Simulation(SceneCfg(entities=entities, ground=True), num_envs=2)
 
 
 # Other libraries' names on entity.data

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, get_args, overload
 
 import mujoco
 import numpy as np
@@ -19,7 +19,12 @@ from simstate.base.checks import (
     one_of,
     whole_number,
 )
-from simstate.base.errors import DivergenceError, InvalidInputError, unknown_name
+from simstate.base.errors import (
+    DivergenceError,
+    InvalidInputError,
+    not_copied,
+    unknown_name,
+)
 from simstate.base.ids import Ids, Selection, Values, as_values, everything
 from simstate.engine import (
     CONSTANT_INPUTS,
@@ -957,9 +962,10 @@ class Simulation:
         after each step. In a notebook the viewer shows itself.
 
         Args:
-            host: the interface to listen on; one that others reach needs a token.
+            host: the interface to listen on.
             port: the first port to try; 0: any that is free.
-            token: what the address must contain; None: nothing, "": one is made.
+            token: what the address must contain, since whoever has it can change
+                the worlds; None: one is made, and is part of `url`.
             worlds: how many are shown side by side at first; None: up to 16.
             playing: whether `run` plays at first, and `sync` goes on.
         """
@@ -996,6 +1002,9 @@ class Simulation:
             course, ids, overlays, (width, height), camera, values=values
         )
         return drawing.picture()
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise not_copied("A Simulation", "Simulation(…)", "sim")
 
     # Inner parts.
 

@@ -19,7 +19,7 @@ from simstate import (
     SceneCfg,
     Simulation,
 )
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, ModelError
 from simstate.env import (
     ActuatorNetworkActionCfg,
     ControlActionCfg,
@@ -174,9 +174,10 @@ def test_a_network_sees_the_history_of_physics_steps(make_env, tmp_path, kind):
             Linear(), (torch.zeros(3, 4),), path, dynamo=False,
             dynamic_axes={"rows": {0: "batch"}}, input_names=["rows"],
         )  # fmt: skip
+    options = {"network_format": "torchscript"} if kind == "pt" else {}
     network = ActuatorNetworkActionCfg(
         network=path, history=(0, 2), position_scale=0.5, velocity_scale=0.1,
-        effort_scale=2.0, use_default_offset=False,
+        effort_scale=2.0, use_default_offset=False, **options,
     )  # fmt: skip
     env = pd_env(make_env, network)
     action = torch.tensor([[1.0, -0.4], [0.2, 0.6], [-0.8, 0.5]])
@@ -195,6 +196,23 @@ def test_a_network_sees_the_history_of_physics_steps(make_env, tmp_path, kind):
         robot.write_ctrl_to_sim(effort / 3.0)
         env.sim.step()
     torch.testing.assert_close(found, robot.data.joint_pos, rtol=0, atol=1e-6)
+
+
+def test_torchscript_is_run_only_if_it_is_named(make_env, tmp_path):
+    torch.jit.script(Linear()).save(tmp_path / "a.pt")
+    for name in ("a.pt", "a.onnx"):
+        (tmp_path / name).write_bytes((tmp_path / "a.pt").read_bytes())
+        cfg = ActuatorNetworkActionCfg(network=tmp_path / name)
+        with pytest.raises(ModelError, match=rf"{name}.* no (\.onnx|ONNX) file"):
+            pd_env(make_env, cfg)
+    with pytest.raises(ModelError, match=r"code in it.*torchscript.*onnx\.export"):
+        pd_env(make_env, ActuatorNetworkActionCfg(network=tmp_path / "a.pt"))
+    (tmp_path / "a.pt").write_bytes(b"nothing")
+    cfg = ActuatorNetworkActionCfg(
+        network=tmp_path / "a.pt", network_format="torchscript"
+    )
+    with pytest.raises(ModelError, match=r"a\.pt.*TorchScript"):
+        pd_env(make_env, cfg)
 
 
 def test_relative_positions_start_from_where_the_joints_are(make_env):

@@ -260,7 +260,7 @@ def test_bad_calls_are_named(tmp_path):
         gymnasium.make("simstate/Swimmer-v5", healthy_reward=2.0)
     with pytest.raises(SimStateError, match="has no argument 'speed'"):
         tasks.make_cfg("Cartpole-Balance", speed=3)
-    with pytest.raises(InvalidInputError, match="does not exist"):
+    with pytest.raises(InvalidInputError, match="is missing"):
         tasks.make_cfg("Ant-v5", xml_file="./no_such_file.xml")
     with pytest.raises(InvalidInputError, match="native"):
         Env(tasks.make_cfg("Reacher-v5"), engine="warp")
@@ -271,7 +271,7 @@ def test_bad_calls_are_named(tmp_path):
 
 
 def test_a_model_of_ones_own(tmp_path):
-    text = tasks.classic_env.model_path("hopper.xml").read_text()
+    text = CLASSICS["Hopper-v5"]().model().read_text()
     path = tmp_path / "light.xml"
     path.write_text(text.replace('timestep="0.002"', 'timestep="0.003"'))
     compare("Hopper-v5", 25, 1, xml_file=str(path), max_episode_steps=20)

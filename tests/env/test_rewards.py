@@ -288,7 +288,7 @@ def test_velocities_grow_once_those_asked_for_are_tracked(make_env, given):
         if log:
             reached.append(log["Curriculum/velocity"])
     assert reached == pytest.approx([1.25, 1.5, 1.6, 1.6, 1.6, 1.6])
-    assert env.commands["velocity"].lin_vel_x == (0.2, 1.6)
+    assert env.commands["velocity"].range("lin_vel_x") == (0.2, 1.6)
     with pytest.raises(UnknownNameError, match="'velocity'"):
         curricula.forward_velocity(env, env.all_ids, "velocty", "track")
 

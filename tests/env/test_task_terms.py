@@ -8,15 +8,19 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.env.conftest import ROBOT
 
-from simstate.base.errors import InvalidInputError
+from simstate import EntityCfg, SceneCfg
+from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     CurriculumTermCfg,
     Env,
+    EventTermCfg,
     RewardTermCfg,
     SceneEntityCfg,
     VelocityCommandCfg,
     curricula,
+    events,
     observations,
     rewards,
     tasks,
@@ -200,7 +204,11 @@ def test_some_worlds_go_straight_ahead(make_env):
 
 def test_velocities_come_in_stages(make_env):
     command = VelocityCommandCfg(resampling_time_s=(9.0, 9.0), lin_vel_x=(0.1, 0.2))
-    stages = ((3, (0.5, 0.6)), (5, (-1.0, 2.0)))
+    stages = (
+        (3, (0.5, 0.6)),
+        (5, {"lin_vel_x": (-1.0, 2.0), "lin_vel_y": (-0.3, 0.4)}),
+        (6, {"ang_vel_z": (0.0, 0.7)}),
+    )
     term = CurriculumTermCfg(
         curricula.velocity_stages,
         params={"command_name": "velocity", "stages": stages},
@@ -212,6 +220,95 @@ def test_velocities_come_in_stages(make_env):
     found = []
     for _ in range(6):
         log = env.step(torch.zeros(2, env.action_dim))[4]["log"]
-        found += [log["Curriculum/stages"]] if log else []
+        found += [log["Curriculum/stages/lin_vel_x"]] if log else []
     assert found == pytest.approx([0.2, 0.6, 2.0])  # after 2, 4 and 6 steps
-    assert env.commands["velocity"].lin_vel_x == (-1.0, 2.0)
+    assert log["Curriculum/stages/lin_vel_y"] == pytest.approx(0.4)
+    drawn = env.commands["velocity"]
+    assert drawn.range("lin_vel_x") == (-1.0, 2.0)
+    assert drawn.range("lin_vel_y") == (-0.3, 0.4)
+    assert drawn.range("ang_vel_z") == (0.0, 0.7)
+
+
+def test_unknown_velocities_of_a_stage_are_named(make_env):
+    command = VelocityCommandCfg(resampling_time_s=(9.0, 9.0), lin_vel_x=(0.0, 1.0))
+    env = make_env(2, commands={"velocity": command})
+    with pytest.raises(UnknownNameError, match="lin_vel_z"):
+        curricula.velocity_stages(
+            env, torch.tensor([0]), "velocity", [(9, {"lin_vel_z": (0.0, 1.0)})]
+        )
+
+
+def test_impulses_last_and_pause_by_world(make_env):
+    """The wrench on the shin over time: zero, a push, zero, another one."""
+    shin = SceneEntityCfg("robot", body_names="shin")
+    push = EventTermCfg(
+        events.Impulses, mode="step",
+        params={
+            "duration_s": (0.04, 0.08), "pause_s": (0.02, 0.1),
+            "force_range": {"x": (3.0, 9.0), "z": (-2.0, -1.0)}, "asset_cfg": shin,
+        },
+    )  # fmt: skip
+    env = make_env(3, events={"push": push}, episode_length_s=9.0)
+    body = env.sim.model.body("robot/shin").id
+    seen = []
+    for _ in range(40):
+        env.step(torch.zeros(3, env.action_dim))
+        seen.append(env.sim.data.xfrc_applied[:, body].clone())
+    forces = torch.stack(seen)
+    assert not forces[..., [1, 3, 4, 5]].any()
+    for world in range(3):
+        acts = forces[:, world, 0] > 0
+        assert bool(((forces[acts, world, 0] - 6).abs() <= 3).all())
+        assert bool((forces[acts, world, 2] < 0).all())
+        lengths = [len(run) for run in "".join("x" if a else " " for a in acts).split()]
+        dt = env.step_dt
+        assert len(lengths) > 3
+        assert max(lengths[:-1]) * dt <= 0.08 + dt
+        assert min(lengths[:-1]) * dt >= 0.04 - dt
+    assert not torch.equal(forces[:, 0], forces[:, 1])
+    params = {**push.params, "pause_s": (0.0, 1.0)}
+    wrong = EventTermCfg(events.Impulses, mode="step", params=params)
+    with pytest.raises(InvalidInputError, match="pause_s"):
+        make_env(3, events={"push": wrong})
+
+
+COLOURED = """
+<mujoco><asset><material name="red" rgba="0.5 0.2 0.1 1"/></asset>
+<worldbody><body name="box"><freejoint/>
+  <geom name="painted" size="0.1" material="red"/>
+  <geom name="plain" size="0.1" pos="0.3 0.1 0"/>
+</body></worldbody></mujoco>
+"""
+
+
+def test_materials_and_the_scenes_own_elements_are_drawn(make_env):
+    scene = SceneCfg(
+        entities={
+            "robot": EntityCfg(model=ROBOT), "box": EntityCfg(model=COLOURED),
+        },
+        ground=True, timestep=0.005,
+    )  # fmt: skip
+    env = make_env(3, scene=scene)
+    ids, model = torch.tensor([2, 0]), env.sim.model
+    box = SceneEntityCfg("box")
+    draw = events.randomize_parameter
+    draw(env, ids, "mat_rgba", (0.5, 0.9), columns=[0, 2], asset_cfg=box)
+    material = model.mat("box/red").id
+    rgba = env.sim.expand("mat_rgba")[:, material]
+    np.testing.assert_allclose(rgba[1], [0.5, 0.2, 0.1, 1])
+    assert bool((rgba[ids, 0] <= 0.45 + 1e-6).all())
+    assert bool((rgba[ids, 1] == 0.2).all() or torch.allclose(rgba[ids, 1], rgba[1, 1]))
+    with pytest.raises(InvalidInputError, match='"mat_rgba" of the material'):
+        draw(env, ids, "geom_rgba", (0.5, 0.9), names="painted", asset_cfg=box)
+    draw(env, ids, "geom_rgba", (0.5, 0.9), names="plain", asset_cfg=box)
+
+    draw(env, ids, "geom_friction", (2.0, 3.0), names="ground", asset_cfg=None)
+    ground = model.geom("ground").id
+    friction = env.sim.expand("geom_friction")[:, ground, 0]
+    assert float(friction[1]) == model.geom_friction[ground, 0]
+    assert bool((friction[ids] >= 2 * model.geom_friction[ground, 0]).all())
+    others = [k for k in range(model.ngeom) if k != ground]
+    same = env.sim.expand("geom_friction")[:, others]
+    np.testing.assert_allclose(same, np.tile(model.geom_friction[others], (3, 1, 1)))
+    with pytest.raises(InvalidInputError, match="the scene is named"):
+        draw(env, ids, "geom_friction", (1.0, 2.0), names="plain", asset_cfg=None)

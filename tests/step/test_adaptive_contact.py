@@ -12,9 +12,18 @@ import pytest
 import torch
 
 import simstate
-from simstate import Simulation
+from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
 from simstate.base.errors import InvalidInputError
-from simstate.integrate import BS32, DOP853, DP54, RK4, RKF45, RKF78, PointMassGravity
+from simstate.integrate import (
+    BS32,
+    DOP853,
+    DP54,
+    RK4,
+    RKF45,
+    RKF78,
+    PointMassGravity,
+    Process,
+)
 from simstate.step.touching import touching_geoms
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* chooses its steps")
@@ -339,3 +348,71 @@ def test_free_flight_takes_as_many_evaluations_with_geoms_that_can_touch():
         counts.append(sim.integration.statistics.evaluations.tolist())
     assert counts[0] == counts[1]
     assert counts[0][0] < 3000
+
+
+# Other loops: Python models in the core, and blocks without it.
+
+
+class Clock(Process):
+    """A process whose rate is a Python function, evaluated between calls."""
+
+    def rate(self, t, sim):
+        return torch.ones_like(self.value)
+
+
+def landed(sim: Simulation) -> None:
+    """Let the ball land, and compare; the touch is between two times."""
+    want = truth("ball")
+    sim.run(until=want.touch - 1e-6)
+    assert not touches(sim, "ball")
+    sim.run(until=want.touch + 1e-6)
+    assert touches(sim, "ball")
+    sim.step(50)
+    sim.run(until=SCENES["ball"].until)
+    distance, gain = compare(sim, "ball")
+    assert distance < 1e-4
+    assert gain < 1e-4
+
+
+@pytest.mark.parametrize("scheme", [DP54, RKF45, DOP853])
+def test_contacts_next_to_models_and_processes_in_python(scheme):
+    sim = SCENES["ball"].simulation(scheme(rtol=1e-6, atol=1e-6))
+    sim.add_force(lambda t, sim: None)
+    landed(sim)
+    sim = SCENES["ball"].simulation(scheme(rtol=1e-6, atol=1e-6))
+    sim.add_process(Clock("clock", [0.5]))
+    landed(sim)
+
+
+@pytest.mark.parametrize("scheme", [DP54, RKF45])
+def test_contacts_with_a_contact_sensor(scheme):
+    """Sensors observe every evaluation, which the blocks make."""
+    ball = BALL.format(1.0).replace("<body ", '<body name="ball" ')
+    cfg = SceneCfg(
+        entities={"a": EntityCfg(model=ball)},
+        contacts={"touch": ContactCfg(of="a/ball")},
+    )
+    sim = Simulation(cfg, integrator=scheme(rtol=1e-6, atol=1e-6))
+    sim.data.qvel[0] = torch.tensor(SPIN, dtype=torch.float64)
+    landed(sim)
+    assert bool(sim.contacts["touch"].found.any())
+
+
+def test_pairs_do_not_pass_through_each_other_in_blocks():
+    cfg = SceneCfg(
+        entities={"a": EntityCfg(model=BULLET.replace("<body ", '<body name="b" '))},
+        contacts={"touch": ContactCfg(of="a/b")},
+        ground=None,
+    )
+    sim = Simulation(cfg, integrator=RKF45(rtol=1e-3, atol=1e-3))
+    sim.data.qvel[0] = torch.tensor([300.0, 0, 0, 1, 2, 3])
+    sim.step(2)
+    assert float(sim.data.qvel[0, 0]) < 299.5
+
+
+def test_nothing_falls_through_the_ground_on_warp():
+    model = SCENES["ball"].model(0.5)
+    sim = Simulation(model, 2, engine="warp", integrator=RKF45(rtol=1e-3, atol=1e-3))
+    sim.data.qpos[1, 2] = 0.6
+    sim.step(3)
+    np.testing.assert_allclose(sim.data.qpos[:, 2].numpy(), 0.0996, atol=2e-3)

@@ -245,3 +245,14 @@ def test_a_crossing_among_quiet_steps_is_found():
     assert event.count.tolist() == [1, 1, 1]
     want = np.sqrt(2 * np.array([0.5, 0.4, 0.3]) / G)
     np.testing.assert_allclose(event.time, want, atol=0.003)  # semi-implicit Euler
+
+
+def test_derived_values_are_those_of_the_end_after_samples_within_a_step():
+    model = mujoco.MjModel.from_xml_string(BALL.format(0.1))
+    sim = Simulation(model, 2, integrator=RK4())
+    sim.data.qvel[:, 2] = torch.tensor([1.0, 2.0])
+    sim.add_event(lambda sim: sim.data.xpos[:, 1, 2] - 50.0)
+    log = sim.record(quantities=["xpos", "qpos"])
+    sim.step(3)
+    np.testing.assert_array_equal(log["xpos"][..., 1, 2], log["qpos"][..., 2])
+    np.testing.assert_array_equal(sim.data.xpos[:, 1, 2], sim.data.qpos[:, 2])

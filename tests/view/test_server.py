@@ -6,6 +6,8 @@ import http.client
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +20,7 @@ from websockets.exceptions import InvalidStatus
 from simstate import Simulation
 from simstate.base.errors import InvalidInputError
 from simstate.view.server import shown_host
+from simstate.view.session import LONGEST, MOST_REQUESTS
 from simstate.view.viewer import Viewer
 
 
@@ -51,14 +54,27 @@ def get(viewer: Viewer, path: str, **headers: str) -> tuple[int, bytes]:
 def test_it_listens_on_loopback_alone(viewer: Viewer) -> None:
     assert viewer._server.get_host() == "127.0.0.1"
     assert viewer.url.startswith("http://localhost:")
-    assert get(viewer, "/")[0] == 200
+    assert get(viewer, at(viewer))[0] == 200
 
 
-def test_other_interfaces_need_a_token(sim: Simulation) -> None:
-    with pytest.raises(InvalidInputError, match="token"):
-        sim.view(port=0, host="0.0.0.0")
-    with pytest.raises(InvalidInputError, match="letters"):
-        sim.view(port=0, token="../x")
+def at(viewer: Viewer) -> str:
+    """The path of the page, which is the token."""
+    return urlsplit(viewer.url).path
+
+
+def test_every_address_has_a_token(sim: Simulation, viewer: Viewer) -> None:
+    """Also on loopback, which all users of the machine reach."""
+    assert len(at(viewer)) > 16
+    assert get(viewer, "/")[0] == 403
+    with pytest.raises(InvalidStatus):
+        Client(viewer.url.replace(at(viewer), "/"))
+    with sim.view(port=0, playing=False) as other:
+        assert at(other) != at(viewer)
+    with sim.view(port=0, playing=False, token="my-own_1") as own:
+        assert own.url.endswith("/my-own_1/")
+    for wrong in ("../x", "a/b", "é"):
+        with pytest.raises(InvalidInputError, match="letters"):
+            sim.view(port=0, token=wrong)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
@@ -87,8 +103,8 @@ def test_pages_of_other_sites_are_turned_away(viewer: Viewer) -> None:
         Client(viewer.url, origin="http://evil.example")
     with pytest.raises(InvalidStatus):  # a name that was made to point here
         Client(viewer.url, additional_headers={"Host": f"evil.example:{port}"})
-    assert get(viewer, "/", Host=f"evil.example:{port}")[0] == 403
-    assert get(viewer, "/", Host=f"localhost:{port}")[0] == 200
+    assert get(viewer, at(viewer), Host=f"evil.example:{port}")[0] == 403
+    assert get(viewer, at(viewer), Host=f"localhost:{port}")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -97,7 +113,8 @@ def test_pages_of_other_sites_are_turned_away(viewer: Viewer) -> None:
      "//etc/passwd", "/..%5c..%5cviewer.py"],
 )  # fmt: skip
 def test_no_file_of_the_machine_is_served(viewer: Viewer, path: str) -> None:
-    status, body = get(viewer, path)
+    assert get(viewer, path)[0] == 403
+    status, body = get(viewer, at(viewer).rstrip("/") + path)
     assert status == 404
     assert b"root" not in body
 
@@ -182,7 +199,7 @@ def _is_within(control: Any, value: float) -> bool:
 
 @pytest.mark.parametrize("raw", [b"", b"\xff\xff", b"\x81\xa4type\xa4Nope"])
 def test_rubbish_ends_its_own_connection_alone(
-    sim: Simulation, viewer: Viewer, raw: bytes
+    sim: Simulation, viewer: Viewer, raw: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     good, bad = Client(viewer.url), Client(viewer.url)
     run_until(viewer, lambda: viewer.num_clients == 2, "both connections")
@@ -192,6 +209,82 @@ def test_rubbish_ends_its_own_connection_alone(
     good.set("step", True)
     run_until(viewer, lambda: float(sim.time[0]) > before, "the other's step")
     good.close()
+    assert_one_line(caplog)
+
+
+def assert_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """What was logged is a line, without the traceback that it was."""
+    assert caplog.records
+    for record in caplog.records:
+        assert record.name == "simstate.view"
+        assert record.exc_info is None
+        assert "\n" not in record.getMessage()
+
+
+def test_a_message_of_wrong_parts_is_one_line_of_the_log(
+    sim: Simulation, viewer: Viewer, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = Client(viewer.url)
+    run_until(viewer, lambda: viewer.num_clients == 1, "the connection")
+    for updates in (3, None, "x"):
+        client.send("GuiUpdateMessage", uuid="x", updates=updates)
+    before = float(sim.time[0])
+    client.set("step", True)
+    run_until(viewer, lambda: float(sim.time[0]) > before, "the step")
+    client.close()
+    assert_one_line(caplog)
+
+
+def test_a_flood_of_clicks_does_not_stall_a_script(sim: Simulation) -> None:
+    with sim.view(port=0) as viewer:
+        done: list[int] = []
+        session = viewer.session
+        viewer.sync()
+        for k in range(30_000):
+            session.ask(lambda k=k: done.append(k))
+        assert session._requests.qsize() == MOST_REQUESTS
+        session.ask(lambda: done.append(-1), is_kept=True)  # that a client has left
+        for _ in range(50):
+            viewer.sync()
+        assert len(done) == MOST_REQUESTS + 1
+        assert done[-1] == -1
+
+
+def test_slow_requests_let_a_script_continue(sim: Simulation) -> None:
+    with sim.view(port=0) as viewer:
+        session, done = viewer.session, []
+        for k in range(10):
+            session.ask(lambda k=k: (time.sleep(LONGEST / 2), done.append(k)))
+        session.answer()
+        assert 1 <= len(done) < 6
+        for _ in range(9):
+            session.answer()
+        assert done == list(range(10))
+
+
+def test_a_script_continues_when_the_last_client_leaves(sim: Simulation) -> None:
+    with sim.view(port=0) as viewer:
+        clients = [Client(viewer.url), Client(viewer.url)]
+        viewer.sync()
+        for _ in range(600):
+            if viewer.num_clients == 2:
+                break
+            time.sleep(0.05)
+        clients[0].set("play", False)
+        times = ((0.7, clients[0].close), (1.4, clients[1].close), (60.0, viewer.close))
+        timers = [threading.Timer(*pair) for pair in times]
+        for timer in timers:
+            timer.daemon = True
+            timer.start()
+        begun = time.monotonic()
+        while time.monotonic() - begun < 1.4 and not viewer.is_closed:
+            viewer.sync()  # is held up until both have left
+        timers[1].join()
+        for _ in range(20):
+            viewer.sync()
+        timers[2].cancel()
+        assert not viewer.is_closed
+        assert viewer.session.playing
 
 
 def test_a_port_that_is_taken_is_passed_over(sim: Simulation, viewer: Viewer) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import math
+import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,13 +58,8 @@ def archive_from(
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Header and tensors of an archive, which messages call `label`."""
     path = str(label)
-    check_archive(source, label)
+    arrays = read_arrays(source, label)
     try:
-        with zipfile.ZipFile(source) as archive:
-            arrays = {
-                name.removesuffix(".npy"): _array(archive.read(name))
-                for name in archive.namelist()
-            }
         digest = arrays.pop("digest").tobytes()
         whole = digest == _digest(arrays)
         header: Any = json.loads(arrays.pop("header").tobytes())
@@ -84,27 +80,85 @@ def archive_from(
     return header, tensors
 
 
-def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
-    """Raise unless a file is a zip archive that holds no more than its own size.
-
-    Nothing that is read here is compressed, so that more would be a bomb.
-    """
-    name = repr(str(source if label is None else label))
+def read_arrays(
+    source: Path | io.BytesIO, label: object = None
+) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz archive, none of which is compressed."""
+    check_archive(source, label)
+    name = source if label is None else label
+    arrays: dict[str, np.ndarray] = {}
+    member = ""
     try:
         with zipfile.ZipFile(source) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
+            for one in archive.infolist():
+                member = one.filename
+                arrays[member.removesuffix(".npy")] = _array(_bytes_of(archive, one))
+    except Exception as error:  # what a damaged archive raises is without limits
+        where = f", at {member!r}" if member else ""
+        raise SnapshotError(
+            f"{str(name)!r} is not a whole file of simstate{where}: {error}. It may be "
+            "cut off, damaged or of another kind."
+        ) from error
+    return arrays
+
+
+def check_archive(source: Path | io.BytesIO, label: object = None) -> None:
+    """Raise unless a file is a zip archive whose members are stored as they are.
+
+    Nothing that is read here is compressed. The directory of an archive and the heads
+    of its members may contradict each other, and libraries follow either: both must
+    state that a member is not compressed, and the same size.
+    """
+    name = repr(str(source if label is None else label))
+    is_file = isinstance(source, Path)
+    try:
+        size = source.stat().st_size if is_file else len(source.getbuffer())
+        with zipfile.ZipFile(source) as archive:
+            members = archive.infolist()
+            unpacked = sum(member.file_size for member in members)
+            stored = [member for member in members if _is_stored(archive, member)]
     except Exception as error:
         raise SnapshotError(
             f"{name} is not a whole file of simstate: it is no .npz archive. It "
             "may be cut off, damaged or of another kind."
         ) from error
-    is_file = isinstance(source, Path)
-    size = source.stat().st_size if is_file else len(source.getbuffer())
-    if unpacked > size:
+    if unpacked > size or len(stored) < len(members):
         raise SnapshotError(
-            f"{name} would unpack from {size:,} to {unpacked:,} "
-            "bytes, but files of simstate are not compressed: it was not unpacked."
+            f"{name} would unpack from {size:,} to {unpacked:,} bytes or more, but "
+            "files of simstate are not compressed: it was not unpacked."
         )
+
+
+_LOCAL = struct.Struct("<4s5H3I2H")
+"""The head of a member, before its name: magic, version, flags, method, time, date,
+checksum, compressed size, size, and the lengths of name and extra field."""
+_IN_EXTRA = 0xFFFFFFFF
+"""The size of a member of more than 4 GiB, whose extra field has it."""
+
+
+def _is_stored(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
+    """Return True if directory and head of a member state that it is not compressed."""
+    file = archive.fp
+    assert file is not None
+    file.seek(member.header_offset)
+    head = _LOCAL.unpack(file.read(_LOCAL.size))
+    method, small, large = head[3], head[7], head[8]
+    sizes = {small, large} - {_IN_EXTRA}
+    is_late = bool(head[2] & 0x08) and sizes == {0}  # sizes follow the data
+    return (
+        member.compress_type == method == zipfile.ZIP_STORED
+        and member.compress_size == member.file_size
+        and (is_late or sizes <= {member.file_size})
+    )
+
+
+def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Return the content of a stored member, at most as much as it states."""
+    with archive.open(member) as file:
+        data = file.read(member.file_size)
+        if len(data) != member.file_size or file.read(1):
+            raise ValueError(f"{member.file_size:,} bytes are stated, others are there")
+    return data
 
 
 def _array(data: bytes) -> np.ndarray:

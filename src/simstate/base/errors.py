@@ -127,6 +127,15 @@ class CouplingError(DivergenceError):
     """The loads of a strongly coupled step do not converge in these worlds."""
 
 
+def not_copied(what: str, made: str, name: str) -> InvalidInputError:
+    """Return the error for copying or pickling what lives in an engine's memory."""
+    return InvalidInputError(
+        f"{what} cannot be copied or pickled: its worlds are in an engine's memory. "
+        f"Make another one, other = {made}, and bring it to the same state: "
+        f"other.restore({name}.snapshot()). A Snapshot can be saved and pickled."
+    )
+
+
 def unknown_name(
     kind: str, name: object, known: Iterable[str], hint: str = ""
 ) -> UnknownNameError:

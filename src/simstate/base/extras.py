@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from simstate.base.errors import InvalidInputError
+
+
+def library_folder(name: str, extra: str, what: str) -> Path:
+    """The folder of an installed package, which is not loaded."""
+    found = find_spec(name)
+    if found is None or found.origin is None:
+        raise InvalidInputError(f"{what} need {name}: pip install 'simstate[{extra}]'.")
+    return Path(found.origin).parent
 
 
 def library(name: str, extra: str, what: str) -> Any:

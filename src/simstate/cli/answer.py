@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from rich.console import RenderableType
 
+from simstate.base.printable import printable
 from simstate.cli.console import console
 
 
@@ -28,7 +29,8 @@ class Answer:
 def present(answer: Answer, as_json: bool) -> int:
     """Print an answer on standard output; the exit code."""
     if as_json:
-        print(json.dumps(_plain(answer.facts), indent=2, ensure_ascii=False))
+        text = json.dumps(_plain(answer.facts), indent=2, ensure_ascii=False)
+        print(printable(text))
         return answer.code
     out = console()
     for part in answer.shown:

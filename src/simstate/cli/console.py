@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 
 from simstate.base.errors import SimStateError
 from simstate.base.places import Place
+from simstate.base.printable import printable
 from simstate.cli.name_guess import meant
 
 if TYPE_CHECKING:
@@ -29,9 +31,23 @@ class Advance(Protocol):
         ...
 
 
+class PlainConsole(Console):
+    """A console that prints no control characters of texts, which files may have."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Return the segments of what is printed, with printable texts."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(printable(segment.text), segment.style)
+
+
 def console() -> Console:
-    """Standard output; without a terminal, wide plain text."""
-    return Console() if sys.stdout.isatty() else Console(width=120)
+    """Return standard output; without a terminal, wide plain text."""
+    return PlainConsole() if sys.stdout.isatty() else PlainConsole(width=120)
 
 
 def escaped(text: str) -> str:
@@ -52,7 +68,9 @@ def report_error(error: Exception, place: Place | None = None) -> None:
     lines = f"error: {said}"
     if place is not None:
         lines = f"error: {place}: {said}\n    {place.text}"
-    Console(stderr=True).print(lines, markup=False, highlight=False, soft_wrap=True)
+    PlainConsole(stderr=True).print(
+        lines, markup=False, highlight=False, soft_wrap=True
+    )
 
 
 @contextmanager
@@ -63,7 +81,7 @@ def plain_warnings() -> Generator[None]:
     def show(message: Warning | str, *_: object) -> None:
         if str(message) not in said:
             said.add(str(message))
-            Console(stderr=True).print(
+            PlainConsole(stderr=True).print(
                 f"warning: {message}", markup=False, highlight=False, soft_wrap=True
             )
 

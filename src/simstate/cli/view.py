@@ -52,13 +52,11 @@ class ViewCommand:
     open: bool = False
     """Open the page in this machine's browser."""
     host: str = "127.0.0.1"
-    """The interface to listen on; on one that other machines reach, the address has a
-    token."""
+    """The interface to listen on."""
     port: int = 8080
     """The first port to try; 0: any that is free."""
     token: str | None = None
-    """The token that the address must contain; with --host one is made if you give
-    none."""
+    """The token that the address must contain; one is made if you give none."""
     seed: Seed = 0
     engine: Engine = "native"
     device: Device = "cpu"
@@ -83,17 +81,13 @@ class ViewCommand:
     def _show(self, viewed: Viewed, course: Course) -> int:
         """Play until it is ended."""
         with needs("view"):
-            from simstate.view.server import LOOPBACK
             from simstate.view.viewer import Viewer
-        token = self.token
-        if token is None and self.host not in LOOPBACK:
-            token = ""
         is_file = viewed.is_model() and self.beside is None
         with Viewer(
             course,
             host=self.host,
             port=self.port,
-            token=token,
+            token=self.token,
             worlds=min(course.worlds.num_envs, 16),
             playing=not self.paused,
             reload=viewed.model_course if is_file else None,

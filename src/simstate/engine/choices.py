@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 import mujoco
 import numpy as np
@@ -15,7 +16,8 @@ import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.base.ids import Selection, int_list
+from simstate.base.ids import Index, Selection, int_list
+from simstate.engine.parameter_limits import IsWrong, element_of, limits_of
 from simstate.scene.option_limits import option_limits
 
 CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] = {
@@ -61,45 +63,59 @@ def check_by_world(model: mujoco.MjModel, name: str) -> None:
         )
 
 
-def check_of(
-    model: mujoco.MjModel, name: str
-) -> Callable[[Tensor, Selection | None], None] | None:
-    """What raises for values that a parameter cannot have; None: it may be anything.
+Check: TypeAlias = "Callable[[Tensor, Selection | None, Index | None], None]"
+"""`check(values, rows, elements)` raises for values of some worlds and elements that a
+parameter cannot have; (n, E, …). None: all of them."""
 
-    It is called with the values of some worlds, (n, …), and with those; None: all.
-    """
+
+def check_of(model: mujoco.MjModel, name: str) -> Check | None:
+    """Return what raises for values that a parameter cannot have; None: it has all."""
     allowed = CHOICES.get(name)
     if allowed is not None:
         known = list(allowed(model) if callable(allowed) else allowed)
         span = f"{known[0]} to {known[-1]}" if callable(allowed) else f"one of {known}"
-        return partial(_refuse, name, span, partial(_not_among, known))
+        return partial(_refuse, model, name, span, partial(_not_among, known))
     if name.startswith("opt."):
         limits = option_limits(name.removeprefix("opt."))
-        return partial(_refuse, name, str(limits), limits.outside)
-    return None
+        return partial(
+            _refuse, model, name, str(limits), lambda values, _: limits.outside(values)
+        )
+    found = limits_of(model, name)
+    return None if found is None else partial(_refuse, model, name, *found)
 
 
-def _not_among(known: list[int], values: Tensor) -> Tensor:
+def _not_among(known: list[int], values: Tensor, elements: Index | None) -> Tensor:
     return ~torch.isin(values, torch.tensor(known, device=values.device))
 
 
 def _refuse(
+    model: mujoco.MjModel,
     name: str,
     allowed: str,
-    is_wrong: Callable[[Tensor], Tensor],
+    is_wrong: IsWrong,
     values: Tensor,
     rows: Selection | None,
+    elements: Index | None = None,
 ) -> None:
-    """Raise if some world's values are wrong, and name them."""
-    wrong = is_wrong(values)
+    """Raise if some world's values are wrong, and name the world and the element."""
+    wrong = is_wrong(values, elements)
     if bool(wrong.any()):
         found = wrong.reshape(len(wrong), -1).any(dim=1)
         if rows is None:
             worlds = int_list(found.nonzero()[:, 0])
         else:
             worlds = int_list(rows.tensor(values.device)[found.expand(rows.count)])
+        of = ""
+        if values.ndim > 1 and not name.startswith("opt."):
+            number = int(wrong.nonzero()[0, 1])
+            if elements is not None:
+                count = len(getattr(model, name))
+                number = int(
+                    torch.arange(count, device=values.device)[elements][number]
+                )
+            of = f" of {element_of(model, name, number)}"
         raise InvalidInputError(
-            f"{name} must be {allowed}, got {float(values[wrong][0]):g} in world "
+            f"{name}{of} must be {allowed}, got {float(values[wrong][0]):g} in world "
             f"{worlds[0]}.",
             name=name,
             worlds=worlds,

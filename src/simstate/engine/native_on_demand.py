@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -43,10 +44,14 @@ class NativeOnDemand(OnDemand):
     def __init__(self, engine: NativeEngine) -> None:
         self._engine = engine
 
+    @cached_property
+    def _data(self) -> mujoco.MjData:
+        return mujoco.MjData(self._engine.batch.model)
+
     def _worlds(self, env_ids: list[int]) -> Iterator[tuple[Any, Any]]:
         """Each world's own model, and an MjData in its state."""
         engine = self._engine
-        data = mujoco.MjData(engine.batch.model)
+        data = self._data
         differ = engine.has_own_parameters
         for world in env_ids:
             model = engine.batch.get_model(world) if differ else engine.batch.model

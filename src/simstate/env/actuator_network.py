@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
+from simstate.base.checks import one_of
 from simstate.base.errors import InvalidInputError, ModelError
 from simstate.env.actions import PerJoint
 from simstate.env.joint_pd_action import JointPdAction, JointPdActionCfg
@@ -32,7 +34,10 @@ class ActuatorNetworkActionCfg(JointPdActionCfg):
 
     stiffness: PerJoint = 0.0
     network: str | Path
-    """A TorchScript file (.pt) or an ONNX file with one input and one output."""
+    """A file with one input and one output, in the format of `network_format`."""
+    network_format: Literal["onnx", "torchscript"] = "onnx"
+    """"onnx" runs operators of ONNX Runtime only. "torchscript" (.pt) runs the code in
+    the file: use it for files that you trust."""
     history: tuple[int, ...] = (0, 1, 2)
     """Physics steps back from now, in the order of the network's columns."""
     order: Literal["position_velocity", "velocity_position"] = "position_velocity"
@@ -59,7 +64,9 @@ class ActuatorNetworkAction(JointPdAction):
                 "or more numbers of steps ≥ 0, such as (0, 1, 2)."
             )
         self._network_cfg = cfg
-        self._network = load_network(Path(cfg.network), str(env.device))
+        self._network = load_network(
+            Path(cfg.network), str(env.device), cfg.network_format
+        )
         shape = (max(cfg.history) + 1, self.dim)
         dtype = env.sim.dtype
         self.errors = env.memory("errors", shape, dtype=dtype)
@@ -87,26 +94,46 @@ class ActuatorNetworkAction(JointPdAction):
         return self.limited(effort.to(velocity) * cfg.effort_scale, velocity)
 
 
-def load_network(path: Path, device: str) -> Network:
-    """The network of a TorchScript or an ONNX file."""
+def load_network(path: Path, device: str, file_format: str = "onnx") -> Network:
+    """Return the network of a file, which holds TorchScript only if that is stated."""
+    one_of("network_format", file_format, ("onnx", "torchscript"))
     if not path.is_file():
         raise ModelError(f"There is no actuator network {str(path)!r}.")
-    jit: Any = torch.jit
+    if file_format == "torchscript":
+        return _load_torchscript(path, device)
     if path.suffix != ".onnx":
-        try:
-            return jit.load(path, map_location=device).eval()
-        except RuntimeError as error:
-            raise ModelError(
-                f"{str(path)!r} cannot be read as TorchScript: save it with "
-                "torch.jit.script(network).save(path), or export it to .onnx."
-            ) from error
-    import onnxruntime  # pyright: ignore[reportMissingTypeStubs]
+        raise ModelError(
+            f"{str(path)!r} is no .onnx file. A TorchScript file runs the code in it: "
+            'if you trust it, set network_format="torchscript"; else export the '
+            "network by torch.onnx.export."
+        )
+    return _load_onnx(path)
 
-    runtime: Any = onnxruntime
+
+def _load_torchscript(path: Path, device: str) -> Network:
+    jit: Any = torch.jit
+    try:
+        return jit.load(path, map_location=device).eval()
+    except RuntimeError as error:
+        raise ModelError(
+            f"{str(path)!r} cannot be read as TorchScript: save it with "
+            "torch.jit.script(network).save(path), or export it to .onnx."
+        ) from error
+
+
+def _load_onnx(path: Path) -> Network:
+    runtime: Any = import_module("onnxruntime")
     options = runtime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = runtime.InferenceSession(str(path), options)
-    (taken,) = session.get_inputs()
+    try:  # from bytes, so that it reads no other file
+        session = runtime.InferenceSession(path.read_bytes(), options)
+        (taken,) = session.get_inputs()
+        (_,) = session.get_outputs()
+    except Exception as error:  # of ONNX Runtime's many kinds
+        reason = " ".join(str(error).split())[:200]
+        raise ModelError(
+            f"{str(path)!r} is no ONNX file with one input and one output: {reason}."
+        ) from error
 
     def run(rows: Tensor) -> Tensor:
         (found,) = session.run(None, {taken.name: rows.cpu().numpy()})

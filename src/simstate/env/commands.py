@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from simstate.base.checks import check_range
+from simstate.base.checks import check_range, one_of
 from simstate.base.contract import NO, Contract
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index
@@ -194,26 +194,32 @@ class VelocityCommand(Command):
         self.follows_heading = self._memory("follows_heading", dtype=torch.bool)
         self.is_standing = self._memory("is_standing", dtype=torch.bool)
         """Where nothing is to move; (num_envs,)."""
-        self._lin_vel_x = (
-            worlds_of(env.sim)
+        self._ranges = {
+            axis: worlds_of(env.sim)
             .ledger.shared(
-                f"{self._place}/lin_vel_x",
-                torch.tensor(cfg.lin_vel_x, dtype=torch.float64),
-                unit="m/s",
+                f"{self._place}/{axis}",
+                torch.tensor(getattr(cfg, axis), dtype=torch.float64),
+                unit=unit,
+                optional=True,
             )
             .tensor
-        )
+            for axis, unit in zip(self.names, ("m/s", "m/s", "rad/s"), strict=True)
+        }
 
-    @property
-    def lin_vel_x(self) -> Range:
-        """The range that forward velocities are drawn from now [m/s]; may be set."""
-        low, high = (float(x) for x in self._lin_vel_x)
+    def range(self, axis: str) -> Range:
+        """Return the range that a velocity is drawn from now [m/s, rad/s].
+
+        Axes are "lin_vel_x", "lin_vel_y" and "ang_vel_z".
+        """
+        one_of("range of a velocity command", axis, self.names)
+        low, high = (float(x) for x in self._ranges[axis])
         return low, high
 
-    @lin_vel_x.setter
-    def lin_vel_x(self, span: Range) -> None:
-        check_range("velocity command", "lin_vel_x", span)
-        self._lin_vel_x.copy_(torch.tensor(span, dtype=torch.float64))
+    def set_range(self, axis: str, span: Range) -> None:
+        """Draw a velocity from another range from now on; see `range`."""
+        one_of("range of a velocity command", axis, self.names)
+        check_range("velocity command", axis, span)
+        self._ranges[axis].copy_(torch.tensor(span, dtype=torch.float64))
 
     @property
     def offset(self) -> Tensor:
@@ -226,7 +232,7 @@ class VelocityCommand(Command):
     def _draw(self, env_ids: Tensor) -> None:
         cfg = self.cfg
         chance = (0.0, 1.0)
-        velocity = (self.lin_vel_x, cfg.lin_vel_y, cfg.ang_vel_z)
+        velocity = (self.range(axis) for axis in self.names)
         spans = (*velocity, chance, cfg.heading or chance, chance)
         drawn = self._uniform(env_ids, *spans)
         self.command[env_ids] = drawn[:, :3]
@@ -251,7 +257,7 @@ class VelocityCommand(Command):
         if self.cfg.heading is not None:
             now = xp.asarray(self.entity.data.heading_w[rows], dtype=xp.float32)
             off = wrapped(self.heading[rows] - now)
-            rate = (self.cfg.heading_stiffness * off).clip(*self.cfg.ang_vel_z)
+            rate = (self.cfg.heading_stiffness * off).clip(*self.range("ang_vel_z"))
             turned = xp.where(self.follows_heading[rows], rate, command[:, 2])
             command = xp.concatenate([command[:, :2], turned[:, None]], 1)
         standing = self.is_standing[rows][:, None]

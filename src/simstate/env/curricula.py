@@ -7,12 +7,13 @@ the others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
-from simstate.env.commands import VelocityCommand
+from simstate.env.commands import Range, VelocityCommand
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.math.vector import norm
@@ -39,19 +40,24 @@ def velocity_stages(
     env: Env,
     env_ids: Tensor,
     command_name: str,
-    stages: tuple[tuple[int, tuple[float, float]], ...],
-) -> float:
-    """Draw forward velocities from another range from some environment step on.
+    stages: Sequence[tuple[int, Range | Mapping[str, Range]]],
+) -> dict[str, float]:
+    """Draw velocities from other ranges from some environment step on.
 
-    `stages` has (step, (least, greatest) [m/s]) in rising order; before the first the
-    range stays. Returns the greatest velocity of the range.
+    `stages` has (step, ranges) in rising order; before the first the ranges stay. They
+    are (least, greatest) by "lin_vel_x", "lin_vel_y" [m/s] and "ang_vel_z" [rad/s]; a
+    range without a name is that of "lin_vel_x". Returns the greatest velocity of each
+    range.
     """
     del env_ids
     command = _velocity_command(env, command_name)
-    due = [span for step, span in stages if env.common_step_counter >= step]
-    if due:
-        command.lin_vel_x = due[-1]
-    return command.lin_vel_x[1]
+    for step, ranges in stages:
+        named = ranges if isinstance(ranges, Mapping) else {"lin_vel_x": ranges}
+        for axis, span in named.items():
+            command.range(axis)  # known, whether it is due or not
+            if env.common_step_counter >= step:
+                command.set_range(axis, span)
+    return {axis: command.range(axis)[1] for axis in command.names}
 
 
 def forward_velocity(
@@ -69,12 +75,12 @@ def forward_velocity(
     grows by `step` up to `limit`. Returns the greatest velocity of the range.
     """
     command = _velocity_command(env, command_name)
-    low, high = command.lin_vel_x
+    low, high = command.range("lin_vel_x")
     steps = env.episode_length_buf[env_ids].clamp(min=1)
     earned = env.rewards.episode_sum(reward_name)[env_ids] / (steps * env.step_dt)
     if float(earned.mean()) >= share * env.rewards.weight(reward_name):
         high = min(high + step, limit)
-        command.lin_vel_x = (low, high)
+        command.set_range("lin_vel_x", (low, high))
     return high
 
 

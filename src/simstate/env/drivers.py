@@ -24,7 +24,7 @@ from simstate.world.worlds import worlds_of
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
-MODES = ("startup", "reset", "interval")
+MODES = ("startup", "reset", "interval", "step")
 
 
 class ActionTerms(dict[str, Action]):
@@ -296,7 +296,9 @@ class EventSchedule:
         }
 
     def interval(self, env: Env, due: Mapping[str, Tensor]) -> None:
-        """Run the events in the worlds that are due."""
+        """Run the events of every step, and the others in the worlds that are due."""
+        for term in self._terms["step"]:
+            term(env.all_ids)
         for k, term in enumerate(self._terms["interval"]):
             env_ids = due[term.name]
             if env_ids.numel():

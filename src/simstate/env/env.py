@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -440,8 +440,12 @@ class Env(EnvWorlds):
             return log
         for curriculum in self._curricula:
             value = curriculum(env_ids)
-            if value is not None:
-                log[f"Curriculum/{curriculum.name}"] = float(value)
+            label = f"Curriculum/{curriculum.name}"
+            if isinstance(value, Mapping):
+                found = cast("Mapping[str, Any]", value)
+                log |= {f"{label}/{key}": float(x) for key, x in found.items()}
+            elif value is not None:
+                log[label] = float(value)
         for name, mean in self.rewards.log(env_ids, self.cfg.episode_length_s).items():
             log[f"Episode_Reward/{name}"] = mean
         for name, count in self.ends.log(env_ids).items():

@@ -22,7 +22,7 @@ TermFunction: TypeAlias = "Callable[..., Any] | str"
 
 Params: TypeAlias = "dict[str, Any]"
 
-EventMode = Literal["startup", "reset", "interval"]
+EventMode = Literal["startup", "reset", "interval", "step"]
 
 EndKind = Literal["failure", "success", "time_out", "other"]
 """What the end of an episode means."""
@@ -125,11 +125,12 @@ class EventTermCfg(TermCfg):
     """A function `(env, env_ids, **params)` that changes worlds.
 
     "startup" runs once, and again when all is seeded anew; "reset" whenever worlds are
-    reset; "interval" every so often in each world.
+    reset; "interval" every so often in each world; "step" in every environment step, in
+    all worlds.
     """
 
     mode: EventMode = field(kw_only=True)
-    """When it happens: "startup", "reset" or "interval"."""
+    """When it happens: "startup", "reset", "interval" or "step"."""
     interval_s: tuple[float, float] | None = field(default=None, kw_only=True)
     """Range of the time between two "interval" events of a world [s]."""
     shared: bool = field(default=False, kw_only=True)
@@ -141,7 +142,8 @@ class EventTermCfg(TermCfg):
 class CurriculumTermCfg(TermCfg):
     """A function `(env, env_ids, **params)` that runs for worlds that are to be reset.
 
-    It may change the environment, and returns a number for the log, or None.
+    It may change the environment, and returns a number for the log, a dictionary of
+    them by name, or None.
     """
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 
 from simstate.base.checks import has_shape, whole_number
-from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.errors import InvalidInputError, ShapeError, not_copied
 from simstate.base.ids import Ids
 from simstate.engine import EngineCfg
 from simstate.entity import SceneEntities
@@ -255,6 +255,9 @@ class EnvWorlds(ABC):
                 "env.step, reset, snapshot and restore cannot be called by a term or a "
                 "force model: a step is running."
             )
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise not_copied("An Env", "Env(…)", "env")
 
     def attach(self, recorder: EnvRecorder) -> None:
         """Record every step from now on."""

@@ -29,6 +29,7 @@ from simstate.env.pose_events import place_on_tile, randomize_orientation
 from simstate.env.random_poses import drawn_vectors
 from simstate.env.scene_needs import moves_com
 from simstate.env.state_events import (
+    Impulses,
     apply_external_wrench,
     push_by_setting_velocity,
     reset_joints,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from simstate.env.env import Env
 
 __all__ = [
+    "Impulses",
     "apply_external_wrench",
     "place_on_tile",
     "push_by_setting_velocity",

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from simstate.base.archive import check_archive
+from simstate.base.archive import read_arrays
 from simstate.base.checks import as_path, has_shape, number
 from simstate.base.errors import InvalidInputError, ShapeError
 
@@ -91,7 +91,7 @@ def _from_csv(path: Path, names: tuple[str, ...], fps: float | None) -> MotionCl
         raise InvalidInputError("A CSV file does not say its rate: give fps= [1/s].")
     try:
         rows = np.loadtxt(path, delimiter=",", dtype=np.float64, ndmin=2)
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         raise InvalidInputError(
             f"{str(path)!r} has no lines of numbers: {error}."
         ) from error
@@ -102,10 +102,29 @@ def _from_csv(path: Path, names: tuple[str, ...], fps: float | None) -> MotionCl
             name="joint names",
             shape=rows.shape,
         )
+    _check_numbers(path, "its lines", rows)
     quat = _unit(path, rows[:, [6, 3, 4, 5]], "Columns 4 to 7 are (x, y, z, w)")
     joints = rows[:, 7:]
     vel = np.gradient(joints, 1 / fps, axis=0) if len(rows) > 1 else 0 * joints
     return MotionClip(fps, names, joints, vel, rows[:, :3], quat, {})
+
+
+def _check_numbers(path: Path, name: str, values: np.ndarray) -> None:
+    """Raise unless all values are real and finite, and name the first that is not."""
+    if values.dtype.kind not in "fiu":
+        raise InvalidInputError(
+            f"{name} of {str(path)!r} must be real numbers, not {values.dtype}.",
+            name=name,
+        )
+    wrong = np.argwhere(~np.isfinite(values))
+    if len(wrong):
+        frame, *rest = (int(k) for k in wrong[0])
+        at = "".join(f"[{k}]" for k in rest)
+        raise InvalidInputError(
+            f"{name}{at} of {str(path)!r} is {values[tuple(wrong[0])]} in frame "
+            f"{frame}: all values must be finite.",
+            name=name,
+        )
 
 
 def _unit(path: Path, quat: np.ndarray, means: str) -> np.ndarray:
@@ -122,16 +141,18 @@ def _unit(path: Path, quat: np.ndarray, means: str) -> np.ndarray:
 
 
 def _from_npz(path: Path, names: tuple[str, ...]) -> MotionClip:
-    check_archive(path)
+    arrays = read_arrays(path)
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name]) for name in file.files}
         joints, vel = arrays.pop("joint_pos"), arrays.pop("joint_vel")
         fps = arrays.pop("fps").reshape(-1)[0]
         pos, quat = arrays["body_pos_w"], arrays["body_quat_w"]
-    except (KeyError, ValueError, IndexError) as error:
+    except (KeyError, IndexError) as error:
         raise InvalidInputError(f"{str(path)!r} is no motion file: {error}.") from error
-    if joints.shape[1:] != (len(names),) or len(pos) != len(joints):
+    if (
+        joints.ndim != 2
+        or joints.shape[1] != len(names)
+        or pos.shape[:1] != joints.shape[:1]
+    ):
         raise ShapeError(
             f"{str(path)!r} has joints of shape {joints.shape} and bodies of shape "
             f"{pos.shape}; {len(names)} joint names were given.",
@@ -139,10 +160,23 @@ def _from_npz(path: Path, names: tuple[str, ...]) -> MotionClip:
             shape=joints.shape,
         )
     frames = len(joints)
-    has_shape("joint_vel", vel, joints.shape)
+    of = f"of {str(path)!r}"
+    has_shape(f"joint_vel {of}", vel, joints.shape)
     for name, width in _BODIES.items():
         if name in arrays:
-            has_shape(name, arrays[name], (frames, "bodies", width))
+            has_shape(f"{name} {of}", arrays[name], (frames, "bodies", width))
+    if not frames or not quat.shape[1] or pos.shape[1] != quat.shape[1]:
+        raise ShapeError(
+            f"{str(path)!r} needs one or more frames and bodies, got {pos.shape} and "
+            f"{quat.shape}.",
+            name="body_pos_w",
+            shape=pos.shape,
+        )
+    known = {name: x for name, x in arrays.items() if name in _BODIES}
+    for name, values in {"joint_pos": joints, "joint_vel": vel, **known}.items():
+        _check_numbers(path, name, values)
     root = _unit(path, quat[:, 0], "body_quat_w is (w, x, y, z)")
-    rate = number(f"fps of {str(path)!r}", fps, more_than=0, unit="1/s")
+    if fps.dtype.kind not in "fiu":
+        raise InvalidInputError(f"fps {of} must be a number, not {fps.dtype}.")
+    rate = number(f"fps {of}", float(fps), more_than=0, unit="1/s")
     return MotionClip(rate, names, joints, vel, pos[:, 0], root, arrays)

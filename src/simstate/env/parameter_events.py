@@ -40,12 +40,16 @@ def randomize_parameter(
     names: str | Sequence[str] = ".*",
     columns: Sequence[int] | None = None,
     shared: bool = False,
-    asset_cfg: SceneEntityCfg = ROBOT,
+    asset_cfg: SceneEntityCfg | None = ROBOT,
 ) -> None:
     """Draw a field of MjModel for elements of an entity, in the field's own unit.
 
+    With `asset_cfg=None` they are elements of the scene itself: its ground, cameras and
+    lights.
+
     `field` is such as "geom_friction", "site_pos", "light_diffuse", "jnt_range",
-    "pair_friction" or "opt.gravity"; `names` are regular expressions on the names of
+    "mat_rgba", "pair_friction" or "opt.gravity"; `names` are regular expressions on the
+    names of
     its elements, `columns` which of an element's numbers. `value_range` is (least,
     greatest), for "gaussian" (mean, standard deviation). With `shared` all elements of
     a world get the same draws.
@@ -54,7 +58,10 @@ def randomize_parameter(
     nominal = nominal.to(dtype=torch.float64, device=env.device)
     elements = None
     if not field.startswith("opt."):
-        elements = elements_of(env, asset_cfg.name, field, names)
+        owner = None if asset_cfg is None else asset_cfg.name
+        elements = elements_of(env, owner, field, names)
+        if field == "geom_rgba":
+            _refuse_hidden_colours(env.sim.model, elements)
         nominal = nominal[elements]
     values = nominal.expand(env_ids.shape[0], *nominal.shape).clone()
     flat = values.reshape(
@@ -69,14 +76,18 @@ def randomize_parameter(
 
 
 def elements_of(
-    env: Env, entity: str, field: str, names: str | Sequence[str]
+    env: Env, entity: str | None, field: str, names: str | Sequence[str]
 ) -> list[int]:
-    """The rows of a field that belong to an entity's elements of such names."""
+    """Return the rows of a field that belong to an entity's elements of such names.
+
+    None: elements of the scene that belong to no entity.
+    """
     kind = field.partition("_")[0]
     if kind not in OBJECTS_OF_FIELDS:
         raise unknown_name("kind of parameter", kind, [*OBJECTS_OF_FIELDS, "opt"])
     model, object_type = env.sim.model, OBJECTS_OF_FIELDS[kind].value
-    prefix = env.scene[entity].index.prefix
+    prefix = "" if entity is None else env.scene[entity].index.prefix
+    others = tuple(one.index.prefix for one in env.scene.values())
     count = model.nv if kind == "dof" else len(model_value(model, field))
     owners = model.dof_jntid if kind == "dof" else range(count)
     patterns = [names] if isinstance(names, str) else names
@@ -84,17 +95,30 @@ def elements_of(
     known: list[str] = []
     for row, owner in enumerate(owners):
         name = mujoco.mj_id2name(model, object_type, int(owner)) or ""
-        if not name.startswith(prefix):
+        if not name.startswith(prefix) or (entity is None and name.startswith(others)):
             continue
         known.append(name.removeprefix(prefix))
         if any(re.fullmatch(pattern, known[-1]) for pattern in patterns):
             found.append(row)
     if not found:
         raise InvalidInputError(
-            f"randomize_parameter: no element of {field!r} of {entity!r} is named "
+            f"randomize_parameter: no element of {field!r} of "
+            f"{'the scene' if entity is None else repr(entity)} is named "
             f"{listed(patterns)}. There are {listed(known)}."
         )
     return found
+
+
+def _refuse_hidden_colours(model: mujoco.MjModel, geoms: Sequence[int]) -> None:
+    """Raise for colours of geoms that are hidden by a material."""
+    for geom in geoms:
+        material = int(model.geom_matid[geom])
+        if material >= 0:
+            raise InvalidInputError(
+                f"The colour of geom {model.geom(geom).name or geom!r} has no effect: "
+                f"its material {model.mat(material).name!r} is drawn instead. Draw "
+                '"mat_rgba" of the material.'
+            )
 
 
 def drawn_numbers(

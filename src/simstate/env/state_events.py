@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
+from simstate.base.errors import InvalidInputError
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
@@ -15,6 +17,7 @@ from simstate.math import quaternion
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
+    from simstate.env.env_cfg import EventTermCfg
 
 _NO_RANGE: Mapping[str, Range] = {}
 
@@ -103,3 +106,63 @@ def apply_external_wrench(
     env.scene[asset_cfg.name].write_external_wrench_to_sim(
         forces, torques, asset_cfg.body_ids, env_ids
     )
+
+
+class Impulses:
+    """Push each chosen link for a while, again and again; an event of mode "step".
+
+    A force at the COM and a torque, world axes [N, N·m], are drawn when a push starts
+    and act for its duration; then the wrench is zero until the next push.
+
+    Args:
+        force_range: (least, greatest) force [N] by "x", "y", "z".
+        torque_range: the same for the torque [N·m].
+        duration_s: range of the time that a push lasts [s].
+        pause_s: range of the time between two pushes [s].
+        asset_cfg: the entity and its links.
+    """
+
+    def __init__(self, cfg: EventTermCfg, env: Env) -> None:
+        given = cfg.params
+        for name in ("duration_s", "pause_s"):
+            span = given.get(name)
+            if not isinstance(span, tuple | list) or not 0 < span[0] <= span[1]:
+                raise InvalidInputError(
+                    f"Impulses need {name}=(least, greatest) [s], > 0, got {span!r}."
+                )
+        self._left = env.memory("left", (), unit="s")
+        self._is_pushing = env.memory("is_pushing", (), dtype=torch.bool, reset=False)
+        self._pause = given["pause_s"]
+        self._env = env
+
+    def reset(self, env_ids: Tensor) -> None:
+        """Start an episode with a pause."""
+        self._left[env_ids] = self._drawn(env_ids, self._pause)
+
+    def __call__(
+        self,
+        env: Env,
+        env_ids: Tensor,
+        duration_s: Range,
+        pause_s: Range,
+        force_range: Mapping[str, Range] = _NO_RANGE,
+        torque_range: Mapping[str, Range] = _NO_RANGE,
+        asset_cfg: SceneEntityCfg = ROBOT,
+    ) -> None:
+        """Start and end pushes in the worlds whose time has come."""
+        self._left -= env.step_dt
+        due = env_ids[self._left[env_ids] <= 0]
+        if not due.numel():
+            return
+        starts = ~self._is_pushing[due]
+        begin, end = due[starts], due[~starts]
+        self._is_pushing[due] = starts
+        self._left[begin] = self._drawn(begin, duration_s)
+        self._left[end] = self._drawn(end, pause_s)
+        if begin.numel():
+            apply_external_wrench(env, begin, force_range, torque_range, asset_cfg)
+        if end.numel():
+            apply_external_wrench(env, end, asset_cfg=asset_cfg)
+
+    def _drawn(self, env_ids: Tensor, span: Range) -> Tensor:
+        return self._env.rng.uniform(env_ids, 1, *span)[:, 0].to(self._left)

@@ -58,6 +58,23 @@ class FlightState:
         """Attitude the other way, MuJoCo's xmat: r_E = R @ r_B; (…, 3, 3)."""
         return self.R_pas_E_to_BP1.mT
 
+    # Names of the earlier free-flight document, for one aircraft.
+
+    @property
+    def position_E_E(self) -> Tensor:
+        """Position of the Cg, the earlier name of position_E_Eo [m]; (…, 3)."""
+        return self.position_E_Eo
+
+    @property
+    def omegas_B__E(self) -> Tensor:
+        """Angular velocity, body axes, the earlier omegas_BP1__E [deg/s]; (…, 3)."""
+        return self.omegas_BP1__E
+
+    @property
+    def R_pas_B_to_E(self) -> Tensor:
+        """MuJoCo's xmat, the earlier name of R_pas_BP1_to_E; (…, 3, 3)."""
+        return self.R_pas_BP1_to_E
+
     @property
     def quat_act_E_to_BP1_wxyz(self) -> Tensor:
         """The turn from Earth to body axes, MuJoCo's qpos[3:7], w ≥ 0; (…, 4)."""

@@ -30,6 +30,11 @@ from simstate.record.compression import (
 from simstate.world import Owner, Slot
 from simstate.world.worlds import Worlds
 
+WRONG = (
+    KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError,
+    OverflowError, MemoryError, struct.error,
+)  # fmt: skip
+"""What the bytes of steps raise that simstate has not written."""
 _BITS = {8: torch.int64, 4: torch.int32, 2: torch.int16, 1: torch.int8}
 
 
@@ -241,7 +246,7 @@ def steps_from_bytes(packed: bytes) -> list[Step]:
             arrays.append(unshuffled(whole[at:end], dtype, shape))
             at = end
         return [_step(told, arrays) for told in index["steps"]]
-    except (KeyError, TypeError, ValueError, IndexError, struct.error) as error:
+    except WRONG as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(f"a block makes no sense: {error!r}") from error

@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 
 from simstate.base.errors import RecordingError
+from simstate.base.printable import printable_values
 from simstate.base.versions import installed_versions
 from simstate.record.compression import DTYPES
 from simstate.step.stepping_host import SteppingHost, forcing_of, timeline_of
@@ -23,6 +24,10 @@ STEPS = "steps"
 """The topic of the steps, beside one for each column."""
 TIME, STEP = "time", "step"
 """The columns that every recording has: simulation time, and steps before a sample."""
+
+
+_WRONG = (KeyError, TypeError, ValueError, AttributeError, RecursionError)
+"""What a header raises that is other than those which simstate writes."""
 
 
 def describe_worlds(sim: SteppingHost) -> dict[str, Any]:
@@ -74,26 +79,37 @@ def header_bytes(
 
 
 def read_header(data: bytes, label: str) -> dict[str, Any]:
-    """The header of a file, if all is there that a reader relies on."""
+    """Return the header of a file, if all is there that a reader relies on.
+
+    Its texts are printable.
+    """
     try:
-        told: Any = json.loads(data)
+        told: Any = printable_values(json.loads(data))
         if told["format"] != FORMAT:
             raise RecordingError(
                 f"{label} has the format {told['format']!r}; this version reads "
                 f"{FORMAT!r}."
             )
-        int(told["simulation"]["num_envs"])
+        count = told["simulation"]["num_envs"]
         worlds = cast("list[Any]", told["worlds"])
-        sound = all(isinstance(world, int) for world in worlds)
+        if not _is_int(count) or count < 1 or told["kind"] not in ("sim", "env"):
+            raise ValueError(f"{count!r} worlds of {told['kind']!r}")
+        dict(told["versions"])
+        sound = all(_is_int(world) and 0 <= world < count for world in worlds)
+        if not sound or len(set(worlds)) < len(worlds):
+            raise ValueError(f"of {count} worlds, {str(worlds)[:60]} were recorded")
         for contract in told["columns"].values():
             shape = cast("list[Any]", contract["shape"])
             sound &= contract["dtype"] in DTYPES and all(
                 isinstance(n, int) and n >= 0 for n in shape
             )
-            sound &= math.prod(shape) >= 0 and isinstance(contract["unit"], str)
+            sound &= math.prod(shape) >= 0
+            texts = [contract["unit"], *contract["names"]]
+            texts += [contract.get(key, "") for key in ("axes", "point", "source")]
+            sound &= all(isinstance(text, str) for text in texts)
         if not sound or not {TIME, STEP} <= set(told["columns"]):
             raise ValueError("a column's contract")
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except _WRONG as error:
         if isinstance(error, RecordingError):
             raise
         raise RecordingError(f"{label} has no header of simstate: {error!r}.") from None
@@ -113,8 +129,10 @@ def model_from(data: bytes, versions: Mapping[str, str]) -> mujoco.MjModel:
     `versions` are those that the model was saved with.
     """
     try:
-        return mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
-    except ValueError as error:
+        model = mujoco.MjModel.from_binary_path("model.mjb", {"model.mjb": data})
+        bytes(model.names).decode()
+        return model
+    except (ValueError, mujoco.FatalError) as error:
         core = versions.get("mujoco-core")
         saved = core or versions.get("mujoco", "an unknown version")
         here = mujoco.__version__
@@ -123,6 +141,10 @@ def model_from(data: bytes, versions: Mapping[str, str]) -> mujoco.MjModel:
             f"Its model, compiled by MuJoCo {saved}, cannot be loaded by {here}: "
             f"{error}.{remedy}"
         ) from error
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _name(thing: object) -> str:

@@ -25,7 +25,7 @@ from simstate.base.errors import (
     warn,
 )
 from simstate.base.samples import MOST_WORLDS, draw, table_of
-from simstate.record.changes import Step, steps_from_bytes
+from simstate.record.changes import WRONG, Step, steps_from_bytes
 from simstate.record.columns import EACH, IMAGE
 from simstate.record.compression import size_of, unpacked
 from simstate.record.container import SNAPSHOT, ContainerReader, RecordPlace
@@ -384,7 +384,7 @@ class Recording(Closing):
         """What is read, whose errors name the file."""
         try:
             return read()
-        except (RecordingError, ValueError, KeyError, TypeError) as error:
+        except (RecordingError, *WRONG) as error:
             raise self._altered(str(error)) from error
 
     def _altered(self, why: str) -> RecordingError:

@@ -158,7 +158,30 @@ def _checked_text(path: Path) -> str:
 
 def _from_file(path: Path) -> mujoco.MjSpec:
     with _explained(str(path)):
-        return mujoco.MjSpec.from_file(str(path))
+        spec = mujoco.MjSpec.from_file(str(path))
+    _check_names(path, spec)
+    return spec
+
+
+_NAMED = (
+    "bodies", "joints", "geoms", "sites", "cameras", "lights", "frames", "meshes",
+    "hfields", "textures", "materials", "actuators", "sensors", "tendons", "equalities",
+    "keys", "pairs", "excludes", "flexes", "skins", "numerics", "texts", "tuples",
+)  # fmt: skip
+"""The lists of a specification whose elements have names."""
+
+
+def _check_names(path: Path, spec: mujoco.MjSpec) -> None:
+    """Raise if a name is no UTF-8, which Python could not read later."""
+    for kind in _NAMED:
+        for number, element in enumerate(getattr(spec, kind, ())):
+            try:
+                element.name  # noqa: B018 (decodes it)
+            except UnicodeDecodeError as error:
+                raise ModelError(
+                    f"{str(path)!r} or a file that it includes has a name that is not "
+                    f"UTF-8, of element {number} of its {kind}: save it as UTF-8."
+                ) from error
 
 
 def _check_size(what: str, size: int) -> None:

@@ -16,16 +16,18 @@ OBJECTS = {
     "sensor": mujoco.mjtObj.mjOBJ_SENSOR,
     "equality": mujoco.mjtObj.mjOBJ_EQUALITY,
     "pair": mujoco.mjtObj.mjOBJ_PAIR,
+    "material": mujoco.mjtObj.mjOBJ_MATERIAL,
 }
 """MuJoCo's number of each kind."""
 
-_SHORT = {"jnt": "joint", "dof": "joint", "cam": "camera", "eq": "equality"}
+_SHORT = {"jnt": "joint", "dof": "joint", "cam": "camera", "eq": "equality",
+          "mat": "material"}  # fmt: skip
 
 OBJECTS_OF_FIELDS = {
     prefix: OBJECTS[_SHORT.get(prefix, prefix)]
     for prefix in (
         "body", "geom", "site", "cam", "light", "jnt", "dof", "actuator", "tendon",
-        "pair", "eq",
+        "pair", "eq", "mat",
     )
 }  # fmt: skip
 """What the names of a model's fields begin with, and the elements that they are of."""

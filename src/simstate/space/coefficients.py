@@ -18,6 +18,10 @@ from simstate.space.planets import Planet
 SHIPPED = Path(__file__).parent / "earth_egm2008.gfc"
 """EGM2008 to degree and order 20."""
 
+MAX_DEGREE = 2190
+"""Highest degree of a file, that of EGM2008: 77 MB of coefficients."""
+_MAX_BYTES = 1 << 30
+"""Size of the largest file that is read; EGM2008 has 0.25 GB."""
 _NORMS = ("fully_normalized", "unnormalized")
 
 
@@ -98,6 +102,12 @@ def read_gfc(path: str | Path) -> HarmonicCoefficients:
     """Read a static gravity field in ICGEM's format (.gfc), as EGM and GGM come in."""
     path = as_path("path", path)
     try:
+        size = path.stat().st_size
+        if size > _MAX_BYTES:
+            raise ModelError(
+                f"The gravity field {path} has {size:,} bytes: at most {_MAX_BYTES:,} "
+                "are read."
+            )
         lines = path.read_text(encoding="latin-1").splitlines()
     except OSError as error:
         raise ModelError(
@@ -113,17 +123,44 @@ def read_gfc(path: str | Path) -> HarmonicCoefficients:
     norm = head.get("norm", "fully_normalized")
     if norm not in _NORMS:
         raise ModelError(f"{path} is normalised as {norm!r}, not as one of {_NORMS}.")
-    c, s = _table(path, lines[ends[0] + 1 :], int(head["max_degree"]))
+    degree = _degree(path, head["max_degree"])
+    c, s = _table(path, lines, ends[0] + 1, degree)
     if norm == "unnormalized":
         scale = _normalisation(c.shape[0])
         c, s = c / scale, s / scale
-    return HarmonicCoefficients(
-        head.get("modelname", path.stem),
-        _number(head["earth_gravity_constant"]),
-        _number(head["radius"]),
-        torch.as_tensor(c),
-        torch.as_tensor(s),
+    mu, radius = (
+        _positive(path, key, head[key]) for key in ("earth_gravity_constant", "radius")
     )
+    name = head.get("modelname", path.stem)
+    return HarmonicCoefficients(
+        name, mu, radius, torch.as_tensor(c), torch.as_tensor(s)
+    )
+
+
+def _degree(path: Path, text: str) -> int:
+    """Return the highest degree that the head of a file states."""
+    digits = text.strip()
+    degree = int(digits) if digits.isdecimal() and len(digits) < 9 else -1
+    if not 0 <= degree <= MAX_DEGREE:
+        raise ModelError(
+            f"The head of {path} states max_degree {text[:40]!r}: it must be an "
+            f"integer from 0 to {MAX_DEGREE}."
+        )
+    return degree
+
+
+def _positive(path: Path, key: str, text: str) -> float:
+    """Return a number of the head that must be finite and > 0."""
+    try:
+        value = _number(text.split()[0])
+    except (ValueError, IndexError):
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise ModelError(
+            f"The head of {path} states {key} {text[:40]!r}: it must be a finite "
+            "number > 0."
+        )
+    return value
 
 
 def _head(lines: list[str]) -> dict[str, str]:
@@ -132,11 +169,13 @@ def _head(lines: list[str]) -> dict[str, str]:
     return {part[0]: part[1].strip() for part in parts if len(part) == 2}
 
 
-def _table(path: Path, lines: list[str], degree: int) -> tuple[np.ndarray, np.ndarray]:
-    """C and S of the file's lines; (degree + 1, degree + 1) each."""
+def _table(
+    path: Path, lines: list[str], first: int, degree: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return C and S of the lines from `first` on; (degree + 1, degree + 1) each."""
     c, s = np.zeros((2, degree + 1, degree + 1))
     c[0, 0] = 1.0
-    for line in lines:
+    for k, line in enumerate(lines[first:], first + 1):
         part = line.split()
         if not part or part[0] not in ("gfc", "gfct"):
             if part and part[0] in ("trnd", "dot", "acos", "asin"):
@@ -147,11 +186,17 @@ def _table(path: Path, lines: list[str], degree: int) -> tuple[np.ndarray, np.nd
             continue
         try:
             n, m = int(part[1]), int(part[2])
-            c[n, m], s[n, m] = _number(part[3]), _number(part[4])
+            values = _number(part[3]), _number(part[4])
         except (ValueError, IndexError) as error:
             raise ModelError(
-                f"{path} has a line that is no coefficient: {line!r}."
+                f"Line {k} of {path} is no coefficient: {line[:80]!r}."
             ) from error
+        if not 0 <= m <= n <= degree or not all(map(math.isfinite, values)):
+            raise ModelError(
+                f"Line {k} of {path} is no coefficient: 0 ≤ order ≤ degree ≤ {degree} "
+                f"and finite values belong there, got {line[:80]!r}."
+            )
+        c[n, m], s[n, m] = values
     return c, s
 
 

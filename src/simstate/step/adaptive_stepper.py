@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 from torch import Tensor
 
@@ -25,6 +27,8 @@ from simstate.step.schemes.tolerances import (
     tolerance_error,
 )
 from simstate.step.step_counts import StepCounts
+from simstate.step.touches import Touches, make_touches
+from simstate.step.touching import contact_timestep
 from simstate.world.worlds import Worlds
 
 _SAFETY = 0.85
@@ -111,11 +115,8 @@ class AdaptiveStepper(RungeKuttaStepper):
         while bool(trying.any()):
             h = torch.minimum(self.step_size, limit)
             h = h.clamp(max=self._control.max_step) * trying
-            self._try_step(start, h, trying)
-            error = self._error(h)
-            good = trying & (error <= 1)
+            h, good = self._trial(start, h, trying)
             taken = torch.where(good, h, taken)
-            self._adapt(h, error, good, trying)
             trying = trying & ~good
             unable = trying & (self.step_size < self._least(start))
             if bool(unable.any()) and self._divergence.mode == "raise":
@@ -177,6 +178,12 @@ class AdaptiveStepper(RungeKuttaStepper):
         stuck = ((act >= high) & (rate > 0)) | ((act <= low) & (rate < 0))
         return torch.where(stuck, 0.0, rate)
 
+    @cached_property
+    def _touches(self) -> Touches | None:
+        with torch.inference_mode(False):
+            limit = contact_timestep(self._control, self._worlds.model, quiet=True)
+            return make_touches(self._worlds, limit or self.timestep)
+
     def _make_blocks(self) -> list[StateBlock]:
         blocks = [
             FlatState("act", block.value, self._activation_rate, self.stages)
@@ -221,11 +228,8 @@ class AdaptiveStepper(RungeKuttaStepper):
         while bool(active.any()):
             h = torch.minimum(self.step_size, span - elapsed)
             h = h.clamp(max=self._control.max_step) * active
-            self._try_step(start + elapsed, h, active)
-            error = self._error(h)
-            good = active & (error <= 1)
+            h, good = self._trial(start + elapsed, h, active)
             elapsed = torch.where(good, elapsed + h, elapsed)
-            self._adapt(h, error, good, active)
             self._clamp_activations()
             done = good & (span - elapsed <= 1e-12 * span)
             least = self._least(start + elapsed)
@@ -242,6 +246,34 @@ class AdaptiveStepper(RungeKuttaStepper):
             self._forcing.mass_flow.empty.zero_()  # of steps that were rejected
         return stuck if bool(stuck.any()) else None
 
+    def _trial(self, start: Tensor, h: Tensor, active: Tensor) -> tuple[Tensor, Tensor]:
+        """Try steps of at most h [s]; return them, and the mask of those accepted."""
+        touches = self._touches
+        if touches is None:
+            self._try_step(start, h, active)
+            error = self._error(h)
+            good = active & (error <= 1)
+            self._adapt(h, error, good, active)
+            return h, good
+        h = touches.limit(start, h) * active
+        self._try_step(start, h, active)
+        touches.compute_end(active & ~touches.located)
+        touches.look(h, active)
+        error, travel = self._error(h), touches.travel(h)
+        entered, located = touches.entered & active, touches.located & active
+        fine = (error <= 1) & (travel <= 1)
+        good = active & ~located & torch.where(entered, error.isfinite(), fine)
+        before = self.step_size.clone()
+        self._adapt(h, error, good, active & ~located)
+        longest = h * (_SAFETY / travel).clamp(min=_LEAST)
+        self.step_size.copy_(torch.minimum(self.step_size, longest))
+        # The step of the flight says little about the motion in contact.
+        self.step_size[good & entered] = (h * _MOST)[good & entered].clamp(min=1e-6)
+        self.step_size[located | ~active] = before[located | ~active]
+        self._rejected += located
+        touches.end(start, h, good, located)
+        return h, good
+
     def _try_step(self, start: Tensor, h: Tensor, active: Tensor) -> None:
         """Run the stages after the first, and move to the end of the step."""
         tableau, blocks = self._explicit.tableau, self.blocks
@@ -257,13 +289,24 @@ class AdaptiveStepper(RungeKuttaStepper):
             self._forcing.evaluate_stage(ids)
             for block in blocks:
                 block.record(stage, active)
+            self._evaluations += active
+            if self._touches is not None:
+                self._touches.look(tableau.c[stage] * h, active)
+                # Forces deep in contact are huge: such a trial ends here.
+                active = active & ~self._touches.located
+                ids = active.nonzero().flatten()
+                self.stages.set_steps(h * active)
+                self.stages.chosen.copy_(active)
+                if not len(ids):
+                    return
         self._displace(tableau.num_stages)
-        self._evaluations += (tableau.num_stages - 1) * active
 
     def _start_steps(self, active: Tensor, span: Tensor) -> None:
         """Evaluate at the start, and guess a first step where none is remembered."""
         for block in self.blocks:
             block.begin()
+        if self._touches is not None:
+            self._touches.open()
         self._evaluate_start(active)
         unknown = active & (self.step_size <= 0)
         if bool(unknown.any()):
@@ -280,6 +323,8 @@ class AdaptiveStepper(RungeKuttaStepper):
         self.stages.chosen.copy_(chosen)
         for block in self.blocks:
             block.record(0, chosen)
+        if self._touches is not None:
+            self._touches.begin(chosen)
 
     def _next_start(self, going_on: Tensor, good: Tensor) -> None:
         """Let worlds whose step was good begin the next one."""

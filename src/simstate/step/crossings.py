@@ -98,10 +98,13 @@ class Event:
 
     def is_quiet(self) -> bool:
         """Return True if the function has the sign that it had last, in all worlds."""
-        values: object = self.function(self._sim)
+        values: Any = self.function(self._sim)
         if not isinstance(values, Tensor) or values.shape != self.side.shape:
             return False  # `values` raises
-        return bool((values.detach() * self.side > 0).all())
+        values = values.detach()
+        if values.dtype == torch.bool:
+            values = 2 * values.int() - 1
+        return bool((values * self.side > 0).all())
 
     def arm(self, values: Tensor, ids: Tensor) -> None:
         """Take note of the signs from which the next crossing is seen."""

@@ -5,14 +5,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import mujoco
 import torch
 from torch import Tensor
 
 from simstate.base.checks import has_shape
-from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
+from simstate.base.errors import (
+    InvalidInputError,
+    ShapeError,
+    UnknownNameError,
+    unknown_name,
+)
 from simstate.math import quaternion
 from simstate.step import kernels
 from simstate.step.schemes.schemes import ATTITUDE_MODES, AttitudeMode
@@ -25,8 +30,44 @@ _MODES: dict[str, Any] = {
 }
 
 
+_OTHER_NAMES = {
+    "setDerivative": "set_derivative(rate)",
+    "propagateState": "propagate(h, pseudo_step)",
+    "getQuaternionBlocks": "quaternion_blocks",
+    "quaternionBlocks": "quaternion_blocks",
+    "highOrderIntegration": 'attitude, which is "high_order" for True',
+    "euclideanQpos": "euclidean_qpos",
+    "euclideanQvel": "euclidean_qvel",
+    "mujocoModel": "model",
+    "qposAdr": "qpos_adr",
+    "qvelAdr": "qvel_adr",
+}
+"""Names of the bulk-state document, as Basilisk has them, and those of simstate."""
+
+
+class _OtherNames:
+    """An object whose missing attributes are looked up among the document's names."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            kind = type(self).__name__
+            if name not in _OTHER_NAMES:
+                raise AttributeError(f"{kind!r} object has no attribute {name!r}")
+            raise UnknownNameError(
+                f"{kind} has no {name!r}: here it is {_OTHER_NAMES[name]}.",
+                name=name,
+                known=tuple(_OTHER_NAMES.values()),
+            )
+
+        def __setattr__(self, name: str, value: object) -> None:
+            if name in _OTHER_NAMES:
+                getattr(self, name)
+            object.__setattr__(self, name, value)
+
+
 @dataclass(frozen=True)
-class QuaternionBlock:
+class QuaternionBlock(_OtherNames):
     """Where one orientation sits in qpos, and its angular velocity in qvel."""
 
     qpos_adr: int
@@ -35,7 +76,7 @@ class QuaternionBlock:
     """Index of the angular velocity, body axes [rad/s], in qvel: three numbers."""
 
 
-class QPosState:
+class QPosState(_OtherNames):
     """The positions of all worlds: numbers, and unit quaternions wherever they are.
 
     An integrator displaces it by rates of its coordinates. For a number that is its

@@ -309,7 +309,7 @@ class Timeline:
                     times.append(at)
                     values.append(torch.where(turn.isfinite(), found, after[k]))
             self._dense.restore(ids)
-            self._moved(going, self.inner.current_through)
+            self._moved(going)  # derived values are those of the last sample
         found = [
             first_change(event.side, event.before, torch.stack(times), torch.stack(at))
             for event, (times, at) in zip(self.events, samples, strict=True)

@@ -72,18 +72,21 @@ def _can_move(model: mujoco.MjModel, pairs: NDArray[np.int32]) -> NDArray[np.boo
     return (weld[:, 0] != weld[:, 1]) & ~is_flat
 
 
-def contact_timestep(scheme: object, model: mujoco.MjModel) -> float | None:
+def contact_timestep(
+    scheme: object, model: mujoco.MjModel, quiet: bool = False
+) -> float | None:
     """Return the time step that limits the stiffness of contacts [s].
 
     None: the scheme has fixed steps, whose length it is. Warns if the model's time step
-    is much longer, so that contacts are stiffer than MuJoCo's own stepper makes them.
+    is much longer, so that contacts are stiffer than MuJoCo's own stepper makes them,
+    unless `quiet`.
     """
     if not isinstance(scheme, Adaptive):
         return None
     timestep, chosen = float(model.opt.timestep), scheme.contact_timestep
     if chosen is None:
         chosen = min(timestep, DEFAULT_CONTACT_TIMESTEP)
-    if timestep > _MANY * chosen and can_touch(model):
+    if not quiet and timestep > _MANY * chosen and can_touch(model):
         warn(
             f"{scheme.name} chooses its steps, so that timestep={timestep:g} s does "
             f"not limit the stiffness of contacts: contact_timestep={chosen:g} s does. "

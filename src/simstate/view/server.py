@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import hmac
 import http
+import inspect
 import io
+import logging
 import secrets
 import socket
 import threading
@@ -23,6 +25,7 @@ from websockets import Headers
 from websockets.http11 import Request, Response
 
 from simstate.base.errors import InvalidInputError
+from simstate.base.printable import printable
 from simstate.view.values import is_fitting
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -46,19 +49,14 @@ def start_server(
     """A server that answers whom it should, and the address to open.
 
     Args:
-        host: the interface to listen on. One that others reach needs a token.
+        host: the interface to listen on.
         port: the first port to try; 0: any that is free.
-        token: what the address must contain; None: nothing, "": one is made.
+        token: what the address must contain, since whoever has it can change the
+            simulation, also other users of this machine; None or "": one is made.
         title: what is written above the controls.
     """
-    if host not in LOOPBACK and token is None:
-        raise InvalidInputError(
-            f"host {host!r} can be reached from other machines: give a token, too; "
-            "token='' makes one. Whoever has it can change the simulation."
-        )
-    if token == "":
-        token = secrets.token_urlsafe(16)
-    if token is not None and not token.replace("-", "").replace("_", "").isalnum():
+    token = token or secrets.token_urlsafe(16)
+    if not token.replace("-", "").replace("_", "").isalnum() or not token.isascii():
         raise InvalidInputError(
             "A token is made of letters, digits, '-' and '_', since it is part of an "
             f"address; got {token!r}."
@@ -67,8 +65,7 @@ def start_server(
     with _starting, _guarded(guard), contextlib.redirect_stdout(io.StringIO()):
         server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
     _remove_handlers(server)
-    path = f"{token}/" if token else ""
-    return server, f"http://{shown_host(host)}:{server.get_port()}/{path}"
+    return server, f"http://{shown_host(host)}:{server.get_port()}/{token}/"
 
 
 def shown_host(host: str) -> str:
@@ -81,22 +78,21 @@ def shown_host(host: str) -> str:
 class Guard:
     """Turns away who does not know the token, and pages of other sites."""
 
-    def __init__(self, host: str, token: str | None) -> None:
-        self._prefix = f"/{token}" if token else ""
+    def __init__(self, host: str, token: str) -> None:
+        self._prefix = f"/{token}"
         self._is_local = host in LOOPBACK
 
     def check(self, request: Request) -> Response | None:
         """The refusal of a request; None: it may go on, without the token."""
         path, _, query = request.path.partition("?")
-        if self._prefix:
-            given = path[: len(self._prefix)]
-            if not hmac.compare_digest(given.encode(), self._prefix.encode()):
-                return _refusal("This viewer needs the address with its token.")
-            path = path[len(self._prefix) :]
-            if path and not path.startswith("/"):
-                return _refusal("This viewer needs the address with its token.")
+        given = path[: len(self._prefix)]
+        if not hmac.compare_digest(given.encode(), self._prefix.encode()):
+            return _refusal("This viewer needs the address with its token.")
+        path = path[len(self._prefix) :]
+        if path and not path.startswith("/"):
+            return _refusal("This viewer needs the address with its token.")
         host = request.headers.get("Host", "")
-        if self._is_local and not self._prefix and _name(host) not in LOOPBACK:
+        if self._is_local and _name(host) not in LOOPBACK:
             return _refusal("This viewer answers to localhost only.")
         origin = request.headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != host:
@@ -130,13 +126,48 @@ def _guarded(guard: Guard) -> Generator[None]:
         def process(connection: Any, request: Request) -> Response | None:
             return guard.check(request) or answer(connection, request)
 
-        return serve(*args, **{**options, "process_request": process})
+        changed = {"process_request": process, "logger": _logger()}
+        return serve(*args, **{**options, **changed})
 
     module.serve = guarded_serve
     try:
         yield
     finally:
         module.serve = serve
+
+
+def _logger() -> logging.Logger:
+    """Return a logger whose records are one line each, without tracebacks."""
+    found = logging.getLogger("simstate.view")
+    if not found.filters:
+        found.addFilter(_as_one_line)
+    return found
+
+
+def _as_one_line(record: logging.LogRecord) -> bool:
+    """Shorten a record with an exception, which any client can cause."""
+    if record.exc_info is not None:
+        error = record.exc_info[1]
+        text = " ".join(str(error).split())[:200]
+        record.msg, record.args = "Viewer: %s: %s: %s", (
+            record.getMessage(), type(error).__name__, printable(text),
+        )  # fmt: skip
+        record.exc_info = record.exc_text = None
+    return True
+
+
+def _logged(handle: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a handler of messages whose errors become one line of the log."""
+
+    async def handled(client_id: int, message: Any) -> None:
+        try:
+            found = handle(client_id, message)
+            if inspect.isawaitable(found):
+                await found
+        except Exception:
+            _logger().exception("a message was malformed")
+
+    return handled
 
 
 def _remove_handlers(server: viser.ViserServer) -> None:
@@ -154,6 +185,8 @@ def _remove_handlers(server: viser.ViserServer) -> None:
     handlers[_messages.GuiUpdateMessage] = [
         _values_only(one, controls) for one in updates
     ]
+    for kind, several in handlers.items():
+        handlers[kind] = [_logged(one) for one in several]
 
     def no_tunnel(*_: Any, **__: Any) -> None:
         raise InvalidInputError("The viewer is not shared by a tunnel: use --host.")

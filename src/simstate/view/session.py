@@ -16,7 +16,9 @@ MOST_BACK = 600
 MOST_BYTES = 256 * 2**20
 """How much memory they may take."""
 LONGEST = 0.1
-"""How long the worlds may be stepped without looking at what is asked [s]."""
+"""Longest time that worlds are stepped, or requests answered, without a break [s]."""
+MOST_REQUESTS = 256
+"""Largest number of pending requests: later ones are dropped until some are done."""
 
 
 class Session:
@@ -64,17 +66,23 @@ class Session:
         """Whether it plays, and nobody has asked for anything."""
         return self.playing and self._requests.empty()
 
-    def ask(self, request: Callable[[], None]) -> None:
-        """Have something done by the thread of the simulation; from any thread."""
-        self._requests.put(request)
+    def ask(self, request: Callable[[], None], is_kept: bool = False) -> None:
+        """Have something done by the thread of the simulation; from any thread.
+
+        With `MOST_REQUESTS` pending it is dropped, unless `is_kept`: a client that
+        sends more than the simulation can do would stall it.
+        """
+        if is_kept or self._requests.qsize() < MOST_REQUESTS:
+            self._requests.put(request)
 
     def answer(self) -> bool:
-        """Do what was asked for; whether anything was."""
-        asked = False
-        while not self._requests.empty():
-            asked = True
+        """Carry out requests, for a limited time; True if there were any."""
+        if self._requests.empty():
+            return False
+        end = time.perf_counter() + LONGEST
+        while not self._requests.empty() and time.perf_counter() < end:
             self.attempt(self._requests.get())
-        return asked
+        return True
 
     def attempt(self, action: Callable[[], None]) -> bool:
         """Do something; if it raises, pause and say so. Whether it went well."""

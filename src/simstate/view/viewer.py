@@ -47,9 +47,10 @@ class Viewer(Closing):
 
     Args:
         course: what is shown.
-        host: the interface to listen on; one that other machines reach needs a token.
+        host: the interface to listen on.
         port: the first port to try; 0: any that is free.
-        token: what the address must contain; None: nothing, "": one is made.
+        token: what the address must contain, of letters, digits, "-" and "_"; None:
+            one is made.
         worlds: how many worlds are shown at first.
         playing: whether it plays at first.
         controls: whether clients can pause, step and reset.
@@ -81,7 +82,7 @@ class Viewer(Closing):
         self._open(course)
 
         async def left(client: Any) -> None:
-            self.session.ask(lambda: self._let_go(client.client_id))
+            self.session.ask(lambda: self._left(client.client_id), is_kept=True)
 
         self._server.on_client_disconnect(left)
 
@@ -112,7 +113,8 @@ class Viewer(Closing):
     def sync(self) -> None:
         """Show the present state, if it is time to; wait while a client has paused.
 
-        Showing takes less than a twentieth of the time; without clients it takes none.
+        A script continues when the last client leaves. Showing takes less than a
+        twentieth of the time; without clients it takes none.
         """
         session, pull = self.session, self.drag.pull
         session.is_scripted = True
@@ -337,6 +339,12 @@ class Viewer(Closing):
             self.drag.set(Pull(seen.world, body, taken, goal))
         else:
             self.drag.set(Pull(known.world, known.body, known.point_b, goal))
+
+    def _left(self, client_id: int) -> None:
+        """Let go what a client pulled; without clients, a script continues."""
+        self._let_go(client_id)
+        if self.session.is_scripted and not self.num_clients:
+            self.session.play()
 
     def _let_go(self, client_id: int) -> None:
         """What a client pulls is pulled no more: its mouse let go, or it went away."""

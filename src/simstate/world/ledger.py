@@ -112,7 +112,7 @@ class Ledger(Registry):
         for slot, write in zip(slots, writes, strict=True):
             self._refuse_while_evaluating(slot)
             if slot.check is not None:
-                slot.check(write.values, write.rows)
+                slot.check(write.values, write.rows, write.columns)
         alone = len(writes) == 1 and slots[0].on_write is None
         if alone or self.open:
             self._write(writes, trees)
@@ -220,7 +220,7 @@ class Ledger(Registry):
             return
         for slot in watched.slots:
             if slot.check is not None:
-                slot.check(slot.tensor, None)
+                slot.check(slot.tensor, None, None)
         if watched.on_write is not None:
             watched.on_write()
         reason = f"a write to {watched.label}"
@@ -284,7 +284,7 @@ class Ledger(Registry):
         try:
             for slot in plan.checked:
                 assert slot.check is not None
-                slot.check(packed.slot(slot.name), None)
+                slot.check(packed.slot(slot.name), None, None)
         except InvalidInputError:
             return False
         return packed.is_finite

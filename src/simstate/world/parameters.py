@@ -104,7 +104,7 @@ class ModelParameters(ReadOwner):
         self._shortcuts.check(name, checked, columns, "Nothing was written.")
         check = check_of(engine.model, name)
         if check is not None:
-            check(checked, rows)
+            check(checked, rows, columns)
         self.expand(name)
         self._ledger.write(Write(f"model/{name}", rows, columns, checked))
 

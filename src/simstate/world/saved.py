@@ -54,7 +54,7 @@ def check_saved(
         _check_holds(slot, value)
         if slot.check is not None:
             try:
-                slot.check(value, None)
+                slot.check(value, None, None)
             except InvalidInputError as error:
                 raise SnapshotError(
                     f"{name!r} was saved with a value that it cannot have: {error} "

@@ -61,7 +61,7 @@ class Slot:
     axes: str = ""
     on_write: Callable[[Selection | None], None] | None = None
     """Told of writes by a user, with the worlds; None: it may have been any."""
-    check: Callable[[Tensor, Selection | None], None] | None = None
+    check: Callable[[Tensor, Selection | None, Index | None], None] | None = None
     """Raises at values that no world may have, whoever writes them; shape (n, …), of
     these worlds, None: of all."""
     companions: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
@@ -42,6 +43,74 @@ def same_over_any_number_of_workers() -> None:
         assert torch.equal(here.results["angle"], there.results["angle"])
         took = time.monotonic() - begun
         print(f"{workers} workers: the same bits, {took:.0f} s with Ray's start")
+
+
+def a_local_cluster_listens_on_loopback_alone() -> None:
+    name, value = "SIMSTATE_RAY_TEST", uuid.uuid4().hex
+    os.environ[name] = value
+    with Cluster(workers=2) as cluster:
+        assert list(cluster.map(lambda item: item + 1, range(3))) == [1, 2, 3]
+        found = listening([os.getpid(), *marked(f"{name}={value}")])
+        assert len(found) > 3, found
+        assert all(address.is_loopback for address, _ in found), found
+        gcs = ray.get_runtime_context().gcs_address
+        code = f"import ray; ray.init({gcs!r}, log_to_driver=False); print('in')"
+        here = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # looks for it on loopback
+        assert connects(code, **here)
+        assert not connects(code, **here, RAY_AUTH_TOKEN="0" * 64)
+    print(f"{len(found)} listening sockets, all on loopback; another token is refused")
+
+
+def connects(code: str, **more: str) -> bool:
+    """Whether a process prints "in"; Ray's client retries for long before it fails."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **more},
+            capture_output=True, text=True, timeout=40,
+        )  # fmt: skip
+        return done.stdout.strip() == "in"
+    return False
+
+
+def another_cluster_needs_a_token() -> None:
+    code = "from simstate.data.ray import Cluster; Cluster('127.0.0.1:9')"
+    with tempfile.TemporaryDirectory() as home:
+        names = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+        env = {name: x for name, x in os.environ.items() if name not in names}
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**env, "HOME": home},
+            capture_output=True, text=True, timeout=300,
+        )  # fmt: skip
+    assert "SimStateError" in done.stderr
+    assert "no authentication token was found" in done.stderr, done.stderr
+    assert "RAY_AUTH_TOKEN" in done.stderr
+    print("a cluster elsewhere: refused without a token")
+
+
+def listening(pids: list[int]) -> list[tuple[IPv4Address | IPv6Address, int]]:
+    """Addresses and ports on which processes listen."""
+    inodes: set[str] = set()
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for file in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    inodes.add(os.readlink(file))
+    found = []
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            local, state, inode = (line.split()[k] for k in (1, 3, 9))
+            if state == "0A" and f"socket:[{inode}]" in inodes:
+                found.append(address_of(*local.split(":")))
+    return found
+
+
+def address_of(address: str, port: str) -> tuple[IPv4Address | IPv6Address, int]:
+    """An address as the kernel writes it: words of four bytes, the last one first."""
+    data = bytes.fromhex(address)
+    data = b"".join(data[k : k + 4][::-1] for k in range(0, len(data), 4))
+    found = ip_address(data)
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return mapped or found, int(port, 16)
 
 
 def dies_once(marker: str, item: int) -> int:
@@ -197,6 +266,8 @@ def within(seconds: float, holds: Callable[[], bool]) -> None:
 
 
 if __name__ == "__main__":
+    a_local_cluster_listens_on_loopback_alone()
+    another_cluster_needs_a_token()
     same_over_any_number_of_workers()
     a_killed_worker_is_replaced()
     a_lost_node_changes_nothing()

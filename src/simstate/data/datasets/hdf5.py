@@ -11,6 +11,7 @@ is written, and (w, x, y, z) in older ones; read, they are always (w, x, y, z).
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import mujoco
 import numpy as np
 
 from simstate.base.contract import UNDECLARED
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.base.extras import library
 from simstate.base.files import replacing
 from simstate.data.datasets.recorded_episodes import (
@@ -34,6 +35,8 @@ from simstate.data.datasets.recorded_episodes import (
 )
 from simstate.record.columns import CAMERA, EACH
 
+MAX_BYTES = 4 << 30
+"""Largest array of a file that is read."""
 FORMAT_VERSION = 1
 """Of Isaac Lab's files: quaternions (x, y, z, w)."""
 _STATES = {
@@ -120,20 +123,41 @@ def write_hdf5(
 def read_hdf5(path: str | Path) -> list[Demonstration]:
     """The demonstrations of a file that Isaac Lab, robomimic or simstate wrote."""
     h5py = library("h5py", "data", "HDF5 files")
+    place = [""]
     try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise InvalidInputError(f"{str(path)!r} is no HDF5 file: {error}.") from error
-    with file:
-        if "data" not in file:
+        with h5py.File(path, "r") as file:
+            return _read_all(h5py, path, file, place)
+    except SimStateError:
+        raise
+    except Exception as error:  # what a damaged file raises is without limits
+        where = f" at {place[0]!r}" if place[0] else ""
+        raise InvalidInputError(
+            f"{str(path)!r} is no HDF5 file of demonstrations, or is damaged{where}: "
+            f"{error}."
+        ) from error
+
+
+def _read_all(
+    h5py: Any, path: str | Path, file: Any, place: list[str]
+) -> list[Demonstration]:
+    """Return the demonstrations; `place` gets the name of what is being read."""
+    is_here = isinstance(file.get("data", getlink=True), h5py.HardLink)
+    if not is_here or not isinstance(file.get("data"), h5py.Group):
+        raise InvalidInputError(
+            f"{str(path)!r} has no group 'data': it is no file of demonstrations."
+        )
+    is_xyzw = int(file.attrs.get("format_version", 0)) >= FORMAT_VERSION
+    found: list[Demonstration] = []
+    for name in sorted(file["data"], key=_number):
+        place[0] = f"data/{name}"
+        if isinstance(file["data"].get(name, getlink=True), h5py.ExternalLink):
             raise InvalidInputError(
-                f"{str(path)!r} has no group 'data': it is no file of demonstrations."
+                f"{place[0]!r} of {str(path)!r} is in another file, which is not read."
             )
-        is_xyzw = int(file.attrs.get("format_version", 0)) >= FORMAT_VERSION
-        names = sorted(file["data"], key=_number)
-        return [
-            _read_episode(h5py, name, file["data"][name], is_xyzw) for name in names
-        ]
+        found.append(
+            _read_episode(h5py, str(path), name, file["data"][name], is_xyzw, place)
+        )
+    return found
 
 
 def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
@@ -223,15 +247,21 @@ def _is_root_pose(where: str) -> bool:
     return where.endswith("/root_pose") and not where.startswith("obs/")
 
 
-def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstration:
+def _read_episode(
+    h5py: Any, path: str, name: str, group: Any, is_xyzw: bool, place: list[str]
+) -> Demonstration:
     arrays: dict[str, np.ndarray] = {}
     contracts: dict[str, dict[str, Any]] = {}
 
     def visit(where: str, item: Any) -> None:
+        place[0] = f"data/{name}/{where}"
         if not isinstance(item, h5py.Dataset):
             return
         if item.dtype.hasobject:
-            raise InvalidInputError(f"{name}/{where} holds no numbers: {item.dtype}.")
+            raise InvalidInputError(
+                f"{place[0]!r} of {path!r} holds no numbers: {item.dtype}."
+            )
+        _check_size(path, place[0], item)
         values = np.asarray(item)
         told = {key: item.attrs[key] for key in item.attrs}
         lists = {key: _list_of(told.get(key)) for key in _LISTS}
@@ -250,11 +280,21 @@ def _read_episode(h5py: Any, name: str, group: Any, is_xyzw: bool) -> Demonstrat
     return Demonstration(name, actions, arrays, attributes, contracts)
 
 
+def _check_size(path: str, where: str, item: Any) -> None:
+    """Raise if an array that is not in this file, or much larger than it, is named."""
+    size = math.prod(item.shape) * item.dtype.itemsize
+    if item.external or item.is_virtual or size > MAX_BYTES:
+        raise InvalidInputError(
+            f"{where!r} of {path!r} has {size:,} bytes or is in another file: arrays "
+            f"of at most {MAX_BYTES:,} bytes in the file itself are read."
+        )
+
+
 def _list_of(attribute: object) -> list[Any] | None:
     """The list that an attribute has as JSON; None: it is another program's."""
     try:
         found: Any = json.loads(attribute) if isinstance(attribute, str) else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return found if isinstance(found, list) else None  # pyright: ignore[reportUnknownVariableType]
 

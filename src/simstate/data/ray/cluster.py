@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from importlib import import_module
 from typing import Any, TypeVar
 
 from simstate.base.checks import whole_number
@@ -20,9 +22,16 @@ Result = TypeVar("Result")
 
 RETRIES = 3
 """How often an item is tried again whose worker was lost."""
+_AUTH_MODE = "RAY_AUTH_MODE"
 _BUSY = (
     " Ray gives its servers half a minute to start, which is too little on a very busy "
     'machine: `ray start --head` by hand and the address "auto" begin without them.'
+)
+
+
+_TOKEN = (
+    " A connection needs the cluster's token: start its head with RAY_AUTH_MODE=token, "
+    "and set RAY_AUTH_TOKEN here to what `ray get-auth-token` prints there."
 )
 
 
@@ -31,6 +40,11 @@ class Cluster(Closing):
 
     Worlds have global ids that seed them, so that a batch gives the same bits
     wherever it runs, and again after its worker was lost.
+
+    Whoever reaches the ports of a Ray cluster can run code on it. One that is started
+    here listens on loopback only, and with a token. To one that runs already, a
+    connection needs its token (`RAY_AUTH_TOKEN`, or `~/.ray/auth_token`), unless you
+    set `RAY_AUTH_MODE=disabled`.
 
     Args:
         address: of a cluster ("auto", "10.0.0.1:6379", "ray://…"); None: this machine
@@ -64,13 +78,28 @@ class Cluster(Closing):
         if address is None:
             options |= {"include_dashboard": False}
             options |= {"num_cpus": workers or len(os.sched_getaffinity(0))}
+        is_here = _on_loopback() if address is None else contextlib.nullcontext()
         try:
-            self.ray.init(address=address, **options)
+            _use_token()
+            with is_here:
+                self.ray.init(address=address, **options)
         except Exception as error:  # of Ray's many kinds
             raise SimStateError(
                 f"The Ray cluster {address or 'of this machine'} cannot be reached: "
-                f"{error}" + ("" if address else _BUSY)
+                f"{error}" + (_TOKEN if address else _BUSY)
             ) from error
+        if address is None:
+            self._check_loopback()
+
+    def _check_loopback(self) -> None:
+        """Raise unless the cluster that was started is on loopback."""
+        at = str(self.ray.util.get_node_ip_address())
+        if at not in ("127.0.0.1", "::1"):
+            self.close()
+            raise SimStateError(
+                f"Ray {self.ray.__version__} listens on {at}, where others reach it, "
+                "and was ended: install a version that `constraints.txt` names."
+            )
 
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item]
@@ -127,6 +156,29 @@ class Cluster(Closing):
         """End what was started here."""
         if self._is_ours and self.ray.is_initialized():
             self.ray.shutdown()
+
+
+@contextlib.contextmanager
+def _on_loopback() -> Generator[None]:
+    """Let Ray listen on loopback only, as it does by itself on macOS and Windows."""
+    constants: Any = import_module("ray._private.ray_constants")
+    name = constants.ENABLE_RAY_CLUSTERS_ENV_VAR
+    before, allowed = os.environ.get(name), constants.ENABLE_RAY_CLUSTER
+    try:
+        os.environ[name], constants.ENABLE_RAY_CLUSTER = "0", False
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = allowed
+        os.environ.pop(name)
+        if before is not None:
+            os.environ[name] = before
+
+
+def _use_token() -> None:
+    """Let Ray authenticate by a token, unless a mode was chosen."""
+    if _AUTH_MODE not in os.environ:
+        os.environ[_AUTH_MODE] = "token"  # also of the workers: it stays
+        import_module("ray._raylet").Config.initialize("")  # it is loaded already
 
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:

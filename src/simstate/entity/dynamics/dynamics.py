@@ -94,6 +94,9 @@ class Dynamics(Readings):
     passive_force = _of_dofs("qfrc_passive", Stage.VELOCITY)
     """Springs, dampers, gravity compensation and fluid forces on the dofs [N or N·m];
     (num_envs, num_dofs)."""
+    applied_generalized_force = _of_dofs("qfrc_applied", Stage.STATE)
+    """Forces applied by the user to all dofs (`entity.data.generalized_force` has those
+    of the free joints only) [N or N·m]; (num_envs, num_dofs)."""
     applied_actuator_force = _of_dofs(
         "qfrc_actuator", Stage.ACCELERATION, LAST_EVALUATION
     )

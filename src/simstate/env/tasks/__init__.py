@@ -24,6 +24,7 @@ from simstate.env.task import (
 )
 from simstate.env.tasks import classic_env
 from simstate.env.tasks.classics import CLASSICS
+from simstate.env.tasks.suite import SUITE
 from simstate.env.train_cfg import TrainCfg
 
 _MODULES = {
@@ -66,8 +67,9 @@ def register(
         raise InvalidInputError(
             f"A task's name has letters, digits, '-' and '_', got {name!r}."
         )
-    if name in _MODULES or name in CLASSICS or (name in _registered and not replace):
-        remedy = "" if name in (*_MODULES, *CLASSICS) else ", or pass replace=True"
+    shipped = (*_MODULES, *CLASSICS, *SUITE)
+    if name in shipped or (name in _registered and not replace):
+        remedy = "" if name in shipped else ", or pass replace=True"
         raise InvalidInputError(
             f"There is a task {name!r} already: give it another name{remedy}."
         )
@@ -99,9 +101,11 @@ def find(reference: str | Path) -> Task:
         return Task(reference, module.env_cfg, module.train_cfg, said, trained=measured)
     if reference in _registered:
         return _registered[reference]
-    if reference in CLASSICS:
+    if reference in CLASSICS or reference in SUITE:
         made = functools.partial(classic_env.env_cfg, reference)
         said = f"Gymnasium's {reference}, bit for bit"
+        if reference in SUITE:
+            said = f"dm_control's {reference.removeprefix('dm-')}"
         return Task(reference, made, None, said, trained="not trained yet")
     found = from_entry_point(reference) or from_reference(reference)
     if found is None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
+import mujoco
 import numpy as np
 import torch
 from numpy.random import Generator
@@ -31,7 +34,9 @@ class ClassicWorlds:
     def __init__(self, sim: Simulation, kept: tuple[str, ...], frame_skip: int) -> None:
         sim.keep_evaluated(*kept)
         _ = sim.numpy_rng  # a slot, which is added before the first step
-        model = sim.model
+        self.model = model = sim.model
+        """The compiled model, with the parameters that all worlds start with."""
+        self._sim = sim
         self.qpos = sim.data.qpos.numpy()
         self.qvel = sim.data.qvel.numpy()
         self.ctrl = sim.data.ctrl.numpy()
@@ -46,6 +51,50 @@ class ClassicWorlds:
         numbers = sim.memory("classic", (4,), dtype=torch.float64).numpy()
         self.before, self._squares, self._is_single = np.split(numbers, (2, 3), axis=1)
         """`before`: the position that velocities are measured from; (num_envs, 2)."""
+        self.first_sensors = sim.memory(
+            "first_sensors", (model.nsensordata,), dtype=torch.float64
+        ).numpy()
+        """Sensor readings at the start of an episode, where a task states them."""
+
+    def data(self, name: str) -> Array:
+        """Return a field of `sim.data` at the current state; shape (num_envs, …)."""
+        return getattr(self._sim.data, name).numpy()
+
+    def sensors(self, *names: str) -> Array:
+        """Return the readings of sensors, side by side; shape (num_envs, k)."""
+        return self._readings([self._id("SENSOR", name) for name in names])
+
+    def sensor(self, name: str) -> Array:
+        """Return the readings of one sensor; shape (num_envs, k)."""
+        return self.sensors(name)
+
+    def sensors_of(self, *kinds: mujoco.mjtSensor) -> Array:
+        """Return the readings of all sensors of some kinds; shape (num_envs, k)."""
+        types = [kind.value for kind in kinds]
+        return self._readings(np.flatnonzero(np.isin(self.model.sensor_type, types)))
+
+    def _readings(self, sensors: Sequence[int] | Array) -> Array:
+        model = self.model
+        columns: list[int] = []
+        for k in sensors:
+            first, count = int(model.sensor_adr[k]), int(model.sensor_dim[k])
+            columns += range(first, first + count)
+        is_first = self.data("time")[:, None] == 0
+        start, now = self.first_sensors[:, columns], self.data("sensordata")[:, columns]
+        return np.where(is_first, start, now)
+
+    def site(self, name: str) -> int:
+        """Return the index of a site."""
+        return self._id("SITE", name)
+
+    def geom(self, name: str) -> int:
+        """Return the index of a geom."""
+        return self._id("GEOM", name)
+
+    def _id(self, kind: str, name: str) -> int:
+        (entity,) = self._sim.scene
+        kind_of = getattr(mujoco.mjtObj, f"mjOBJ_{kind}")
+        return mujoco.mj_name2id(self.model, kind_of, f"{entity}/{name}")
 
     def body(self, body: int | str) -> int:
         """Return the index of a body, by name or index."""
@@ -84,6 +133,10 @@ class Classic(ABC):
     """Whether velocities at reset have normally distributed noise."""
 
     @abstractmethod
+    def model(self) -> Path | Callable[[], mujoco.MjSpec]:
+        """Return the model: a file, or a function that makes it."""
+
+    @abstractmethod
     def observation(self, w: ClassicWorlds) -> tuple[Array, ...]:
         """Return the parts of the observation; shape (num_envs, …) each."""
 
@@ -111,6 +164,20 @@ class Classic(ABC):
         if healthy is None or not getattr(self, "terminate_when_unhealthy", True):
             return np.zeros(len(w.qpos), bool)
         return ~healthy
+
+    def draw_parameters(
+        self, rng: Generator, w: ClassicWorlds
+    ) -> dict[str, tuple[int, Array]]:
+        """Return parameters of one world at reset: for each, an element's values."""
+        del rng, w
+        return {}
+
+    def sensors_at_reset(
+        self, w: ClassicWorlds, qpos: Array, qvel: Array
+    ) -> Array | None:
+        """Return the first sensor readings of one world; None: the task has none."""
+        del w, qpos, qvel
+        return None
 
     def draw(self, rng: Generator, w: ClassicWorlds) -> tuple[Array, Array]:
         """Return qpos and qvel of one world at reset; quaternions have any length."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mujoco
@@ -13,7 +13,6 @@ import numpy as np
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, unknown_name
-from simstate.base.extras import library
 from simstate.env.actions import Action, ActionCfg
 from simstate.env.env_cfg import (
     EnvCfg,
@@ -26,6 +25,7 @@ from simstate.env.env_cfg import (
 from simstate.env.host_view import either
 from simstate.env.tasks.classic import Array, Classic, ClassicWorlds, Infos
 from simstate.env.tasks.classics import CLASSICS
+from simstate.env.tasks.suite import SUITE
 from simstate.env.terminations import time_out
 from simstate.scene import EntityCfg, SceneCfg
 from simstate.world.worlds import worlds_of
@@ -33,8 +33,14 @@ from simstate.world.worlds import worlds_of
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
-NAMES = tuple(CLASSICS) if find_spec("gymnasium") else ()
-"""The names of the classics, if the package that has their models is installed."""
+NAMES = (
+    *(CLASSICS if find_spec("gymnasium") else ()),
+    *(SUITE if find_spec("dm_control") else ()),
+)
+"""The names of the tasks whose models are installed."""
+
+Parameters = dict[str, tuple[int, Array]]
+"""Values of an element, by the name of the parameter."""
 
 
 @dataclass(kw_only=True)
@@ -58,7 +64,7 @@ class ClassicAction(Action):
     def __init__(self, cfg: ClassicActionCfg, env: Env) -> None:
         if not worlds_of(env.sim).engine.is_exact:
             raise InvalidInputError(
-                "Gymnasium's environments have its bits on the native engine only, "
+                "Gymnasium's and dm_control's tasks run on the native engine only, "
                 f"got engine={env.sim.engine_name!r}."
             )
         entity = env.scene[cfg.asset_name]
@@ -110,42 +116,54 @@ def is_over(env: Any, classic: Classic) -> Array:
 def start(env: Env, env_ids: Tensor, classic: Classic) -> None:
     """Draw the state at reset from each world's NumPy stream, and write it as drawn."""
     worlds, sim = _worlds(env), env.sim
-    drawn = [classic.draw(rng, worlds) for _, rng in sim.numpy_rng.generators(env_ids)]
+    drawn, parameters = list[tuple[Array, Array]](), list[Parameters]()
+    for _, rng in sim.numpy_rng.generators(env_ids):
+        drawn.append(classic.draw(rng, worlds))
+        parameters.append(classic.draw_parameters(rng, worlds))
     sim.write_field("qpos", np.array([qpos for qpos, _ in drawn]), env_ids)
     sim.write_field("qvel", np.array([qvel for _, qvel in drawn]), env_ids)
+    sensors = [classic.sensors_at_reset(worlds, *state) for state in drawn]
+    if sensors[0] is not None:
+        worlds.first_sensors[env_ids.numpy()] = sensors
+    for name in parameters[0]:
+        element = parameters[0][name][0]
+        values = np.array([[each[name][1]] for each in parameters])
+        sim.write_parameter(name, values, [element], env_ids)
 
 
 def env_cfg(name: str, max_episode_steps: int | None = -1, **options: Any) -> EnvCfg:
-    """Return the configuration of one of Gymnasium's MuJoCo environments.
+    """Return the configuration of one of Gymnasium's or dm_control's environments.
 
     Args:
-        name: the name in Gymnasium, such as "Ant-v5".
-        max_episode_steps: steps after which an episode is truncated; -1: Gymnasium's
+        name: the name in Gymnasium, such as "Ant-v5"; or "dm-" with the domain and the
+            task in dm_control, such as "dm-cheetah-run".
+        max_episode_steps: steps after which an episode is truncated; -1: the published
             number; None: no limit.
         options: the keyword arguments of Gymnasium's environment, except those of its
             renderer.
     """
-    kind = CLASSICS[name]
-    known = [field.name for field in dataclasses.fields(kind)]
+    kind = (CLASSICS | SUITE)[name]
+    known = [field.name for field in dataclasses.fields(_class_of(kind))]
     for option in options:
         if option not in known:
             known = [*known, "max_episode_steps"]
             raise unknown_name(f"keyword argument of {name}", option, known)
-    classic = kind(**options)
-    path = model_path(classic.xml_file)
-    limit = kind.limit if max_episode_steps == -1 else max_episode_steps
-    timestep = mujoco.MjSpec.from_file(str(path)).option.timestep
+    classic: Classic = kind(**options)
+    model = classic.model()
+    limit = classic.limit if max_episode_steps == -1 else max_episode_steps
+    spec = model() if callable(model) else mujoco.MjSpec.from_file(str(model))
     params = {"classic": classic}
     ends = {"over": TerminationTermCfg(is_over, params=params)}
     if limit is not None:
         ends["time_out"] = TerminationTermCfg(time_out, time_out=True)
     state = ObservationTermCfg(observation, params=params)
+    length_s = (limit or classic.limit) * classic.frame_skip * spec.option.timestep
     return EnvCfg(
         scene=SceneCfg(
-            entities={"model": EntityCfg(model=path)}, timestep=None, ground=None
+            entities={"model": EntityCfg(model=model)}, timestep=None, ground=None
         ),
         decimation=classic.frame_skip,
-        episode_length_s=(limit or kind.limit) * classic.frame_skip * timestep,
+        episode_length_s=length_s,
         observations={"policy": ObservationGroupCfg({"state": state})},
         actions={"controls": ClassicActionCfg(asset_name="model", classic=classic)},
         rewards={},
@@ -157,13 +175,6 @@ def env_cfg(name: str, max_episode_steps: int | None = -1, **options: Any) -> En
     )
 
 
-def model_path(xml_file: str) -> Path:
-    """Return the path of a model: a path, or the name of one of Gymnasium's assets."""
-    if xml_file.startswith((".", "/", "~")):
-        path = Path(xml_file).expanduser()
-    else:
-        gymnasium = library("gymnasium", "gym", "Gymnasium's environments")
-        path = Path(gymnasium.__file__).parent / "envs/mujoco/assets" / xml_file
-    if not path.exists():
-        raise InvalidInputError(f"The model {str(path)!r} does not exist (xml_file).")
-    return path
+def _class_of(kind: Any) -> Any:
+    """Return the class of a task, which may be given with other defaults."""
+    return kind.func if isinstance(kind, functools.partial) else kind

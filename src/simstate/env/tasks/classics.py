@@ -8,11 +8,14 @@ rounds otherwise than that of many rows, it is computed row by row.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 
+from simstate.base.errors import InvalidInputError
+from simstate.base.extras import library
 from simstate.env.tasks.classic import (
     Array,
     Classic,
@@ -36,7 +39,24 @@ def _plane_position(w: ClassicWorlds) -> Infos:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runner(Classic):
+class GymnasiumTask(Classic):
+    """An environment whose model is among Gymnasium's assets, or a file of its own."""
+
+    def model(self) -> Path:
+        """Return the path of `xml_file`, which may be a name among the assets."""
+        if self.xml_file.startswith((".", "/", "~")):
+            path = Path(self.xml_file).expanduser()
+        else:
+            what = "Gymnasium's environments"
+            folder = Path(library("gymnasium", "gym", what).__file__).parent
+            path = folder / "envs/mujoco/assets" / self.xml_file
+        if not path.exists():
+            raise InvalidInputError(f"The model {str(path)!r} (xml_file) is missing.")
+        return path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runner(GymnasiumTask):
     """What HalfCheetah, Swimmer, Walker2d and Hopper have in common."""
 
     forward_reward_weight: float = 1.0
@@ -140,7 +160,7 @@ class Hopper(Walker2d):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ant(Classic):
+class Ant(GymnasiumTask):
     """Ant-v5."""
 
     xml_file: str = "ant.xml"
@@ -199,7 +219,7 @@ class Ant(Classic):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HumanoidStandup(Classic):
+class HumanoidStandup(GymnasiumTask):
     """HumanoidStandup-v5."""
 
     xml_file: str = "humanoidstandup.xml"
@@ -241,7 +261,7 @@ class HumanoidStandup(Classic):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Humanoid(Classic):
+class Humanoid(GymnasiumTask):
     """Humanoid-v5."""
 
     xml_file: str = "humanoid.xml"
@@ -314,7 +334,7 @@ def _humanoid_observation(
 
 
 @dataclass(frozen=True, kw_only=True)
-class InvertedPendulum(Classic):
+class InvertedPendulum(GymnasiumTask):
     """InvertedPendulum-v5."""
 
     xml_file: str = "inverted_pendulum.xml"
@@ -337,7 +357,7 @@ class InvertedPendulum(Classic):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InvertedDoublePendulum(Classic):
+class InvertedDoublePendulum(GymnasiumTask):
     """InvertedDoublePendulum-v5."""
 
     xml_file: str = "inverted_double_pendulum.xml"
@@ -371,7 +391,7 @@ class InvertedDoublePendulum(Classic):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pusher(Classic):
+class Pusher(GymnasiumTask):
     """Pusher-v5."""
 
     xml_file: str = "pusher_v5.xml"
@@ -414,7 +434,7 @@ class Pusher(Classic):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reacher(Classic):
+class Reacher(GymnasiumTask):
     """Reacher-v5."""
 
     xml_file: str = "reacher.xml"

@@ -1,0 +1,39 @@
+"""Texts of files, as they may be shown: without what a terminal would obey."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, cast
+
+_KEPT = "\n\t"
+_SHOWN = "\N{REPLACEMENT CHARACTER}"
+_CATEGORIES = ("Cc", "Cs")
+"""Control characters, escape sequences among them, and halves of surrogate pairs."""
+_TURNING = {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))}
+"""Characters that turn the order of the text after them."""
+
+
+def printable(text: str) -> str:
+    """Return a text with a mark for each character that a terminal would obey."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(character if _is_shown(character) else _SHOWN for character in text)
+
+
+def printable_values(value: Any) -> Any:
+    """Return the values of JSON with printable texts, keys included."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value).items()
+        return {printable(key): printable_values(item) for key, item in items}
+    if isinstance(value, list):
+        return [printable_values(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def _is_shown(character: str) -> bool:
+    if character in _KEPT:
+        return True
+    is_control = unicodedata.category(character) in _CATEGORIES
+    return not is_control and character not in _TURNING

@@ -1,0 +1,103 @@
+"""Parameters by world are those that MuJoCo's compiler would take."""
+
+from __future__ import annotations
+
+import mujoco
+import pytest
+import torch
+
+from simstate import EntityCfg, InvalidInputError, SceneCfg, Simulation, SnapshotError
+
+MODEL = """
+<mujoco>
+  <worldbody>
+    <body name="arm" quat="0.9 0.1 0.3 0.2">
+      <joint name="hip" axis="0 1 0.2" range="-1 {range}" limited="true"/>
+      <inertial pos="0.1 0 0.02" mass="{mass}" diaginertia="{inertia} 0.03 0.02"/>
+      <geom name="skin" type="box" size="0.1 0.2 {size}" mass="0"/>
+      <body name="hand" pos="0.3 0 0.1">
+        <joint name="wrist" axis="1 0 0.1"/>
+        <geom name="palm" type="capsule" size="0.05 0.1" mass="0.3"/>
+        <site name="tip" type="sphere" size="0.02"/>
+      </body>
+    </body>
+  </worldbody>
+  <actuator><motor name="push" joint="wrist" gear="1.5" ctrlrange="-1 {ctrl}"
+    ctrllimited="true"/></actuator>
+</mujoco>
+"""
+GOOD = {"range": 0.5, "mass": 0.7, "inertia": 0.02, "size": 0.3, "ctrl": 2.0}
+
+
+def make() -> Simulation:
+    arm = EntityCfg(model=MODEL.format(**GOOD))
+    return Simulation(SceneCfg(entities={"a": arm}, ground=False, timestep=None), 3)
+
+
+COMPILED = [
+    ("mass", "body_mass", 1, 0, -0.1, "body 'a/arm'"),
+    ("mass", "body_mass", 1, 0, 0.0, "body 'a/arm'"),
+    ("inertia", "body_inertia", 1, 0, -0.02, "body 'a/arm'"),
+    ("inertia", "body_inertia", 1, 0, 0.06, "body 'a/arm'"),
+    ("size", "geom_size", 0, 2, -0.3, "geom 'a/skin'"),
+    ("size", "geom_size", 0, 2, 0.0, "geom 'a/skin'"),
+    ("range", "jnt_range", 0, 1, -1.5, "joint 'a/hip'"),
+    ("ctrl", "actuator_ctrlrange", 0, 1, -2.0, "actuator 'a/push'"),
+]
+"""The attribute, its field, element and component, a value, and the element's name."""
+
+
+@pytest.mark.parametrize("case", COMPILED)
+def test_what_the_compiler_rejects_is_rejected(case):
+    attribute, field, element, component, value, name = case
+    with pytest.raises(ValueError, match=r"."):
+        mujoco.MjModel.from_xml_string(MODEL.format(**GOOD | {attribute: value}))
+    sim = make()
+    row = torch.as_tensor(getattr(sim.model, field)[element]).double().clone()
+    row.reshape(-1)[component if row.ndim else 0] = value
+    wanted = rf"{field} of {name} must be .* in world 2"
+    with pytest.raises(InvalidInputError, match=wanted) as told:
+        sim.write_parameter(field, row[None, None], [element], [2])
+    assert told.value.worlds == (2,)
+    assert f"model/{field}" not in sim.snapshot().slots  # it is common to all worlds
+    tensor = sim.expand(field)
+    tensor[2, element] = row
+    with pytest.raises(InvalidInputError, match=wanted):
+        sim.step()
+    tensor[2, element] = torch.as_tensor(getattr(sim.model, field)[element])
+    sim.step()
+
+
+@pytest.mark.parametrize(
+    ("field", "element", "name"),
+    [("dof_armature", 1, "joint 'a/wrist'"), ("dof_frictionloss", 0, "joint 'a/hip'"),
+     ("geom_friction", 1, "geom 'a/palm'"), ("site_size", 0, "site 'a/tip'")],
+)  # fmt: skip
+def test_negative_values_are_rejected(field, element, name):
+    sim = make()
+    values = sim.expand(field)
+    values[1, element] = -0.5
+    with pytest.raises(InvalidInputError, match=rf"{field} of {name} .* in world 1"):
+        sim.step()
+
+
+def test_a_snapshot_with_a_negative_mass_is_refused():
+    sim = make()
+    sim.expand("body_mass")[:] *= torch.tensor([[0.8], [1.1], [1.3]])
+    taken = sim.snapshot()
+    taken.slots["model/body_mass"][1, 2] = -0.1
+    with pytest.raises(SnapshotError, match="body 'a/hand'"):
+        sim.restore(taken)
+
+
+def test_values_that_the_compiler_takes_are_taken():
+    """Sizes that a type does not use, ranges that are not used, welded masses."""
+    sim = make()
+    sim.write_parameter("geom_size", torch.tensor([[[0.1, 0.2, -3.0]]]), [1], [0])
+    sim.write_parameter("jnt_range", torch.tensor([[[1.0, -1.0]]]), [1], [2])
+    sim.expand("body_inertia")[:] *= torch.tensor([[[0.3]], [[1.0]], [[2.7]]])
+    sim.step()
+    for name in ("body_mass", "geom_size", "geom_friction", "dof_armature"):
+        own = torch.as_tensor(getattr(sim.model, name)).expand_as(sim.expand(name))
+        sim.expand(name)[:] = own
+    sim.step()
