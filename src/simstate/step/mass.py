@@ -72,16 +72,22 @@ class MassFlow:
         return MassState(self, stages)
 
     def out_of_mass_error(self) -> InvalidInputError:
-        """The error for a body that would run out of mass."""
+        """Return the error for a body that would run out of mass within a call."""
         world, body = (int(i) for i in self.empty.nonzero()[0])
-        mass, rate = float(self.mass[world, body]), float(self.total_rate[world, body])
-        time = float(self.worlds.engine.field("time")[world])
+        rate = float(self.total_rate[world, body])
+        # A step that would empty the body leaves its mass, and the next ones follow:
+        # the state at the start of the call tells when the mass runs out.
+        saved = self.worlds.ledger.backup_of_step()
+        start = float(self.worlds.state_before(saved)["time"][world])
+        mass = float(saved.copied_rows(self.mass.data)[world, body])
+        name = self.worlds.model.body(body).name or body
         return InvalidInputError(
-            f"Body {self.worlds.model.body(body).name or body!r} of world {world} "
-            f"would "
-            f"run out of mass at about t = {time:g} s: it has {mass:g} kg and loses "
-            f"{-rate:g} kg/s. Stop the flow first (sim.mass_rate, or the force model "
-            "that sets it). The state is as it was before the step."
+            f"Body {name!r} of world {world} would run out of mass at about t = "
+            f"{start - mass / rate:g} s: it has {mass:g} kg at t = {start:g} s and "
+            f"loses {-rate:g} kg/s. Stop the flow first (sim.mass_rate, or the force "
+            "model that sets it). The state is as it was before the step.",
+            name=str(name),
+            worlds=[world],
         )
 
 

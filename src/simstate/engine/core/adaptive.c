@@ -46,7 +46,7 @@ static void combine_by_dof(core_world* w, int part, const double* weights, int c
   const core_integrator* in = w->in;
   const mjtNum* sum = core_combine(w, block_of(part), weights, count);
   if (part != CORE_QPOS || in->scheme.attitude != CORE_HIGH_ORDER) {
-    memcpy(w->error, sum + first_of(w, part), sizeof(mjtNum) * num_dofs(w, part));
+    memcpy(w->error, sum + first_of(w, part), sizeof(mjtNum) * (size_t)num_dofs(w, part));
     return;
   }
   for (int i = 0; i < in->num_flat; i++) {
@@ -157,7 +157,7 @@ static double next_step(const core_world* w, double error, int good) {
 static void note_failure(const core_world* w) {
   const core_control* c = &w->in->control;
   const core_progress* at = w->at;
-  size_t world = w->world;
+  size_t world = (size_t)w->world;
   c->stuck[world] = 1;
   c->failure[3 * world] = at->start + at->elapsed;
   c->failure[3 * world + 1] = at->h;
@@ -169,7 +169,8 @@ static void note_failure(const core_world* w) {
 static void forget_empty(core_world* w) {
   w->at->is_empty = 0;
   if (!w->mass_rate) return;
-  memset(w->in->empty + (size_t)w->world * w->in->nbody, 0, w->in->nbody);
+  size_t nbody = (size_t)w->in->nbody;
+  memset(w->in->empty + (size_t)w->world * nbody, 0, nbody);
 }
 
 static void move_to(core_world* w, int stage) {
@@ -312,7 +313,7 @@ static void next(core_world* w) {
 static void end(core_world* w) {
   const core_control* c = &w->in->control;
   const core_progress* at = w->at;
-  size_t world = w->world;
+  size_t world = (size_t)w->world;
   c->unfinished[world] = !at->is_finished && !at->is_stuck;
   c->elapsed[world] = at->elapsed;
   c->step_size[world] = at->step_size;

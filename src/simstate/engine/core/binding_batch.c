@@ -194,7 +194,7 @@ static int read_contacts(const batch_object* self, PyObject* tuple,
  * they are the last ones; -1: not so. */
 static int num_other_sensors(const batch_object* self, const core_contacts** contacts,
                              Py_ssize_t num_contacts) {
-  int nsensor = lib.mjb_model(self->batch)->nsensor, first = nsensor, count = 0;
+  int nsensor = (int)lib.mjb_model(self->batch)->nsensor, first = nsensor, count = 0;
   for (Py_ssize_t i = 0; i < num_contacts; i++) {
     const core_contacts* c = contacts[i];
     if (c->num_sensors && c->first_sensor < first) first = c->first_sensor;

@@ -17,10 +17,10 @@ static PyObject* integrator_new(PyTypeObject* type, PyObject* args, PyObject* kw
   const mjModel* m = lib.mjb_model(self->batch->batch);
   self->in.shared = m;
   self->in.num_worlds = self->batch->num_worlds;
-  self->in.nq = m->nq;
-  self->in.nv = m->nv;
-  self->in.na = m->na;
-  self->in.nbody = m->nbody;
+  self->in.nq = (int)m->nq;
+  self->in.nv = (int)m->nv;
+  self->in.na = (int)m->na;
+  self->in.nbody = (int)m->nbody;
   self->in.nstate = lib.mjb_nstate(self->batch->batch);
   if (core_read_description(self, dict)) return (PyObject*)self;
   Py_DECREF(self);

@@ -18,7 +18,7 @@ typedef struct {
 
 static void jac_world(const mjModel* m, mjData* d, int world, void* argument) {
   const points* p = argument;
-  size_t row = p->row ? p->row[world] : world, size = (size_t)3 * p->nv;
+  size_t row = (size_t)(p->row ? p->row[world] : world), size = 3 * (size_t)p->nv;
   lib.mj_kinematics(m, d);
   lib.mj_comPos(m, d);
   lib.mj_jac(m, d, p->jacp + row * size, p->jacr + row * size, p->point + 3 * row,
@@ -27,11 +27,11 @@ static void jac_world(const mjModel* m, mjData* d, int world, void* argument) {
 
 static void ray_world(const mjModel* m, mjData* d, int world, void* argument) {
   const points* p = argument;
-  size_t row = p->row ? p->row[world] : world;
+  size_t row = (size_t)(p->row ? p->row[world] : world);
   lib.mj_kinematics(m, d);
   if (m->nflex) lib.mj_flex(m, d);
   for (int i = 0; i < p->num_rays; i++) {
-    size_t k = row * p->num_rays + i;
+    size_t k = row * (size_t)p->num_rays + (size_t)i;
     p->distance[k] =
         lib.mj_ray(m, d, p->point + 3 * k, p->direction + 3 * k, p->group,
                    p->with_static, p->exclude[k], p->geom + k,
@@ -101,7 +101,8 @@ static void carried_world(const mjModel* m, mjData* d, int world, void* argument
     turn(axes, c->pos, shift);
     align_axes(c, axes);
     for (int i = 0; i < c->num_rays; i++) {
-      size_t k = ((size_t)world * c->num_parents + p) * c->num_rays + i;
+      size_t k = ((size_t)world * (size_t)c->num_parents + (size_t)p) * (size_t)c->num_rays +
+                 (size_t)i;
       turn(axes, c->origin + 3 * i, start);
       turn(axes, c->direction + 3 * i, way);
       for (int j = 0; j < 3; j++) start[j] += pos[j] + shift[j];
@@ -158,7 +159,7 @@ PyObject* core_jac(batch_object* self, PyObject* args) {
   int n;
   if (!core_view_ids(ids, &view, self->num_worlds, &id, &n)) return NULL;
   const mjModel* m = lib.mjb_model(self->batch);
-  points p = {.nv = m->nv};
+  points p = {.nv = (int)m->nv};
   views v = {.count = 0};
   if ((p.body = take(&v, body, 'i', n, 0, "body")) &&
       (p.point = take(&v, point, 'd', 3 * n, 0, "point")) &&
@@ -234,7 +235,7 @@ PyObject* core_carried_rays(batch_object* self, PyObject* args) {
   if (fine && !Py_IsNone(normal)) {
     fine = (c.normal = take(&v, normal, 'd', 3 * all, 1, "normal")) != NULL;
   }
-  int most = c.kind == 0 ? m->nbody : c.kind == 1 ? m->nsite : m->ngeom;
+  int most = (int)(c.kind == 0 ? m->nbody : c.kind == 1 ? m->nsite : m->ngeom);
   for (int p = 0; fine && p < c.num_parents; p++) {
     if (c.parent[p] >= 0 && c.parent[p] < most) continue;
     PyErr_Format(PyExc_ValueError, "There is no parent %d.", c.parent[p]);

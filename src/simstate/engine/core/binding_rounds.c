@@ -66,13 +66,13 @@ static void restore_inputs(const called_steps* c) {
 
 static void keep_rows(const called_steps* c) {
   const core_integrator* in = &c->self->in;
-  memcpy(c->before, rows(c), sizeof(mjtNum) * (size_t)in->num_worlds * in->nstate);
+  memcpy(c->before, rows(c), sizeof(mjtNum) * (size_t)in->num_worlds * (size_t)in->nstate);
   copy_mass_rates(c, c->mass_rate_before, 0);
 }
 
 static void restore_rows(const called_steps* c) {
   const core_integrator* in = &c->self->in;
-  memcpy(rows(c), c->before, sizeof(mjtNum) * (size_t)in->num_worlds * in->nstate);
+  memcpy(rows(c), c->before, sizeof(mjtNum) * (size_t)in->num_worlds * (size_t)in->nstate);
   copy_mass_rates(c, c->mass_rate_before, 1);
 }
 
@@ -80,7 +80,8 @@ static void restore_rows(const called_steps* c) {
  * finite though they were before. */
 static int problem_of(const called_steps* c, int world) {
   const core_integrator* in = &c->self->in;
-  size_t first = (size_t)world * in->nstate, end = c->first_input + c->num_inputs;
+  size_t first = (size_t)world * (size_t)in->nstate;
+  size_t end = (size_t)(c->first_input + c->num_inputs);
   const mjtNum *row = rows(c) + first, *before = c->before + first;
   if (memcmp(row, before, sizeof *row * (size_t)c->first_input) ||
       memcmp(row + end, before + end, sizeof *row * ((size_t)in->nstate - end))) {
@@ -92,7 +93,7 @@ static int problem_of(const called_steps* c, int world) {
   }
   if (!in->mass_rate) return FINE;
   return !is_finite(in->mass_rate + (size_t)world * in->mass_rate_stride, in->nbody) &&
-                 is_finite(c->mass_rate_before + (size_t)world * in->nbody, in->nbody)
+                 is_finite(c->mass_rate_before + (size_t)world * (size_t)in->nbody, in->nbody)
              ? NOT_FINITE
              : FINE;
 }
@@ -104,7 +105,7 @@ static int has_good_samples(const called_steps* c, int segment, int world) {
     const core_load* load = in->load + i;
     if (load->kind != CORE_SAMPLED_GRAVITY || load->segment != segment) continue;
     int count = 3 * load->num_points;
-    if (!is_finite(load->sample + (size_t)world * count, count)) return 0;
+    if (!is_finite(load->sample + (size_t)world * (size_t)count, count)) return 0;
   }
   return 1;
 }

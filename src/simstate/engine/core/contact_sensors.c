@@ -17,12 +17,12 @@ enum {
 };
 
 static int is_of_kind(const mjModel* m, int sensor, int data, int reduce, int size) {
-  const int* prm = m->sensor_intprm + (size_t)mjNSENS * sensor;
+  const int* prm = m->sensor_intprm + (ptrdiff_t)mjNSENS * sensor;
   return prm[0] == data && prm[1] == reduce && m->sensor_dim[sensor] == size;
 }
 
 void core_find_sensed(core_contacts* c, const mjModel* m) {
-  int count = 0, first = m->nsensor;
+  int count = 0, first = (int)m->nsensor;
   c->num_sensors = 0;
   for (int i = 0; i < c->num_elements * c->num_others; i++) {
     if (c->sensor[i] < 0) continue;
@@ -98,7 +98,7 @@ static void write_strongest(const mjData* d, const match* found, int count, mjtN
 void core_sense_contacts(const core_contacts* c, const mjModel* m, mjData* d) {
   lib.mj_markStack(d);
   size_t bytes = sizeof(match) * (size_t)(d->ncon + 1);
-  match* found = (match*)lib.mj_stackAllocNum(d, (int)(bytes / sizeof(mjtNum)) + 1);
+  match* found = (match*)lib.mj_stackAllocNum(d, bytes / sizeof(mjtNum) + 1);
   for (int i = 0; i < c->num_elements * c->num_others; i++) {
     if (c->sensor[i] < 0) continue;
     mjtNum* net = d->sensordata + m->sensor_adr[c->sensor[i]];

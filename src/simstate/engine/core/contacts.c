@@ -33,8 +33,8 @@ void core_note_contacts(const core_contacts* c, const mjData* d, int world,
   double* last_contact = row_of(&c->last_contact_time, world);
   double* greatest = row_of(&c->greatest_force, world);
   double* past = c->num_past ? row_of(&c->force_history, world) : NULL;
-  size_t size = (size_t)3 * c->num_elements;
-  if (past) memmove(past + size, past, sizeof *past * size * (c->num_past - 1));
+  size_t size = 3 * (size_t)c->num_elements;
+  if (past) memmove(past + size, past, sizeof *past * size * (size_t)(c->num_past - 1));
   for (int i = 0; i < c->num_elements; i++) {
     double force[3];
     net_force(c, d, i, force);

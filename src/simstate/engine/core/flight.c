@@ -165,7 +165,7 @@ static void interpolate(const double* grid, const double* variable, int world,
       index = index * (size_t)size[i] + (size_t)place;
       weight *= bit ? share[i] : 1 - share[i];
     }
-    for (int k = 0; k < tail; k++) out[k] += weight * at[index * (size_t)tail + k];
+    for (int k = 0; k < tail; k++) out[k] += weight * at[index * (size_t)tail + (size_t)k];
   }
   int times = (int)grid[GRID_TIMES];
   for (int k = 0; times >= 0 && k < tail; k++) out[k] *= variable[times];

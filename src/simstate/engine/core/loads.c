@@ -249,7 +249,7 @@ int core_num_samples(const core_load* load) {
 
 static void sample_points(const core_load* load, const mjData* d, int world,
                           const mjtNum* frame) {
-  double* to = load->point + (size_t)world * load->num_points * 3;
+  double* to = load->point + (ptrdiff_t)world * load->num_points * 3;
   int has_torque = load->table[0] != 0;
   if (frame) {
     memcpy(to, frame, 3 * sizeof *to);
@@ -306,7 +306,7 @@ static void add_sampled_torque(const double* around, double step, const mjModel*
 
 static void sampled_gravity(const core_load* load, const mjModel* m, mjData* d, int world,
                             const mjtNum* frame) {
-  size_t first = (size_t)world * load->num_points * 3;
+  ptrdiff_t first = (ptrdiff_t)world * load->num_points * 3;
   const double *sample = load->sample + first, *point = load->point + first;
   int has_torque = load->table[0] != 0;
   double fall[3] = {0, 0, 0};
@@ -395,7 +395,7 @@ void core_frame_rate(const core_load* load, int num_loads, int frame, int world,
     } else if (load->kind == CORE_FIELD_GRAVITY) {
       core_field_acceleration(load->table, parameters(load, world), time, value, acc);
     } else if (load->kind == CORE_SAMPLED_GRAVITY) {
-      memcpy(acc, load->sample + (size_t)world * load->num_points * 3, sizeof acc);
+      memcpy(acc, load->sample + (ptrdiff_t)world * load->num_points * 3, sizeof acc);
     }
     for (int k = 0; k < 3; k++) rate[3 + k] += acc[k];
   }

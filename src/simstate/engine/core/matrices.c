@@ -9,7 +9,7 @@ typedef struct {
 
 static void take_block(const double* cdof, size_t count, block* b) {
   for (size_t k = 0; k < count; k++) {
-    for (int i = 0; i < 6; i++) b->c[i][k] = cdof[6 * k + i];
+    for (size_t i = 0; i < 6; i++) b->c[i][k] = cdof[6 * k + i];
   }
 }
 

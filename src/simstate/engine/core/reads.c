@@ -51,7 +51,7 @@ static void take(const core_read* r, const rows* x, double* restrict out) {
     return;
   }
   for (int i = 0; i < r->count; i++, out += width) {
-    const double* from = first + (size_t)r->element[i] * each;
+    const double* from = first + (ptrdiff_t)r->element[i] * each;
     for (int k = 0; k < width; k++) out[k] = from[k];
   }
 }
@@ -124,9 +124,9 @@ void core_run_reads(const core_read* read, int num_reads, int num_worlds, double
   for (int world = 0; world < num_worlds; world++) {
     double* segment = out;
     for (int j = 0; j < num_reads; j++) {
-      size_t size = (size_t)read[j].count * read[j].width;
+      size_t size = (size_t)read[j].count * (size_t)read[j].width;
       run_read(read + j, world, segment + (size_t)world * size);
-      segment += size * num_worlds;
+      segment += size * (size_t)num_worlds;
     }
   }
 }

@@ -34,15 +34,15 @@ void core_refresh(const mjModel* m, mjData* d, int needs) {
   if (needs & CORE_TRANSMISSION) lib.mj_transmission(m, d);
   if (needs & CORE_SENSORS) lib.mj_sensorPos(m, d);
   if (needs & CORE_TENDON_VELOCITY) {
-    lib.mju_mulMatVecSparse(d->ten_velocity, d->ten_J, d->qvel, m->ntendon,
+    lib.mju_mulMatVecSparse(d->ten_velocity, d->ten_J, d->qvel, (int)m->ntendon,
                             m->ten_J_rownnz, m->ten_J_rowadr, m->ten_J_colind, NULL);
   }
   if (needs & CORE_ACTUATOR_VELOCITY) {
     if (m->opt.disableflags & mjDSBL_ACTUATION) {
-      memset(d->actuator_velocity, 0, sizeof(mjtNum) * m->nout);
+      memset(d->actuator_velocity, 0, sizeof(mjtNum) * (size_t)m->nout);
     } else {
       lib.mju_mulMatVecSparse(d->actuator_velocity, d->actuator_moment, d->qvel,
-                              m->nout, d->moment_rownnz, d->moment_rowadr,
+                              (int)m->nout, d->moment_rownnz, d->moment_rowadr,
                               d->moment_colind, NULL);
     }
   }

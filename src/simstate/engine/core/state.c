@@ -13,7 +13,7 @@ static mjtNum* allocate(core_world* w, int count) {
   if (count < 1) count = 1;
   w->numbers += (size_t)count;
   if (w->memory) return w->memory + (w->numbers - (size_t)count);
-  return w->d ? lib.mj_stackAllocNum(w->d, count) : NULL;
+  return w->d ? lib.mj_stackAllocNum(w->d, (size_t)count) : NULL;
 }
 
 static int greater(int a, int b) { return a > b ? a : b; }
@@ -62,7 +62,7 @@ static void keep_inputs(core_world* w) {
   w->xfrc = allocate(w, 6 * in->nbody);
   memcpy(w->xfrc, d->xfrc_applied, BYTES(6 * in->nbody));
   if (!in->changes_inputs) return;
-  w->ctrl = allocate(w, w->m->nu);
+  w->ctrl = allocate(w, (int)w->m->nu);
   w->qfrc = allocate(w, in->nv);
   memcpy(w->ctrl, d->ctrl, BYTES(w->m->nu));
   memcpy(w->qfrc, d->qfrc_applied, BYTES(in->nv));
@@ -108,7 +108,7 @@ static void keep_constants(const core_world* w) {
 
 void core_world_store(core_world* w) {
   const core_integrator* in = w->in;
-  size_t world = w->world;
+  size_t world = (size_t)w->world;
   for (int i = 0; i < in->num_processes; i++) {
     const core_process* p = in->process + i;
     memcpy(p->value + world * p->stride, w->process + p->first, BYTES(p->width));
@@ -126,7 +126,7 @@ static void set_mass_rate(core_world* w) {
 static void keep_mass_rate(const core_world* w) {
   const core_integrator* in = w->in;
   if (!w->mass_rate) return;
-  memcpy(in->total_mass_rate + (size_t)w->world * in->nbody, w->mass_rate,
+  memcpy(in->total_mass_rate + (ptrdiff_t)w->world * in->nbody, w->mass_rate,
          BYTES(in->nbody));
 }
 
@@ -271,7 +271,7 @@ static void record_limited(core_world* w, mjtNum* rate) {
 
 /* The rates of a stage of a block. */
 static mjtNum* rates_at(const core_world* w, int block, int stage) {
-  return w->rates[block] + (size_t)stage * w->width[block];
+  return w->rates[block] + (ptrdiff_t)stage * w->width[block];
 }
 
 void core_record_mechanics(core_world* w) {
@@ -294,7 +294,7 @@ void core_record_processes(core_world* w) {
   for (int i = 0; i < in->num_processes; i++) {
     const core_process* p = in->process + i;
     if (p->rate) {
-      memcpy(rates + p->first, p->rate + (size_t)w->world * p->width, BYTES(p->width));
+      memcpy(rates + p->first, p->rate + (ptrdiff_t)w->world * p->width, BYTES(p->width));
     } else {
       core_frame_rate(in->load, in->num_loads, p->first, w->world, w->d->time,
                       w->process + p->first, rates + p->first);
@@ -322,7 +322,7 @@ const mjtNum* core_combine(core_world* w, int block, const double* weights, int 
   int width = w->width[block];
   memset(w->sum, 0, BYTES(width));
   for (int j = 0; j < count; j++) {
-    const mjtNum* rate = w->rates[block] + (size_t)j * width;
+    const mjtNum* rate = w->rates[block] + (ptrdiff_t)j * width;
     if (weights[j] == 0) continue;
     for (int k = 0; k < width; k++) w->sum[k] += weights[j] * rate[k];
   }
@@ -356,7 +356,7 @@ static void follow_masses(core_world* w) {
   if (!memcmp(w->mass_before, m->body_mass, BYTES(in->nbody))) return;
   for (int i = 0; i < in->nbody; i++) {
     mjtNum mass = m->body_mass[i];
-    size_t at = (size_t)w->world * in->nbody + i;
+    ptrdiff_t at = (ptrdiff_t)w->world * in->nbody + i;
     if ((mass < in->least_mass[at] || mass <= 0) && mass < origin[i]) {
       in->empty[at] = 1;
       w->at->is_empty = 1;

@@ -18,8 +18,8 @@ int core_is_wheels(const double* table, size_t count, int num_parameters,
     return 0;
   }
   for (size_t i = 0; i < wheels; i++) {
-    if (!is_index(table[1 + 2 * i], m->nv)) return 0;
-    if (!is_index(table[2 + 2 * i], m->nu)) return 0;
+    if (!is_index(table[1 + 2 * i], (int)m->nv)) return 0;
+    if (!is_index(table[2 + 2 * i], (int)m->nu)) return 0;
   }
   return 1;
 }
