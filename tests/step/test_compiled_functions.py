@@ -84,6 +84,26 @@ def test_parameters_are_slots_of_each_world():
         make().add_force(compiled(make(), gain=[0.1, 0.2]))
 
 
+def test_errors_and_slots_have_the_name_of_the_function():
+    pytest.importorskip("numba")
+
+    def spoil(t, xfrc_applied, gain):
+        xfrc_applied[1, 2] = gain
+
+    sim = make(None)  # steps of MuJoCo, which the models are called for in Python
+    gain = np.arange(NUM) + 0.5
+    gain[1] = np.nan
+    force = compile_force(
+        spoil, sim, writes=("xfrc_applied",), parameters={"gain": 0.5}
+    )
+    sim.add_force(force)
+    assert "parameter/spoil/gain" in sim.snapshot().slots
+    sim.step()
+    force.parameters["gain"][:] = torch.as_tensor(gain)
+    with pytest.raises(InvalidInputError, match=r"'spoil' made .*world 1"):
+        sim.step()
+
+
 @pytest.mark.parametrize(
     "signature",
     [
