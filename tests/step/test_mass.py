@@ -155,3 +155,34 @@ def test_jet_damping_needs_a_mass_flow():
         )
     with pytest.raises(InvalidInputError, match="jet_damping"):
         Thruster("model", "rocket", (1.0, 0, 0), mass_flow=1.0, jet_damping=2)
+
+
+LANDED = """
+<mujoco><option timestep="0.01"/><worldbody><geom type="plane" size="0 0 1"/>
+  <body name="stage" pos="0 0 .1"><freejoint/>
+    <inertial pos="0.01 0 0.02" mass="1.3" diaginertia=".01 .02 .025"/>
+    <geom type="box" size=".1 .1 .1" mass="0"/>
+    <body name="flap" pos="0.3 0.2 0"><joint axis="0 1 0" range="-.1 .1"/>
+      <inertial pos="0.1 0 0.2" mass="0.3" diaginertia=".1 .2 .25"/>
+      <geom size=".05" mass="0"/></body>
+  </body>
+</worldbody></mujoco>
+"""
+
+
+def test_constants_follow_masses_after_every_restore():
+    """Contacts and limits depend on them: a restored run must repeat its bits."""
+    sim = Simulation(mujoco.MjModel.from_xml_string(LANDED), 2, integrator=RK4())
+    flow = torch.tensor([0.5, 0.3], dtype=torch.float64)
+    sim.add_force(
+        Thruster("model", "stage", (1.0, 0.2, 0.3), (0.1, -0.3, 0.2), mass_flow=flow)
+    )
+    sim.step(30)
+    kept = sim.snapshot()
+    sim.step(3)
+    wanted = sim.state.clone()
+    for times in (1, 1, 2, 3):
+        for _ in range(times):
+            sim.restore(kept)
+        sim.step(3)
+        assert torch.equal(sim.state, wanted)

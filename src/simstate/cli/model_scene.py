@@ -24,7 +24,7 @@ def scene_of(source: str) -> SceneCfg:
     named = [key.name for key in spec.keys if key.name]
     state = InitialStateCfg(keyframe=named[0] if named else None)
     return SceneCfg(
-        entities={ENTITY: EntityCfg(model=spec, init_state=state)},
+        entities={ENTITY: EntityCfg(model=source, init_state=state)},
         ground=None,
         timestep=None,
     )

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from torch import Tensor
 
 from simstate.engine import core
+from simstate.flight.table import Table
 from simstate.step.forces.compiled_force import CompiledForce
-
-if TYPE_CHECKING:
-    from simstate.flight.table import Table
 
 _HEAD = 8
 """Numbers of a table before its parts."""
@@ -48,9 +46,12 @@ class FlightTable:
     def add_grid(self, table: Table, variables: Sequence[str]) -> bool:
         """Append a table over some of these variables.
 
-        False: the core cannot interpolate it, or a variable is not known.
+        False: the core cannot interpolate it, a variable is not known, or a subclass
+        computes something else.
         """
         is_known = all(name in variables for name in table.variables)
+        if type(table).__call__ is not Table.__call__:
+            return False
         if not is_known or table.outside == "raise" or len(table.axes) > _MAX_AXES:
             return False
         points = [as_list(values) for values in table.axes.values()]

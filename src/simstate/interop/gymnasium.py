@@ -158,7 +158,7 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         renewed = self._ended
         # Only NEXT_STEP comes here with worlds whose episodes have ended.
         seen, reward, terminated, _, extras = self.env.step(
-            action, reset_ids=np.flatnonzero(self._ended)
+            action, reset_ids=np.flatnonzero(renewed) if renewed.any() else ()
         )
         rewards = _host(reward).astype(np.float64)
         terminations, truncations = _host(terminated), _host(self.env.ends.timed_out)
@@ -375,7 +375,11 @@ def _renderer_options(
 
 def _add(infos: Info, found: Info, mask: Array) -> None:
     """Add infos of some worlds, with the mask of those that have them."""
-    if not mask.any():
+    if not found or not mask.any():
+        return
+    if mask.all():  # the values are copies
+        infos |= found
+        infos |= {f"_{name}": mask.copy() for name in found}
         return
     for name, values in found.items():
         known = infos.get(name)

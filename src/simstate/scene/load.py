@@ -13,7 +13,7 @@ from typing import Any
 import mujoco
 
 from simstate.base.checks import instance_of
-from simstate.base.errors import ModelError, suggestion, unknown_name, warn
+from simstate.base.errors import ModelError, listed, suggestion, unknown_name, warn
 from simstate.base.mujoco_warnings import silenced
 from simstate.scene import models
 from simstate.scene.actuators import ActuatorCfg
@@ -49,6 +49,9 @@ NAMED_KINDS = {
 }
 """Kinds of elements that get a name if they have none, and their lists in MjSpec."""
 
+
+LARGEST_XML = 64_000_000
+"""Largest size of a model's XML [bytes]."""
 
 _READABLE = (".xml", ".urdf")
 _WHAT_CAN_BE_READ = (
@@ -102,6 +105,7 @@ def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
             )
         return made.copy(), "", Path()
     if isinstance(source, str) and source.lstrip().startswith("<"):
+        _check_size("The XML string", len(source))
         with _explained("The XML string"):
             return mujoco.MjSpec.from_string(source), source, Path()
     if isinstance(source, str) and source in models.NAMES:
@@ -113,7 +117,14 @@ def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
         )
     path = Path(source)
     if _is_file(path):
-        return _from_file(path), path.read_text(errors="replace"), path.parent
+        text = _checked_text(path)
+        return _from_file(path), text, path.parent
+    if str(source) and _is_folder(path):
+        files = sorted(each.name for each in path.iterdir() if each.suffix in _READABLE)
+        raise ModelError(
+            f"{str(path)!r} is a folder, and a model is a file. Models in it: "
+            f"{listed(files)}."
+        )
     found = library_spec(str(source))
     if found is None:
         known = suggestion(str(source), [*models.NAMES, *library_names()])
@@ -124,7 +135,8 @@ def _read(source: ModelSource) -> tuple[mujoco.MjSpec, str, Path]:
     return found, "", Path()
 
 
-def _from_file(path: Path) -> mujoco.MjSpec:
+def _checked_text(path: Path) -> str:
+    """Return the text of a file; one of another kind, too large or not UTF-8 raises."""
     if path.suffix not in _READABLE:
         ending = path.suffix or "a file without an ending"
         remedy = _REMEDIES.get(path.suffix.lower(), "")
@@ -132,6 +144,19 @@ def _from_file(path: Path) -> mujoco.MjSpec:
             f"{str(path)!r} cannot be read: a model file is MJCF (.xml) or URDF "
             f"(.urdf), not {ending}. {remedy}".rstrip()
         )
+    _check_size(f"{str(path)!r}", path.stat().st_size)
+    content = path.read_bytes()
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ModelError(
+            f"{path} is not a valid MuJoCo model: byte {content[error.start]:#04x} in "
+            f"line {line} is not UTF-8. Save the file with the encoding UTF-8."
+        ) from error
+
+
+def _from_file(path: Path) -> mujoco.MjSpec:
     with _explained(str(path)):
         spec = mujoco.MjSpec.from_file(str(path))
     _check_names(path, spec)
@@ -159,10 +184,28 @@ def _check_names(path: Path, spec: mujoco.MjSpec) -> None:
                 ) from error
 
 
+def _check_size(what: str, size: int) -> None:
+    """Raise for XML that would take minutes and gigabytes to parse."""
+    if size > LARGEST_XML:
+        raise ModelError(
+            f"{what} has {size / 1e6:.0f} MB of XML; at most "
+            f"{LARGEST_XML / 1e6:.0f} MB are read. Put meshes, height fields and skins "
+            "into files of their formats."
+        )
+
+
 def _is_file(path: Path) -> bool:
-    """Whether there is such a file; a name too long for one is none."""
+    """Return whether there is such a file; a name too long for one is none."""
     try:
         return path.is_file()
+    except OSError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    """Return whether there is such a folder; a name too long for one is none."""
+    try:
+        return path.is_dir()
     except OSError:
         return False
 
@@ -191,6 +234,8 @@ def _explained(what: str) -> Generator[None]:
         reason = " ".join(str(error).split())
         hint = _WHAT_CAN_BE_READ if reason.startswith(_OTHER_FORMAT) else ""
         hint = _LOAD_PLUGIN if _NO_PLUGIN.search(reason) else hint
+        if isinstance(error, UnicodeDecodeError):
+            hint = ". Save the file and those that it includes with the encoding UTF-8."
         raise ModelError(
             f"{what} is not a valid MuJoCo model: {reason}{hint}"
         ) from error
@@ -217,10 +262,10 @@ class EntityModel:
 def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
     """The entity's model, read and made ready to be attached."""
     spec = load_spec(cfg.model, cfg.packages)
-    is_file = isinstance(cfg.model, str | Path) and "<" not in str(cfg.model)
-    of = f" ({str(cfg.model)[:200]})" if is_file else ""
-    own = compile_spec(spec, f"The model of entity {name!r}{of}")
-    names = name_elements(spec)
+    what = f"The model of entity {name!r}{_file_name(cfg.model)}"
+    own = compile_spec(spec, what)
+    with _explained(what):
+        names = name_elements(spec)
     _keep_total_mass(spec, own)
     if cfg.com_varies:
         for body in spec.bodies[1:]:
@@ -236,9 +281,17 @@ def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
     configured = own
     if cfg.actuators or not cfg.keep_model_actuators or cfg.com_varies:
         # Attaching needs the number of controls that a compiled specification has.
-        configured = compile_spec(spec, f"The model of entity {name!r}")
+        configured = compile_spec(spec, what)
     names["nplugin"] = element_names(own)["nplugin"]
     return EntityModel(spec, own, names, configured)
+
+
+def _file_name(source: ModelSource) -> str:
+    """Return the file of a model in brackets; "" if it is not from a file."""
+    is_xml = isinstance(source, str) and source.lstrip().startswith("<")
+    if is_xml or not isinstance(source, str | Path) or source in models.NAMES:
+        return ""
+    return f" ({source})"
 
 
 def _keep_total_mass(spec: mujoco.MjSpec, own: Any) -> None:

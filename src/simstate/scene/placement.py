@@ -81,11 +81,10 @@ class Placement:
             data[6:10] = self.moved_quat(data[None, 6:10])[0]
         elif kind == _WELD and second:
             data[:3] = self.moved_point(data[:3])
-            inverse, turned, shift = np.zeros(4), np.zeros(4), np.zeros(3)
+            # The relative position is of the anchor, along the first body's axes.
+            inverse, turned = np.zeros(4), np.zeros(4)
             mujoco.mju_negQuat(inverse, self.quat)
             mujoco.mju_mulQuat(turned, data[6:10], inverse)
-            mujoco.mju_rotVecQuat(shift, self.pos, turned)
-            data[3:6] -= shift
             data[6:10] = turned
         return data
 

@@ -70,15 +70,17 @@ class CalledModels:
         fresh.begin_stage()
         if segment == len(plan.calls):
             fresh.mark_current(_ACCELERATION, self._rows, evaluated=True)
-            self._write_rates()
+            self._write_rates(problem, world)
             return
         if self._prepares[segment]:
             fresh.mark_current(_VELOCITY, self._rows, evaluated=True)
         self._forcing.call_at_stage(plan.calls[segment], problem, world)
 
-    def _write_rates(self) -> None:
+    def _write_rates(self, problem: int, world: int) -> None:
         """Evaluate the rates of processes, which may read accelerations."""
         self._ledger.open[-1].evaluating = False
+        if problem:
+            self._forcing.refuse_written([each for each, _ in self._plan.rates], world)
         for process, memory in self._plan.rates:
             np.copyto(memory, process.checked_rate().numpy())
         self._ledger.open[-1].evaluating = True

@@ -25,6 +25,7 @@ class MassFlow:
         self.mass = worlds.parameters.expand("body_mass")
         self.inertia = worlds.parameters.expand("body_inertia")
         worlds.parameters.set_const(None)  # now the constants are per world, too
+        worlds.parameters.let_flow()
         self.mass_at_reset = self._let_flow(worlds.ledger.let_move("model/body_mass"))
         """What a reset brings back [kg]; shape (num_envs, nbody)."""
         self._let_flow(worlds.ledger.let_move("model/body_inertia"))

@@ -353,13 +353,19 @@ class Timeline:
         length = taken[worlds]
         at_end = distance(after, everyone)
         at_start = distance(before, everyone)
-        # Interpolated samples are only a hint.
-        within = (last < 1).nonzero().flatten()
-        if len(within):
-            at_end[within] = at((last * length)[within], within)
+        # Interpolated samples are only a hint: masses and processes have none.
         within = (first > 0).nonzero().flatten()
         if len(within):
             at_start[within] = at((first * length)[within], within)
+        within = (last < 1).nonzero().flatten()
+        if len(within):
+            there = torch.full_like(at_end, torch.inf)
+            there[within] = at((last * length)[within], within)
+            is_later = there <= 0
+            at_start = torch.where(is_later, there, at_start)
+            at_end = torch.where(is_later | there.isinf(), at_end, there)
+            first = torch.where(is_later, last, first)
+            last = torch.where(is_later, 1.0, last)
         # After an action the start may be beyond zero, and on its way back.
         at_start = torch.where(at_start < 0, at_start, -1.0)
         fine = torch.finfo(self._time.dtype).eps  # float32 on warp

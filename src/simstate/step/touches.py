@@ -76,8 +76,9 @@ class Touches:
         self._fine = 16 * torch.finfo(engine.dtype).eps
 
     def open(self) -> None:
-        """Start a call."""
+        """Start a call, which may be at an earlier time than the last one."""
         self._upper.fill_(torch.inf)
+        self._last.fill_(-torch.inf)
 
     def begin(self, chosen: Tensor) -> None:
         """Start a step of these worlds at the state that was evaluated last."""

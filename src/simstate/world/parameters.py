@@ -35,6 +35,8 @@ class ModelParameters(ReadOwner):
         with torch.inference_mode(False):  # written to later on
             self._requested = np.zeros(engine.num_envs, dtype=bool)
         """Worlds whose constants are due even if no input differs."""
+        self._flows = False
+        """True if steps change inputs of constants, and the constants with them."""
         self._shortcuts = Shortcuts(engine.model, engine.device)
         self._mesh_bounds = MeshBounds(engine.model, engine.device)
 
@@ -122,13 +124,21 @@ class ModelParameters(ReadOwner):
         """Let the next `follow` recompute the constants of worlds; None: all."""
         self._requested[_rows(env_ids)] = True
 
+    def let_flow(self) -> None:
+        """Recompute constants always: steps change their inputs from now on.
+
+        A compiled step computes constants without recording their inputs, so that these
+        do not tell what the constants are of.
+        """
+        self._flows = True
+
     def follow(self, env_ids: Tensor | None) -> None:
         """Recompute constants in those of the worlds whose inputs differ; None: any.
 
         A raw write may have changed any world. The others keep the bits of their
         constants: in float32, those computed here are not those of the compiler.
         """
-        behind = self._requested.copy()
+        behind = self._requested | self._flows
         for ids in self.changed_inputs().values():
             behind[_rows(ids)] = True
         among = np.zeros_like(behind)

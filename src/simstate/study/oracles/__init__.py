@@ -14,9 +14,11 @@ import torch
 
 from simstate.engine import EngineCfg, NativeCfg
 from simstate.scene import SceneCfg
+from simstate.scene.build import BuiltScene, build_scene
 from simstate.simulation import Simulation
 from simstate.study.oracles.attribution import attributed
 from simstate.study.oracles.laws import LAWS, Finding, Law
+from simstate.study.oracles.pinocchio_reading import pinocchio_findings
 from simstate.study.oracles.random_states import randomize
 from simstate.study.oracles.verdicts import Check, Report, relative_error
 from simstate.world.worlds import worlds_of
@@ -32,8 +34,17 @@ def check(
     device: str = "cpu",
 ) -> Report:
     """Check every law on a model in random states, and return what was found."""
+    built = build_scene(scene)
     sim = _with_room(scene, engine, num_envs, seed, device)
     report = Report(sim.engine_name)
+    report.checks += _file_checks(built)
+    if isinstance(scene, SceneCfg):
+        for name, cfg in scene.entities.items():
+            found = pinocchio_findings(name, cfg.model, built.model)
+            if isinstance(found, str):
+                report.unchecked.append(found)
+            else:
+                report.checks += found
     for law in LAWS:
         randomize(sim, seed)
         tolerance = law.tolerance(sim)
@@ -48,6 +59,13 @@ def check(
             ):
                 report.checks.append(Check(law, entity, quantity, error, 0.0))
     return report
+
+
+def _file_checks(built: BuiltScene) -> Iterator[Check]:
+    """Yield the comparison with its file of each entity; a difference has raised."""
+    for name, match in built.matches.items():
+        law = f"the scene matches its file: {match.arrays} arrays, 0 differ"
+        yield Check(law, name, "model", 0.0, 0.0)
 
 
 def _with_room(

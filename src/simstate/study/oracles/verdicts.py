@@ -35,6 +35,8 @@ class Report:
 
     engine: str
     checks: list[Check] = field(default_factory=list["Check"])
+    unchecked: list[str] = field(default_factory=list[str])
+    """Laws that were not checked, each with the reason."""
 
     @property
     def passed(self) -> bool:
@@ -48,8 +50,9 @@ class Report:
 
     @property
     def notes(self) -> list[str]:
-        """What is said of checks that passed, each once."""
-        return list(dict.fromkeys(check.note for check in self.checks if check.note))
+        """Remarks on passed checks and on laws that were not checked, each once."""
+        noted = [check.note for check in self.checks if check.note]
+        return list(dict.fromkeys([*noted, *self.unchecked]))
 
     def worst(self) -> list[Check]:
         """For each law the check that came nearest to its tolerance, or passed it."""
