@@ -85,7 +85,7 @@ class AirForm:
     """The air as the core evaluates it."""
 
     elevation: Tensor
-    """Of the Earth origin [m]; (num_envs,)."""
+    """Elevation of the Earth origin [m]; (num_envs,)."""
     atmosphere: AtmosphereForm
     wind: Tensor | None
     """Steady, Earth axes [m/s]; (num_envs, 3). None: a field."""
@@ -105,14 +105,14 @@ class LoadForm:
 
 @dataclass(frozen=True, eq=False)
 class AircraftForm:
-    """What load models need to know of an aircraft to describe themselves."""
+    """The aircraft that load models describe themselves for."""
 
     body: int
     """Id of the airframe in the model."""
     controls: Sequence[str]
     """Names of its controls, in their order."""
     rows: Sequence[Sequence[float]]
-    """Of each control: address in act (−1: none), index in ctrl, range, lag [s]."""
+    """Rows of controls: address in act (−1: none), index in ctrl, range, lag [s]."""
     variables: Sequence[str]
     """Names of what coefficients may depend on, the controls last."""
 

@@ -30,7 +30,7 @@ _VELOCITY, _ACCELERATION = Stage.VELOCITY, Stage.ACCELERATION
 
 
 class CalledModels:
-    """What the core calls in a step, and the bracket in which it does.
+    """Python that the core calls in a step, and the bracket around it.
 
     The core checks that loads are finite and that nothing but inputs is written to the
     rows of the state, and restores the inputs after each evaluation. Writes to other
@@ -99,7 +99,7 @@ class CoreSteps:
     ) -> None:
         assert worlds.engine.compiled is not None
         self.plan = plan
-        """What an evaluation consists of."""
+        """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         self._core = core.Integrator(
             *(worlds.engine.compiled, _tableau(scheme), scheme.attitude),
@@ -137,7 +137,7 @@ class CoreAdaptiveSteps:
         sizes |= {"mass": model.nbody}
         sizes |= {one.name: one.value.shape[1] for one in plan.processes}
         self.plan = plan
-        """What an evaluation consists of."""
+        """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         tolerances = {k: stepper.tolerances(k, size) for k, size in sizes.items()}
         self._stepper = stepper

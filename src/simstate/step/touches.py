@@ -124,7 +124,7 @@ class Touches:
         self._upper = torch.where(passed, torch.inf, self._upper)
 
     def compute_end(self, active: Tensor) -> None:
-        """Bring positions and velocities to the end of the trial."""
+        """Compute positions and velocities at the end of the trial."""
         engine = self._engine
         kept = engine.keep_accelerations(slice(None))
         engine.forward(active.nonzero().flatten(), Stage.VELOCITY)

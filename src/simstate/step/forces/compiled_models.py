@@ -98,7 +98,7 @@ def _pairs(
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPlan:
-    """What an evaluation of the dynamics consists of, in the core and in Python."""
+    """Parts of an evaluation of the dynamics, in the core and in Python."""
 
     loads: list[core.CoreLoad] = field(default_factory=list[core.CoreLoad])
     """The models that the core evaluates."""

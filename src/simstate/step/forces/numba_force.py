@@ -112,7 +112,9 @@ def _wrapper(
         "call": numba.njit(function), "load": load, "load_at": load_at,
     }  # fmt: skip
     exec(source, scope)
-    return scope["wrapper"]
+    wrapper = scope["wrapper"]
+    wrapper.__name__ = wrapper.__qualname__ = function.__name__
+    return wrapper
 
 
 def _loaders(numba: Any) -> tuple[Any, Any]:
