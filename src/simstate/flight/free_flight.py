@@ -28,7 +28,8 @@ from simstate.math.vector import norm
 from simstate.scene import EntityCfg, SceneCfg
 from simstate.scene.option_words import OPTION_WORDS
 from simstate.simulation import Simulation
-from simstate.step import RK4, CoupledStepper, Integrator, Strong
+from simstate.step import RK4, Integrator, Strong
+from simstate.step.coupled_stepper import CoupledStepper
 from simstate.step.forces.compiled_force import CompiledForce
 from simstate.world.worlds import worlds_of
 
