@@ -30,7 +30,7 @@ _VELOCITY, _ACCELERATION = Stage.VELOCITY, Stage.ACCELERATION
 
 
 class CalledModels:
-    """What the core calls in a step, and the bracket in which it does.
+    """Python that the core calls in a step, and the bracket around it.
 
     The core checks that loads are finite and that nothing but inputs is written to the
     rows of the state, and restores the inputs after each evaluation. Writes to other
@@ -74,15 +74,17 @@ class CalledModels:
         fresh.begin_stage()
         if segment == len(plan.calls):
             fresh.mark_current(_ACCELERATION, self._rows, evaluated=True)
-            self._write_rates()
+            self._write_rates(problem, world)
             return
         if self._prepares[segment]:
             fresh.mark_current(_VELOCITY, self._rows, evaluated=True)
         self._forcing.call_at_stage(plan.calls[segment], problem, world)
 
-    def _write_rates(self) -> None:
+    def _write_rates(self, problem: int, world: int) -> None:
         """Evaluate the rates of processes, which may read accelerations."""
         self._ledger.open[-1].evaluating = False
+        if problem:
+            self._forcing.refuse_written([each for each, _ in self._plan.rates], world)
         for process, memory in self._plan.rates:
             np.copyto(memory, process.checked_rate().numpy())
         self._ledger.open[-1].evaluating = True
@@ -101,7 +103,7 @@ class CoreSteps:
     ) -> None:
         assert worlds.engine.compiled is not None
         self.plan = plan
-        """What an evaluation consists of."""
+        """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         self._core = core.Integrator(
             *(worlds.engine.compiled, _tableau(scheme), scheme.attitude),
@@ -142,7 +144,7 @@ class CoreAdaptiveSteps:
         sizes |= {"mass": model.nbody}
         sizes |= {one.name: one.value.shape[1] for one in plan.processes}
         self.plan = plan
-        """What an evaluation consists of."""
+        """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         tolerances = {k: stepper.tolerances(k, size) for k, size in sizes.items()}
         self._stepper = stepper

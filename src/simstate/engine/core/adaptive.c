@@ -187,6 +187,7 @@ static void begin_trial(core_world* w) {
   if (at->evaluations >= w->in->budget) {
     at->is_done = 1;
     core_go_back(w);
+    w->d->time = at->start + at->elapsed; /* a trial that is repeated was ahead */
     return;
   }
   at->h = fmin(fmin(at->step_size, at->span - at->elapsed), w->in->control.max_step);

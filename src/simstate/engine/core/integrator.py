@@ -78,9 +78,10 @@ class EvaluationCalls:
     function: Callable[[int, int, int], None]
     """`function(segment, problem, world)`. From segment 0 to `count` − 1, it writes the
     inputs of all worlds; with segment `count`, after an evaluation, the rates of
-    processes. The problem is 0 at first. If the inputs that it wrote in a world are not
-    finite (1), or if it wrote anything else of the state (2), the state is restored and
-    it is called again: it should raise, and may go on if the world has diverged."""
+    processes and nothing of the state. The problem is 0 at first. If the inputs that it
+    wrote in a world are not finite (1), or if it wrote anything else of the state (2),
+    the state is restored and it is called again: it should raise, and may return if the
+    world has diverged."""
     inputs: slice
     """The columns of the state that it may write; restored after each evaluation."""
     count: int
