@@ -41,6 +41,8 @@ class CalledModels:
 
     def __init__(self, worlds: Worlds, forcing: Forcing, plan: EvaluationPlan) -> None:
         self._ledger, self._fresh = worlds.ledger, worlds.fresh
+        self.observers = worlds.engine.observers
+        """What sees each evaluation within the core."""
         self._forcing, self._plan = forcing, plan
         self._prepares = [plan.prepares(k) for k in range(len(plan.calls))]
         self._rows: Tensor | None = None
@@ -53,6 +55,8 @@ class CalledModels:
 
     def run(self, rows: Tensor | None, call: Callable[..., T], *args: Any) -> T:
         """Return `call(*args)`, which runs the core on some worlds; None: all."""
+        for observer in self.observers:
+            observer.begin_evaluations()
         if self.calls is None:
             return call(*args)
         self._rows = rows
@@ -106,12 +110,15 @@ class CoreSteps:
             loads=plan.loads,
             processes=plan.processes,
             masses=plan.masses,
+            contacts=worlds.engine.compiled_observers(),
             evaluations=evaluations,
         )
 
     def step(self, n: int, h: float, rows: Tensor | None) -> int:
         """Advance by n steps of h seconds; return flags of `Seen`."""
         called, ids = self._called, None if rows is None else _ids(rows)
+        for observer in called.observers:
+            observer.begin_step()
         return called.run(rows, self._core.step, n, h, ids, True, called.calls)
 
     def move(self, h: Tensor, rows: Tensor) -> None:
@@ -154,6 +161,7 @@ class CoreAdaptiveSteps:
             loads=plan.loads,
             processes=plan.processes,
             masses=plan.masses,
+            contacts=worlds.engine.compiled_observers(),
         )
         counts = stepper.statistics
         self._slots = [

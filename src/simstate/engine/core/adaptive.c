@@ -321,7 +321,9 @@ static void end(core_world* w) {
   c->accepted[world] += at->accepted;
   c->rejected[world] += at->rejected;
   if (at->is_stuck) note_failure(w);
-  if (at->is_finished) forget_empty(w);
+  if (!at->is_finished) return;
+  forget_empty(w);
+  core_note_step(w, at->is_single ? at->elapsed : at->span);
 }
 
 const core_method core_adaptive = {begin, next, end};

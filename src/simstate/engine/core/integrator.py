@@ -102,6 +102,7 @@ class Integrator:
         loads: force models that are evaluated at each stage.
         processes: further numbers of the state, moving frames among them.
         masses: the masses' arrays, if masses flow.
+        contacts: what looks at the contacts of each evaluation and notes each step.
         evaluations: counts of evaluations to add to, (num_worlds,); None: own ones.
 
     With `calls`, the steps run one evaluation of all worlds at a time, and Python is
@@ -118,6 +119,7 @@ class Integrator:
         loads: Sequence[CoreLoad] = (),
         processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
+        contacts: tuple[_core.Contacts, ...] = (),
         evaluations: NDArray[np.int64] | None = None,
     ) -> None:
         if attitude not in ATTITUDES:
@@ -136,6 +138,7 @@ class Integrator:
             "evaluations": self.evaluations,
             "processes": tuple((one.value, one.rate) for one in processes),
             "loads": tuple(load.row() for load in loads),
+            "contacts": contacts,
             **self._control(),
         }
         try:
@@ -202,6 +205,7 @@ class AdaptiveIntegrator(Integrator):
         loads: as of `Integrator`.
         processes: as of `Integrator`.
         masses: as of `Integrator`.
+        contacts: as of `Integrator`; they note each call of `advance` as one step.
     """
 
     def __init__(
@@ -219,6 +223,7 @@ class AdaptiveIntegrator(Integrator):
         loads: Sequence[CoreLoad] = (),
         processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
+        contacts: tuple[_core.Contacts, ...] = (),
     ) -> None:
         if tableau.b_error is None:
             raise InvalidInputError("An adaptive scheme needs b_error in its tableau.")
@@ -257,6 +262,7 @@ class AdaptiveIntegrator(Integrator):
             loads=loads,
             processes=processes,
             masses=masses,
+            contacts=contacts,
         )
 
     def _by_dof(
