@@ -171,6 +171,12 @@ def has_called_from_core(sim: Simulation) -> bool:
     return made is not None and not made.plan.is_closed
 
 
+def steps_in_core(sim: Simulation) -> bool:
+    """Return True if the last steps of an integrator were taken in the core."""
+    stepper = stepper_of(sim)
+    return bool(stepper._core_steps or getattr(stepper, "_core_adaptive", None))
+
+
 def forget_core() -> None:
     """Forget if the compiled core is available, so that it is looked up again."""
     compiled_core._joined.cache_clear()  # pyright: ignore[reportPrivateUsage]

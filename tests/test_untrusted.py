@@ -22,14 +22,15 @@ from simstate import (
     SnapshotError,
 )
 from simstate.base.archive import write_archive
+from simstate.base.onnx_file import onnx_session
 from simstate.env import Env, TrainCfg, tasks
+from simstate.env.actuator_network import load_network
 from simstate.train.checkpoint import (
     FORMAT,
     find_checkpoint,
     read_checkpoint,
     write_checkpoint,
 )
-from simstate.train.onnx_policy import _session
 from simstate.train.policy_file import load_played
 from simstate.train.run_cfg import RunCfg
 from simstate.train.training_run import TrainingRun
@@ -188,8 +189,8 @@ def test_a_checkpoint_cannot_ask_for_all_memory(tmp_path):
         TrainingRun.resume(tmp_path)
 
 
-def onnx_file(path, external: str | None) -> None:
-    """y = x + b; b may be in another file."""
+def onnx_file(path, external: str | None, nested: bool = False) -> None:
+    """y = x + b; b may be in another file, and in a branch of y = x + b or x."""
     values = np.ones(3, np.float32)
     b = helper.make_tensor("b", TensorProto.FLOAT, [3], values.tobytes(), raw=True)
     if external is not None:
@@ -197,33 +198,49 @@ def onnx_file(path, external: str | None) -> None:
         b.data_location = TensorProto.EXTERNAL
         b.external_data.add(key="location", value=external)
     ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [3]) for n in "xy"]
-    node = helper.make_node("Add", ["x", "b"], ["y"])
-    graph = helper.make_graph([node], "g", ends[:1], ends[1:], [b])
+    nodes, own = [helper.make_node("Add", ["x", "b"], ["y"])], [b]
+    if nested:  # ONNX Runtime reads these later than those of the graph itself
+        z = [helper.make_tensor_value_info("z", TensorProto.FLOAT, [3])]
+        add, same = (
+            helper.make_graph([helper.make_node(*node, ["z"])], "branch", [], z, there)
+            for node, there in ((("Max", ["x", "b"]), [b]), (("Identity", ["x"]), []))
+        )
+        own = [helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0])]
+        nodes = [
+            helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0),
+            helper.make_node("Greater", ["sum", "zero"], ["is_positive"]),
+            helper.make_node(
+                "If", ["is_positive"], ["y"], then_branch=add, else_branch=same
+            ),
+        ]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], own)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
     made.ir_version = 9
     path.write_bytes(made.SerializeToString())
 
 
+@pytest.mark.parametrize("nested", [False, True])
 @pytest.mark.parametrize("there", ["../secret.bin", "secret.bin", "/etc/hostname"])
-def test_a_policy_reads_no_other_file(tmp_path, monkeypatch, there):
+def test_a_policy_reads_no_other_file(tmp_path, monkeypatch, there, nested):
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")
     for folder in (tmp_path, tmp_path / "run"):
         (folder / "secret.bin").write_bytes(np.full(3, 7.0, np.float32).tobytes())
     path = tmp_path / "run" / "policy.onnx"
-    onnx_file(path, there)
-    with pytest.raises(SimStateError, match=r"policy\.onnx"):
-        _session(path)
-    onnx_file(path, None)
+    onnx_file(path, there, nested)
+    for read in (onnx_session, lambda path: load_network(path, "cpu")):
+        with pytest.raises(SimStateError, match=r"policy\.onnx.* in another file"):
+            read(path)
+    onnx_file(path, None, nested)
     assert onnx.load(str(path)).graph.name == "g"
-    assert _session(path).get_inputs()[0].name == "x"
+    assert onnx_session(path).get_inputs()[0].name == "x"
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"\x08\x07" * 50])
 def test_what_is_no_onnx_is_refused(tmp_path, content):
     (tmp_path / "p.onnx").write_bytes(content)
     with pytest.raises(SimStateError, match=r"p\.onnx"):
-        _session(tmp_path / "p.onnx")
+        onnx_session(tmp_path / "p.onnx")
 
 
 def test_mujoco_follows_includes_out_of_the_folder(tmp_path):

@@ -342,6 +342,30 @@ def test_breaks_for_signals_change_nothing(monkeypatch):
         np.testing.assert_array_equal(got, want)
 
 
+FALLING = """<mujoco><worldbody><geom type="plane" size="5 5 1"/>
+<body pos="0.1 0.2 1"><freejoint/><geom size="0.1" mass="1.3"/></body>
+</worldbody></mujoco>"""
+
+
+def test_a_break_while_a_contact_is_located_is_at_the_start_of_the_step():
+    model = mujoco.MjModel.from_xml_string(FALLING)
+    rows = random_states(model, 2, 3)
+    columns = state_columns(model)
+    rows[:, columns["qvel"]] = 0.0
+    rows[:, columns["qpos"]][:, :3] = [[0.0, 0.1, 0.7], [0.2, 0.0, 0.9]]
+    method, times = integrate.RKF45(atol=1e-6, rtol=1e-6), []
+    for budget in range(1, 90):
+        worlds = make_batch(model, rows)
+        ours = adaptive(
+            worlds, method, touching=np.array([[0, 1]], np.int32), can_touch=True
+        )
+        ours._core.advance(None, 0.6, budget, False, None)
+        times.append(worlds.bind("time").copy())
+    ends = np.array(times)
+    assert ends.max() > 0.3
+    assert (np.diff(ends, axis=0) >= 0).all()  # no break is ahead of a later one
+
+
 def test_a_world_that_cannot_meet_its_tolerance_says_why(stepper_sim):
     model = smooth("limb")
     rows = random_states(model, NUM, 3)

@@ -62,7 +62,8 @@ class RecordJob(Job):
             if closed or not made or not made[0].is_open:
                 break
             closed = work.attempt(made[0].close)
-        work.note("closed", closed=closed)
+        kept = [(one.samples, one.steps) for one in made]
+        work.note("closed", closed=closed, kept=kept)
         sim.step()
         if not work.is_stopped:
             work.note("result", digest=digest_of(sim.snapshot().slots))
@@ -102,6 +103,7 @@ class RecordJob(Job):
                 assert len(found.blocks) >= blocks, (len(found.blocks), blocks)
             if closed is not None and closed["closed"]:
                 assert found.is_whole
+                assert [found.num_samples, found.num_steps] in closed["kept"]
             had = [d for note in notes if note["event"] == "states"
                    for d in note["digests"]]  # fmt: skip
             self._check_samples(found, had)

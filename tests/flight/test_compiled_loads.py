@@ -22,6 +22,7 @@ from simstate.flight import (
     Table,
     WindField,
 )
+from simstate.flight.free_flight import STANDARD_GRAVITY
 from simstate.integrate import DP54, RK4
 
 pytestmark = pytest.mark.skipif(
@@ -272,3 +273,31 @@ def test_forces_are_those_of_numpy():
     flight.step()
     got = (flight.get_state().velocity_E__E - before) / 1e-6
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_subclass_of_a_table_is_called():
+    class Doubled(Table):
+        def __call__(self, variables):
+            return 2.0 * super().__call__(variables)
+
+    axes, values = {"alpha": [-0.4, 0.1, 0.6]}, np.array([-0.7, 0.3, 0.9])
+    ends = []
+    for table in (Doubled(axes, values), Table(axes, 2.0 * values)):
+        flight = flying(Aerodynamics(0.5, 2.2, 0.27, {"CL": table}))
+        flight.step(5)
+        ends.append(flight.sim.data.qvel.clone())
+    torch.testing.assert_close(*ends, rtol=0, atol=1e-12)
+
+
+def test_tables_that_are_made_in_inference_mode():
+    with torch.inference_mode():
+        values = torch.tensor([-0.7, 0.3, 0.9], dtype=torch.float64)
+        table = Table({"alpha": [-0.4, 0.1, 0.6]}, values)
+        flight = flying(Aerodynamics(0.5, 2.2, 0.27, {"CL": table}))
+        flight.step(2)
+        table.values[:] = 0.0
+        before = flight.get_state().velocity_E__E.clone()
+        flight.step()
+    change = flight.get_state().velocity_E__E - before
+    want = torch.tensor([[0.0, 0.0, 0.01 * STANDARD_GRAVITY]]).double().expand(NUM, 3)
+    torch.testing.assert_close(change, want, rtol=0, atol=1e-7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import torch
 from tests.record.conftest import drive
 from tests.tracer import lines_of, traced
 
-from simstate import RecordingError
+from simstate import FileError, RecordingError
 from simstate.data.replay import replay
 from simstate.env import Env, tasks
 from simstate.record import Recording, recorder
@@ -324,3 +325,27 @@ def test_a_parameter_that_is_added_before_the_first_step(make_sim, tmp_path):
         start = found.snapshot(0)
         assert not torch.equal(start.slots["qvel"][:, :2], v)
         assert "model/actuator_gainprm" not in start.slots
+
+
+@pytest.mark.parametrize("line", range(14))
+def test_an_interruption_does_not_hide_that_a_write_failed(make_sim, tmp_path, line):
+    """At any line of what reports it; `close` reports it then."""
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    recording = make_sim(3).record(tmp_path / "a.simrec", fields=["qpos"])
+    writer = recording._writer
+    with open("/dev/full", "wb") as full:
+        os.dup2(full.fileno(), writer._file.fileno())
+    recording._write_block()
+    for _ in range(1000):
+        if writer._finished:
+            break
+        time.sleep(0.01)
+
+    def report() -> None:
+        with contextlib.suppress(FileError):
+            writer.next(writer.block)
+
+    traced(report, line)
+    with pytest.raises(FileError, match="No space left"):
+        recording.close()

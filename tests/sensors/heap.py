@@ -85,6 +85,7 @@ def heap(
     num_envs: int,
     engine: str | NativeCfg = "native",
     contacts: Mapping[str, ContactCfg] = CONTACTS,
+    timestep: float | None = None,
     **options: object,
 ) -> Simulation:
     """A simulation of it."""
@@ -99,6 +100,7 @@ def heap(
             },
             contacts=dict(contacts),
             ground=False,
+            timestep=timestep,
         ),
         num_envs=num_envs,
         engine=engine,

@@ -126,9 +126,11 @@ def test_what_does_not_fit_is_refused():
     columns = np.array([[first.adr[0] + 1], [first.adr[0] + 11]])
     singles = sensors + len(sim.contacts["feet"].element_names)
 
+    shown = (np.zeros((3, 2, 3)), np.zeros((3, 2)), np.zeros((3, 2), bool))
+
     def make(sensors=sensors, columns=columns, **other):
         return core.make_contacts(
-            batch, sensors, columns, singles, 0.0, True, {**slots, **other}
+            batch, sensors, columns, singles, 0.0, True, {**slots, **other}, shown
         )
 
     made = make()
@@ -142,6 +144,9 @@ def test_what_does_not_fit_is_refused():
         make(air_time=np.zeros((3, 2), np.float32))
     with pytest.raises(ValueError, match="float64 of shape"):
         make(greatest_force=np.zeros((1, 2)))
+    shown = (np.zeros((3, 2, 3)), np.zeros((3, 2)), np.zeros((2, 2), bool))
+    with pytest.raises(ValueError, match="touching must be an array of 6"):
+        make()
     other = compiled_of(heap(2))
     assert other is not None
     with pytest.raises(ValueError, match="those of this batch"):

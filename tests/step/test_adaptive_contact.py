@@ -10,6 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from tests.inside import take_blocks
 
 import simstate
 from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
@@ -396,6 +397,37 @@ def test_contacts_with_a_contact_sensor(scheme):
     sim.data.qvel[0] = torch.tensor(SPIN, dtype=torch.float64)
     landed(sim)
     assert bool(sim.contacts["touch"].found.any())
+
+
+def test_a_touch_is_located_again_after_a_reset_in_blocks(monkeypatch):
+    sim = SCENES["ball"].simulation(RKF45(rtol=1e-6, atol=1e-6))
+    take_blocks(sim, monkeypatch)
+    ends = []
+    for _ in range(2):
+        sim.reset()
+        sim.data.qvel[0] = torch.tensor(SPIN, dtype=torch.float64)
+        sim.step(60)
+        ends.append(sim.data.qpos[0, 2].item())
+    assert ends[0] == ends[1] > 0.09
+
+
+TENDON = """<mujoco><option timestep="0.05"/><worldbody><body>
+<joint name="lift" type="slide" axis="0 0 1"/><geom size="0.1" mass="1.4"/>
+</body></worldbody><tendon><fixed limited="true" range="-0.75 2">
+<joint joint="lift" coef="1.5"/></fixed></tendon></mujoco>"""
+
+
+def test_limits_of_tendons_are_located_in_blocks(monkeypatch):
+    ends = []
+    for by_blocks in (False, True):
+        scene = Scene(TENDON, (-0.3,), 1.0)
+        sim = scene.simulation(RKF45(rtol=1e-6, atol=1e-6))
+        if by_blocks:
+            take_blocks(sim, monkeypatch)
+        sim.step(30)
+        ends.append(sim.data.qpos[0, 0].item())
+    assert ends[0] == pytest.approx(-0.5, abs=2e-3)
+    assert ends[1] == pytest.approx(ends[0], abs=1e-4)
 
 
 def test_pairs_do_not_pass_through_each_other_in_blocks():

@@ -216,6 +216,24 @@ def test_gravity_of_a_user_is_that_of_the_core(scheme, framed):
     torch.testing.assert_close(ours[:, 3:], theirs[:, 3:], rtol=0, atol=loss)
 
 
+@schemes
+def test_a_frame_that_a_subclass_moves_falls_next_to_compiled_drag(scheme):
+    class Moved(MovingFrame):
+        def rate(self, t, sim):
+            return super().rate(t, sim)
+
+    ends = []
+    for kind in (Moved, MovingFrame):
+        model = mujoco.MjModel.from_xml_string(SATELLITE)
+        sim = Simulation(model, 3, integrator=scheme)
+        frame = kind(PointMassGravity(MU), PLACE, SPEED)
+        sim.add_process(frame)
+        sim.add_force(Drag(next(iter(sim.scene)), "boom", 1.5, 2e-9))
+        sim.step(10)
+        ends.append(frame.value.clone())
+    torch.testing.assert_close(*ends, rtol=1e-11, atol=1e-6)
+
+
 @pytest.mark.parametrize("scheme", FIXED, ids=NAMES[:2])
 @pytest.mark.parametrize("turns", [True, False])
 def test_gravity_of_a_user_is_that_of_the_blocks(scheme, turns, monkeypatch):
@@ -418,5 +436,38 @@ def test_state_that_is_written_through_numpy_is_named(scheme, name):
     with pytest.raises(InvalidInputError, match=text):
         sim.step(5)
     assert has_called_from_core(sim)
+    for slot, values in before.slots.items():
+        np.testing.assert_array_equal(sim.snapshot().slots[slot], values, slot)
+
+
+def test_a_world_that_is_not_finite_does_not_hide_writes_to_another():
+    sim = make(on_divergence="mask")
+    sim.data.qvel[0, 3] = math.nan
+
+    def late_model(t, sim):
+        sim.data.qfrc_applied[:, 3] += sim.data.qvel[:, 3]
+        sim.data.qpos.numpy()[2, 1] += 0.25
+
+    sim.add_force(late_model)
+    before = sim.data.qpos.clone()
+    with pytest.raises(InvalidInputError, match=r"qpos, '.*late_model' in world 2"):
+        sim.step()
+    assert torch.equal(sim.data.qpos, before)
+
+
+@schemes
+@pytest.mark.parametrize("name", ["qpos", "xfrc_applied"])
+def test_a_rate_that_writes_is_named(scheme, name):
+    class Greedy(Lag):
+        def rate(self, t, sim):
+            getattr(sim.data, name).numpy()[1] += 0.25
+            return super().rate(t, sim)
+
+    sim = make(scheme)
+    sim.add_process(Greedy())
+    before = sim.snapshot()
+    text = rf"process 'lag' wrote to sim.data.{name} in world 1"
+    with pytest.raises(InvalidInputError, match=text):
+        sim.step(2)
     for slot, values in before.slots.items():
         np.testing.assert_array_equal(sim.snapshot().slots[slot], values, slot)

@@ -12,7 +12,7 @@ from tests.inside import compiled_models_of, slot_of
 from tests.step.test_called_forces import BODY, DOF, NUM, make, moved
 
 import simstate
-from simstate import InvalidInputError, UnknownNameError, integrate
+from simstate import InvalidInputError, ModelError, UnknownNameError, integrate
 from simstate.engine import core
 from simstate.integrate import DP54, RK4, CompiledFunction, compile_force
 
@@ -82,6 +82,50 @@ def test_parameters_are_slots_of_each_world():
     np.testing.assert_array_equal(force.parameters["gain"], GAIN)
     with pytest.raises(simstate.ShapeError, match=r"gain of .* has 2 rows"):
         make().add_force(compiled(make(), gain=[0.1, 0.2]))
+
+
+@pytest.mark.parametrize("name", ["qpos", "qvel"])
+@pytest.mark.parametrize("scheme", [RK4(), DP54()], ids=["RK4", "DP54"])
+@pytest.mark.parametrize("is_called", [False, True])
+def test_a_function_that_writes_state_raises(scheme, name, is_called):
+    pytest.importorskip("numba")
+
+    def greedy(t, state, gain):
+        if t > 0.01:
+            state[1] += gain
+
+    sim = make(scheme)
+    gain = np.zeros(NUM)
+    gain[2] = 0.3
+    sim.add_force(compile_force(greedy, sim, reads=(name,), parameters={"gain": gain}))
+    if is_called:
+        sim.add_force(lambda t, sim: None)
+    before = sim.snapshot()
+    text = rf"1 of {NUM} .*\(2\).*compiled force wrote to {name}"
+    with pytest.raises(ModelError, match=text):
+        sim.step(4)
+    for slot, values in before.slots.items():
+        np.testing.assert_array_equal(sim.snapshot().slots[slot], values, slot)
+
+
+def test_errors_and_slots_have_the_name_of_the_function():
+    pytest.importorskip("numba")
+
+    def spoil(t, xfrc_applied, gain):
+        xfrc_applied[1, 2] = gain
+
+    sim = make(None)  # steps of MuJoCo, which the models are called for in Python
+    gain = np.arange(NUM) + 0.5
+    gain[1] = np.nan
+    force = compile_force(
+        spoil, sim, writes=("xfrc_applied",), parameters={"gain": 0.5}
+    )
+    sim.add_force(force)
+    assert "parameter/spoil/gain" in sim.snapshot().slots
+    sim.step()
+    force.parameters["gain"][:] = torch.as_tensor(gain)
+    with pytest.raises(InvalidInputError, match=r"'spoil' made .*world 1"):
+        sim.step()
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -27,6 +27,9 @@ from simstate.engine.fields import (
 from simstate.engine.observer import StepObserver
 from simstate.engine.on_demand import OnDemand
 from simstate.engine.stage import Seen, Stage
+
+if TYPE_CHECKING:
+    from simstate.engine.core import _core
 
 MAX_VALUE = 1e10
 """MuJoCo's mjMAXVAL: a state beyond it counts as diverged."""
@@ -180,8 +183,22 @@ class Engine(ABC):
 
     def note_steps(self, n: int, env_ids: Tensor | None) -> None:
         """Tell the observers that n time steps of these worlds are done; None: all."""
+        if self.observers:
+            self.note_time(self.parameter("opt.timestep") * n, env_ids)
+
+    def note_time(self, passed: Tensor, env_ids: Tensor | None) -> None:
+        """Tell the observers that these worlds moved on by a time [s]; None: all.
+
+        Args:
+            passed: of each world, (num_envs,), or of all, (1,).
+            env_ids: the worlds.
+        """
         for observer in self.observers:
-            observer.stepped(n, env_ids)
+            observer.stepped(passed, env_ids)
+
+    def compiled_observers(self) -> tuple[_core.Contacts, ...]:
+        """Return the observers in the compiled core."""
+        return tuple(x.compiled for x in self.observers if x.compiled)
 
     @property
     def _looks_at_every_step(self) -> bool:

@@ -181,10 +181,7 @@ class NativeEngine(Engine):
     def _begin_observation(self) -> tuple[_core.Contacts, ...]:
         for observer in self.observers:
             observer.begin_step()
-        return self._compiled_observers()
-
-    def _compiled_observers(self) -> tuple[_core.Contacts, ...]:
-        return tuple(x.compiled for x in self.observers if x.compiled)
+        return self.compiled_observers()
 
     def advance(self, n: int, env_ids: Tensor | None) -> None:
         """Run n × mj_step, then the velocity stage at the new state.
@@ -195,7 +192,7 @@ class NativeEngine(Engine):
         ids = _ids(env_ids)
         self.kept_writes += 1
         if self.compiled is not None:
-            self.compiled.step(ids, n, contacts=self._compiled_observers())
+            self.compiled.step(ids, n, contacts=self.compiled_observers())
             return
         if self._looks_at_every_step:
             for _ in range(n - 1):

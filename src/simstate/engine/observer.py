@@ -21,17 +21,26 @@ class StepObserver(Protocol):
     """Whether it wants to see the sensors between the n steps of one call."""
 
     compiled: _core.Contacts | None
-    """The same in the compiled core, for steps of the engine's own; None: it is not
-    in use. It is then not told of these."""
+    """The same in the compiled core, for the steps that it takes; None: it is not in
+    use. The observer itself then sees the other evaluations alone."""
 
     def begin_step(self) -> None:
         """Forget what evaluations have shown so far: a call of `sim.step` begins."""
+        ...
+
+    def begin_evaluations(self) -> None:
+        """Prepare for evaluations in the compiled core, within such a call."""
         ...
 
     def evaluated(self) -> None:
         """Look at the sensors: the dynamics have been evaluated."""
         ...
 
-    def stepped(self, n: int, env_ids: Tensor | None) -> None:
-        """Take note that these worlds have moved on by n time steps; None: all."""
+    def stepped(self, passed: Tensor, env_ids: Tensor | None) -> None:
+        """Take note that these worlds have moved on by some time [s]; None: all.
+
+        Args:
+            passed: of each world, (num_envs,), or of all, (1,).
+            env_ids: the worlds.
+        """
         ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from simstate.base.checks import one_of
 from simstate.base.errors import InvalidInputError, ModelError
+from simstate.base.onnx_file import onnx_session
 from simstate.env.actions import PerJoint
 from simstate.env.joint_pd_action import JointPdAction, JointPdActionCfg
 
@@ -122,21 +122,19 @@ def _load_torchscript(path: Path, device: str) -> Network:
 
 
 def _load_onnx(path: Path) -> Network:
-    runtime: Any = import_module("onnxruntime")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    try:  # from bytes, so that it reads no other file
-        session = runtime.InferenceSession(path.read_bytes(), options)
-        (taken,) = session.get_inputs()
-        (_,) = session.get_outputs()
-    except Exception as error:  # of ONNX Runtime's many kinds
-        reason = " ".join(str(error).split())[:200]
+    try:
+        session = onnx_session(path)
+    except InvalidInputError as error:
+        raise ModelError(f"The actuator network cannot be read: {error}") from error
+    taken, given = session.get_inputs(), session.get_outputs()
+    if len(taken) != 1 or len(given) != 1:
         raise ModelError(
-            f"{str(path)!r} is no ONNX file with one input and one output: {reason}."
-        ) from error
+            f"The actuator network {str(path)!r} must have one input and one output, "
+            f"got {len(taken)} and {len(given)}."
+        )
 
     def run(rows: Tensor) -> Tensor:
-        (found,) = session.run(None, {taken.name: rows.cpu().numpy()})
+        (found,) = session.run(None, {taken[0].name: rows.cpu().numpy()})
         return torch.as_tensor(found, device=rows.device)
 
     return run

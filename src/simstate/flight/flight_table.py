@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from torch import Tensor
 
 from simstate.engine import core
+from simstate.flight.table import Table
 from simstate.step.forces.compiled_force import CompiledForce
-
-if TYPE_CHECKING:
-    from simstate.flight.table import Table
 
 _HEAD = 8
 """Numbers of a table before its parts."""
@@ -48,9 +46,12 @@ class FlightTable:
     def add_grid(self, table: Table, variables: Sequence[str]) -> bool:
         """Append a table over some of these variables.
 
-        False: the core cannot interpolate it, or a variable is not known.
+        False: the core cannot interpolate it, a variable is not known, or a subclass
+        computes something else.
         """
         is_known = all(name in variables for name in table.variables)
+        if type(table).__call__ is not Table.__call__:
+            return False
         if not is_known or table.outside == "raise" or len(table.axes) > _MAX_AXES:
             return False
         points = [as_list(values) for values in table.axes.values()]
@@ -84,7 +85,7 @@ class AirForm:
     """The air as the core evaluates it."""
 
     elevation: Tensor
-    """Of the Earth origin [m]; (num_envs,)."""
+    """Elevation of the Earth origin [m]; (num_envs,)."""
     atmosphere: AtmosphereForm
     wind: Tensor | None
     """Steady, Earth axes [m/s]; (num_envs, 3). None: a field."""
@@ -104,14 +105,14 @@ class LoadForm:
 
 @dataclass(frozen=True, eq=False)
 class AircraftForm:
-    """What load models need to know of an aircraft to describe themselves."""
+    """The aircraft that load models describe themselves for."""
 
     body: int
     """Id of the airframe in the model."""
     controls: Sequence[str]
     """Names of its controls, in their order."""
     rows: Sequence[Sequence[float]]
-    """Of each control: address in act (−1: none), index in ctrl, range, lag [s]."""
+    """Rows of controls: address in act (−1: none), index in ctrl, range, lag [s]."""
     variables: Sequence[str]
     """Names of what coefficients may depend on, the controls last."""
 

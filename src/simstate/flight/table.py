@@ -54,7 +54,9 @@ class Table:
         self.times = times
         self.per_world = per_world
         self.axes = {name: _breakpoints(name, given) for name, given in axes.items()}
-        self.values: Tensor = numbers(values, "values of a table").contiguous()
+        with torch.inference_mode(False):  # writes are detected by the version
+            given = numbers(values, "values of a table").contiguous()
+            self.values: Tensor = given.clone() if given.is_inference() else given
         sizes = tuple(len(points) for points in self.axes.values())
         wanted = (*sizes, *tail)
         what = f"values of a table over {', '.join(self.axes)}"

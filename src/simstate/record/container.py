@@ -75,6 +75,8 @@ class ContainerReader:
 
     def attachment(self, name: str, number: int = -1) -> bytes:
         """Return the content of an attachment: of several of a name, the last one."""
+        if name not in self.attachments:
+            raise self._altered(f"{name!r} is missing")
         return self._attachment(self.attachments[name][number])[1]
 
     def messages(self, place: RecordPlace) -> dict[int, bytes]:

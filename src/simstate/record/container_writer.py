@@ -127,12 +127,12 @@ class ContainerWriter:
     def leave(self) -> None:
         """Write nothing more: in a fork, there is no thread."""
         self._ending = self._finished = True
+        self._error = None
 
     def _raise(self) -> None:
-        """Raise the error of the thread, once."""
+        """Raise the error of the thread, in each call: one may be interrupted."""
         if self._error is not None:
-            error, self._error = self._error, None
-            raise _cannot(self.path, error) from error
+            raise _cannot(self.path, self._error) from self._error
 
     # In the thread.
 

@@ -145,8 +145,9 @@ class Recorder(Closing):
     def close(self) -> None:
         """Write the rest and end the file; a second call does nothing.
 
-        After a call that was interrupted, the next one waits for the file's end. In a
-        fork of the process that opened it, it does nothing.
+        If the file could not be written, each call raises. After a call that was
+        interrupted, the next one waits for the file's end. In a fork of the process
+        that opened it, it does nothing.
         """
         self._detach()
         self._writer.close()

@@ -313,7 +313,8 @@ class Recording(Closing):
         names = [n for n in self._file.attachments if n.startswith(SNAPSHOT)]
         for name in names:
             number = name.removeprefix(SNAPSHOT)
-            if not (number.isascii() and number.isdecimal() and len(number) < 19):
+            is_number = number.isascii() and number.isdecimal() and len(number) < 19
+            if not is_number or number != str(int(number)):
                 raise self._altered(f"{name[:80]!r} names no step")
         return sorted(int(name.removeprefix(SNAPSHOT)) for name in names)
 

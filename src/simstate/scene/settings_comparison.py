@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import mujoco
@@ -25,7 +26,7 @@ def settings_differences(
     An option that a file leaves at MuJoCo's default may be another entity's. Of visual
     settings a scene has those of one entity.
     """
-    default: Any = mujoco.MjModel.from_xml_string("<mujoco/>")
+    default = _empty_model()
     several = len(files) > 1
     for name in field_names(default.opt):
         ours, usual = getattr(scene.opt, name), getattr(default.opt, name)
@@ -47,6 +48,12 @@ def settings_differences(
             ):
                 entity, theirs = next(iter(stated.items()))
                 yield _difference(entity, f"vis.{group}.{name}", theirs, ours)
+
+
+@lru_cache
+def _empty_model() -> mujoco.MjModel:
+    """Return a model without elements, whose options are MuJoCo's defaults."""
+    return mujoco.MjModel.from_xml_string("<mujoco/>")
 
 
 def model_differences(

@@ -61,19 +61,24 @@ class ContactMemory:
             batch, layout.net_sensors, layout.force_columns, layout.single_sensors,
             threshold, every_step,
             {slot: tensor.numpy() for slot, tensor in self._alias.items()},
+            (self._force.numpy(), self._greatest.numpy(), self._touched.numpy()),
         )  # fmt: skip
-        """The same in the core, which remembers while the engine itself steps."""
+        """The same in the core, which remembers while it takes steps."""
 
     def begin_step(self) -> None:
         """Forget what evaluations have shown before this step."""
         self._begins = True
 
-    def evaluated(self) -> None:
-        """Look at the forces of an evaluation of the dynamics."""
+    def begin_evaluations(self) -> None:
+        """Clear what evaluations have shown, unless it belongs to this step."""
         if self._begins:
             self._greatest.zero_()
             self._touched.zero_()
             self._begins = False
+
+    def evaluated(self) -> None:
+        """Look at the forces of an evaluation of the dynamics."""
+        self.begin_evaluations()
         net = self._layout.net(self._worlds.engine.field("sensordata"))
         self._force.zero_()
         for force in net["force"].unbind(dim=2):
@@ -83,12 +88,11 @@ class ContactMemory:
         torch.maximum(self._greatest, size, out=self._greatest)
         self._touched |= size > self._threshold
 
-    def stepped(self, n: int, env_ids: Tensor | None) -> None:
-        """Let the clocks of these worlds go on by n time steps; None: all."""
+    def stepped(self, passed: Tensor, env_ids: Tensor | None) -> None:
+        """Let the clocks of these worlds go on by `passed` [s]; None: all."""
         rows = slice(None) if env_ids is None else env_ids
         memory = self._alias
-        timestep = self._worlds.engine.parameter("opt.timestep")
-        passed = (timestep if timestep.shape[0] == 1 else timestep[rows])[:, None] * n
+        passed = (passed if passed.shape[0] == 1 else passed[rows])[:, None]
         touches = self._touched[rows]
         for clock, last, runs in (
             ("air_time", "last_air_time", ~touches),

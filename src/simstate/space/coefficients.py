@@ -126,8 +126,7 @@ def read_gfc(path: str | Path) -> HarmonicCoefficients:
     degree = _degree(path, head["max_degree"])
     c, s = _table(path, lines, ends[0] + 1, degree)
     if norm == "unnormalized":
-        scale = _normalisation(c.shape[0])
-        c, s = c / scale, s / scale
+        c, s = _normalised(path, c, s)
     mu, radius = (
         _positive(path, key, head[key]) for key in ("earth_gravity_constant", "radius")
     )
@@ -205,11 +204,29 @@ def _number(text: str) -> float:
     return float(text.lower().replace("d", "e"))
 
 
+def _normalised(
+    path: Path, c: np.ndarray, s: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return C̄ and S̄ of unnormalised C and S, which must be large enough for that."""
+    scale = _normalisation(len(c))
+    # Of high degrees, the factor is below the smallest float64, and so are C and S.
+    with np.errstate(divide="ignore", over="ignore"):
+        found = [np.divide(x, scale, np.zeros_like(x), where=x != 0) for x in (c, s)]
+    wrong = np.argwhere(~np.isfinite(found).all(axis=0))
+    if len(wrong):
+        n, m = wrong[0]
+        raise ModelError(
+            f"The coefficient of degree {n} and order {m} of {path} cannot be "
+            "normalised: it is too large. Take a file that is fully normalised."
+        )
+    return found[0], found[1]
+
+
 def _normalisation(size: int) -> np.ndarray:
     """N with C = N C̄; (size, size), 1 where m > n."""
     scale = np.ones((size, size))
     for n in range(size):
         for m in range(n + 1):
-            ratio = math.exp(math.lgamma(n - m + 1) - math.lgamma(n + m + 1))
-            scale[n, m] = math.sqrt((1 if m == 0 else 2) * (2 * n + 1) * ratio)
+            root = math.exp(0.5 * (math.lgamma(n - m + 1) - math.lgamma(n + m + 1)))
+            scale[n, m] = math.sqrt((1 if m == 0 else 2) * (2 * n + 1)) * root
     return scale

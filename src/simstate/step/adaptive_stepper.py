@@ -93,7 +93,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         else:
             with OneTorchThread():
                 self._stuck = self._integrate(n * self.timestep, rows)
-                self._finish(rows, n)
+                self._finish(rows, torch.full_like(self.step_size, n * self.timestep))
         return self._engine.seen()
 
     def attempt(self, limit: Tensor, going: Tensor) -> tuple[Tensor, Tensor]:
@@ -124,7 +124,7 @@ class AdaptiveStepper(RungeKuttaStepper):
             failed |= unable
             trying = trying & ~unable
         time.copy_(start + taken)
-        self._finish(going.nonzero().flatten())
+        self._finish(going.nonzero().flatten(), taken)
         if self._forcing.mass_flow is not None:
             self._forcing.mass_flow.empty.zero_()  # of steps that were rejected
         return taken, failed
@@ -143,7 +143,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         self._evaluate_start(active)
         self._try_step(start, h, active)
         time.copy_(start + h)
-        self._finish(rows)
+        self._finish(rows, h)
 
     def _least(self, time: Tensor) -> Tensor:
         """The shortest step that there is at a time [s]; (num_envs,)."""

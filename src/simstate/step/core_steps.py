@@ -30,7 +30,7 @@ _VELOCITY, _ACCELERATION = Stage.VELOCITY, Stage.ACCELERATION
 
 
 class CalledModels:
-    """What the core calls in a step, and the bracket in which it does.
+    """Python that the core calls in a step, and the bracket around it.
 
     The core checks that loads are finite and that nothing but inputs is written to the
     rows of the state, and restores the inputs after each evaluation. Writes to other
@@ -41,6 +41,8 @@ class CalledModels:
 
     def __init__(self, worlds: Worlds, forcing: Forcing, plan: EvaluationPlan) -> None:
         self._ledger, self._fresh = worlds.ledger, worlds.fresh
+        self.observers = worlds.engine.observers
+        """What sees each evaluation within the core."""
         self._forcing, self._plan = forcing, plan
         self._prepares = [plan.prepares(k) for k in range(len(plan.calls))]
         self._rows: Tensor | None = None
@@ -53,6 +55,8 @@ class CalledModels:
 
     def run(self, rows: Tensor | None, call: Callable[..., T], *args: Any) -> T:
         """Return `call(*args)`, which runs the core on some worlds; None: all."""
+        for observer in self.observers:
+            observer.begin_evaluations()
         if self.calls is None:
             return call(*args)
         self._rows = rows
@@ -70,15 +74,17 @@ class CalledModels:
         fresh.begin_stage()
         if segment == len(plan.calls):
             fresh.mark_current(_ACCELERATION, self._rows, evaluated=True)
-            self._write_rates()
+            self._write_rates(problem, world)
             return
         if self._prepares[segment]:
             fresh.mark_current(_VELOCITY, self._rows, evaluated=True)
         self._forcing.call_at_stage(plan.calls[segment], problem, world)
 
-    def _write_rates(self) -> None:
+    def _write_rates(self, problem: int, world: int) -> None:
         """Evaluate the rates of processes, which may read accelerations."""
         self._ledger.open[-1].evaluating = False
+        if problem:
+            self._forcing.refuse_written([each for each, _ in self._plan.rates], world)
         for process, memory in self._plan.rates:
             np.copyto(memory, process.checked_rate().numpy())
         self._ledger.open[-1].evaluating = True
@@ -97,19 +103,22 @@ class CoreSteps:
     ) -> None:
         assert worlds.engine.compiled is not None
         self.plan = plan
-        """What an evaluation consists of."""
+        """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         self._core = core.Integrator(
             *(worlds.engine.compiled, _tableau(scheme), scheme.attitude),
             loads=plan.loads,
             processes=plan.processes,
             masses=plan.masses,
+            contacts=worlds.engine.compiled_observers(),
             evaluations=evaluations,
         )
 
     def step(self, n: int, h: float, rows: Tensor | None) -> int:
         """Advance by n steps of h seconds; return flags of `Seen`."""
         called, ids = self._called, None if rows is None else _ids(rows)
+        for observer in called.observers:
+            observer.begin_step()
         return called.run(rows, self._core.step, n, h, ids, True, called.calls)
 
     def move(self, h: Tensor, rows: Tensor) -> None:
@@ -135,7 +144,7 @@ class CoreAdaptiveSteps:
         sizes |= {"mass": model.nbody}
         sizes |= {one.name: one.value.shape[1] for one in plan.processes}
         self.plan = plan
-        """What an evaluation consists of."""
+        """Parts of an evaluation."""
         self._called = CalledModels(worlds, forcing, plan)
         tolerances = {k: stepper.tolerances(k, size) for k, size in sizes.items()}
         self._stepper = stepper
@@ -152,6 +161,7 @@ class CoreAdaptiveSteps:
             loads=plan.loads,
             processes=plan.processes,
             masses=plan.masses,
+            contacts=worlds.engine.compiled_observers(),
         )
         counts = stepper.statistics
         self._slots = [

@@ -56,7 +56,7 @@ class DenseOutput:
         self._end = self._copy()
 
     def go_to(self, share: Tensor, h: Tensor, ids: Tensor) -> None:
-        """Bring worlds to a share of their step of h [s]; (num_envs,) both."""
+        """Move worlds to a share of their step of h [s]; (num_envs,) both."""
         s, h = share[ids, None].to(self._qpos.dtype), h[ids, None].to(self._qpos.dtype)
         (q0, v0, t0), (q1, v1, _) = self._start, self._end
         q0, v0, q1, v1 = q0[ids], v0[ids], q1[ids], v1[ids]
@@ -74,7 +74,7 @@ class DenseOutput:
         self._time[ids] = t0[ids] + (s * h)[:, 0].to(t0.dtype)
 
     def restore(self, ids: Tensor) -> None:
-        """Bring worlds back to the end of their step."""
+        """Move worlds back to the end of their step."""
         for field, value in zip(
             (self._qpos, self._qvel, self._time), self._end, strict=True
         ):

@@ -274,6 +274,23 @@ class Forcing:
                         "before the step."
                     )
 
+    def refuse_written(self, processes: Sequence[Process], world: int) -> None:
+        """Evaluate one rate after the other, and raise at the first that writes."""
+        row = self._engine.state[world]
+        for process in processes:
+            before = row.clone()
+            process.checked_rate()
+            changed = before.view(torch.int64) != row.view(torch.int64)
+            for name, columns in self._engine.columns.items():
+                if bool(changed[columns].any()):
+                    raise InvalidInputError(
+                        f"The rate of process {process.name!r} wrote to sim.data."
+                        f"{name} in world {world}. A rate may write nothing, since "
+                        "stages run ahead of the step and back: return the rate, and "
+                        "let a force model write inputs. The state is as it was before "
+                        "the step."
+                    )
+
     # What acts.
 
     @property

@@ -1,8 +1,8 @@
 """RungeKuttaStepper: one loop over the stages of any scheme, for all worlds at once.
 
 Two implementations give the same results to rounding: the compiled core, which calls
-Python for the models that are Python functions, and, without the core, on warp and with
-observers, the blocks of `simstate.integrate`.
+Python for the models that are Python functions, and, without the core and on warp, the
+blocks of `simstate.integrate`.
 """
 
 from __future__ import annotations
@@ -215,12 +215,11 @@ class RungeKuttaStepper:
     def _plan(self, span: float) -> EvaluationPlan | None:
         """Return what an evaluation in the core consists of; None: it cannot.
 
-        For a span of time [s], with current values. Observers see every evaluation,
-        which the blocks must then make.
+        For a span of time [s], with current values.
         """
         engine = self._engine
         self._is_refreshed = False
-        if engine.compiled is None or engine.observers:
+        if engine.compiled is None:
             return None
         plan = self._forcing.plan(span)
         self._is_refreshed = plan is not None and not plan.rates
@@ -284,7 +283,7 @@ class RungeKuttaStepper:
                 block.advance(stage)
         torch.add(start, h, out=time)
         self._count(tableau.num_stages, rows)
-        self._finish(rows)
+        self._finish(rows, self.stages.h)
 
     def _displace(self, stage: int) -> None:
         """Move all blocks to a stage, or to the end of the step."""
@@ -297,10 +296,10 @@ class RungeKuttaStepper:
             act = self._engine.field("act").data
             torch.clamp(act, *self._activation, out=act)
 
-    def _finish(self, rows: Tensor | None, n: int = 1) -> None:
-        """End n steps as MuJoCo does, and inform the observers.
+    def _finish(self, rows: Tensor | None, passed: Tensor) -> None:
+        """End steps of some time [s] as MuJoCo does, and inform the observers.
 
-        This clamps activations and keeps a warm start.
+        This clamps activations and keeps a warm start; `passed` is (num_envs,).
         """
         engine = self._engine
         self._clamp_activations()
@@ -309,7 +308,7 @@ class RungeKuttaStepper:
             warmstart.copy_(engine.field("qacc"))
         else:
             warmstart[rows] = engine.field("qacc")[rows]
-        engine.note_steps(n, rows)
+        engine.note_time(passed.to(engine.dtype), rows)
 
     # Counts.
 

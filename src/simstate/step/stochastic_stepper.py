@@ -152,7 +152,7 @@ class StochasticStepper(RungeKuttaStepper):
         self._displace_to(StochasticStep(tableau, h, variables, self).displacement())
         torch.add(self._start, self.stages.steps(time.dtype), out=time)
         self._steps += 1
-        self._finish(rows)
+        self._finish(rows, self.stages.h)
 
     def _increments(self, h: float, env_ids: Tensor | None) -> tuple[Tensor, Tensor]:
         """W and the second increment Z of each source; shapes (num_envs, sources)."""

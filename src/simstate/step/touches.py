@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 
 import mujoco
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,11 +57,15 @@ class Touches:
             if model.jnt_limited[joint] and model.jnt_type[joint] in _SIMPLE
         ]
         self._limited = torch.tensor(limited, device=device).long()
-        self._has_others = bool(limited) or model.nflex > 0
+        tendons = np.flatnonzero(model.tendon_limited)
+        self._tendons = torch.as_tensor(tendons, device=device).long()
+        self._has_others = bool(limited) or len(tendons) > 0 or model.nflex > 0
         at = [int(model.jnt_qposadr[joint]) for joint in limited]
         self._limited_qpos = torch.tensor(at, device=device).long()
         for name in ("geom_xpos", "geom_xmat", "cvel", "subtree_com"):
             engine.field(name)
+        if len(tendons):
+            engine.field("ten_length")
         self._known: list[Counter[tuple[int, int]]] = [
             Counter() for _ in range(worlds.num_envs)
         ]
@@ -76,8 +81,9 @@ class Touches:
         self._fine = 16 * torch.finfo(engine.dtype).eps
 
     def open(self) -> None:
-        """Start a call."""
+        """Start a call, which may be at an earlier time than the last one."""
         self._upper.fill_(torch.inf)
+        self._last.fill_(-torch.inf)
 
     def begin(self, chosen: Tensor) -> None:
         """Start a step of these worlds at the state that was evaluated last."""
@@ -123,7 +129,7 @@ class Touches:
         self._upper = torch.where(passed, torch.inf, self._upper)
 
     def compute_end(self, active: Tensor) -> None:
-        """Bring positions and velocities to the end of the trial."""
+        """Compute positions and velocities at the end of the trial."""
         engine = self._engine
         kept = engine.keep_accelerations(slice(None))
         engine.forward(active.nonzero().flatten(), Stage.VELOCITY)
@@ -164,6 +170,12 @@ class Touches:
             for world, joint in ((value < low) | (value > high)).nonzero().tolist():
                 if world in found:
                     found[world][-1, joint] += 1
+        if len(self._tendons):
+            low, high = engine.parameter("tendon_range")[:, self._tendons].unbind(-1)
+            value = engine.field("ten_length").data[:, self._tendons]
+            for world, tendon in ((value < low) | (value > high)).nonzero().tolist():
+                if world in found:
+                    found[world][-2, tendon] += 1
         return found
 
     def _is_known(self) -> Tensor:

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError, SimStateError, listed
+from simstate.base.errors import InvalidInputError, listed
+from simstate.base.onnx_file import onnx_session
 from simstate.env import Env
 
 
@@ -31,7 +32,7 @@ class OnnxPolicy:
     """
 
     def __init__(self, path: str | Path, env: Env, group: str = "policy") -> None:
-        self._session = _session(Path(path))
+        self._session = onnx_session(Path(path))
         self.metadata = read_metadata(self._session)
         """What the file says of itself."""
         self.group = group
@@ -70,7 +71,7 @@ def task_of(path: str | Path) -> str:
 
 def metadata_of(path: str | Path) -> dict[str, Any]:
     """What an ONNX policy says of itself."""
-    return read_metadata(_session(Path(path)))
+    return read_metadata(onnx_session(Path(path)))
 
 
 def read_metadata(session: Any) -> dict[str, Any]:
@@ -84,28 +85,6 @@ def read_metadata(session: Any) -> dict[str, Any]:
             "that simstate exported."
         )
     return {key: json.loads(value) for key, value in text.items()}
-
-
-def _session(path: Path) -> Any:
-    try:
-        import onnxruntime
-    except ModuleNotFoundError as error:
-        raise SimStateError(
-            "ONNX Runtime is not installed: pip install 'simstate[play]' brings it."
-        ) from error
-    if not path.is_file():
-        raise InvalidInputError(f"There is no file {str(path)!r}.")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    try:
-        # From memory: a model whose numbers are in other files has none of them.
-        return onnxruntime.InferenceSession(
-            path.read_bytes(), options, providers=["CPUExecutionProvider"]
-        )
-    except Exception as error:  # ONNX Runtime has a dozen of its own
-        raise InvalidInputError(
-            f"{str(path)!r} is not a policy in one ONNX file: {error}"
-        ) from error
 
 
 def _order(wanted: list[str], have: list[str], what: str, path: str) -> list[int]:

@@ -121,7 +121,11 @@ def write_hdf5(
 
 
 def read_hdf5(path: str | Path) -> list[Demonstration]:
-    """The demonstrations of a file that Isaac Lab, robomimic or simstate wrote."""
+    """Return the demonstrations of a file of Isaac Lab, robomimic or simstate.
+
+    HDF5's library can loop forever in a damaged file, without a way to interrupt it:
+    read files of unknown origin in a process that you can kill.
+    """
     h5py = library("h5py", "data", "HDF5 files")
     place = [""]
     try:
@@ -150,9 +154,11 @@ def _read_all(
     found: list[Demonstration] = []
     for name in sorted(file["data"], key=_number):
         place[0] = f"data/{name}"
-        if isinstance(file["data"].get(name, getlink=True), h5py.ExternalLink):
+        # A soft link may lead to another file by an external one: neither is followed.
+        if not isinstance(file["data"].get(name, getlink=True), h5py.HardLink):
             raise InvalidInputError(
-                f"{place[0]!r} of {str(path)!r} is in another file, which is not read."
+                f"{place[0]!r} of {str(path)!r} is a link, perhaps to another file: "
+                "links are not followed. Store the episode in the file itself."
             )
         found.append(
             _read_episode(h5py, str(path), name, file["data"][name], is_xyzw, place)

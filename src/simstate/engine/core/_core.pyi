@@ -179,5 +179,5 @@ class Contacts:
         sensors: Array,
         columns: Array,
         singles: Array,
-        *slots: Array,
+        *memory: Array,
     ) -> Contacts: ...

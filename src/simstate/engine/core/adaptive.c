@@ -187,6 +187,7 @@ static void begin_trial(core_world* w) {
   if (at->evaluations >= w->in->budget) {
     at->is_done = 1;
     core_go_back(w);
+    w->d->time = at->start + at->elapsed; /* a trial that is repeated was ahead */
     return;
   }
   at->h = fmin(fmin(at->step_size, at->span - at->elapsed), w->in->control.max_step);
@@ -320,7 +321,9 @@ static void end(core_world* w) {
   c->accepted[world] += at->accepted;
   c->rejected[world] += at->rejected;
   if (at->is_stuck) note_failure(w);
-  if (at->is_finished) forget_empty(w);
+  if (!at->is_finished) return;
+  forget_empty(w);
+  core_note_step(w, at->is_single ? at->elapsed : at->span);
 }
 
 const core_method core_adaptive = {begin, next, end};

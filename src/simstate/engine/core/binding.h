@@ -42,6 +42,7 @@ typedef struct {
   core_integrator in;
   Py_buffer* view;  /* on all arrays, held as long as the object lives */
   int num_views, capacity;
+  PyObject* contacts; /* a tuple, likewise */
 } integrator_object;
 
 /* What a contact sensor remembers, and where. */
@@ -49,9 +50,13 @@ typedef struct {
   PyObject_HEAD
   int num_worlds;
   core_contacts contacts;
-  Py_buffer view[9];
+  Py_buffer view[12];
   int num_views;
 } contacts_object;
+
+/* The number of what looks at the steps, a tuple of Contacts of so many worlds, and
+ * memory to be freed; -1 with an exception set if it is something else. */
+int core_read_contacts(PyObject* tuple, int num_worlds, const core_contacts*** contacts);
 
 extern PyType_Spec core_quiet_spec, core_batch_spec, core_integrator_spec, core_reads_spec,
     core_contacts_spec;

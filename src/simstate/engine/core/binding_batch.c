@@ -175,27 +175,12 @@ static void prepare_step(void* argument, int num_steps, int is_last) {
   a->done += num_steps;
 }
 
-/* What looks at the steps: a tuple of Contacts; 0 with an exception set if it is not. */
-static int read_contacts(const batch_object* self, PyObject* tuple,
-                         const core_contacts** contacts) {
-  for (Py_ssize_t i = 0; i < PyTuple_Size(tuple); i++) {
-    PyObject* item = PyTuple_GetItem(tuple, i);
-    if (!PyObject_IsInstance(item, core_contacts_type) ||
-        ((contacts_object*)item)->num_worlds != self->num_worlds) {
-      PyErr_SetString(PyExc_ValueError, "Contacts must be those of this batch.");
-      return 0;
-    }
-    contacts[i] = &((contacts_object*)item)->contacts;
-  }
-  return 1;
-}
-
 /* How many sensors come before those of contacts, if the core can sense all of these and
  * they are the last ones; -1: not so. */
 static int num_other_sensors(const batch_object* self, const core_contacts** contacts,
-                             Py_ssize_t num_contacts) {
+                             int num_contacts) {
   int nsensor = (int)lib.mjb_model(self->batch)->nsensor, first = nsensor, count = 0;
-  for (Py_ssize_t i = 0; i < num_contacts; i++) {
+  for (int i = 0; i < num_contacts; i++) {
     const core_contacts* c = contacts[i];
     if (c->num_sensors && c->first_sensor < first) first = c->first_sensor;
     count += c->num_sensors;
@@ -206,21 +191,13 @@ static int num_other_sensors(const batch_object* self, const core_contacts** con
 static PyObject* run_steps(batch_object* self, PyObject* const* args, int is_watched) {
   long long num_steps = PyLong_AsLongLong(args[1]);
   if (PyErr_Occurred()) return NULL;
-  Py_ssize_t num_contacts = PyTuple_Size(args[2]);
+  const core_contacts** contacts;
+  int num_contacts = core_read_contacts(args[2], self->num_worlds, &contacts);
   if (num_contacts < 0) return NULL;
-  const core_contacts** contacts = NULL;
-  if (num_contacts) {
-    contacts = PyMem_Calloc((size_t)num_contacts, sizeof *contacts);
-    if (!contacts) return PyErr_NoMemory();
-    if (!read_contacts(self, args[2], contacts)) {
-      PyMem_Free(contacts);
-      return NULL;
-    }
-  }
   step_argument argument = {.outputs = &self->outputs};
   if (self->kept.outputs.num_outputs) argument.kept = &self->kept;
   argument.step.all_steps = num_steps;
-  argument.step.num_contacts = (int)num_contacts;
+  argument.step.num_contacts = num_contacts;
   argument.step.contacts = contacts;
   argument.step.num_other_sensors = num_other_sensors(self, contacts, num_contacts);
   core_call call = {

@@ -55,15 +55,35 @@ static int hold_sensors(contacts_object* self, PyObject* sensors, PyObject* colu
   return 1;
 }
 
+/* Holds what evaluations have shown, one array after the other. */
+static int hold_shown(contacts_object* self, PyObject* force, PyObject* greatest,
+                      PyObject* touching) {
+  core_contacts* c = &self->contacts;
+  Py_ssize_t count = (Py_ssize_t)self->num_worlds * c->num_elements;
+  Py_buffer* view = self->view + self->num_views;
+  if (!core_view(force, view, 'd', 3 * count, 1, "force")) return 0;
+  self->num_views++;
+  if (!core_view(greatest, view + 1, 'd', count, 1, "greatest")) return 0;
+  self->num_views++;
+  if (!core_view(touching, view + 2, 'B', count, 1, "touching")) return 0;
+  self->num_views++;
+  c->shown_force = view[0].buf;
+  c->shown_greatest = view[1].buf;
+  c->shown_touching = view[2].buf;
+  return 1;
+}
+
 static PyObject* contacts_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyObject *batch, *sensors, *columns, *singles;
   PyObject *air, *contact, *last_air, *last_contact, *greatest, *past;
+  PyObject *shown_force, *shown_greatest, *shown_touching;
   core_contacts c = {0};
   (void)kwargs;
-  if (!PyArg_ParseTuple(args, "O(iii)pdOOOOOOOOO", &batch, &c.num_elements,
+  if (!PyArg_ParseTuple(args, "O(iii)pdOOOOOOOOOOOO", &batch, &c.num_elements,
                         &c.num_others, &c.num_past, &c.every_step, &c.threshold,
                         &sensors, &columns, &singles, &air, &contact, &last_air, &last_contact,
-                        &greatest, &past)) {
+                        &greatest, &past, &shown_force, &shown_greatest,
+                        &shown_touching)) {
     return NULL;
   }
   if (!PyObject_IsInstance(batch, core_batch_type) || c.num_elements < 0 ||
@@ -86,11 +106,35 @@ static PyObject* contacts_new(PyTypeObject* type, PyObject* args, PyObject* kwar
       hold_rows(self, last_contact, &own->last_contact_time, each,
                 "last_contact_time") &&
       hold_rows(self, greatest, &own->greatest_force, each, "greatest_force") &&
-      (!all || hold_rows(self, past, &own->force_history, all, "force_history"))) {
+      (!all || hold_rows(self, past, &own->force_history, all, "force_history")) &&
+      hold_shown(self, shown_force, shown_greatest, shown_touching)) {
     return (PyObject*)self;
   }
   Py_DECREF(self);
   return NULL;
+}
+
+int core_read_contacts(PyObject* tuple, int num_worlds, const core_contacts*** contacts) {
+  *contacts = NULL;
+  Py_ssize_t count = PyTuple_Size(tuple);
+  if (count < 1) return (int)count;
+  const core_contacts** found = PyMem_Calloc((size_t)count, sizeof *found);
+  if (!found) {
+    PyErr_NoMemory();
+    return -1;
+  }
+  for (Py_ssize_t i = 0; i < count; i++) {
+    PyObject* item = PyTuple_GetItem(tuple, i);
+    if (!PyObject_IsInstance(item, core_contacts_type) ||
+        ((contacts_object*)item)->num_worlds != num_worlds) {
+      PyErr_SetString(PyExc_ValueError, "Contacts must be those of this batch.");
+      PyMem_Free(found);
+      return -1;
+    }
+    found[i] = &((contacts_object*)item)->contacts;
+  }
+  *contacts = found;
+  return (int)count;
 }
 
 static void contacts_dealloc(contacts_object* self) {

@@ -378,9 +378,24 @@ static int read_control(integrator_object* self, PyObject* dict) {
          hold_entry(self, dict, "failure_at", 'i', 2 * n, 1, 0, &c->failure_at);
 }
 
+static int read_contacts(integrator_object* self, PyObject* dict) {
+  PyObject* tuple = PyDict_GetItemString(dict, "contacts");
+  if (!tuple) {
+    PyErr_SetString(PyExc_KeyError, "contacts is missing.");
+    return 0;
+  }
+  int count = core_read_contacts(tuple, self->in.num_worlds, &self->in.contacts);
+  if (count < 0) return 0;
+  Py_INCREF(tuple);
+  self->contacts = tuple;
+  self->in.num_contacts = count;
+  return 1;
+}
+
 int core_read_description(integrator_object* self, PyObject* dict) {
   return read_scheme(self, dict) && read_layout(self, dict) && read_loads(self, dict) &&
-         read_masses(self, dict) && read_control(self, dict);
+         read_masses(self, dict) && read_contacts(self, dict) &&
+         read_control(self, dict);
 }
 
 void core_release_description(integrator_object* self) {
@@ -393,4 +408,6 @@ void core_release_description(integrator_object* self) {
     core_touch_delete(self->in.touch + i);
   }
   PyMem_Free(self->in.touch);
+  PyMem_Free(self->in.contacts);
+  Py_XDECREF(self->contacts);
 }

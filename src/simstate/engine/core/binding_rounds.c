@@ -76,26 +76,26 @@ static void restore_rows(const called_steps* c) {
   copy_mass_rates(c, c->mass_rate_before, 1);
 }
 
-/* The problem of a world after a call: state that was written, or inputs that are not
- * finite though they were before. */
-static int problem_of(const called_steps* c, int world) {
+/* Whether a call wrote columns of a world's state other than inputs. */
+static int wrote_state(const called_steps* c, int world) {
   const core_integrator* in = &c->self->in;
-  size_t first = (size_t)world * (size_t)in->nstate;
-  size_t end = (size_t)(c->first_input + c->num_inputs);
+  size_t first = (size_t)world * in->nstate, end = c->first_input + c->num_inputs;
   const mjtNum *row = rows(c) + first, *before = c->before + first;
-  if (memcmp(row, before, sizeof *row * (size_t)c->first_input) ||
-      memcmp(row + end, before + end, sizeof *row * ((size_t)in->nstate - end))) {
-    return WROTE_STATE;
+  return memcmp(row, before, sizeof *row * (size_t)c->first_input) ||
+         memcmp(row + end, before + end, sizeof *row * ((size_t)in->nstate - end));
+}
+
+/* Whether a call made inputs of a world not finite that were finite before. */
+static int made_infinite(const called_steps* c, int world) {
+  const core_integrator* in = &c->self->in;
+  size_t first = (size_t)world * in->nstate + c->first_input;
+  if (!is_finite(rows(c) + first, c->num_inputs) &&
+      is_finite(c->before + first, c->num_inputs)) {
+    return 1;
   }
-  if (!is_finite(row + c->first_input, c->num_inputs) &&
-      is_finite(before + c->first_input, c->num_inputs)) {
-    return NOT_FINITE;
-  }
-  if (!in->mass_rate) return FINE;
-  return !is_finite(in->mass_rate + (size_t)world * in->mass_rate_stride, in->nbody) &&
-                 is_finite(c->mass_rate_before + (size_t)world * (size_t)in->nbody, in->nbody)
-             ? NOT_FINITE
-             : FINE;
+  return in->mass_rate &&
+         !is_finite(in->mass_rate + (size_t)world * in->mass_rate_stride, in->nbody) &&
+         is_finite(c->mass_rate_before + (size_t)world * in->nbody, in->nbody);
 }
 
 /* Whether the samples of a segment are finite in a world. */
@@ -110,13 +110,20 @@ static int has_good_samples(const called_steps* c, int segment, int world) {
   return 1;
 }
 
-/* The first world with a problem after a call, and what it is; -1: there is none. */
+/* The first world with a problem after a call, and what it is; -1: there is none.
+ *
+ * Writes come first: a world that has diverged may have inputs that are not finite, and
+ * must not hide them. */
 static int find_problem(const called_steps* c, int segment, int* problem) {
-  for (int world = 0; world < c->self->in.num_worlds; world++) {
-    *problem = problem_of(c, world);
-    if (*problem != FINE) return world;
+  int num_worlds = c->self->in.num_worlds;
+  *problem = WROTE_STATE;
+  for (int world = 0; world < num_worlds; world++) {
+    if (wrote_state(c, world)) return world;
   }
   *problem = NOT_FINITE;
+  for (int world = 0; world < num_worlds; world++) {
+    if (made_infinite(c, world)) return world;
+  }
   for (int i = 0; i < c->run.count; i++) {
     int world = c->run.ids ? c->run.ids[i] : i;
     if (!has_good_samples(c, segment + 1, world)) return world;
@@ -135,6 +142,23 @@ static int call_models(called_steps* c, int segment) {
   if (call_back(c, segment, problem, world)) return 1;
   restore_rows(c); /* the columns that a step does not change are not saved elsewhere */
   return 0;
+}
+
+/* Calls Python for the rates of processes, which write nothing else; on a problem again,
+ * as above. */
+static int call_rates(called_steps* c) {
+  size_t width = (size_t)c->self->in.nstate;
+  keep_rows(c);
+  if (!call_back(c, c->num_calls, FINE, -1)) return 0;
+  for (int world = 0; world < c->self->in.num_worlds; world++) {
+    size_t first = (size_t)world * width;
+    if (!memcmp(rows(c) + first, c->before + first, sizeof(mjtNum) * width)) continue;
+    restore_rows(c);
+    int done = call_back(c, c->num_calls, WROTE_STATE, world);
+    restore_rows(c);
+    return done;
+  }
+  return 1;
 }
 
 static int run(called_steps* c, mjfBatchFunc function) {
@@ -171,8 +195,7 @@ static int take_round(called_steps* c) {
   if ((failed = run(c, core_round_evaluate))) return failed;
   restore_inputs(c);
   if (!core_has_called_rates(&c->self->in)) return 0;
-  if (!call_back(c, c->num_calls, FINE, -1)) return -1;
-  return run(c, core_round_move);
+  return call_rates(c) ? run(c, core_round_move) : -1;
 }
 
 /* Leaves the worlds that are done out of the next round; their number. */

@@ -8,7 +8,7 @@ static double* row_of(const core_rows* rows, int world) {
   return rows->at + (size_t)world * rows->stride;
 }
 
-/* The net force on an element: MuJoCo's sensors have those on the other sides. */
+/* The net force by an element, on all other sides. */
 static void net_force(const core_contacts* c, const mjData* d, int element,
                       double force[3]) {
   force[0] = force[1] = force[2] = 0;
@@ -17,7 +17,10 @@ static void net_force(const core_contacts* c, const mjData* d, int element,
     if (c->sensor[i] < 0) continue;
     for (int k = 0; k < 3; k++) force[k] += d->sensordata[c->column[i] + k];
   }
-  for (int k = 0; k < 3; k++) force[k] = -force[k];
+}
+
+static double norm_of(const double force[3]) {
+  return sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2]);
 }
 
 /* One of two clocks: it runs, or it ends and is kept. */
@@ -26,24 +29,57 @@ static void go_on(double* clock, double* last, int runs, double passed) {
   *clock = runs ? *clock + passed : 0;
 }
 
+/* Lets the clocks of an element go on, and remembers the latest force on it. */
+static void remember(const core_contacts* c, int world, int element, int touches,
+                     const double force[3], double passed) {
+  go_on(row_of(&c->air_time, world) + element,
+        row_of(&c->last_air_time, world) + element, !touches, passed);
+  go_on(row_of(&c->contact_time, world) + element,
+        row_of(&c->last_contact_time, world) + element, touches, passed);
+  if (!c->num_past) return;
+  double* past = row_of(&c->force_history, world) + 3 * element;
+  for (int k = 0; k < 3; k++) past[k] = -force[k];
+}
+
+static void shift_history(const core_contacts* c, int world) {
+  if (!c->num_past) return;
+  double* past = row_of(&c->force_history, world);
+  size_t size = 3 * (size_t)c->num_elements;
+  memmove(past + size, past, sizeof *past * size * (size_t)(c->num_past - 1));
+}
+
 void core_note_contacts(const core_contacts* c, const mjData* d, int world,
                         double passed, int is_first) {
-  double *air = row_of(&c->air_time, world), *contact = row_of(&c->contact_time, world);
-  double* last_air = row_of(&c->last_air_time, world);
-  double* last_contact = row_of(&c->last_contact_time, world);
   double* greatest = row_of(&c->greatest_force, world);
-  double* past = c->num_past ? row_of(&c->force_history, world) : NULL;
-  size_t size = 3 * (size_t)c->num_elements;
-  if (past) memmove(past + size, past, sizeof *past * size * (size_t)(c->num_past - 1));
+  shift_history(c, world);
   for (int i = 0; i < c->num_elements; i++) {
     double force[3];
     net_force(c, d, i, force);
-    double norm = sqrt(force[0] * force[0] + force[1] * force[1] + force[2] * force[2]);
+    double norm = norm_of(force);
     if (is_first || norm > greatest[i] || isnan(norm)) greatest[i] = norm;
-    int touches = norm > c->threshold;
-    go_on(air + i, last_air + i, !touches, passed);
-    go_on(contact + i, last_contact + i, touches, passed);
-    if (past) memcpy(past + 3 * i, force, sizeof force);
+    remember(c, world, i, norm > c->threshold, force, passed);
+  }
+}
+
+void core_look_at_contacts(const core_contacts* c, const mjData* d, int world) {
+  for (int i = 0; i < c->num_elements; i++) {
+    ptrdiff_t at = (ptrdiff_t)world * c->num_elements + i;
+    double *force = c->shown_force + 3 * at, *greatest = c->shown_greatest + at;
+    net_force(c, d, i, force);
+    double norm = norm_of(force);
+    if (norm > *greatest || isnan(norm)) *greatest = norm;
+    c->shown_touching[at] |= norm > c->threshold;
+  }
+}
+
+void core_note_shown(const core_contacts* c, int world, double passed) {
+  double* greatest = row_of(&c->greatest_force, world);
+  shift_history(c, world);
+  for (int i = 0; i < c->num_elements; i++) {
+    ptrdiff_t at = (ptrdiff_t)world * c->num_elements + i;
+    greatest[i] = c->shown_greatest[at];
+    remember(c, world, i, c->shown_touching[at], c->shown_force + 3 * at, passed);
+    c->shown_touching[at] = 0;
   }
 }
 

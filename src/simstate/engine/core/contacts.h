@@ -21,6 +21,10 @@ typedef struct {
   int first_sensor, num_sensors;  /* those that the core senses itself; none: 0 */
   core_rows air_time, contact_time, last_air_time, last_contact_time, greatest_force;
   core_rows force_history; /* (past, elements, 3), the latest first */
+  /* What evaluations have shown so far, for schemes with several in a step. */
+  double* shown_force;     /* (worlds, elements, 3): by the elements, the latest */
+  double* shown_greatest;  /* (worlds, elements): in the call */
+  uint8_t* shown_touching; /* (worlds, elements): since the last step was noted */
 } core_contacts;
 
 /* Goes on by `passed` seconds with the forces that an evaluation has left in d.
@@ -28,6 +32,12 @@ typedef struct {
  * `is_first`: it is the first look in a call, from which the greatest force counts. */
 void core_note_contacts(const core_contacts* c, const mjData* d, int world,
                         double passed, int is_first);
+
+/* Looks at the forces that an evaluation within a step has left in d. */
+void core_look_at_contacts(const core_contacts* c, const mjData* d, int world);
+
+/* Goes on by `passed` seconds with what the evaluations of a step have shown. */
+void core_note_shown(const core_contacts* c, int world, double passed);
 
 /* 1 where the first side of a contact is what a sensor names, -1 for the second, 0: none.
  */

@@ -31,6 +31,7 @@ def make_contacts(
     threshold: float,
     every_step: bool,
     slots: Mapping[str, Array],
+    shown: tuple[Array, Array, Array],
 ) -> _core.Contacts:
     """One contact sensor; a step of the batch that gets it writes into its memory.
 
@@ -43,6 +44,9 @@ def make_contacts(
         every_step: whether it looks at each step of a call, or at the last alone.
         slots: the live memory by name, as SLOTS, float64; (num_worlds, elements), and
             force_history_w (num_worlds, past, elements, 3).
+        shown: what the evaluations of a scheme of simstate's have shown so far: the
+            latest net force by each element, (num_worlds, elements, 3); the greatest
+            of the call and whether an element touched, (num_worlds, elements).
     """
     past = slots["force_history_w"].shape[1]
     return library.module().Contacts(
@@ -54,4 +58,5 @@ def make_contacts(
         np.ascontiguousarray(columns, np.int32),
         np.ascontiguousarray(singles, np.int32),
         *(slots[name] for name in SLOTS),
+        *shown,
     )

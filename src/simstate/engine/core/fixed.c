@@ -28,6 +28,7 @@ static void next(core_world* w) {
   }
   w->d->time = at->start + at->h;
   core_finish(w);
+  core_note_step(w, at->h);
   at->is_done = --at->num_steps < 1;
   if (!at->is_done) begin_step(w);
 }

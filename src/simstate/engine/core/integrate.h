@@ -84,6 +84,8 @@ typedef struct {
   core_constant* constant;               /* body_mass and body_inertia among them */
   const mjModel* shared;                 /* the batch's own model */
 
+  int num_contacts;
+  const core_contacts** contacts;        /* what looks at the evaluations */
   int64_t* evaluations;                  /* (num_worlds) */
   core_control control;
   core_touch_pairs pairs;                /* what an adaptive scheme may run into */
@@ -211,6 +213,9 @@ void core_clamp_activations(core_world* w);
 
 /* Does at a step's end what MuJoCo does: clamps activations, keeps a warm start. */
 void core_finish(core_world* w);
+
+/* Lets what looks at contacts go on by `passed` seconds. */
+void core_note_step(core_world* w, double passed);
 
 /* Whether anything but MuJoCo reads time and state at the stages. */
 int core_has_readers(const core_integrator* in);

@@ -78,9 +78,10 @@ class EvaluationCalls:
     function: Callable[[int, int, int], None]
     """`function(segment, problem, world)`. From segment 0 to `count` − 1, it writes the
     inputs of all worlds; with segment `count`, after an evaluation, the rates of
-    processes. The problem is 0 at first. If the inputs that it wrote in a world are not
-    finite (1), or if it wrote anything else of the state (2), the state is restored and
-    it is called again: it should raise, and may go on if the world has diverged."""
+    processes and nothing of the state. The problem is 0 at first. If the inputs that it
+    wrote in a world are not finite (1), or if it wrote anything else of the state (2),
+    the state is restored and it is called again: it should raise, and may return if the
+    world has diverged."""
     inputs: slice
     """The columns of the state that it may write; restored after each evaluation."""
     count: int
@@ -101,6 +102,7 @@ class Integrator:
         loads: force models that are evaluated at each stage.
         processes: further numbers of the state, moving frames among them.
         masses: the masses' arrays, if masses flow.
+        contacts: what looks at the contacts of each evaluation and notes each step.
         evaluations: counts of evaluations to add to, (num_worlds,); None: own ones.
 
     With `calls`, the steps run one evaluation of all worlds at a time, and Python is
@@ -117,6 +119,7 @@ class Integrator:
         loads: Sequence[CoreLoad] = (),
         processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
+        contacts: tuple[_core.Contacts, ...] = (),
         evaluations: NDArray[np.int64] | None = None,
     ) -> None:
         if attitude not in ATTITUDES:
@@ -135,6 +138,7 @@ class Integrator:
             "evaluations": self.evaluations,
             "processes": tuple((one.value, one.rate) for one in processes),
             "loads": tuple(load.row() for load in loads),
+            "contacts": contacts,
             **self._control(),
         }
         try:
@@ -201,6 +205,7 @@ class AdaptiveIntegrator(Integrator):
         loads: as of `Integrator`.
         processes: as of `Integrator`.
         masses: as of `Integrator`.
+        contacts: as of `Integrator`; they note each call of `advance` as one step.
     """
 
     def __init__(
@@ -218,6 +223,7 @@ class AdaptiveIntegrator(Integrator):
         loads: Sequence[CoreLoad] = (),
         processes: Sequence[CoreProcess] = (),
         masses: MassArrays | None = None,
+        contacts: tuple[_core.Contacts, ...] = (),
     ) -> None:
         if tableau.b_error is None:
             raise InvalidInputError("An adaptive scheme needs b_error in its tableau.")
@@ -256,6 +262,7 @@ class AdaptiveIntegrator(Integrator):
             loads=loads,
             processes=processes,
             masses=masses,
+            contacts=contacts,
         )
 
     def _by_dof(

@@ -26,7 +26,7 @@ void mju_mulMatVecSparse(mjtNum* res, const mjtNum* mat, const mjtNum* vec, int 
   X(mj_fwdKinematics) X(mj_transmission) X(mj_comVel) X(mj_fwdPosition)              \
   X(mj_fwdVelocity) X(mj_sensorPos) X(mj_sensorVel) X(mj_energyPos) X(mj_energyVel)  \
   X(mju_mulMatVecSparse) X(mju_mulMatTVec3) X(mj_setConst) X(mj_getState)            \
-  X(mj_setState) X(mju_quat2Mat) X(mj_rnePostConstraint)                             \
+  X(mj_setState) X(mju_quat2Mat) X(mj_rnePostConstraint) X(mju_error)                \
   X(mj_markStack) X(mj_freeStack) X(mj_stackAllocNum) X(mj_kinematics) X(mj_comPos)  \
   X(mj_flex) X(mj_jac) X(mj_ray) X(mjb_makeBatch) X(mjb_deleteBatch) X(mjb_nstate)   \
   X(mjb_state) X(mjb_warning) X(mjb_status) X(mjb_error) X(mjb_output)               \

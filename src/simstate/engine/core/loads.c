@@ -327,6 +327,33 @@ static void sampled_gravity(const core_load* load, const mjModel* m, mjData* d, 
   }
 }
 
+/* Calls a user's function; one that changes the state ends the call of this world. */
+static void call_function(const core_load* load, const mjModel* m, mjData* d,
+                          int world) {
+  const mjtNum* const state[] = {&d->time, d->qpos, d->qvel, d->act};
+  const int size[] = {1, (int)m->nq, (int)m->nv, (int)m->na};
+  static const char* const name[] = {"time", "qpos", "qvel", "act"};
+  const char* written = NULL;
+  simstate_force force;
+  memcpy(&force, load->table, sizeof force);
+  lib.mj_markStack(d);
+  mjtNum* before = lib.mj_stackAllocNum(d, size[0] + size[1] + size[2] + size[3]);
+  mjtNum* at = before;
+  for (int i = 0; i < 4; at += size[i++]) {
+    memcpy(at, state[i], sizeof *at * (size_t)size[i]);
+  }
+  force(m, d, parameters(load, world), world);
+  at = before;
+  for (int i = 0; i < 4; at += size[i++]) {
+    if (memcmp(at, state[i], sizeof *at * (size_t)size[i])) written = name[i];
+  }
+  lib.mj_freeStack(d);
+  if (written) {
+    lib.mju_error("A compiled force wrote to %s: it may write ctrl, qfrc_applied and "
+                  "xfrc_applied only", written);
+  }
+}
+
 void core_add_loads(const core_load* load, int num_loads, int first_segment,
                     int last_segment, const mjModel* m, mjData* d, int world,
                     const mjtNum* process, mjtNum* mass_rate) {
@@ -368,12 +395,9 @@ void core_add_loads(const core_load* load, int num_loads, int first_segment,
       case CORE_ROTOR:
         core_add_rotor(load->table, parameters(load, world), m, d, load->body[0], world);
         break;
-      case CORE_FUNCTION: {
-        simstate_force force;
-        memcpy(&force, load->table, sizeof force);
-        force(m, d, parameters(load, world), world);
+      case CORE_FUNCTION:
+        call_function(load, m, d, world);
         break;
-      }
       default:
         break;
     }

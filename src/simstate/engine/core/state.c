@@ -220,6 +220,22 @@ void core_begin(core_world* w) {
   if (w->inertia) memcpy(w->inertia, w->m->body_inertia, BYTES(3 * w->in->nbody));
 }
 
+/* Where MuJoCo's sensors were left out, the net forces alone are written. */
+static void look_at_contacts(const core_world* w, int skip_sensors) {
+  const core_integrator* in = w->in;
+  int is_on = !(w->m->opt.disableflags & mjDSBL_SENSOR);
+  for (int i = 0; i < in->num_contacts; i++) {
+    if (skip_sensors && is_on) core_net_forces(in->contacts[i], w->m, w->d);
+    core_look_at_contacts(in->contacts[i], w->d, w->world);
+  }
+}
+
+void core_note_step(core_world* w, double passed) {
+  for (int i = 0; i < w->in->num_contacts; i++) {
+    core_note_shown(w->in->contacts[i], w->world, passed);
+  }
+}
+
 void core_evaluate(core_world* w, int segment) {
   const core_integrator* in = w->in;
   const mjModel* m = w->m;
@@ -240,6 +256,7 @@ void core_evaluate(core_world* w, int segment) {
                    w->process, w->mass_rate);
     lib.mj_forwardSkip(m, d, mjSTAGE_VEL, skip_sensors);
   }
+  look_at_contacts(w, skip_sensors);
   int stage = w->at->stage;
   core_touch_look(w->touch, m, d, !stage || stage + 1 == in->scheme.num_stages);
   core_record_mechanics(w);

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from simstate.engine import core
 from simstate.step.forces.compiled_force import Compilable, CompiledForce
-from simstate.step.forces.frame import MovingFrame
+from simstate.step.forces.frame import FrameGravity, MovingFrame
 from simstate.step.forces.sampled_gravity import SampledGravity
 from simstate.step.forces.scene_force import ForceModel
 from simstate.step.mass import LEAST_SHARE, MassFlow
@@ -98,7 +98,7 @@ def _pairs(
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPlan:
-    """What an evaluation of the dynamics consists of, in the core and in Python."""
+    """Parts of an evaluation of the dynamics, in the core and in Python."""
 
     loads: list[core.CoreLoad] = field(default_factory=list[core.CoreLoad])
     """The models that the core evaluates."""
@@ -191,8 +191,8 @@ class CompiledModels:
         rows = zip(self._models, self._forms, self._usable, strict=True)
         for model, form, is_usable in rows:
             plan.add(model, form if is_usable else None)
-            if form is not None and is_usable and form.frame is not None:
-                falling.add(form.frame)
+            if isinstance(model, FrameGravity) and is_usable:
+                falling.add(model.frame)
         for process in self._processes:
             value, rate = process.value.numpy(), None
             if process not in falling:

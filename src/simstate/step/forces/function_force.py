@@ -56,11 +56,16 @@ class CompiledFunction:
         self.function = function  # whose code must stay in memory
         self.address = function if isinstance(function, int) else address_of(function)
         """The function's address."""
-        name = getattr(function, "__name__", "CompiledFunction")
-        self.parameters = Parameters(str(name))
+        self.parameters = Parameters(function_name(self))
         """The parameters by name."""
         for key, values in (parameters or {}).items():
             self.parameters.declare(key, values)
+
+
+def function_name(function: object) -> str:
+    """Return the name of a C function, or of the class that has its address."""
+    inner = getattr(function, "function", function)
+    return str(getattr(inner, "__name__", type(function).__name__))
 
 
 class FunctionForce(SceneForce):
@@ -81,6 +86,7 @@ class FunctionForce(SceneForce):
                 "ctypes.c_void_p).value, for cffi int(ffi.cast('intptr_t', function))."
             )
         self._address = address
+        self.__qualname__ = function_name(function)
 
     def attach(self, sim: SteppingHost) -> None:
         """Check the parameters; refuse engines whose worlds are not MuJoCo's."""

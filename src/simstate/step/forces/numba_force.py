@@ -58,6 +58,15 @@ def compile_force(
             "Forces compiled from Python functions need the compiled core: "
             f"{core.description()}. Use sim.add_force(model, reads=…, writes=…)."
         )
+    if not callable(function):
+        raise InvalidInputError(
+            "compile_force needs a Python function that numba can compile, got "
+            f"{function!r}."
+        )
+    if not isinstance(getattr(sim, "model", None), mujoco.MjModel):
+        raise InvalidInputError(
+            f"compile_force needs the simulation that the force is for, got {sim!r}."
+        )
     for name in reads:
         check_read(name)
     for name in writes:
@@ -97,22 +106,24 @@ def _wrapper(
     """Return a function of the C type that calls the user's with arrays."""
     time = core.field_offset("time")
     assert time is not None
-    lines = [f"t = load(d, {time[0]}, 1)[0]"]
+    lines = [f"t = _load(d, {time[0]}, 1)[0]"]
     arguments = ["t"]
     for k, (offset, shape) in enumerate(fields.values()):
         size = int(np.prod(shape))
-        lines.append(f"a{k} = load_at(d, {offset}, {size}).reshape({shape!r})")
+        lines.append(f"a{k} = _load_at(d, {offset}, {size}).reshape({shape!r})")
         arguments.append(f"a{k}")
     lines += [f"p{k} = p[{k}]" for k in range(num_parameters)]
     arguments += [f"p{k}" for k in range(num_parameters)]
-    lines.append(f"call({', '.join(arguments)})")
-    source = "def wrapper(m, d, p, world):\n    " + "\n    ".join(lines)
+    lines.append(f"_call({', '.join(arguments)})")
+    name = function.__name__  # which parameters and errors are named after
+    name = name if name.isidentifier() else "compiled_force"
+    source = f"def {name}(m, d, p, world):\n    " + "\n    ".join(lines)
     load, load_at = _loaders(numba)
     scope: dict[str, Any] = {
-        "call": numba.njit(function), "load": load, "load_at": load_at,
+        "_call": numba.njit(function), "_load": load, "_load_at": load_at,
     }  # fmt: skip
     exec(source, scope)
-    return scope["wrapper"]
+    return scope[name]
 
 
 def _loaders(numba: Any) -> tuple[Any, Any]:
