@@ -102,7 +102,7 @@ NEAREST = {
     "env/groups.py": "tests/env/test_core.py tests/env/test_observations.py",
     "env/metrics.py": "tests/env/test_metrics.py",
     "env/plan.py": "tests/env/test_core.py tests/env/test_settings.py",
-    "flight": "tests/flight tests/test_slips.py",
+    "flight": "tests/flight tests/test_slips.py tests/step/test_coupled.py",
     "math": "tests/math",
     "record": "tests/record tests/data/replay/test_replay.py",
     "scene/terrain": "tests/scene/terrain",
