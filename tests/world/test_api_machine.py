@@ -33,7 +33,7 @@ def run(machine: type[ApiMachine], examples: int) -> None:
 @pytest.mark.parametrize("freshness", ["auto", "strict"])
 def test_native(freshness, with_sensors):
     options = {"freshness": freshness, "with_sensors": with_sensors}
-    run(type("Native", (ApiMachine,), options), 260)
+    run(type("Native", (ApiMachine,), options), 100)
 
 
 @pytest.mark.parametrize("freshness", ["auto", "strict"])

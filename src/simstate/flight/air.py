@@ -41,7 +41,7 @@ class Air:
         wind: Values | Wind = (0.0, 0.0, 0.0),
         elevation: Numbers = 0.0,
     ) -> None:
-        self.atmosphere: Atmosphere = (
+        self._atmosphere: Atmosphere = (
             StandardAtmosphere() if atmosphere is None else atmosphere
         )
         self.parameters = Parameters("Air")
@@ -52,6 +52,11 @@ class Air:
         self._sim: SteppingHost | None = None
         self.steady_wind: np.ndarray[Any, Any] | None = None
         """The wind by world, live, on the host [m/s]; (num_envs, 3). None: a field."""
+
+    @property
+    def atmosphere(self) -> Atmosphere:
+        """The state of the air by altitude above sea level."""
+        return self._atmosphere
 
     def attach(self, sim: SteppingHost) -> None:
         """Take a simulation: every world gets its rows of the parameters."""

@@ -28,7 +28,8 @@ from simstate.math.vector import norm
 from simstate.scene import EntityCfg, SceneCfg
 from simstate.scene.option_words import OPTION_WORDS
 from simstate.simulation import Simulation
-from simstate.step import RK4, CoupledStepper, Integrator, Strong
+from simstate.step import RK4, Integrator, Strong
+from simstate.step.coupled_stepper import CoupledStepper
 from simstate.step.forces.compiled_force import CompiledForce
 from simstate.world.worlds import worlds_of
 
@@ -143,9 +144,8 @@ class FreeFlight:
         self.aircraft: dict[str, Entity] = {n: self.sim.scene[n] for n in configs}
         """The entity of each aircraft."""
         self._roots = {n: FreeRoot(entity) for n, entity in self.aircraft.items()}
-        self.air = air or Air()
-        """The air that all of them fly in."""
-        self.air.attach(self.sim)
+        self._air = air or Air()
+        self._air.attach(self.sim)
         self._controls = {
             name: Controls(self.sim, self.aircraft[name], list(cfg.controls))
             for name, cfg in configs.items()
@@ -157,6 +157,11 @@ class FreeFlight:
         self.coupling: CoupledStepper | None = None
         """Iterations and residual of the last step; None: no load is coupled."""
         self._memo: dict[str, tuple[Tensor, FlightState]] = {}
+
+    @property
+    def air(self) -> Air:
+        """The air that all of them fly in; its parameters may be written."""
+        return self._air
 
     def get_state(self, aircraft: str | None = None) -> FlightState:
         """An aircraft in all worlds, every part of one instant, whatever integrates."""

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from simstate.base.compiled_core import get_include
-from simstate.step.coupled_stepper import CoupledStepper, Strong
+from simstate.step.coupled_stepper import Strong
 from simstate.step.crossings import Event, PeriodicTask
 from simstate.step.forces.force_parameters import Parameters
 from simstate.step.forces.frame import MovingFrame
@@ -121,7 +121,6 @@ __all__ = [
     "CentralGravity",
     "CompiledFunction",
     "ConservationReport",
-    "CoupledStepper",
     "Drag",
     "DrivingNoise",
     "Euler",

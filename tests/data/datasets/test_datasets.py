@@ -372,9 +372,9 @@ def test_motions_of_both_kinds(tmp_path):
         ("fps", [0], "fps of .* must be > 0"),
         ("fps", [], "is no motion file"),
         ("body_quat_w", 2 * quat[:, None], "quaternion of length 2"),
-        ("body_quat_w", np.nan * quat[:, None], "quaternion of length nan"),
-        ("joint_vel", joints[1:], "joint_vel must have shape"),
-        ("body_lin_vel_w", pos, "body_lin_vel_w must have shape"),
+        ("body_quat_w", np.nan * quat[:, None], "is nan in frame 0"),
+        ("joint_vel", joints[1:], "joint_vel .* must have shape"),
+        ("body_lin_vel_w", pos, "body_lin_vel_w .* must have shape"),
     ):
         np.savez(tmp_path / "wrong.npz", **{**whole, name: np.array(wrong)})
         with pytest.raises(InvalidInputError, match=says):

@@ -25,7 +25,13 @@ def address_of(function: object) -> int:
         return int(backend.cast(integer, function))
     if is_function_pointer(function):
         return ctypes.cast(cast("Any", function), ctypes.c_void_p).value or 0
-    return cast("Any", function).address
+    address: object = getattr(function, "address", None)
+    if not isinstance(address, int):
+        raise InvalidInputError(
+            "A compiled force is a numba cfunc, a function pointer of ctypes or cffi, "
+            f"or its address; got {function!r}."
+        )
+    return address
 
 
 def check_signature(function: object) -> None:

@@ -58,6 +58,15 @@ def compile_force(
             "Forces compiled from Python functions need the compiled core: "
             f"{core.description()}. Use sim.add_force(model, reads=…, writes=…)."
         )
+    if not callable(function):
+        raise InvalidInputError(
+            "compile_force needs a Python function that numba can compile, got "
+            f"{function!r}."
+        )
+    if not isinstance(getattr(sim, "model", None), mujoco.MjModel):
+        raise InvalidInputError(
+            f"compile_force needs the simulation that the force is for, got {sim!r}."
+        )
     for name in reads:
         check_read(name)
     for name in writes:
