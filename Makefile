@@ -78,20 +78,21 @@ soak: $(READY)-test
 	$(BIN)/python benchmarks/recording_soak.py --gigabytes 10 --folder build
 
 # The engine and the steppers on a copy whose C code is checked by AddressSanitizer and
-# UndefinedBehaviorSanitizer. Python's allocations are malloc's, which ASan watches.
+# UndefinedBehaviorSanitizer. Python's allocations are malloc's, which ASan watches. A
+# report ends the process: pytest must not capture the descriptor that it is written to.
 sanitize: $(READY)-test
 	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	tar -c --exclude='*.so' --exclude=__pycache__ --exclude='*.egg-info' src tests examples docs setup.py pyproject.toml README.md LICENSE | tar -x -C $(SANITIZED)
 	cd $(SANITIZED) && SIMSTATE_CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined" $(CURDIR)/$(BIN)/python setup.py -q build_ext --inplace
-	cd $(SANITIZED) && export PYTHONPATH=src PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
+	cd $(SANITIZED) && export PYTHONPATH=src PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" && \
-		$(CURDIR)/$(BIN)/python -m pytest -q -p no:cacheprovider -k 'not warp' tests/engine tests/step
+		$(CURDIR)/$(BIN)/python -m pytest -q --capture=sys -p no:cacheprovider -k 'not warp' tests/engine tests/step
 
 # Mistakes that people make, put into a copy of the package one at a time: the slips of
-# tests/mutants.py, then random ones in a few modules. Prints how many a test notices.
+# tests/mutants.py, then random ones in some packages and the core. Prints how many a test notices.
 mutants: $(READY)-test
-	$(BIN)/python tests/mutants.py
-	$(BIN)/python tests/mutants.py --random 40
+	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m tests.mutants --random 40
 
 # A wheel and an sdist, installed in clean environments, with a compiler and without one.
 dist-check:

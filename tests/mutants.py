@@ -1,42 +1,32 @@
 """Makes mistakes in simstate on purpose, one at a time: does a test notice each?
 
-    python tests/mutants.py                      slips of people, each by its test
-    python tests/mutants.py --random 40          random ones in the modules below
-    python tests/mutants.py --random 20 base/files.py=tests/base/test_files.py
+    python -m tests.mutants                      slips of people, each by its test
+    python -m tests.mutants --random 40          random ones in the packages below
+    python -m tests.mutants --random 20 flight base/files.py=tests/base/test_files.py
 
-A mistake is made in a copy of the package, and the tests named for its module run on
-that copy until the first one fails. Each is printed with its line.
+A mistake is made in a copy of the package, in Python or in the core's C, and the tests
+nearest to its file run on that copy until the first one fails. Each is printed with its
+line. A mistake in C that does not compile is not counted.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
 import os
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+import time
+from collections import Counter
 from pathlib import Path
 
+from tests.mistakes import Mutant, mistakes
+
 ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "simstate"
 SLIPS, ENV = "tests/test_slips.py", "tests/env/test_slips.py"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One mistake: `old` becomes `new` in a file of the package."""
-
-    file: str
-    old: str
-    new: str
-    tests: str
-    """What pytest is given."""
-    place: int = -1
-    """Where `old` stands; −1: there is only one."""
 
 
 SLIPS_OF_PEOPLE = (
@@ -99,191 +89,168 @@ SLIPS_OF_PEOPLE = (
            f"{ENV}::test_the_previous_action_is_zero_after_a_reset"),
 )  # fmt: skip
 
-MODULES = {
-    "base/files.py": "tests/base/test_files.py",
+NEAREST = {
     "base/archive.py": "tests/base/test_files.py tests/test_untrusted.py "
     "tests/state/test_snapshot.py",
+    "base/by_name.py": "tests/test_bad_calls.py",
+    "base/checks.py": "tests/base/test_checks.py",
+    "base/files.py": "tests/base/test_files.py",
     "base/ids.py": "tests/base/test_ids.py",
-    "world/random.py": "tests/world/test_random.py",
-    "math/quaternion.py": "tests/math",
-    "math/euler.py": "tests/math",
-    "math/spatial.py": "tests/math",
+    "engine/choices.py": "tests/engine/test_choices.py",
+    "engine/core/flight.c": "tests/flight/test_compiled_loads.py",
+    "engine/core/touch.c": "tests/step/test_adaptive_contact.py",
+    "env/groups.py": "tests/env/test_core.py tests/env/test_observations.py",
+    "env/metrics.py": "tests/env/test_metrics.py",
+    "env/plan.py": "tests/env/test_core.py tests/env/test_settings.py",
+    "flight": "tests/flight tests/test_slips.py",
+    "math": "tests/math",
+    "record": "tests/record tests/data/replay/test_replay.py",
+    "scene/terrain": "tests/scene/terrain",
+    "simulators/align": "tests/simulators/test_align.py",
+    "step/coupled_stepper.py": "tests/step/test_coupled.py",
+    "study/linear": "tests/study/linear",
     "world/freshness.py": f"tests/world/test_freshness.py "
     f"tests/step/test_partial_step.py "
     f"tests/engine/test_constants.py {SLIPS}",
-    "base/checks.py": "tests/base/test_checks.py",
-    "base/by_name.py": "tests/test_bad_calls.py",
-    "engine/choices.py": "tests/engine/test_choices.py",
+    "world/random.py": "tests/world/test_random.py",
 }
-"""Modules that random mistakes are made in, and the tests that should notice."""
-
-_SWAPS: dict[type[ast.AST], str] = {
-    ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.Lt: "<=",
-    ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
-    ast.And: "or", ast.Or: "and", ast.Is: "is not", ast.IsNot: "is",
-    ast.In: "not in", ast.NotIn: "in",
-}  # fmt: skip
-_SIGNS = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Lt: "<",
-    ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
-    ast.And: "and", ast.Or: "or", ast.Is: "is", ast.IsNot: "is not",
-    ast.In: "in", ast.NotIn: "not in",
-}  # fmt: skip
+"""Packages and files that random mistakes are made in, with the nearest tests."""
 
 
-_LOST = ("clone", "copy", "clamp", "abs", "sort")
-"""Methods whose call is forgotten."""
+def sources(given: dict[str, str]) -> dict[str, str]:
+    """Return the source files of packages or files, and the tests of each."""
+    found: dict[str, str] = {}
+    for name, tests in given.items():
+        path = PACKAGE / name.removeprefix("simstate/")
+        files = [path] if path.is_file() else sorted(path.rglob("*.[pch]*"))
+        for file in files:
+            if file.suffix in (".py", ".c", ".h"):
+                found[str(file.relative_to(PACKAGE))] = tests
+    return found
 
 
-def mistakes(file: str, source: str, tests: str) -> Iterator[Mutant]:
-    """Every mistake of the usual kinds that can be made in a module.
-
-    A sign or comparison is another, a number is off by one, a copy is missing, a check
-    or a statement is removed, a condition is turned round.
-    """
-    data = source.encode()
-    starts = [0]
-    for line in data.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-
-    def at(line: int, column: int) -> int:
-        return len(data[: starts[line - 1] + column].decode())
-
-    def span(node: ast.expr | ast.stmt) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return (
-            at(node.lineno, node.col_offset),
-            at(node.end_lineno, node.end_col_offset),
-        )
-
-    def change(start: int, stop: int, new: str) -> Mutant:
-        return Mutant(file, source[start:stop], new, tests, start)
-
-    for node in ast.walk(ast.parse(source)):
-        pairs: list[tuple[ast.expr, type[ast.AST], ast.expr]] = []
-        if isinstance(node, ast.BinOp):
-            pairs = [(node.left, type(node.op), node.right)]
-        elif isinstance(node, ast.Compare):
-            lefts = [node.left, *node.comparators]
-            pairs = [
-                (lefts[k], type(op), lefts[k + 1]) for k, op in enumerate(node.ops)
-            ]
-        elif isinstance(node, ast.BoolOp):
-            pairs = [
-                (a, type(node.op), b)
-                for a, b in zip(node.values, node.values[1:], strict=False)
-            ]
-        for left, kind, right in pairs:
-            start, stop = span(left)[1], span(right)[0]
-            if kind in _SWAPS and _SIGNS[kind] in source[start:stop]:
-                new = source[start:stop].replace(_SIGNS[kind], _SWAPS[kind], 1)
-                yield change(start, stop, new)
-        if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-            yield change(*span(node), repr(node.value + 1))
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub):
-            yield change(span(node)[0], span(node.operand)[0], "")
-        method = node.func if isinstance(node, ast.Call) else None
-        if isinstance(method, ast.Attribute) and method.attr in _LOST:
-            assert isinstance(node, ast.Call)
-            yield change(*span(node), source[slice(*span(method.value))])
-        if isinstance(node, ast.If):
-            yield change(*span(node.test), f"not ({source[slice(*span(node.test))]})")
-        if isinstance(node, ast.Raise | ast.AugAssign):
-            yield change(*span(node), "pass")
+def sample(files: dict[str, str], count: int, seed: int) -> list[Mutant]:
+    """Return random mistakes; a file's share is that of its lines."""
+    texts = {file: (PACKAGE / file).read_text() for file in files}
+    left = {file: list(mistakes(file, texts[file], files[file])) for file in files}
+    draw, chosen = random.Random(seed), list[Mutant]()
+    while len(chosen) < count and any(left.values()):
+        names = [file for file in files if left[file]]
+        lines = [texts[file].count("\n") for file in names]
+        (file,) = draw.choices(names, lines)
+        chosen.append(left[file].pop(draw.randrange(len(left[file]))))
+    return chosen
 
 
-def in_prose(mutant: Mutant, source: str) -> bool:
-    """Whether a mistake is in an error's text or a type, which no test should pin."""
-    line = source[source.rfind("\n", 0, mutant.place) + 1 :].split("\n", 1)[0].strip()
-    return line.startswith(('f"', '"', "f'", "@", "from ", "import ")) or (
-        "TypeAlias" in line or '"""' in line
-    )
+class Copy:
+    """A copy of the package, with its compiled core, that mistakes are put into."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        shutil.copytree(PACKAGE, folder / "src" / "simstate")
+        for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / name, folder / name)
+        self._seconds: dict[str, float] = {}
 
-def run_tests(tests: str, folder: Path, seconds: float = 600.0) -> int:
-    """What pytest returns on the package in a folder; 0: all tests pass."""
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-         *tests.split()],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        timeout=seconds,
-        check=False,
-    )  # fmt: skip
-    return run.returncode
-
-
-def is_noticed(mutant: Mutant, folder: Path) -> bool:
-    """Whether a test fails on a copy of the package that has the mistake."""
-    path = folder / "simstate" / mutant.file
-    good = path.read_text()
-    if mutant.place < 0:
-        assert good.count(mutant.old) == 1, (
-            f"{mutant.file} has no single {mutant.old!r}"
-        )
-        bad = good.replace(mutant.old, mutant.new)
-    else:
-        end = mutant.place + len(mutant.old)
-        bad = good[: mutant.place] + mutant.new + good[end:]
-    path.write_text(bad)
-    try:
-        return run_tests(mutant.tests, folder) != 0
-    except subprocess.TimeoutExpired:
+    def passes(self, tests: str) -> bool:
+        """Run tests without a mistake, and allow four times as long with one."""
+        if tests not in self._seconds:
+            start = time.monotonic()
+            if not self._run(tests, 7200.0):
+                return False
+            self._seconds[tests] = 30.0 + 4 * (time.monotonic() - start)
         return True
-    finally:
-        path.write_text(good)
+
+    def notices(self, mutant: Mutant) -> bool | None:
+        """Return True if a test fails with the mistake; None if it does not compile."""
+        path = self.folder / "src" / "simstate" / mutant.file
+        good = path.read_text()
+        path.write_text(mutant.applied(good))
+        try:
+            if path.suffix != ".py" and not self._compiles():
+                return None
+            return not self._run(mutant.tests, self._seconds[mutant.tests])
+        finally:
+            path.write_text(good)
+            if path.suffix != ".py":
+                assert self._compiles()
+
+    def _compiles(self) -> bool:
+        """Build the core; an optional extension that fails leaves no file."""
+        for old in self.folder.rglob("*.so"):
+            old.unlink()
+        shutil.rmtree(self.folder / "build", ignore_errors=True)
+        subprocess.run(
+            [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
+            cwd=self.folder, capture_output=True, check=False,
+        )  # fmt: skip
+        return len(list((self.folder / "src").rglob("*.so"))) == 2
+
+    def _run(self, tests: str, seconds: float) -> bool:
+        """Return True if all tests pass within a time."""
+        changed = {
+            "PYTHONPATH": str(self.folder / "src"),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+        try:
+            run = subprocess.run(
+                [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
+                 "-k", "not warp", *tests.split()],
+                cwd=ROOT, env=os.environ | changed, capture_output=True,
+                timeout=seconds, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            return False
+        return run.returncode == 0
 
 
 def line_of(mutant: Mutant) -> str:
-    """Where a random mistake is: ":line: the line as it was"."""
+    """Return the position of a random mistake: ":line: the line as it was"."""
     if mutant.place < 0:
         return ":"
-    source = (ROOT / "src" / "simstate" / mutant.file).read_text()
+    source = (PACKAGE / mutant.file).read_text()
     number = source.count("\n", 0, mutant.place)
     return f":{number + 1}: {source.splitlines()[number].strip()}:"
+
+
+def print_rates(counts: Counter[tuple[str, bool]]) -> float:
+    """Print how many mistakes of each package were noticed; return the total rate."""
+    for package in sorted({package for package, _ in counts}):
+        noticed, missed = counts[package, True], counts[package, False]
+        print(f"{noticed:4} of {noticed + missed:4} {package}")
+    noticed = sum(count for (_, known), count in counts.items() if known)
+    rate = noticed / max(1, counts.total())
+    print(f"{noticed} of {counts.total()} noticed ({rate:.1%})")
+    return rate
 
 
 def main() -> int:
     """Make the mistakes, and print how many were noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="*", help="module=tests, instead of ours")
+    parser.add_argument("modules", nargs="*", help="package or file, or file=tests")
     parser.add_argument("--random", type=int, default=0, help="how many random ones")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     chosen = list(SLIPS_OF_PEOPLE)
     if options.random:
-        given = dict(module.split("=", 1) for module in options.modules) or MODULES
-        found: list[Mutant] = []
-        for file, tests in given.items():
-            file = file.removeprefix("simstate/")
-            source = (ROOT / "src" / "simstate" / file).read_text()
-            found += [
-                one
-                for one in mistakes(file, source, tests)
-                if not in_prose(one, source)
-            ]
-        chosen = random.Random(options.seed).sample(
-            found, min(options.random, len(found))
-        )
-    survivors = 0
+        given = [name.partition("=") for name in options.modules]
+        nearest = {name: tests or NEAREST[name] for name, _, tests in given} or NEAREST
+        chosen = sample(sources(nearest), options.random, options.seed)
+    counts = Counter[tuple[str, bool]]()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        shutil.copytree(ROOT / "src" / "simstate", folder / "simstate")
-        every = " ".join(dict.fromkeys(m.tests for m in chosen))
-        if run_tests(" ".join(dict.fromkeys(every.split())), folder, 7200.0):
-            print("The tests fail without any mistake: mend that first.")
-            return 1
+        copy = Copy(Path(name))
         for k, mutant in enumerate(chosen, 1):
-            noticed = is_noticed(mutant, folder)
-            survivors += not noticed
-            print(f"{k:3}/{len(chosen)} {'noticed ' if noticed else 'SURVIVED'} "
+            if not copy.passes(mutant.tests):
+                print(f"{mutant.tests} fail without any mistake: mend that first.")
+                return 1
+            noticed = copy.notices(mutant)
+            verdict = {True: "noticed ", False: "SURVIVED", None: "invalid "}[noticed]
+            print(f"{k:3}/{len(chosen)} {verdict} "
                   f"{mutant.file}{line_of(mutant)} {mutant.old.strip()!r} → "
                   f"{mutant.new.strip()!r}", flush=True)  # fmt: skip
-    rate = 1 - survivors / max(1, len(chosen))
-    print(f"{len(chosen) - survivors} of {len(chosen)} noticed ({rate:.1%})")
-    return int(rate < 0.95)
+            if noticed is not None:
+                counts[str(Path(mutant.file).parent), noticed] += 1
+    return int(print_rates(counts) < 0.95)
 
 
 if __name__ == "__main__":

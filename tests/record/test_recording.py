@@ -423,6 +423,26 @@ def test_a_file_that_was_cut_holds_whole_blocks(small_file, tmp_path):
     assert opened > 3
 
 
+def test_a_file_cut_at_the_end_of_a_block_holds_that_block(small_file, tmp_path):
+    """One byte less, and the block is lost."""
+    whole, wanted = small_file.read_bytes(), Recording(small_file)
+    copy, at, ends = tmp_path / "cut.simrec", 8, []
+    while at + 9 <= len(whole) - 8:
+        end = at + 9 + int.from_bytes(whole[at + 1 : at + 9], "little")
+        if whole[at] == 9 and b"\x05\x00\x00\x00block" in whole[at : at + 40]:
+            ends.append(end)
+        at = end
+    assert len(ends) > 2
+    counts = []
+    for end in ends[1:]:
+        copy.write_bytes(whole[: end - 1])
+        short = len(Recording(copy))
+        copy.write_bytes(whole[:end])
+        counts.append(len(Recording(copy)))
+        assert short < counts[-1]
+    assert counts[-1] == len(wanted)
+
+
 def test_an_array_unpacks_to_no_more_than_it_should():
     large = packed(np.zeros(1 << 20))
     assert len(large) < 2000

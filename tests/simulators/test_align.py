@@ -213,6 +213,22 @@ def test_what_cannot_be_explained_is_said(monkeypatch):
     assert "UNEXPLAINED: bias forces" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("notes", "text"),
+    [
+        (("no skin",), "It said of the model: no skin\n"),
+        (("no skin", "no cable"), "no skin … and 1 more, in --json"),
+        (("no skin", "no cable", "no sleep"), "no skin … and 2 more, in --json"),
+    ],
+)
+def test_notes_are_counted(notes, text):
+    found = align(scene(), "native", seconds=0.0)
+    noted = dataclasses.replace(found["native"], notes=notes)
+    report = str(dataclasses.replace(found, simulators=(noted,)))
+    lines = "\n".join(line.rstrip() for line in report.splitlines())
+    assert text in f"{lines}\n"
+
+
 def test_report_as_json_and_text(capsys, tmp_path):
     path = tmp_path / "altered.xml"
     path.write_text(ROBOT.format(**{**AS_IT_IS, "mass": "0.95"}))

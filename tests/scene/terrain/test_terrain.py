@@ -143,6 +143,25 @@ BOXES = TerrainCfg(
 )  # fmt: skip
 
 
+@pytest.mark.parametrize(("difficulty", "highest"), [(0.0, 0.02), (1.0, 0.15)])
+def test_boxes_of_a_field_are_as_high_as_documented(difficulty, highest):
+    """Among some 400 boxes, the highest one is within 2 % of the limit."""
+    boxes = BOX_GENERATORS["box_field"](10.0, difficulty, np.random.default_rng(5))
+    top = boxes[:, 2] + boxes[:, 5]
+    assert 0.98 * highest < top.max() <= highest
+    assert top.min() < 0.15 * highest
+    np.testing.assert_allclose(boxes[:, 2], boxes[:, 5])  # on the ground
+
+
+@pytest.mark.parametrize(("difficulty", "rise"), [(0.0, 0.03), (1.0, 0.2)])
+@pytest.mark.parametrize("kind", ["box_stairs_up", "box_stairs_down"])
+def test_steps_of_boxes_are_as_high_as_documented(kind, difficulty, rise):
+    boxes = BOX_GENERATORS[kind](6.0, difficulty, np.random.default_rng(5))
+    tops = np.unique(np.round(boxes[:, 2] + boxes[:, 5], 9))
+    assert len(tops) > 2
+    np.testing.assert_allclose(tops, rise * np.arange(1, len(tops) + 1))
+
+
 def test_heights_on_boxes_are_those_that_rays_find():
     terrain = Terrain(BOXES)
     model, data = alone(terrain)

@@ -66,7 +66,7 @@ static void collect(core_touch_set* s, const mjModel* m, const mjData* d) {
     }
     s->row[s->count++] = row;
   }
-  qsort(s->row, (size_t)s->count, sizeof *s->row, by_key);
+  if (s->count) qsort(s->row, (size_t)s->count, sizeof *s->row, by_key);
 }
 
 static int run_length(const core_touch_set* s, int from) {
