@@ -24,6 +24,7 @@ import mujoco
 import numpy as np
 
 import simstate
+from by_hand import FULL, Load, RungeKutta
 from entity_data import make
 from rows import Call, Result, Timed, difference, main, row
 from simstate import EntityCfg, InitialStateCfg, SceneCfg, Simulation, integrate
@@ -33,10 +34,7 @@ STEPS = 100
 """Steps of one repeat."""
 DRAG = 0.1
 """Force against the velocity of the free body [N·s/m]."""
-FULL = mujoco.mjtState.mjSTATE_INTEGRATION.value
 RK4 = mujoco.mjtIntegrator.mjINT_RK4
-WEIGHTS = np.array([1, 2, 2, 1]) / 6
-"""The weights of the four evaluations of a step."""
 ROOT = str(Path(simstate.__file__).parent)
 C_FORCE = """
 #include <mujoco/mujoco.h>
@@ -139,9 +137,6 @@ def _rk4_many() -> Result:
     return difference(ours=ours, hand=by_mujoco(sim, RK4))
 
 
-Load = Callable[[mujoco.MjData], None]
-
-
 def drag_by_hand(data: mujoco.MjData) -> None:
     """Set the drag of the free body."""
     data.xfrc_applied[1, :3] = -DRAG * data.qvel[:3]
@@ -150,46 +145,6 @@ def drag_by_hand(data: mujoco.MjData) -> None:
 def push_by_hand(data: mujoco.MjData) -> None:
     """Set a constant force."""
     data.xfrc_applied[1, 0] = 1.0
-
-
-class RungeKutta:
-    """RK4 of the free body with a load, written by hand with mj_forward and NumPy."""
-
-    def __init__(self, sim: Simulation, load: Load) -> None:
-        self.load = load
-        self.model = model = sim.model
-        self.data = mujoco.MjData(model)
-        self.start = sim.state[0].numpy().copy()
-        self.qpos = np.zeros(model.nq)
-        self.qvel = np.zeros(model.nv)
-        self.speeds, self.rates = np.zeros((2, 4, model.nv))
-
-    def prepare(self) -> None:
-        """Return to the start."""
-        mujoco.mj_setState(self.model, self.data, self.start, FULL)
-        self.step()
-
-    def step(self) -> None:
-        """Advance by one time step; the load is set at each of four evaluations."""
-        model, data, h = self.model, self.data, self.model.opt.timestep
-        start = data.time
-        self.qpos[:], self.qvel[:] = data.qpos, data.qvel
-        for stage, share in enumerate((0.0, 0.5, 0.5, 1.0)):
-            if stage:
-                self.displace(h * share, self.speeds[stage - 1], self.rates[stage - 1])
-            data.time = start + share * h
-            self.load(data)
-            mujoco.mj_forward(model, data)
-            self.speeds[stage], self.rates[stage] = data.qvel, data.qacc
-        self.displace(h, WEIGHTS @ self.speeds, WEIGHTS @ self.rates)
-        data.time = start + h
-
-    def displace(self, h: float, speed: np.ndarray, rate: np.ndarray) -> None:
-        """Set the state to that of the start, moved at a velocity for a time h."""
-        data = self.data
-        data.qpos[:] = self.qpos
-        mujoco.mj_integratePos(self.model, data.qpos, speed, h)
-        data.qvel[:] = self.qvel + h * rate
 
 
 def forced(add: Callable[[Simulation], object], load: Load = drag_by_hand) -> Result:

@@ -2,21 +2,27 @@
 
 `python benchmarks/own_forces.py [--rows TEXT] [--json FILE]` prints every row in one
 run, in CPU time. "By hand" is the built-in model in the same run, or, where the label
-says so, RK4 written with `mujoco.batch` and NumPy.
+says so, RK4 written with `mujoco.batch` or `mj_forward` and NumPy.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import mujoco
 import mujoco.batch
 import numpy as np
 import torch
 
+from by_hand import RungeKutta
 from rows import Result, Timed, alone, main, ratio, row
 from simstate import Simulation, integrate
 from simstate.flight import Aerodynamics, ControlCfg, FreeFlight, Table
+from simstate.space import EARTH, HarmonicGravity, zonal_coefficients
+
+T = TypeVar("T")
 
 MU = 3.986004418e14
 SATELLITE = """
@@ -44,6 +50,47 @@ def orbit(gravity: integrate.Gravity | None = None, scheme: Any = None) -> Simul
     field = gravity or integrate.PointMassGravity(MU)
     sim.add_process(integrate.MovingFrame(field, (7e6, 0.0, 0.0), (0.0, 7546.0, 0.0)))
     return sim
+
+
+SQUASH = 1.5 * EARTH.j2 * EARTH.radius**2
+AXES = torch.tensor([1.0, 1.0, 3.0], dtype=torch.float64)
+
+
+class Oblate(integrate.Gravity):
+    """Point mass and J2 as a user writes them in torch."""
+
+    def acceleration(self, t: torch.Tensor, pos: torch.Tensor) -> torch.Tensor:
+        """Return the field of an oblate planet; shape (num_envs, k, 3)."""
+        del t
+        r2 = (pos * pos).sum(-1, keepdim=True)
+        polar = pos[..., 2:].square() * 5 / r2
+        return (-EARTH.mu / r2**1.5) * pos * (1 + SQUASH / r2 * (AXES - polar))
+
+
+class OblateInNumPy(integrate.Gravity):
+    """The same in NumPy."""
+
+    def acceleration(self, t: torch.Tensor, pos: torch.Tensor) -> torch.Tensor:
+        """Return the field of an oblate planet; shape (num_envs, k, 3)."""
+        del t
+        place, axes = pos.numpy(), AXES.numpy()
+        r2 = np.einsum("...i,...i", place, place)[..., None]
+        polar = 5 * place[..., 2:] ** 2 / r2
+        pull = -EARTH.mu / (r2 * np.sqrt(r2)) * place
+        return torch.from_numpy(pull * (1 + SQUASH / r2 * (axes - polar)))
+
+
+def without_core(make: Callable[[], T]) -> T:
+    """Return what is made while the compiled core is switched off."""
+    before = os.environ.get("SIMSTATE_CORE")
+    os.environ["SIMSTATE_CORE"] = "0"
+    try:
+        return make()
+    finally:
+        if before is None:
+            del os.environ["SIMSTATE_CORE"]
+        else:
+            os.environ["SIMSTATE_CORE"] = before
 
 
 def nothing(t: object, sim: object) -> None:
@@ -80,6 +127,33 @@ def _gravity() -> Result:
     return ratio(ours=Timed(sim.step, loops=50), hand=Timed(plain.step, loops=50))
 
 
+def oblate(gravity: integrate.Gravity) -> Result:
+    """Compare a user's J2 with the built-in one."""
+    sim, plain = orbit(gravity), orbit(HarmonicGravity(zonal_coefficients(EARTH)))
+    result = ratio(ours=Timed(sim.step, loops=50), hand=Timed(plain.step, loops=50))
+    ours, built_in = (one.integration.processes[0].value for one in (sim, plain))
+    if not torch.allclose(ours, built_in, rtol=1e-9):
+        raise AssertionError("J2 acts otherwise than the built-in one.")
+    return result
+
+
+@row("orbit, J2 by a Gravity subclass in torch; by hand HarmonicGravity", "≤ 100")
+def _oblate() -> Result:
+    return oblate(Oblate())
+
+
+@row("orbit, J2 by a Gravity subclass in NumPy; by hand HarmonicGravity", "≤ 100")
+def _oblate_in_numpy() -> Result:
+    return oblate(OblateInNumPy())
+
+
+@row("orbit + empty Python force, without the core", "")
+def _empty_without() -> Result:
+    sim = without_core(orbit)
+    sim.add_force(nothing)
+    return alone(7, ours=Timed(sim.step))
+
+
 @row("DOP853, 60 s of orbit, Python force; by hand without", "≤ 2000")
 def _adaptive() -> Result:
     sim, plain = (orbit(scheme=integrate.DOP853()) for _ in range(2))
@@ -112,11 +186,46 @@ def aircraft(num_envs: int = 1) -> FreeFlight:
     return flight
 
 
-@row("FreeFlight with Aerodynamics, RK4: one step per call / per step of 100", "≤ 60")
+def aerodynamics_by_hand(data: mujoco.MjData) -> None:
+    """Set the same load with NumPy; the table is constant, and the air is ISA's."""
+    rot, spin = data.qpos[3:7], data.qvel[3:]
+    turn, air = np.zeros(9), np.zeros(3)
+    mujoco.mju_quat2Mat(turn, rot)
+    axes = turn.reshape(3, 3)
+    air[:] = axes.T @ data.qvel[:3]
+    speed = np.sqrt(air @ air)
+    alpha, beta = np.arctan2(air[2], air[0]), np.arcsin(air[1] / speed)
+    altitude = -data.qpos[2]
+    height = altitude * 6356766.0 / (6356766.0 + altitude)
+    temperature = 288.15 - 0.0065 * height
+    pressure = 101325.0 * (temperature / 288.15) ** (9.80665 / 0.0065 / 287.0528742)
+    load = 0.25 * pressure / (287.0528742 * temperature) * speed * speed
+    p, q, r = spin * np.array([2.2, 0.27, 2.2]) / (2 * speed)
+    lift = 0.3 + 4.5 * alpha + 0.4 * data.act[0]
+    drag, side = 0.04 + 0.05 * lift * lift, -0.4 * beta
+    c, s = np.cos(alpha), np.sin(alpha)
+    force = load * np.array([s * lift - c * drag, side, -c * lift - s * drag])
+    roll, pitch, yaw = -0.5 * p, -0.6 * alpha - 8 * q, -0.2 * r + 0.1 * beta
+    moment = load * np.array([2.2 * roll, 0.27 * pitch, 2.2 * yaw])
+    data.xfrc_applied[1, :3], data.xfrc_applied[1, 3:] = axes @ force, axes @ moment
+
+
+@row("FreeFlight with Aerodynamics, RK4, one step per call; by hand NumPy", "≤ 60")
 def _aerodynamics() -> Result:
-    one, run = aircraft(), aircraft()
+    flight = aircraft()
+    hand = RungeKutta(flight.sim, aerodynamics_by_hand)
+    hand.prepare()
+    flight.step()
+    if not np.allclose(flight.sim.data.qvel[0], hand.data.qvel, rtol=1e-6, atol=1e-9):
+        raise AssertionError("The aerodynamics act otherwise than by hand.")
+    return ratio(ours=Timed(flight.step, loops=50), hand=Timed(hand.step, loops=50))
+
+
+@row("FreeFlight with Aerodynamics, RK4: per step of 100 / without the core", "")
+def _aerodynamics_run() -> Result:
+    run, without = aircraft(), without_core(aircraft)
     return alone(
-        ours=Timed(one.step, loops=50), run=Timed(lambda: run.step(100), steps=100)
+        7, ours=Timed(lambda: run.step(100), steps=100), without=Timed(without.step)
     )
 
 
@@ -216,6 +325,14 @@ def _many() -> Result:
     return many(1024, 1)
 
 
+@row("Python force on views without the core: 1 / 64 / 1024 worlds", "")
+def _without() -> Result:
+    sims = {f"ours{n}": without_core(lambda n=n: body(n)) for n in (1, 64, 1024)}
+    for sim in sims.values():
+        sim.add_force(drag, reads=("qvel",), writes=("xfrc_applied",))
+    return alone(7, **{name: Timed(sim.step) for name, sim in sims.items()})
+
+
 def by_numba(num_envs: int, loops: int) -> Result:
     """Compare weights by numba with those of UniformGravity."""
     ours, plain = body(num_envs), body(num_envs)
@@ -239,6 +356,11 @@ def by_numba(num_envs: int, loops: int) -> Result:
 @row("numba force, 1 world; by hand UniformGravity", "≤ 1.2 ×")
 def _numba_one() -> Result:
     return by_numba(1, 50)
+
+
+@row("numba force, 64 worlds; by hand UniformGravity", "≤ 1.2 ×")
+def _numba_some() -> Result:
+    return by_numba(64, 5)
 
 
 @row("numba force, 1024 worlds; by hand UniformGravity", "≤ 1.2 ×")
