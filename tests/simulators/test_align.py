@@ -229,6 +229,17 @@ def test_notes_are_counted(notes, text):
     assert text in f"{lines}\n"
 
 
+@pytest.mark.parametrize(("count", "more"), [(20, 0), (21, 1), (22, 2)])
+def test_parameters_beyond_the_table_are_counted(count, more):
+    found = align(scene(), "native", theirs=scene(mass="0.95"), states=2, seconds=0.0)
+    (mass,) = [p for p in found["native"].parameters if p.kind == "mass"]
+    many = dataclasses.replace(found["native"], parameters=(mass,) * count)
+    report = str(dataclasses.replace(found, simulators=(many,)))
+    rows = [line for line in report.splitlines() if "robot/upper" in line]
+    assert len([row for row in rows if "│" in row]) == 20
+    assert (f"… and {more} more" in report) == (more > 0)
+
+
 def test_report_as_json_and_text(capsys, tmp_path):
     path = tmp_path / "altered.xml"
     path.write_text(ROBOT.format(**{**AS_IT_IS, "mass": "0.95"}))
