@@ -79,7 +79,8 @@ static void restore_rows(const called_steps* c) {
 /* Whether a call wrote columns of a world's state other than inputs. */
 static int wrote_state(const called_steps* c, int world) {
   const core_integrator* in = &c->self->in;
-  size_t first = (size_t)world * in->nstate, end = c->first_input + c->num_inputs;
+  size_t first = (size_t)world * (size_t)in->nstate;
+  size_t end = (size_t)(c->first_input + c->num_inputs);
   const mjtNum *row = rows(c) + first, *before = c->before + first;
   return memcmp(row, before, sizeof *row * (size_t)c->first_input) ||
          memcmp(row + end, before + end, sizeof *row * ((size_t)in->nstate - end));
@@ -88,14 +89,14 @@ static int wrote_state(const called_steps* c, int world) {
 /* Whether a call made inputs of a world not finite that were finite before. */
 static int made_infinite(const called_steps* c, int world) {
   const core_integrator* in = &c->self->in;
-  size_t first = (size_t)world * in->nstate + c->first_input;
+  size_t first = (size_t)world * (size_t)in->nstate + (size_t)c->first_input;
   if (!is_finite(rows(c) + first, c->num_inputs) &&
       is_finite(c->before + first, c->num_inputs)) {
     return 1;
   }
   return in->mass_rate &&
          !is_finite(in->mass_rate + (size_t)world * in->mass_rate_stride, in->nbody) &&
-         is_finite(c->mass_rate_before + (size_t)world * in->nbody, in->nbody);
+         is_finite(c->mass_rate_before + (size_t)world * (size_t)in->nbody, in->nbody);
 }
 
 /* Whether the samples of a segment are finite in a world. */

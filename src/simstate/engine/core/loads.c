@@ -337,7 +337,7 @@ static void call_function(const core_load* load, const mjModel* m, mjData* d,
   simstate_force force;
   memcpy(&force, load->table, sizeof force);
   lib.mj_markStack(d);
-  mjtNum* before = lib.mj_stackAllocNum(d, size[0] + size[1] + size[2] + size[3]);
+  mjtNum* before = lib.mj_stackAllocNum(d, (size_t)(size[0] + size[1] + size[2] + size[3]));
   mjtNum* at = before;
   for (int i = 0; i < 4; at += size[i++]) {
     memcpy(at, state[i], sizeof *at * (size_t)size[i]);
