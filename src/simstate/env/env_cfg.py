@@ -25,12 +25,12 @@ Params: TypeAlias = "dict[str, Any]"
 EventMode = Literal["startup", "reset", "interval", "step"]
 
 EndKind = Literal["failure", "success", "time_out", "other"]
-"""What the end of an episode means."""
+"""Meaning of the end of an episode."""
 
 END_KINDS: tuple[EndKind, ...] = ("failure", "success", "time_out", "other")
 
 Reduction = Literal["last", "mean", "max", "sum"]
-"""What of a metric's values in an episode is reported."""
+"""Reduction of the values that a metric has in an episode."""
 
 REDUCTIONS: tuple[Reduction, ...] = ("last", "mean", "max", "sum")
 
@@ -95,7 +95,7 @@ class TerminationTermCfg(TermCfg):
     time_out: bool = field(default=False, kw_only=True)
     """Truncate the episode instead of terminating it: the task could have continued."""
     kind: EndKind | None = field(default=None, kw_only=True)
-    """What the end means, for evaluations and logs: "failure" (the robot fell),
+    """Meaning of the end, for evaluations and logs: "failure" (the robot fell),
     "success" (the task is solved), "time_out" or "other". None: "time_out" if it
     truncates, else "failure"."""
 

@@ -40,14 +40,14 @@ class CarriedRays:
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """What they hit in each world, parent by parent; (num_worlds, parents·rays, …)."""
+    """Hits of the rays in each world, by parent; (num_worlds, parents·rays, …)."""
 
     distance: Array
     """As mj_ray, −1: nothing [m]."""
     geom: Array
     """The geom, −1: none; int32."""
     height: Array
-    """How far the hit, or the end of the ray, is below the parent's origin [m]."""
+    """Depth of the hit, or of the end of the ray, below the parent's origin [m]."""
     normal: Array | None
     """The surface's normal; None: not asked for."""
 
