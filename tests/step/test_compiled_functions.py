@@ -194,7 +194,7 @@ def test_a_cffi_function_has_the_bits_of_numpy(tmp_path, monkeypatch):
     import mujoco
 
     builder.set_source(
-        "_damping",
+        "_damping_under_test",
         """
         #include <simstate/force.h>
         static void damp(void* m, void* data, double* p, int world) {
@@ -216,21 +216,21 @@ def test_a_cffi_function_has_the_bits_of_numpy(tmp_path, monkeypatch):
     except Exception as error:  # the compiler's own
         pytest.skip(f"there is no C compiler: {error}")
     monkeypatch.syspath_prepend(str(tmp_path))
-    import _damping
+    import _damping_under_test as damping
 
-    get = _damping.ffi.addressof
+    get = damping.ffi.addressof
     ours, views = make(), make()
     ours.add_force(
-        CompiledFunction(get(_damping.lib, "damp"), {"gain": GAIN, "bias": 0.3})
+        CompiledFunction(get(damping.lib, "damp"), {"gain": GAIN, "bias": 0.3})
     )
     views.add_force(damp_on_views(GAIN), reads=READS, writes=WRITES)
     assert torch.equal(moved(ours), moved(views))
     assert compiled_models_of(ours) is not None
     for name in ("short_one", "wrong_result"):
         with pytest.raises(InvalidInputError, match=r"got cffi's .*declare it as"):
-            ours.add_force(get(_damping.lib, name))
+            ours.add_force(get(damping.lib, name))
     with pytest.raises(InvalidInputError, match="pass a function"):
-        ours.add_force(_damping.ffi.new("double[3]"))
+        ours.add_force(damping.ffi.new("double[3]"))
 
 
 def test_without_numba_the_error_names_the_extra(monkeypatch):
