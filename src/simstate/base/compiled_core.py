@@ -19,7 +19,7 @@ import mujoco
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
 _FOLDER = Path(__file__).parents[1] / "engine" / "core"
-_REVISION = 8
+_REVISION = 9
 """Of the functions that the core must have; binding_module.c has the same number."""
 
 
