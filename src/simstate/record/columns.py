@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import mujoco
 from torch import Tensor
@@ -154,13 +154,18 @@ def _column(
 ) -> Column:
     if isinstance(given, str):
         return _named(sim, name, given)
-    read, unit = (given, UNDECLARED) if callable(given) else given
+    read, unit = given if _is_pair(given) else (given, UNDECLARED)
     if not callable(read):
         raise InvalidInputError(
-            f"What is recorded as {name!r} must be the name of a quantity or a "
-            f"function of the simulation, got {read!r}."
+            f"{name!r} must be the name of a quantity, a function of the simulation, "
+            f"or a function and its unit; got {given!r}.",
+            name=str(name),
         )
     return Column(name, lambda: read(sim), Contract(unit or UNDECLARED))
+
+
+def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
+    return isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2
 
 
 def _named(sim: SteppingHost, name: str, given: str) -> Column:
