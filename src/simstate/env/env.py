@@ -456,7 +456,7 @@ class Env(EnvWorlds):
         for name, values in self.metrics.of(env_ids).items():
             log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
-        for name, error in self.commands.log(env_ids, steps).items():
+        for name, error in self.commands.end(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
         log["Divergence/count"] = self.divergence.count
         return log
