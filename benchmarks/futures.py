@@ -63,9 +63,7 @@ def _compare(table: Table, results: dict[str, float], held: bool) -> None:
 
     places = torch.from_numpy(peer()[:, HELD - 1 :: HELD, 1:4])
     assert torch.equal(ours().place[0], places), "not the same motion"
-    found = interleaved(
-        {"ours": ours, "peer": peer}, REPEATS, clock=time.process_time
-    )
+    found = interleaved({"ours": ours, "peer": peer}, REPEATS, clock=time.process_time)
     one, other = found["ours"], found["peer"]
     name = "held" if held else "varying"
     results[f"futures_{name}"] = one.median / other.median

@@ -67,7 +67,9 @@ class Futures:
         values: dict[str, Tensor] = self.__dict__.get("values", {})
         if name not in values:
             known = {*values, "cost", "diverged", "seeds", "state", "returns"}
-            raise _NoQuantity(str(unknown_name("quantity of futures", name, known)))
+            raise _NoQuantityError(
+                str(unknown_name("quantity of futures", name, known))
+            )
         return values[name]
 
     def __getitem__(self, name: str) -> Tensor:
@@ -92,7 +94,7 @@ class Futures:
         raise AssertionError(number)
 
 
-class _NoQuantity(UnknownNameError, AttributeError):
+class _NoQuantityError(UnknownNameError, AttributeError):
     """An unknown attribute, also for `hasattr`."""
 
 
@@ -211,33 +213,29 @@ class _Run:
 
     def all_in(self, host: Any) -> Futures:
         """Run all futures in a host, chunk by chunk."""
-        _, each, horizon, _ = self.controls.shape
-        total = each * self.worlds
-        device = self.controls.device
-        out: dict[str, Tensor] = {}
-        diverged = torch.zeros(total, dtype=torch.bool, device=device)
-        cost = torch.zeros(total, dtype=torch.float64, device=device)
+        each, device = self.controls.shape[1], self.controls.device
+        found = _Found(each * self.worlds, device)
         ends: list[Snapshot] = []
         parts = _parts(self.controls, self.every)
-        for begin in range(0, total, self.rows):
+        for begin in range(0, found.total, self.rows):
             numbers = torch.arange(begin, begin + self.rows, device=device)
-            here = slice(begin, min(begin + self.rows, total))
-            self._branch(host, numbers % total)
-            self._run_chunk(host, numbers % total, here, parts, out, cost, diverged)
-            kept = slice(0, here.stop - here.start)
+            numbers %= found.total
+            found.rows = slice(begin, min(begin + self.rows, found.total))
+            self._branch(host, numbers)
+            self._step(host, numbers, parts, found)
             worlds = worlds_of(sim_of(host))
-            selected = worlds.select(kept)
-            ends.append(take_snapshot(worlds, selected, scratch.owners_of(host)))
-        shape = (each, self.worlds)
-        values = {
-            name: value.reshape(*shape, *value.shape[1:]).transpose(0, 1)
-            for name, value in out.items()
-        }
-        cost.masked_fill_(diverged | cost.isnan(), math.inf)
+            kept = worlds.select(slice(0, found.count))
+            ends.append(take_snapshot(worlds, kept, scratch.owners_of(host)))
+        found.cost.masked_fill_(found.diverged | found.cost.isnan(), math.inf)
+
+        def by_world(values: Tensor) -> Tensor:
+            shape = (each, self.worlds, *values.shape[1:])
+            return values.reshape(shape).transpose(0, 1)
+
         return Futures(
-            values,
-            cost.reshape(shape).T.contiguous(),
-            diverged.reshape(shape).T.contiguous(),
+            {name: by_world(values) for name, values in found.values.items()},
+            by_world(found.cost),
+            by_world(found.diverged),
             self.seeds,
             ends,
             frozenset(self.start),
@@ -259,78 +257,80 @@ class _Run:
             pairs = zip(int_list(seeds), int_list(worlds), strict=True)
             sim_of(host).numpy_rng.seed([seed + first + w for seed, w in pairs])
 
-    def _run_chunk(
-        self,
-        host: Any,
-        numbers: Tensor,
-        here: slice,
-        parts: list[list[tuple[int, int]]],
-        out: dict[str, Tensor],
-        cost: Tensor,
-        diverged: Tensor,
-    ) -> None:
-        """Step a chunk through the horizon; results go to the rows `here`."""
-        sim, count = sim_of(host), here.stop - here.start
+    def _step(self, host: Any, numbers: Tensor, parts: Parts, found: _Found) -> None:
+        """Step the futures of a chunk through the horizon."""
+        sim = sim_of(host)
         reads = reads_of(sim, self.read, "read")
-        which = numbers // self.worlds, numbers % self.worlds % len(self.controls)
-        controls = self.controls[which[1], which[0]]
-        total = len(cost)
-        is_task = is_env(host)
-        alive = torch.ones(count, dtype=torch.bool, device=cost.device)
+        worlds = numbers % self.worlds % len(self.controls)
+        controls = self.controls[worlds, numbers // self.worlds]
+        going = torch.ones_like(sim.diverged)
         for sample, steps in enumerate(parts):
             for h, n in steps:
                 result = scratch.step(host, controls[:, h], n)
-                if is_task:
-                    task = dict(zip(_TASK, result[1:4], strict=True))
-                    for name, value in task.items():
-                        _store(out, name, value[:count], here, h, total, self._horizon)
+                if result is not None:
+                    found.keep_task(result[1:4], h, controls.shape[1])
                     if self.cost is None:
-                        reward = task["reward"][:count].double()
-                        cost[here] -= torch.where(alive, reward, 0.0)
-                    alive &= ~(task["terminated"] | task["truncated"])[:count]
-                    diverged[here] |= sim.divergence.new[:count]
+                        reward = torch.where(going, result[1].double(), 0.0)
+                        found.add_cost(-reward)
+                    going &= ~(result[2] | result[3])
+                    found.mark(sim.divergence.new)
             for name, (function, _) in reads.items():
                 value = _checked(function(sim), name, sim)
-                samples = len(parts)
-                _store(out, name, value[:count], here, sample, total, samples)
+                found.keep(name, value, sample, len(parts))
             if self.cost is not None:
-                found = _checked(self.cost(sim), "the cost", sim, ())[:count]
-                cost[here] += found
-        diverged[here] |= sim.diverged[:count]
+                found.add_cost(_checked(self.cost(sim), "the cost", sim, ()))
+        found.mark(sim.diverged)
+
+
+class _Found:
+    """Values of all futures by their numbers; a chunk fills `rows`."""
+
+    def __init__(self, total: int, device: torch.device) -> None:
+        self.total = total
+        self.rows = slice(0)
+        self.values: dict[str, Tensor] = {}
+        self.cost = torch.zeros(total, dtype=torch.float64, device=device)
+        self.diverged = torch.zeros(total, dtype=torch.bool, device=device)
 
     @property
-    def _horizon(self) -> int:
-        return self.controls.shape[2]
+    def count(self) -> int:
+        """Number of futures in the chunk; further rows of the host are not kept."""
+        return self.rows.stop - self.rows.start
+
+    def keep(self, name: str, values: Tensor, column: int, columns: int) -> None:
+        """Keep a sample of the chunk; the first one makes the room for all."""
+        if name not in self.values:
+            shape = (self.total, columns, *values.shape[1:])
+            self.values[name] = values.new_zeros(shape)
+        self.values[name][self.rows, column] = values[: self.count].detach()
+
+    def keep_task(self, result: Sequence[Tensor], step: int, horizon: int) -> None:
+        """Keep reward and ends of a step of an environment."""
+        for name, values in zip(_TASK, result, strict=True):
+            self.keep(name, values, step, horizon)
+
+    def add_cost(self, values: Tensor) -> None:
+        """Add to the cost of the chunk."""
+        self.cost[self.rows] += values[: self.count].detach()
+
+    def mark(self, diverged: Tensor) -> None:
+        """Mark futures of the chunk that have diverged."""
+        self.diverged[self.rows] |= diverged[: self.count]
 
 
-def _store(
-    out: dict[str, Tensor],
-    name: str,
-    value: Tensor,
-    rows: slice,
-    column: int,
-    total: int,
-    columns: int,
-) -> None:
-    """Keep the values of a chunk; the first ones make the room for all."""
-    if name not in out:
-        out[name] = value.new_zeros((total, columns, *value.shape[1:]))
-    out[name][rows, column] = value.detach()
+Parts: TypeAlias = "list[list[tuple[int, int]]]"
+"""For each sample the steps (h, n): n time steps under control h."""
 
 
-def _parts(controls: Tensor, every: int) -> list[list[tuple[int, int]]]:
-    """Return for each sample the steps (h, n): n time steps under control h.
-
-    Controls that stay the same up to the next sample are one call.
-    """
-    horizon = controls.shape[2]
+def _parts(controls: Tensor, every: int) -> Parts:
+    """Return the steps; controls that are held up to a sample are one call."""
+    worlds, each, horizon, width = controls.shape
     if every == 1:
         return [[(h, 1)] for h in range(horizon)]
-    blocks = controls.unflatten(2, (horizon // every, every))
-    same = (blocks == blocks[..., :1, :]).all(dim=-1).all(dim=-1).flatten(0, 1)
-    held: list[bool] = same.all(dim=0).tolist()
+    blocks = controls.reshape(worlds * each, horizon // every, every, width)
+    held = (blocks == blocks[:, :, :1]).flatten(2).all(dim=2).all(dim=0)
     return [
-        [(h, every)] if is_held else [(h + i, 1) for i in range(every)]
+        [(h, every)] if bool(is_held) else [(h + i, 1) for i in range(every)]
         for h, is_held in zip(range(0, horizon, every), held, strict=True)
     ]
 
@@ -408,7 +408,7 @@ def _room(target: Any, read: Recorded, total: int, horizon: int, every: int) -> 
         return _CACHED_ROWS
     if kept > free:
         raise InvalidInputError(
-            f"{total} futures of {horizon} steps with {numbers} numbers per sample need "
+            f"{total} futures of {horizon} steps with {numbers} values per sample need "
             f"about {readable(kept)}, and {readable(free)} are free: use fewer "
             "futures, a shorter horizon, fewer quantities or a larger every=. Nothing "
             "was done."
@@ -421,11 +421,11 @@ def _row(snapshot: Snapshot, row: int, names: frozenset[str]) -> Snapshot:
     """Return one world of a snapshot, with the slots of these names."""
     contracts: Mapping[str, Any] = snapshot.header["slots"]
     slots = {
-        name: value.clone() if contracts[name]["shared"] else value[row : row + 1].clone()
+        name: value.clone()
+        if contracts[name]["shared"]
+        else value[row : row + 1].clone()
         for name, value in snapshot.slots.items()
         if name in names
     }
     header = {**snapshot.header, "slots": {name: contracts[name] for name in slots}}
     return Snapshot(header, slots)
-
-

@@ -44,8 +44,7 @@ def sim_of(target: Any) -> Simulation:
     found = target if isinstance(target, Simulation) else getattr(target, "sim", None)
     if not isinstance(found, Simulation):
         raise InvalidInputError(
-            "study.futures takes a Simulation or an Env, got "
-            f"{type(target).__name__}."
+            f"study.futures takes a Simulation or an Env, got {type(target).__name__}."
         )
     return found
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from mujoco import rollout
+from tests.inside import ledger_of
 from torch import Tensor
 
 from simstate import Simulation, integrate, study
@@ -20,7 +21,6 @@ from simstate.base.errors import InvalidInputError, ShapeError, SimStateError
 from simstate.engine import NativeCfg
 from simstate.env import Env, EventTermCfg, events, tasks
 from simstate.scene import EntityCfg, SceneCfg
-from tests.inside import ledger_of
 
 WORLDS, EACH, HORIZON = 3, 4, 6
 
@@ -102,7 +102,9 @@ def check_against_restore(
             end, here = found.state(n, k), sim.snapshot([n])
             assert set(end.slots) == set(here.slots)
             for name, value in here.slots.items():
-                assert end.slots[name].numpy().tobytes() == value.numpy().tobytes(), name
+                assert end.slots[name].numpy().tobytes() == value.numpy().tobytes(), (
+                    name
+                )
     sim.restore(start)
     return found
 
@@ -119,7 +121,9 @@ class Leak(integrate.Process):
 def with_memory(sim: Simulation) -> Simulation:
     kept = sim.memory("kept", (2,), stage="acceleration", reset=0.5)
     kept[:] = torch.arange(2 * sim.num_envs).reshape(sim.num_envs, 2)
-    sim.memory("common", (2,), dtype=torch.int64, shared=True).copy_(torch.tensor([3, 4]))
+    sim.memory("common", (2,), dtype=torch.int64, shared=True).copy_(
+        torch.tensor([3, 4])
+    )
     _ = sim.numpy_rng
     sim.keep_evaluated("qacc")
     return sim
@@ -140,6 +144,13 @@ def with_force(sim: Simulation) -> Simulation:
 def with_process(sim: Simulation) -> Simulation:
     sim.add_process(Leak("leak", [0.3]))
     sim.mass_rate[:, 1] = -0.01
+    return sim
+
+
+def with_gusts(sim: Simulation) -> Simulation:
+    gusts = integrate.OrnsteinUhlenbeck("gusts", [0.1, 0.2], 0.3, [0.5, 0.7])
+    sim.add_process(gusts)
+    sim.add_force(lambda t, sim: sim.data.xfrc_applied[:, 1, :2].add_(gusts.value))
     return sim
 
 
@@ -167,7 +178,7 @@ CASES: dict[str, Callable[[], Simulation]] = {
     "force": lambda: with_force(delayed()),
     "force in rk4": lambda: with_force(delayed(integrator=integrate.RK4())),
     "process": lambda: with_process(delayed(integrator=integrate.RK4())),
-    "noise": lambda: delayed(integrator=integrate.SRIW1()),
+    "noise": lambda: with_gusts(delayed(integrator=integrate.SRIW1())),
     "event": lambda: with_event(delayed(integrator=integrate.RK4())),
     "history": lambda: with_history(delayed()),
     "legs": lambda: Simulation(LEGGED, WORLDS),
@@ -349,7 +360,9 @@ def test_futures_of_a_task(case: str):
     actions = some_actions(env)
     before = slots_of(env.sim)
     chunk = 5 if case == "chunk" else None
-    found = study.futures(env, actions, read={"w": "robot.root_link_ang_vel_w"}, chunk=chunk)
+    found = study.futures(
+        env, actions, read={"w": "robot.root_link_ang_vel_w"}, chunk=chunk
+    )
     assert slots_of(env.sim) == before
     start = env.snapshot()
     for k in range(EACH):
@@ -364,7 +377,9 @@ def test_futures_of_a_task(case: str):
         end = found.state(1, k)
         for name, value in env.snapshot([1]).slots.items():
             if name != "env/step_count":
-                assert torch.equal(end.slots[name].nan_to_num(), value.nan_to_num()), name
+                assert torch.equal(end.slots[name].nan_to_num(), value.nan_to_num()), (
+                    name
+                )
     assert bool(found.truncated.any())
     ended = found.truncated.int().argmax(dim=2)
     sums = found.reward.cumsum(dim=2).gather(2, ended[..., None])[..., 0]
@@ -457,7 +472,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "seeds": ({"seeds": [1, 2]}, "seeds"),
     "negative": ({"seeds": [1, 2, -3, 4]}, "seeds"),
     "chunk": ({"chunk": 0}, "chunk"),
-    "memory": ({"controls": torch.zeros(1, 1, 1, 2).expand(1, 2**24, 2**20, 2)}, "free"),
+    "memory": (
+        {"controls": torch.zeros(1, 1, 1, 2).expand(1, 2**24, 2**20, 2)},
+        "free",
+    ),
     "target": ({"target": 3}, "Simulation"),
 }
 
