@@ -177,6 +177,13 @@ class Env(EnvWorlds):
             recorder.end(result[1], result[4])
         return result
 
+    def _step_ahead(
+        self, action: Tensor
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
+        """Take a step within an open call, without recorders."""
+        with OneTorchThread(), np.errstate(all="ignore"):
+            return self._step(self.actions.check(action, None), None)
+
     def _step(
         self, action: Any, renewed: Tensor | None
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
