@@ -1,4 +1,4 @@
-"""Analyses of a model: laws, linear models, derivatives and dispersions."""
+"""Analyses of a model: laws, linear models, derivatives, dispersions, futures."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,23 +6,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simstate.study import dispersions, linear, oracles
     from simstate.study.derivative_estimates import Derivatives, derivatives
+    from simstate.study.future_worlds import Futures, futures
 
 __all__ = [
     "Derivatives",
+    "Futures",
     "derivatives",
     "dispersions",
+    "futures",
     "linear",
     "oracles",
 ]
-_MODULES = {
+
+_HOMES = {
     "Derivatives": "derivative_estimates",
+    "Futures": "future_worlds",
     "derivatives": "derivative_estimates",
+    "futures": "future_worlds",
 }
-"""The modules of names that are not modules themselves."""
+"""The modules of functions and classes; other names are packages."""
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = import_module(f"simstate.study.{_MODULES.get(name, name)}")
-    return getattr(module, name) if name in _MODULES else module
+    if name in _HOMES:  # loaded on first use
+        return getattr(import_module(f"simstate.study.{_HOMES[name]}"), name)
+    return import_module(f"simstate.study.{name}")

@@ -12,8 +12,9 @@ from torch import Tensor
 from simstate.base.checks import check_finite, instance_of, number, whole_number
 from simstate.base.errors import InvalidInputError, listed, unknown_name
 from simstate.base.ids import int_list
+from simstate.record import reads_of
 from simstate.simulation import Simulation
-from simstate.step.history import Recorded, reads_of
+from simstate.step.history import Recorded
 from simstate.step.mujoco_stepper import MujocoStepper
 from simstate.step.stepping_host import forcing_of, stepper_of
 from simstate.study.differences import (

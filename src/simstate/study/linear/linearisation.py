@@ -10,8 +10,9 @@ from torch import Tensor
 
 from simstate.base.checks import has_shape, instance_of, one_of
 from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.record import reads_of
 from simstate.simulation import Simulation
-from simstate.step.history import Recorded, reads_of
+from simstate.step.history import Recorded
 from simstate.step.stepping_host import forcing_of
 from simstate.study.derivative_estimates import derivatives
 from simstate.study.linear.linear_model import LinearModel
