@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from simstate.entity.explanation import explain
     from simstate.scene import (
         CameraCfg,
+        CollisionCfg,
         ContactCfg,
         DcMotorActuatorCfg,
         DownwardRingPattern,
@@ -79,6 +80,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "CameraCfg",
+    "CollisionCfg",
     "ContactCfg",
     "ConventionError",
     "CouplingError",

@@ -171,6 +171,14 @@ class Simulation:
         one_of("freshness", freshness, ("auto", "strict", "off"))
         one_of("on_divergence", on_divergence, ("raise", "mask"))
         whole_number("first_world", first_world, 0, 2**62)
+        self._options: dict[str, Any] = {
+            "engine": engine,
+            "device": device,
+            "integrator": integrator,
+            "freshness": freshness,
+            "seed": seed,
+            "first_world": first_world,
+        }
         self._built: BuiltScene = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
@@ -1007,6 +1015,22 @@ class Simulation:
         raise not_copied("A Simulation", "Simulation(…)", "sim")
 
     # Inner parts.
+
+    def _alike(self, num_envs: int) -> Simulation:
+        """Return a simulation of the same scene with another number of worlds.
+
+        It has none of the force models, processes, events and tasks that were added.
+        """
+        return Simulation(self._built, num_envs, **self._options, on_divergence="mask")
+
+    def _step_ahead(self, n: int) -> None:
+        """Advance all worlds without recorders; those that diverge are marked."""
+        worlds, stepper = self._worlds, self._stepper
+        error = worlds.ledger.run(
+            stepper.scope, "sim.step()", self._step, stepper, n, worlds.everywhere, None
+        )
+        if error is not None:
+            self.diverged |= self.divergence.new
 
     def _evaluate(self, rows: Tensor | None, stage: Stage) -> None:
         """Compute derived values up to a stage; freshness calls this."""

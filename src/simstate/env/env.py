@@ -178,6 +178,13 @@ class Env(EnvWorlds):
             recorder.end(result[1], result[4])
         return result
 
+    def _step_ahead(
+        self, action: Tensor
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
+        """Take a step within an open call, without recorders."""
+        with OneTorchThread(), np.errstate(all="ignore"):
+            return self._step(self.actions.check(action, None), None)
+
     def _step(
         self, action: Any, renewed: Tensor | None
     ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
@@ -467,7 +474,7 @@ class Env(EnvWorlds):
         for name, values in self.metrics.of(env_ids).items():
             log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
-        for name, error in self.commands.log(env_ids, steps).items():
+        for name, error in self.commands.end(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
         log["Divergence/count"] = self.divergence.count
         return log

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import mujoco
 import numpy as np
@@ -34,6 +35,8 @@ from simstate.data.datasets.recorded_episodes import (
     recordings_of,
 )
 from simstate.record.columns import CAMERA, EACH
+
+_T = TypeVar("_T")
 
 MAX_BYTES = 4 << 30
 """Largest array of a file that is read."""
@@ -126,11 +129,31 @@ def read_hdf5(path: str | Path) -> list[Demonstration]:
     HDF5's library can loop forever in a damaged file, without a way to interrupt it:
     read files of unknown origin in a process that you can kill.
     """
+    return _read_file(path, _read_all)
+
+
+def read_hdf5_arrays(path: str | Path) -> Demonstration | None:
+    """Return the arrays of a file as one demonstration; None if it has "data"."""
+
+    def read(
+        h5py: Any, path: str | Path, file: Any, place: list[str]
+    ) -> Demonstration | None:
+        if "data" in file:
+            return None
+        return _read_episode(h5py, str(path), "", file, False, place)
+
+    return _read_file(path, read)
+
+
+def _read_file(
+    path: str | Path, read: Callable[[Any, str | Path, Any, list[str]], _T]
+) -> _T:
+    """Read an open file; an error names the file and what was being read."""
     h5py = library("h5py", "data", "HDF5 files")
     place = [""]
     try:
         with h5py.File(path, "r") as file:
-            return _read_all(h5py, path, file, place)
+            return read(h5py, path, file, place)
     except SimStateError:
         raise
     except Exception as error:  # what a damaged file raises is without limits
