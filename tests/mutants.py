@@ -100,6 +100,10 @@ ELSEWHERE = re.compile(
 """Files whose tests need other libraries, or minutes for the kernels of Warp."""
 
 
+FEW = 15
+"""Number of tests that run first."""
+
+
 def sources(names: list[str]) -> list[str]:
     """Return the source files of packages or files; all of them if none is named."""
     found: list[str] = []
@@ -143,11 +147,12 @@ def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
     if not mutant.file.endswith(".py"):
         folder = "world" if mutant.file.startswith("world") else "engine/core"
         fronts = [f for f in sources([folder]) if f.endswith(".py")]
-        return lines.spread({t for f in fronts for t in lines.of_file(f)}, limit)
+        tests = {test for front in fronts for test in lines.of_file(front)}
+        return lines.spread(mutant.file, tests, limit)
     first = line_number(mutant)
-    return lines.nearest(
-        mutant.file, range(first, first + 1 + mutant.old.count("\n")), limit
-    )
+    rows = range(first, first + 1 + mutant.old.count("\n"))
+    on_import = [] if lines.runs(mutant.file, rows) else ["tests/test_defaults.py"]
+    return on_import + lines.nearest(mutant.file, rows, limit)
 
 
 class Failures:
@@ -190,7 +195,10 @@ class Copy:
         try:
             if path.suffix != ".py" and not self._compiles():
                 return None
-            return self.first_failure(tests, seconds)
+            # Collecting many files takes longer than a few tests, which mostly do.
+            return self.first_failure(tests[:FEW], seconds) or (
+                self.first_failure(tests[FEW:], seconds) if tests[FEW:] else ""
+            )
         finally:
             path.write_text(good)
             for built, content in self._built.items():
