@@ -87,17 +87,9 @@ class LineMap:
                     for line in lines:
                         self._by_line[file, line].append(test)
 
-    def runs(self, file: str, lines: range) -> bool:
-        """Return True if a test runs one of the lines, not only an import."""
-        return any(self._by_line[file, line] for line in lines)
-
-    def nearest(self, file: str, lines: range, limit: float) -> list[str]:
-        """Return the tests that run some lines, for at most `limit` seconds.
-
-        Lines that run on import only are those of all tests of the file.
-        """
-        tests = {test for line in lines for test in self._by_line[file, line]}
-        return self.spread(file, tests or self._by_file[file], limit)
+    def of_lines(self, file: str, lines: range) -> set[str]:
+        """Return the tests that run one of some lines."""
+        return {test for line in lines for test in self._by_line[file, line]}
 
     def of_file(self, file: str) -> list[str]:
         """Return all tests that run a function of a file."""

@@ -13,6 +13,7 @@ that does not compile is not counted. Run again what survives with a greater --l
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import random
 import re
@@ -149,10 +150,22 @@ def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
         fronts = [f for f in sources([folder]) if f.endswith(".py")]
         tests = {test for front in fronts for test in lines.of_file(front)}
         return lines.spread(mutant.file, tests, limit)
-    first = line_number(mutant)
-    rows = range(first, first + 1 + mutant.old.count("\n"))
-    on_import = [] if lines.runs(mutant.file, rows) else ["tests/test_defaults.py"]
-    return on_import + lines.nearest(mutant.file, rows, limit)
+    line = line_number(mutant)
+    if not in_function(mutant, line):
+        tests = lines.of_file(mutant.file)
+        return ["tests/test_defaults.py", *lines.spread(mutant.file, tests, limit)]
+    rows = range(line, line + 1 + mutant.old.count("\n"))
+    return lines.spread(mutant.file, lines.of_lines(mutant.file, rows), limit)
+
+
+def in_function(mutant: Mutant, line: int) -> bool:
+    """Return True if a line runs when a function is called, not on import."""
+    source = (PACKAGE / mutant.file).read_text()
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.body[0].lineno <= line <= (node.end_lineno or 0)
+        for node in ast.walk(ast.parse(source))
+    )
 
 
 class Failures:
