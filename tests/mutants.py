@@ -155,7 +155,8 @@ def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
         tests = lines.of_file(mutant.file)
         return ["tests/test_defaults.py", *lines.spread(mutant.file, tests, limit)]
     rows = range(line, line + 1 + mutant.old.count("\n"))
-    return lines.spread(mutant.file, lines.of_lines(mutant.file, rows), limit)
+    tests = lines.of_lines(mutant.file, rows) or lines.of_file(mutant.file)
+    return lines.spread(mutant.file, tests, limit)
 
 
 def in_function(mutant: Mutant, line: int) -> bool:
@@ -209,9 +210,8 @@ class Copy:
             if path.suffix != ".py" and not self._compiles():
                 return None
             # Collecting many files takes longer than a few tests, which mostly do.
-            return self.first_failure(tests[:FEW], seconds) or (
-                self.first_failure(tests[FEW:], seconds) if tests[FEW:] else ""
-            )
+            few, rest = tests[:FEW], tests[FEW:]
+            return self.first_failure(few, seconds) or self.first_failure(rest, seconds)
         finally:
             path.write_text(good)
             for built, content in self._built.items():
@@ -234,6 +234,8 @@ class Copy:
         The tests run in a fork of this process, which has imported large libraries.
         """
         self._failed.unlink(missing_ok=True)
+        if not tests:
+            return ""
         child = os.fork()
         if child == 0:
             os._exit(self._test(tests))
