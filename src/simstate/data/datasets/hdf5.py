@@ -30,9 +30,11 @@ from simstate.data.datasets.recorded_episodes import (
     Keep,
     Source,
     check_target,
+    contracts_of,
     episodes_of,
     paths_of,
     recordings_of,
+    step_of,
 )
 from simstate.record.columns import CAMERA, EACH
 
@@ -96,7 +98,8 @@ def write_hdf5(
     different ones.
 
     Args:
-        source: recordings of an environment.
+        source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an
+            episode is then a world from one reset to the next, without rewards.
         path: the file, which is replaced.
         success: the term whose end is a success ("time_out"); the others are kept
             and marked. None: nothing is said about success.
@@ -197,12 +200,10 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
     opened = recordings_of(source)  # open for as long as this is kept
     recording = next(opened)
     header = recording.header
-    columns = ("time", *recording.names)
-    contracts = {name: recording.contract(name) for name in columns}
     about = {
         "task": header.get("task") or "",
-        "settings": header["settings"],
-        "step_dt": header["step_dt"],
+        "settings": header.get("settings", {}),
+        "step_dt": step_of(recording),
         "seed": header["simulation"]["seed"],
         "versions": header["versions"],
     }
@@ -211,7 +212,7 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
         entity: "articulation" if entity in jointed else "rigid_object"
         for entity in header["simulation"]["entities"]
     }
-    return contracts, about, kinds
+    return contracts_of(recording), about, kinds
 
 
 def _jointed(model: mujoco.MjModel) -> set[str]:
@@ -231,10 +232,11 @@ def _write_episode(
     done = columns["terminated"] | columns["truncated"]
     arrays: dict[str, tuple[np.ndarray, str]] = {
         "actions": (columns["action"], "action"),
-        "rewards": (columns["reward"], "reward"),
         "dones": (done.astype(np.int64), "terminated"),
         "time": (columns["time"], "time"),
     }
+    if "reward" in columns:
+        arrays["rewards"] = (columns["reward"], "reward")
     for name, values in columns.items():
         if name in _OWN:
             continue
