@@ -67,7 +67,7 @@ class CoreBatch:
         self.warning = self._array(found["warning"], (nsim, int(kinds), 2), "<i4")
         """Last element and count of each warning; shape (nsim, mjNWARNING, 2)."""
         self.status = self._array(found["status"], (nsim,), "<i4")
-        """Whether each world's last call raised an error; shape (nsim,)."""
+        """True for worlds whose last call raised an error; shape (nsim,)."""
         self.status.flags.writeable = False
         self._columns = state_columns(model)
         self._bound: dict[str, Array] = {}
