@@ -1,9 +1,10 @@
 """Cost of an environment step for few worlds: CPU µs per env-step, on one thread.
 
 HalfCheetah next to Gymnasium's own: the bit-identical one behind Gymnasium's interface,
-and a task with terms in torch and in NumPy. The quadruped task next to its physics. Each runs in a process of its own; blocks of steps alternate,
-so that a noisy machine hits all alike. `--before PATH` adds another source tree of
-simstate, such as that of an earlier commit, to the same run:
+and a task with terms in torch and in NumPy. The quadruped task next to its physics.
+Each runs in a process of its own; blocks of steps alternate, so that a noisy machine
+hits all alike. `--before PATH` adds another source tree of simstate, such as that of an
+earlier commit, to the same run:
 
     git worktree add /tmp/before f126322
     (cd /tmp/before && python setup.py build_ext --inplace)
