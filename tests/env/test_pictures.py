@@ -282,7 +282,7 @@ def test_a_picture_that_changes_is_refused_and_nothing_has_happened(
 
 def test_values_that_are_no_numbers_are_refused(make_env):
     words = ObservationTermCfg(lambda env: np.full((4, 2, 2), "a"))
-    with pytest.raises(ShapeError, match="'policy/eye' returned <U1"):
+    with pytest.raises(InvalidInputError, match="'policy/eye' must return real"):
         make_env(observations=grouped(eye=words))
 
 

@@ -32,6 +32,9 @@ class Named(Mapping[str, _T]):
             )
         raise unknown_name(self.kind, name, self._things)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._things) or 'none'})"
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._things)
 

@@ -127,7 +127,7 @@ def check_finite(values: Tensor, what: str, after: str = NOT_WRITTEN) -> Tensor:
 
 
 def whole_number(what: str, value: object, least: int, most: int | None = None) -> int:
-    """A whole number of at least so much; a bool is none."""
+    """Return the value as an int of at least `least`; a bool is rejected."""
     try:
         found = operator.index(cast("Any", value))
     except TypeError:
@@ -136,7 +136,7 @@ def whole_number(what: str, value: object, least: int, most: int | None = None) 
     if found is None or found < least or too_much or isinstance(value, bool):
         upto = f" and ≤ {most}" if too_much else ""
         raise InvalidInputError(
-            f"{what} must be a whole number ≥ {least}{upto}, got {str(value)[:60]}.",
+            f"{what} must be a whole number ≥ {least}{upto}, got {repr(value)[:60]}.",
             name=what,
         )
     return found

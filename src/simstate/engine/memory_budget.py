@@ -20,8 +20,8 @@ def check_memory(num_envs: int, per_world: int, device: torch.device) -> None:
     if free is None or needed <= free:
         return
     raise InvalidInputError(
-        f"num_envs={num_envs} worlds of this model need about {_readable(needed)} "
-        f"({_readable(per_world)} each), and {_readable(free)} are free on "
+        f"num_envs={num_envs} worlds of this model need about {readable(needed)} "
+        f"({readable(per_world)} each), and {readable(free)} are free on "
         f"{str(device)!r}: use at most {max(1, free // per_world)}. Nothing was "
         "allocated."
     )
@@ -77,7 +77,7 @@ def _free_of_container() -> int | None:
         return None
 
 
-def _readable(size: float) -> str:
+def readable(size: float) -> str:
     """A number of bytes as one reads it: 3.2 GB."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:

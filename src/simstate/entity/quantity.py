@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from torch import Tensor
 
 from simstate.base.errors import ModelError, unknown_name
+from simstate.base.notebook import html_summary
 from simstate.engine import FIELDS, Engine, Stage
 from simstate.world.declared import Declared, DeclaredSet
 
@@ -157,6 +158,19 @@ class QuantitySet(DeclaredSet["EntityReader"]):
     def __init__(self, reader: EntityReader) -> None:
         self._reader = reader
         reader.quantities = self.quantities
+
+    def __repr__(self) -> str:
+        count = len(self.quantities)
+        return f"{type(self).__name__}({self._reader.name!r}, {count} quantities)"
+
+    def _repr_html_(self) -> str:
+        head = ("name", "shape", "unit", "point", "axes", "")
+        rows = [
+            (q.name, "×".join(map(str, ("num_envs", *q.shape))), q.unit, q.point_text,
+             q.axes_text, q.doc)
+            for q in self.quantities.values()
+        ]  # fmt: skip
+        return html_summary(repr(self), head, rows)
 
     def __dir__(self) -> list[str]:
         return sorted(self.quantities)

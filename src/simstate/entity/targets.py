@@ -54,7 +54,9 @@ class Targets:
         self._places = None if picked == list(range(len(chosen))) else picked
         self._scales = as_index(taken, device)
         self._others = others
-        self._kept = as_index([chosen[k] for k in others], device)
+        self.undriven = [chosen[k] for k in others]
+        """Joints that no actuator drives by this kind of target."""
+        self._kept = as_index(self.undriven, device)
         self._slot = f"entity/{index.name}/{TARGET_NAMES[kind]}"
         self._parameters = ("actuator_gear",)
         if kind == "effort":

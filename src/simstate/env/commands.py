@@ -119,6 +119,10 @@ class Command(ABC):
         """Begin an episode in these worlds."""
         self.draw(env_ids)
 
+    def end(self, env_ids: Tensor) -> None:
+        """End an episode in these worlds, which were not reset yet."""
+        del env_ids  # here nothing depends on it
+
     def measure(self) -> None:
         """Add the present error to the episode's."""
         self.error_sum += self.error()

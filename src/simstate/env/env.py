@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Ids
+from simstate.base.notebook import html_summary
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
     curricula,
@@ -37,7 +38,7 @@ from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states
 from simstate.step import Integrator
 from simstate.step.history import Recorded
-from simstate.view import start_viewer
+from simstate.view import start_viewer, thumbnail
 from simstate.world.last_evaluation import evaluation_of
 from simstate.world.worlds import worlds_of
 
@@ -114,6 +115,29 @@ class Env(EnvWorlds):
         self._parts = Parts(self)
         self._is_made = True
 
+    def __repr__(self) -> str:
+        groups = ", ".join(f"{n}: {k}" for n, k in self.observation_dims.items())
+        return (
+            f"Env({self.num_envs} × {', '.join(self.scene)}, "
+            f"observations {{{groups}}}, action_dim={self.action_dim}, "
+            f"step {self.step_dt:g} s, engine={self.sim.engine_name!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        cfg = self.cfg
+        observations = [
+            f"{g}.{t}" for g in cfg.observations for t in cfg.observations[g].terms
+        ]
+        kinds = {
+            "observations": observations, "actions": cfg.actions,
+            "commands": cfg.commands, "rewards": cfg.rewards,
+            "terminations": cfg.terminations, "metrics": cfg.metrics,
+            "events": cfg.events,
+        }  # fmt: skip
+        rows = [(k, len(terms), listed(terms)) for k, terms in kinds.items() if terms]
+        head = ("terms", "count", "names")
+        return html_summary(repr(self), head, rows, thumbnail(self.sim.render))
+
     def record(
         self,
         path: str | Path,
@@ -181,6 +205,13 @@ class Env(EnvWorlds):
         for recorder in recorders:
             recorder.end(result[1], result[4])
         return result
+
+    def _step_ahead(
+        self, action: Tensor
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
+        """Take a step within an open call, without recorders."""
+        with OneTorchThread(), np.errstate(all="ignore"):
+            return self._step(self.actions.check(action, None), None)
 
     def _step(
         self, action: Any, renewed: Tensor | None
@@ -465,7 +496,7 @@ class Env(EnvWorlds):
         for name, values in self.metrics.of(env_ids).items():
             log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
-        for name, error in self.commands.log(env_ids, steps).items():
+        for name, error in self.commands.end(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
         log["Divergence/count"] = self.divergence.count
         return log

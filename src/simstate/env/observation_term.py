@@ -142,14 +142,7 @@ class ObservationTerm(Term):
         """Return an array of the function as a tensor."""
         if isinstance(value, Tensor):
             return value
-        try:
-            return torch.from_numpy(value if value.flags.c_contiguous else value.copy())
-        except TypeError as error:
-            raise self._error(
-                f"returned {value.dtype}: it must be numbers or booleans that torch "
-                "has, too",
-                value,
-            ) from error
+        return torch.from_numpy(value if value.flags.c_contiguous else value.copy())
 
     def observed(self, value: Any, env_ids: Tensor | None) -> Tensor:
         """Return what is observed of an array of some worlds, in new memory."""

@@ -62,6 +62,7 @@ class TermPlan:
         """Return what each term returns, as arrays of the backend."""
         ledger, fresh, kind = self._ledger, self._fresh, self._backend.kind
         count, least, most = self._num_envs, self._ndim, self._most
+        real = self._backend.real
         found: list[Any] = []
         try:
             for scope, call, is_either, settles in self._calls:
@@ -78,6 +79,8 @@ class TermPlan:
                     or len(value) != count
                 ):
                     value = self._converted(value, self._terms[len(found)])
+                if value.dtype not in real:
+                    value = self._real(value, self._terms[len(found)])
                 found.append(value)
         except Exception as error:
             self._terms[len(found)].annotate(error)
@@ -103,6 +106,18 @@ class TermPlan:
         if self._most > self._ndim:
             want += f" or ({count}, …, k)"
         raise term.shape_error(value, want)
+
+    def _real(self, value: Any, term: Term) -> Any:
+        """Return values of a less frequent dtype as float64, if they are real.
+
+        Pictures keep theirs.
+        """
+        name = str(value.dtype).removeprefix("torch.")
+        if not name.startswith(("float", "bfloat", "int", "uint")):
+            raise term.dtype_error(name)
+        if value.ndim > 2:
+            return value
+        return self._backend.cast(value, torch.float64)
 
 
 class RewardSum:

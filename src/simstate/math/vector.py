@@ -42,6 +42,15 @@ def eigenvalues(matrix: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(matrix)
 
 
+def principal_axes(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues of symmetric matrices (..., 3, 3), rising, and a rotation.
+
+    The columns of the rotation are eigenvectors; shapes (..., 3) and (..., 3, 3).
+    """
+    values, axes = torch.linalg.eigh(matrix)
+    return values, axes * torch.sign(determinant(axes))[..., None, None]
+
+
 def inverse(matrix: Tensor) -> Tensor:
     """The inverses of square matrices (..., k, k)."""
     return torch.linalg.inv(matrix)

@@ -220,8 +220,8 @@ def _model_key(name: str, cfg: EntityCfg) -> Hashable:
     else:
         model = ("entity", name)
     packages = id(cfg.packages) if cfg.packages else None
-    flags = bool(cfg.com_varies), bool(cfg.keep_model_actuators)
-    return (model, packages, id(cfg.actuators), flags)
+    flags = bool(cfg.com_varies), bool(cfg.keep_model_actuators), cfg.max_delay_s
+    return (model, packages, id(cfg.actuators), id(cfg.collisions), flags)
 
 
 def _specs(parts: Mapping[str, EntityModel]) -> dict[tuple[str, ...], mujoco.MjSpec]:

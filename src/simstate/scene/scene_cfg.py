@@ -12,6 +12,7 @@ import mujoco
 
 from simstate.base.places import Place, calling_place
 from simstate.scene.actuators import ActuatorCfg
+from simstate.scene.collisions import CollisionCfg
 from simstate.scene.ray_cfg import RayCastCfg
 from simstate.scene.terrain import TerrainCfg
 
@@ -61,6 +62,11 @@ class EntityCfg:
     """Actuators to add to those of the model."""
     keep_model_actuators: bool = True
     """False removes the model's own actuators, to declare all of them here."""
+    max_delay_s: float | None = None
+    """The longest delay of the model's own actuators that `events.randomize_delay` may
+    draw [s]; None: what the model has room for. Those of `actuators` have their own."""
+    collisions: Sequence[CollisionCfg] = ()
+    """Contact parameters of geoms by name, which replace the model's."""
     soft_joint_pos_limit_factor: float = 1.0
     """Soft limits span this fraction of each joint's range, about its middle."""
     com_varies: bool = False
@@ -129,7 +135,9 @@ class ContactCfg:
     against: str | Sequence[str] | None = None
     """The other side: bodies, or geoms if no body has such a name; "ground" is all that
     belongs to the world itself; None: whatever touches. Contacts between bodies of one
-    subtree never count."""
+    subtree never count. "self" is the named side itself: each element of the sensor is
+    then a pair of the named ones, counted once, and forces are those on the first of
+    the pair. Pairs that the model keeps from colliding are left out."""
     strongest: int = 1
     """How many contacts of each element are told one by one, the strongest first."""
     threshold: float = 0.0

@@ -30,6 +30,7 @@ from simstate.base.errors import (
     warn,
 )
 from simstate.base.ids import Selection
+from simstate.base.notebook import html_summary
 from simstate.engine import STATE_FIELDS
 from simstate.state.fingerprint import (
     check_fingerprint,
@@ -78,7 +79,7 @@ class _Taken:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Snapshot:
     """The slots of n worlds, on the host, with a header that says what they are.
 
@@ -115,6 +116,27 @@ class Snapshot:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"header": self.header, "slots": self.slots}
+
+    def __repr__(self) -> str:
+        worlds = f"{self.num_envs} world{'s' * (self.num_envs != 1)}"
+        at = "none"
+        if self.time.numel():
+            first, last = float(self.time.min()), float(self.time.max())
+            at = f"{first:g}" if first == last else f"{first:g} to {last:g}"
+        return (
+            f"Snapshot({worlds}, time {at} s, {len(self.slots)} slots, "
+            f"engine={self.header['engine']!r}, mujoco {self.header['mujoco']})"
+        )
+
+    def _repr_html_(self) -> str:
+        contracts = self.header["slots"]
+        rows = [
+            (name, contracts[name]["owner"], "×".join(map(str, values.shape)),
+             contracts[name]["unit"], str(values.dtype).removeprefix("torch."))
+            for name, values in self.slots.items()
+        ]  # fmt: skip
+        head = ("slot", "owner", "shape", "unit", "dtype")
+        return html_summary(repr(self), head, rows)
 
     @property
     def num_envs(self) -> int:

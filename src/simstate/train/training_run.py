@@ -35,11 +35,11 @@ from simstate.train.checkpoint import (
 )
 from simstate.train.episodes import EpisodeStatistics
 from simstate.train.film import Film
-from simstate.train.logs import Log, open_logs
 from simstate.train.progress import Progress, Report, no_report
 from simstate.train.run_cfg import RunCfg, check_no_code
 from simstate.train.run_file import check_task_file, described_run, write_run_file
 from simstate.train.run_memory import check_memory
+from simstate.train.training_logs import TrainingLog, open_logs
 
 MANY_ROWS = 4096
 """Rows of a mini-batch from which on an update is split over threads."""
@@ -148,7 +148,7 @@ class TrainingRun:
         iterations: int,
         report: Report,
         stop: Callable[[], bool],
-        logs: list[Log],
+        logs: list[TrainingLog],
         threads: int,
     ) -> bool:
         self.algorithm.train_mode()
@@ -231,7 +231,7 @@ class TrainingRun:
         seconds = length * self.env.step_dt
         return Progress(self.iteration, reward, seconds, rate, values)
 
-    def _film_if_due(self, logs: list[Log]) -> None:
+    def _film_if_due(self, logs: list[TrainingLog]) -> None:
         """Make a video of the policy; nothing of the run depends on it."""
         output = self.cfg.output
         if output.video_every is None or self.iteration % output.video_every:

@@ -313,6 +313,22 @@ def test_trim_at_a_bound_is_the_best_that_there_is():
     np.testing.assert_allclose(found.values["b"], [1.0, 1.0])
 
 
+def test_trim_leaves_an_unknown_of_almost_no_effect_near_its_start():
+    """Next to one of a million times the effect: no step along what is rounding."""
+    sim = pendulum()
+    values = {}
+
+    def rest():
+        a, b = values["a"], values["b"]
+        return torch.stack([3e4 * (a - 2.0) + 1e-11 * b, 1e4 * (a - 2.0)], dim=1)
+
+    found = trim(
+        sim, {"a": Unknown([0.0, 5.0]), "b": Unknown(1.0)}, values.update, rest
+    )
+    np.testing.assert_allclose(found.values["a"], [2.0, 2.0], atol=1e-12)
+    np.testing.assert_allclose(found.values["b"], [1.0, 1.0], atol=10.0)
+
+
 def test_wrong_questions_raise():
     sim = pendulum(scheme=RK4())
     for wrong, message in (

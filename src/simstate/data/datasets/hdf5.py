@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import mujoco
 import numpy as np
@@ -29,11 +30,15 @@ from simstate.data.datasets.recorded_episodes import (
     Keep,
     Source,
     check_target,
+    contracts_of,
     episodes_of,
     paths_of,
     recordings_of,
+    step_of,
 )
 from simstate.record.columns import CAMERA, EACH
+
+_T = TypeVar("_T")
 
 MAX_BYTES = 4 << 30
 """Largest array of a file that is read."""
@@ -93,7 +98,8 @@ def write_hdf5(
     different ones.
 
     Args:
-        source: recordings of an environment.
+        source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an
+            episode is then a world from one reset to the next, without rewards.
         path: the file, which is replaced.
         success: the term whose end is a success ("time_out"); the others are kept
             and marked. None: nothing is said about success.
@@ -126,11 +132,31 @@ def read_hdf5(path: str | Path) -> list[Demonstration]:
     HDF5's library can loop forever in a damaged file, without a way to interrupt it:
     read files of unknown origin in a process that you can kill.
     """
+    return _read_file(path, _read_all)
+
+
+def read_hdf5_arrays(path: str | Path) -> Demonstration | None:
+    """Return the arrays of a file as one demonstration; None if it has "data"."""
+
+    def read(
+        h5py: Any, path: str | Path, file: Any, place: list[str]
+    ) -> Demonstration | None:
+        if "data" in file:
+            return None
+        return _read_episode(h5py, str(path), "", file, False, place)
+
+    return _read_file(path, read)
+
+
+def _read_file(
+    path: str | Path, read: Callable[[Any, str | Path, Any, list[str]], _T]
+) -> _T:
+    """Read an open file; an error names the file and what was being read."""
     h5py = library("h5py", "data", "HDF5 files")
     place = [""]
     try:
         with h5py.File(path, "r") as file:
-            return _read_all(h5py, path, file, place)
+            return read(h5py, path, file, place)
     except SimStateError:
         raise
     except Exception as error:  # what a damaged file raises is without limits
@@ -174,12 +200,10 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
     opened = recordings_of(source)  # open for as long as this is kept
     recording = next(opened)
     header = recording.header
-    columns = ("time", *recording.names)
-    contracts = {name: recording.contract(name) for name in columns}
     about = {
         "task": header.get("task") or "",
-        "settings": header["settings"],
-        "step_dt": header["step_dt"],
+        "settings": header.get("settings", {}),
+        "step_dt": step_of(recording),
         "seed": header["simulation"]["seed"],
         "versions": header["versions"],
     }
@@ -188,7 +212,7 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
         entity: "articulation" if entity in jointed else "rigid_object"
         for entity in header["simulation"]["entities"]
     }
-    return contracts, about, kinds
+    return contracts_of(recording), about, kinds
 
 
 def _jointed(model: mujoco.MjModel) -> set[str]:
@@ -208,10 +232,11 @@ def _write_episode(
     done = columns["terminated"] | columns["truncated"]
     arrays: dict[str, tuple[np.ndarray, str]] = {
         "actions": (columns["action"], "action"),
-        "rewards": (columns["reward"], "reward"),
         "dones": (done.astype(np.int64), "terminated"),
         "time": (columns["time"], "time"),
     }
+    if "reward" in columns:
+        arrays["rewards"] = (columns["reward"], "reward")
     for name, values in columns.items():
         if name in _OWN:
             continue

@@ -14,8 +14,9 @@ from torch import Tensor
 from simstate.base.checks import has_shape, instance_of, one_of
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine.engine import model_value
+from simstate.record import reads_of
 from simstate.simulation import Simulation
-from simstate.step.history import Read, Recorded, reads_of
+from simstate.step.history import Read, Recorded
 from simstate.step.stepping_host import forcing_of
 from simstate.study.linear.coordinates import StateVector
 from simstate.study.linear.linear_model import LinearModel
