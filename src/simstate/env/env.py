@@ -32,6 +32,7 @@ from simstate.env.groups import Columns, ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
 from simstate.env.plan import EpisodeEnd, RewardSum
+from simstate.env.symmetry import Symmetry
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
 from simstate.env.whole_reward import InfoTerms, WholeReward
@@ -354,6 +355,16 @@ class Env(EnvWorlds):
                 self.rng.seed(value, ids[k : k + 1])
         if "random/pcg64" in self._ledger:
             self.sim.numpy_rng.seed(seed, ids)
+
+    def symmetry(self) -> Symmetry:
+        """Return the mirror image of the task: of observation groups and the action.
+
+        Raise if a term does not state how it is mirrored, or if the model's physics is
+        not symmetric; `EnvCfg.symmetry` has the plane.
+        """
+        found = Symmetry(self, self._groups.groups)
+        found.check_physics()
+        return found
 
     def view(
         self,

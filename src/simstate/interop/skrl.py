@@ -48,12 +48,12 @@ class SkrlEnv(Wrapper):
 
     @property
     def observation_space(self) -> Box:
-        """What the policy sees."""
+        """Space of the policy's observations."""
         return _box(self.env.observation_specs["policy"])
 
     @property
     def state_space(self) -> Box | None:
-        """What a critic sees; None: what the policy does."""
+        """Space of the critic's observations; None: the policy's."""
         spec = self.env.observation_specs.get("critic")
         return None if spec is None else _box(spec)
 
@@ -77,7 +77,7 @@ class SkrlEnv(Wrapper):
         return seen["policy"], reward.view(-1, 1), *ends, told
 
     def state(self) -> Tensor | None:
-        """What a critic sees now; None: what the policy does."""
+        """Return the critic's observations; None: the policy's."""
         return self.env.observations.get("critic")
 
     def render(self, *args: Any, **kwargs: Any) -> None:

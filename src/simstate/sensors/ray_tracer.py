@@ -70,7 +70,7 @@ class Renderer:
         self._variants: set[str] | None = None
         """Those of `_VARIANTS` that differ by world in the shares' kernels."""
         self._is_loaded = False
-        """Whether Warp has loaded its kernels, which one thread must do."""
+        """True once Warp has loaded its kernels, which one thread must do."""
 
     def render(self, rgb: bool = True) -> None:
         """Draw what has changed; without `rgb`, depth and geoms only."""
@@ -122,7 +122,7 @@ class Renderer:
 
 
 def shared_out(num_envs: int, shares: int) -> list[slice]:
-    """The worlds in so many parts that differ by one at most; none is empty."""
+    """Return the worlds in parts whose sizes differ by one at most; none is empty."""
     shares = min(shares, num_envs)
     ends = [num_envs * k // shares for k in range(shares + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
@@ -189,7 +189,7 @@ class _Share:
         self.rgb, self.depth, self.seg = map(torch.zeros_like, self._buffers)
 
     def _add_heightfields(self, model: mujoco.MjModel) -> None:
-        """Let heightfields be drawn, too, that no geom has as it was compiled.
+        """Draw heightfields that no geom has as compiled.
 
         SteppingHost may choose them by `geom_dataid`.
         """
