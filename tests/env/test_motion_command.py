@@ -151,6 +151,33 @@ def test_an_episode_begins_within_the_motion(make_env, files, engine):
     assert command.names == ("pos knee", "pos hip", "vel knee", "vel hip")
 
 
+def test_an_episode_begins_off_the_motion_by_what_is_drawn(make_env, files):
+    """Ranges of one number each: a push and a turn along world axes."""
+    pose = {"x": (0.1, 0.1), "z": (0.3, 0.3), "yaw": (0.4, 0.4), "roll": (-0.2, -0.2)}
+    speed = {"y": (0.5, 0.5), "pitch": (0.7, 0.7)}
+    env = tracking(
+        make_env, files / "m.npz", 3, start=(0.5, 0.5), pose_range=pose,
+        velocity_range=speed, joint_pos_range=(0.05, 0.05),
+    )  # fmt: skip
+    data = env.scene["robot"].data
+    pos, turn, joints, rates = motion()
+    at = (FRAMES - 1) // 2
+    turned = Rotation.from_euler("xz", [-0.2, 0.4]) * turn[at]  # roll, then yaw
+    found = Rotation.from_quat(data.root_link_quat_w[1].numpy(), scalar_first=True)
+    assert (turned * found.inv()).magnitude() < 1e-6
+    np.testing.assert_allclose(
+        data.root_link_pos_w[1], pos[at] + [0.1, 0, 0.3], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        data.root_link_lin_vel_w[1], VELOCITY + np.array([0, 0.5, 0]), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        data.root_link_ang_vel_w[1], RATE + np.array([0, 0.7, 0]), atol=1e-6
+    )
+    np.testing.assert_allclose(data.joint_pos[1], joints[at][::-1] + 0.05, atol=1e-6)
+    np.testing.assert_allclose(data.joint_vel[1], rates[at][::-1], atol=1e-6)
+
+
 def test_what_is_missing_is_measured_in_the_root_s_axes(make_env, files):
     env = tracking(make_env, files / "m.npz", start=(0.2, 0.8), aligned=False)
     command, robot = env.commands["motion"], env.scene["robot"]

@@ -143,6 +143,15 @@ class Term:
         remember_place(error, self.place)
         return error
 
+    def device_error(self, given: object, wanted: object) -> InvalidInputError:
+        """The error of a term that returned a tensor of another device."""
+        error = InvalidInputError(
+            f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
+            f"environment is on {str(wanted)!r}: make it there, with device=env.device."
+        )
+        remember_place(error, self.place)
+        return error
+
     def not_finite_error(self, value: float, world: int) -> InvalidInputError:
         """The error of a term that returned a value which is not finite."""
         error = InvalidInputError(
@@ -230,8 +239,8 @@ def term_function(
 
 def _call_of(label: str, made: type) -> Callable[..., Any]:
     """The `__call__` of a class term, which also has a `reset`."""
-    calls = [vars(base).get("__call__") for base in made.__mro__]
-    calls = [call for call in calls if call is not None]
+    bases = [base for base in made.__mro__ if "__call__" in vars(base)]
+    calls = [vars(base)["__call__"] for base in bases]
     if not calls:
         raise InvalidInputError(
             f"The {label} is a class whose objects cannot be called: give "
