@@ -142,6 +142,15 @@ class Term:
         remember_place(error, self.place)
         return error
 
+    def device_error(self, given: object, wanted: object) -> InvalidInputError:
+        """The error of a term that returned a tensor of another device."""
+        error = InvalidInputError(
+            f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
+            f"environment is on {str(wanted)!r}: make it there, with device=env.device."
+        )
+        remember_place(error, self.place)
+        return error
+
     def not_finite_error(self, value: float, world: int) -> InvalidInputError:
         """The error of a term that returned a value which is not finite."""
         error = InvalidInputError(
