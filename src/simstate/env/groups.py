@@ -62,15 +62,15 @@ class ObservationGroups:
         self._env = env
         self._backend = backend_of(env)
         self._ledger = worlds_of(env.sim).ledger
-        self._groups = [
+        self.groups = [
             ObservationGroup(env, name, cfg, shipped) for name, cfg in cfgs.items()
         ]
-        self.terms = [term for group in self._groups for term in group.terms]
+        self.terms = [term for group in self.groups for term in group.terms]
         unique = {term.key: term for term in reversed(self.terms)}
         keys = list(dict.fromkeys(term.key for term in self.terms))
         self._plan = TermPlan(env, [unique[key] for key in keys], 2, math.inf)
         self._places = [
-            [keys.index(term.key) for term in group.terms] for group in self._groups
+            [keys.index(term.key) for term in group.terms] for group in self.groups
         ]
         """The values of each group's terms among those of the plan."""
         self._may_change: tuple[int, list[str]] = (0, [])
@@ -83,7 +83,7 @@ class ObservationGroups:
     @property
     def parts(self) -> dict[str, Columns | Arrays]:
         """The tensors of all groups, by "group" or "group/term"."""
-        return {part.name: part for group in self._groups for part in group.parts}
+        return {part.name: part for group in self.groups for part in group.parts}
 
     def latest(self) -> Observations:
         """Return a copy of what was seen last, by group."""
@@ -106,7 +106,7 @@ class ObservationGroups:
         if env_ids is not None:
             rows = self._backend.array(env_ids)
             found = [value[rows] for value in found]
-        for group, places in zip(self._groups, self._places, strict=True):
+        for group, places in zip(self.groups, self._places, strict=True):
             for part in group.divided([found[k] for k in places]):
                 values = part.compute([found[places[k]] for k in part.places], env_ids)
                 if part.name not in self._latest:
@@ -118,7 +118,7 @@ class ObservationGroups:
             values[env_ids] = live[env_ids]
             live.copy_(values)
         if not self._structure:
-            self._structure = {group.name: group.keys() for group in self._groups}
+            self._structure = {group.name: group.keys() for group in self.groups}
         return nested(seen, self._structure)
 
     def _remember(self, name: str, values: Tensor) -> None:
