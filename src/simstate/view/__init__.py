@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simstate.base.errors import InvalidInputError
 from simstate.view.course import Course, Input
 from simstate.view.course_comparison import ComparedCourse
+from simstate.view.eye import Orbit
 from simstate.view.plot_sources import Source
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ __all__ = [
     "ComparedCourse",
     "Course",
     "Input",
+    "Orbit",
     "Source",
     "start_offscreen",
     "start_viewer",
@@ -47,18 +49,12 @@ def start_viewer(
 
 
 def start_offscreen(
-    course: Course,
-    worlds: Sequence[int],
-    overlays: Sequence[str],
-    size: tuple[int, int],
-    camera: str | tuple[Sequence[float], Sequence[float]],
-    follow: bool = True,
-    values: bool = True,
+    course: Course, worlds: Sequence[int], **settings: Any
 ) -> Offscreen:
-    """What draws pictures of a course without a browser; see `Offscreen`."""
+    """Draw pictures of a course without a browser; see `Offscreen` and `PictureCfg`."""
     with _needs_view():
-        from simstate.view.offscreen import Offscreen
-    return Offscreen(course, worlds, overlays, size, camera, follow, values)
+        from simstate.view.offscreen import Offscreen, PictureCfg
+    return Offscreen(course, worlds, PictureCfg(**settings))
 
 
 @contextmanager
