@@ -26,7 +26,7 @@ NAMES := drake mjx newton newton-featherstone
 JAX := JAX_PLATFORMS=cpu JAX_COMPILATION_CACHE_DIR=$(CURDIR)/build/jax-cache
 STAMP := $(shell date +%Y%m%d-%H%M%S)
 
-.PHONY: demo train-demo test test-viewer browser screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
+.PHONY: demo train-demo test test-viewer browser osmesa screenshots test-fast faults sanitize mutants dist-check test-ptera test-mujoco4 test-models test-peers test-dynamics test-datasets test-ray test-adapters test-simulators gpu-compile gpu-check align soak check check-pins bench bench-peers docs format clean
 
 demo: $(READY)-demo
 	$(BIN)/simstate run
@@ -50,6 +50,10 @@ test-viewer: $(READY)-test
 # Chromium for those tests and for the screenshots of the docs; on Debian, as root.
 browser:
 	command -v chromium || apt-get install -y chromium || (apt-get update && apt-get install -y chromium)
+
+# MuJoCo's own renderer for pictures on a machine without a graphics card; on Debian, as root.
+osmesa:
+	ldconfig -p | grep -q libOSMesa || apt-get install -y libosmesa6 || (apt-get update && apt-get install -y libosmesa6)
 
 # The pictures of docs/see-it.md, from a browser.
 screenshots: $(READY)-test
@@ -88,11 +92,15 @@ sanitize: $(READY)-test
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" && \
 		$(CURDIR)/$(BIN)/python -m pytest -q --capture=sys -p no:cacheprovider -k 'not warp' tests/engine tests/step
 
-# Mistakes that people make, put into a copy of the package one at a time: the slips of
-# tests/mutants.py, then random ones in some packages and the core. Prints how many a test notices.
-mutants: $(READY)-test
+# Mistakes, put into a copy of the package one at a time: the slips of tests/mutants.py, then
+# random ones in all packages and the core. Prints how many a test notices. A run of all tests
+# records first which test runs which line; remove build/lines to record it again.
+mutants: $(READY)-test build/lines/all.json
 	$(BIN)/python -m tests.mutants
-	$(BIN)/python -m tests.mutants --random 40
+	$(BIN)/python -m tests.mutants --random 200 --least 8
+
+build/lines/all.json: $(READY)-test
+	LINE_MAP=$@ $(BIN)/pytest -q -p tests.line_map -k 'not warp'
 
 # A wheel and an sdist, installed in clean environments, with a compiler and without one.
 dist-check:

@@ -14,8 +14,8 @@ from simstate.base.files import naming_errors
 from simstate.data.datasets import collect
 from simstate.record import Recording
 from simstate.state import Snapshot
-from simstate.train.logs import ProgressFile
 from simstate.train.run_file import read_run_file
+from simstate.train.training_logs import ProgressFile
 
 
 @pytest.fixture

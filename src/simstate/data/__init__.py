@@ -1,12 +1,12 @@
-"""Recordings after the run: data sets, replays, work on a Ray cluster."""
+"""Recordings after the run: data sets, logs, replays, work on a Ray cluster."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simstate.data import datasets, ray, replay
+    from simstate.data import datasets, logs, ray, replay
 
-__all__ = ["datasets", "ray", "replay"]
+__all__ = ["datasets", "logs", "ray", "replay"]
 
 
 def __getattr__(name: str) -> Any:

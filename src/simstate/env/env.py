@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Ids
+from simstate.base.notebook import html_summary
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
     curricula,
@@ -31,13 +32,14 @@ from simstate.env.groups import ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
 from simstate.env.plan import EpisodeEnd, RewardSum
+from simstate.env.symmetry import Symmetry
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
 from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states
 from simstate.step import Integrator
 from simstate.step.history import Recorded
-from simstate.view import start_viewer
+from simstate.view import start_viewer, thumbnail
 from simstate.world.last_evaluation import evaluation_of
 from simstate.world.worlds import worlds_of
 
@@ -109,6 +111,29 @@ class Env(EnvWorlds):
         self._parts = Parts(self)
         self._is_made = True
 
+    def __repr__(self) -> str:
+        groups = ", ".join(f"{n}: {k}" for n, k in self.observation_dims.items())
+        return (
+            f"Env({self.num_envs} × {', '.join(self.scene)}, "
+            f"observations {{{groups}}}, action_dim={self.action_dim}, "
+            f"step {self.step_dt:g} s, engine={self.sim.engine_name!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        cfg = self.cfg
+        observations = [
+            f"{g}.{t}" for g in cfg.observations for t in cfg.observations[g].terms
+        ]
+        kinds = {
+            "observations": observations, "actions": cfg.actions,
+            "commands": cfg.commands, "rewards": cfg.rewards,
+            "terminations": cfg.terminations, "metrics": cfg.metrics,
+            "events": cfg.events,
+        }  # fmt: skip
+        rows = [(k, len(terms), listed(terms)) for k, terms in kinds.items() if terms]
+        head = ("terms", "count", "names")
+        return html_summary(repr(self), head, rows, thumbnail(self.sim.render))
+
     def record(
         self,
         path: str | Path,
@@ -176,6 +201,13 @@ class Env(EnvWorlds):
         for recorder in recorders:
             recorder.end(result[1], result[4])
         return result
+
+    def _step_ahead(
+        self, action: Tensor
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
+        """Take a step within an open call, without recorders."""
+        with OneTorchThread(), np.errstate(all="ignore"):
+            return self._step(self.actions.check(action, None), None)
 
     def _step(
         self, action: Any, renewed: Tensor | None
@@ -319,6 +351,16 @@ class Env(EnvWorlds):
         if "random/pcg64" in self._ledger:
             self.sim.numpy_rng.seed(seed, ids)
 
+    def symmetry(self) -> Symmetry:
+        """Return the mirror image of the task: of observation groups and the action.
+
+        Raise if a term does not state how it is mirrored, or if the model's physics is
+        not symmetric; `EnvCfg.symmetry` has the plane.
+        """
+        found = Symmetry(self, self._groups.groups)
+        found.check_physics()
+        return found
+
     def view(
         self,
         act: Act | None = None,
@@ -456,7 +498,7 @@ class Env(EnvWorlds):
         for name, values in self.metrics.of(env_ids).items():
             log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
-        for name, error in self.commands.log(env_ids, steps).items():
+        for name, error in self.commands.end(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
         log["Divergence/count"] = self.divergence.count
         return log

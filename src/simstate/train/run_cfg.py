@@ -14,7 +14,7 @@ from simstate.env import EnvCfg, TrainCfg, tasks
 from simstate.env.setting_changes import with_settings, without
 from simstate.env.task import Task
 from simstate.train.checkpoint import Content
-from simstate.train.logs import LogKind
+from simstate.train.training_logs import LogKind
 
 
 @dataclass(frozen=True, kw_only=True)

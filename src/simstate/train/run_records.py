@@ -11,8 +11,8 @@ from typing import Any
 
 from simstate.base.errors import InvalidInputError
 from simstate.base.figures import new_figure, save_figure
-from simstate.train.logs import PROGRESS, read_progress
 from simstate.train.run_file import FILE
+from simstate.train.training_logs import PROGRESS, read_progress
 
 REWARD = "Train/mean_reward"
 LENGTH = "Train/mean_episode_length"

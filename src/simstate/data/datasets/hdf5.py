@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import mujoco
 import numpy as np
@@ -29,31 +30,35 @@ from simstate.data.datasets.recorded_episodes import (
     Keep,
     Source,
     check_target,
+    contracts_of,
     episodes_of,
     paths_of,
     recordings_of,
+    step_of,
 )
 from simstate.record.columns import CAMERA, EACH
+
+_T = TypeVar("_T")
 
 MAX_BYTES = 4 << 30
 """Largest array of a file that is read."""
 FORMAT_VERSION = 1
-"""Of Isaac Lab's files: quaternions (x, y, z, w)."""
+"""Version of Isaac Lab's files: quaternions (x, y, z, w)."""
 _STATES = {
     "root_link_pose_w": "root_pose",
     "root_com_vel_w": "root_velocity",
     "joint_pos": "joint_position",
     "joint_vel": "joint_velocity",
 }
-"""What quantities of an entity are called in `states/articulation/ENTITY`, and those of
-one without joints in `states/rigid_object/ENTITY`: the pose of the root link's origin,
-the velocity of its COM, both along world axes."""
+"""Names of an entity's quantities in `states/articulation/ENTITY`, and without joints
+in `states/rigid_object/ENTITY`: the pose of the root link's origin, the velocity of its
+COM, both along world axes."""
 
 _XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
 """The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
 back."""
 _LISTS = ("names", *EACH.values())
-"""What is said of each component, as lists in JSON."""
+"""Properties of each component, as lists in JSON."""
 _OWN = ("time", "action", "reward", "terminated", "truncated", "ended", "event")
 """Columns that every recording of an Env has, which are elsewhere."""
 
@@ -68,9 +73,9 @@ class Demonstration:
     arrays: dict[str, np.ndarray]
     """Everything else by its path within the episode ("obs/policy")."""
     attributes: dict[str, Any]
-    """Of the episode: num_samples, success, seed, …"""
+    """Attributes of the episode: num_samples, success, seed, …"""
     contracts: dict[str, dict[str, Any]]
-    """What the arrays say of themselves: unit, axes, point, names."""
+    """Declared unit, axes, point and names of the arrays."""
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -93,7 +98,8 @@ def write_hdf5(
     different ones.
 
     Args:
-        source: recordings of an environment.
+        source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an
+            episode is then a world from one reset to the next, without rewards.
         path: the file, which is replaced.
         success: the term whose end is a success ("time_out"); the others are kept
             and marked. None: nothing is said about success.
@@ -126,11 +132,31 @@ def read_hdf5(path: str | Path) -> list[Demonstration]:
     HDF5's library can loop forever in a damaged file, without a way to interrupt it:
     read files of unknown origin in a process that you can kill.
     """
+    return _read_file(path, _read_all)
+
+
+def read_hdf5_arrays(path: str | Path) -> Demonstration | None:
+    """Return the arrays of a file as one demonstration; None if it has "data"."""
+
+    def read(
+        h5py: Any, path: str | Path, file: Any, place: list[str]
+    ) -> Demonstration | None:
+        if "data" in file:
+            return None
+        return _read_episode(h5py, str(path), "", file, False, place)
+
+    return _read_file(path, read)
+
+
+def _read_file(
+    path: str | Path, read: Callable[[Any, str | Path, Any, list[str]], _T]
+) -> _T:
+    """Read an open file; an error names the file and what was being read."""
     h5py = library("h5py", "data", "HDF5 files")
     place = [""]
     try:
         with h5py.File(path, "r") as file:
-            return _read_all(h5py, path, file, place)
+            return read(h5py, path, file, place)
     except SimStateError:
         raise
     except Exception as error:  # what a damaged file raises is without limits
@@ -174,12 +200,10 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
     opened = recordings_of(source)  # open for as long as this is kept
     recording = next(opened)
     header = recording.header
-    columns = ("time", *recording.names)
-    contracts = {name: recording.contract(name) for name in columns}
     about = {
         "task": header.get("task") or "",
-        "settings": header["settings"],
-        "step_dt": header["step_dt"],
+        "settings": header.get("settings", {}),
+        "step_dt": step_of(recording),
         "seed": header["simulation"]["seed"],
         "versions": header["versions"],
     }
@@ -188,11 +212,11 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
         entity: "articulation" if entity in jointed else "rigid_object"
         for entity in header["simulation"]["entities"]
     }
-    return contracts, about, kinds
+    return contracts_of(recording), about, kinds
 
 
 def _jointed(model: mujoco.MjModel) -> set[str]:
-    """The entities that have joints beside a free one."""
+    """Return the entities that have joints other than a free one."""
     free = mujoco.mjtJoint.mjJNT_FREE.value
     bodies = model.jnt_bodyid[model.jnt_type != free]
     return {str(model.body(body).name).partition("/")[0] for body in bodies}
@@ -208,10 +232,11 @@ def _write_episode(
     done = columns["terminated"] | columns["truncated"]
     arrays: dict[str, tuple[np.ndarray, str]] = {
         "actions": (columns["action"], "action"),
-        "rewards": (columns["reward"], "reward"),
         "dones": (done.astype(np.int64), "terminated"),
         "time": (columns["time"], "time"),
     }
+    if "reward" in columns:
+        arrays["rewards"] = (columns["reward"], "reward")
     for name, values in columns.items():
         if name in _OWN:
             continue
@@ -237,7 +262,7 @@ def _write_episode(
 
 
 def _place(column: str, kinds: dict[str, str]) -> str:
-    """Where a recorded column is within an episode."""
+    """Return the path of a recorded column within an episode."""
     if column.startswith(OBSERVATION):
         return f"obs/{column.removeprefix(OBSERVATION)}"
     if column.startswith(CAMERA):
@@ -249,7 +274,7 @@ def _place(column: str, kinds: dict[str, str]) -> str:
 
 
 def _is_root_pose(where: str) -> bool:
-    """Whether an array has poses in the order of the file; in `obs` is what was."""
+    """Return True if an array has poses in the order of the file, unlike in `obs`."""
     return where.endswith("/root_pose") and not where.startswith("obs/")
 
 

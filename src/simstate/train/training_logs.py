@@ -17,7 +17,7 @@ PROGRESS = "progress.jsonl"
 """The file that has a line of JSON for each update."""
 
 
-class Log(ABC):
+class TrainingLog(ABC):
     """Takes numbers and videos of a run, by the update that they are of."""
 
     @abstractmethod
@@ -33,7 +33,7 @@ class Log(ABC):
         return
 
 
-class ProgressFile(Log):
+class ProgressFile(TrainingLog):
     """A line of JSON for each update; `simstate runs` reads it."""
 
     def __init__(self, run_dir: Path, begin: int) -> None:
@@ -52,7 +52,7 @@ class ProgressFile(Log):
             file.write(line)
 
 
-class TensorBoardLog(Log):
+class TensorBoardLog(TrainingLog):
     """TensorBoard's event files in the folder of the run."""
 
     def __init__(self, run_dir: Path, begin: int) -> None:
@@ -93,7 +93,7 @@ class TensorBoardLog(Log):
         self._writer.close()
 
 
-class WandbLog(Log):
+class WandbLog(TrainingLog):
     """Weights & Biases; offline unless WANDB_MODE says otherwise or a key is there."""
 
     def __init__(self, run_dir: Path, settings: Mapping[str, Any]) -> None:
@@ -126,9 +126,9 @@ class WandbLog(Log):
 
 def open_logs(
     kind: LogKind, run_dir: Path, begin: int, settings: Mapping[str, Any]
-) -> list[Log]:
+) -> list[TrainingLog]:
     """The logs of a run that goes on after `begin` updates."""
-    logs: list[Log] = [ProgressFile(run_dir, begin)]
+    logs: list[TrainingLog] = [ProgressFile(run_dir, begin)]
     if kind == "tensorboard":
         logs.append(TensorBoardLog(run_dir, begin))
     elif kind == "wandb":

@@ -1,0 +1,179 @@
+"""MCAP files of other programs and of `write_foxglove`: JSON messages as columns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from simstate.base.contract import UNDECLARED, Contract
+from simstate.base.errors import InvalidInputError, SimStateError
+from simstate.base.extras import library
+from simstate.record import LogColumn
+from simstate.record.columns import EACH
+from simstate.record.container import PROFILE
+
+_WORLD = re.compile(r"/world_(\d+)/(.+)")
+"""Topics of `write_foxglove`."""
+_STAMPS = ("timestamp", "stamp", "header")
+"""Properties of messages that are no signals."""
+
+
+@dataclass
+class _Topic:
+    """Messages of one topic: values of each property over time."""
+
+    name: str
+    schema: Mapping[str, Any]
+    times: list[float] = field(default_factory=list[float])
+    """Log time of each message [s]."""
+    messages: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+def is_recording(path: Path) -> bool:
+    """Return True if an MCAP file is a recording of simstate."""
+    reader = library("mcap.reader", "record", "MCAP files")
+    try:
+        with open(path, "rb") as file:
+            return reader.make_reader(file).get_header().profile == PROFILE
+    except Exception as error:  # the errors that damaged bytes raise are not limited
+        raise InvalidInputError(
+            f"{str(path)!r} is no MCAP file, or is damaged: {error}."
+        ) from error
+
+
+def read_messages(path: Path, world: int | None) -> tuple[list[LogColumn], list[str]]:
+    """Return the columns of an MCAP file's JSON messages, and notes about the others.
+
+    Args:
+        path: the file.
+        world: the world of topics such as "/world_3/robot.joint_pos"; None: the
+            first. Topics without a world are always read.
+    """
+    reader = library("mcap.reader", "record", "MCAP files")
+    topics: dict[str, _Topic] = {}
+    notes: list[str] = []
+    try:
+        with open(path, "rb") as file:
+            for schema, channel, message in reader.make_reader(file).iter_messages():
+                name = str(channel.topic)
+                if channel.message_encoding != "json":
+                    _note_encoding(notes, name, channel.message_encoding)
+                    continue
+                if name not in topics:
+                    topics[name] = _Topic(name, _properties(schema))
+                topics[name].times.append(message.log_time * 1e-9)
+                topics[name].messages.append(json.loads(message.data))
+    except SimStateError:
+        raise
+    except Exception as error:  # the errors that damaged bytes raise are not limited
+        raise InvalidInputError(
+            f"{str(path)!r} is no MCAP file, or is damaged: {error}."
+        ) from error
+    chosen = _of_world(path, topics, world)
+    columns = [c for topic in chosen.values() for c in _columns(topic, chosen, notes)]
+    if not columns:
+        raise InvalidInputError(
+            f"{str(path)!r} has no JSON message with numbers. {' '.join(notes)} "
+            "Convert its messages to JSON, or export a table (.csv)."
+        )
+    return columns, notes
+
+
+def _note_encoding(notes: list[str], topic: str, encoding: str) -> None:
+    note = f"{topic}: left out, because its encoding {encoding!r} is not read."
+    if note not in notes:
+        notes.append(note)
+
+
+def _properties(schema: Any) -> Mapping[str, Any]:
+    """Return what a JSON schema declares of each property; {} without one."""
+    try:
+        told: Any = json.loads(schema.data) if schema is not None else {}
+        found: Any = told.get("properties", {})
+    except (ValueError, AttributeError):
+        return {}
+    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _of_world(
+    path: Path, topics: Mapping[str, _Topic], world: int | None
+) -> dict[str, _Topic]:
+    """Return topics by column name: those of one world, and those of none."""
+    matches = {name: _WORLD.fullmatch(name) for name in topics}
+    worlds = sorted({int(m[1]) for m in matches.values() if m is not None})
+    if world is not None and worlds and world not in worlds:
+        raise InvalidInputError(
+            f"World {world} is not in {str(path)!r}: there are {worlds}."
+        )
+    chosen = world if world is not None else worlds[0] if worlds else None
+    return {
+        (name.lstrip("/") if m is None else m[2]): topics[name]
+        for name, m in matches.items()
+        if m is None or int(m[1]) == chosen
+    }
+
+
+def _columns(
+    topic: _Topic, chosen: Mapping[str, _Topic], notes: list[str]
+) -> list[LogColumn]:
+    """Return a column of a topic's numbers, and one of each array of numbers."""
+    (name,) = [n for n, t in chosen.items() if t is topic]
+    first = topic.messages[0]
+    keys = [k for k in first if k not in _STAMPS and k != "name"]
+    scalars = [k for k in keys if _is_number(first[k])]
+    arrays = {k: _numbers(first[k]) for k in keys if _numbers(first[k])}
+    time = np.array(topic.times)
+    found: list[LogColumn] = []
+    try:
+        if scalars and name != "time":
+            values = [[_value(m[k]) for k in scalars] for m in topic.messages]
+            contracts = tuple(_contract(topic.schema.get(k)) for k in scalars)
+            names = (name,) if scalars == ["value"] else tuple(scalars)
+            is_unnamed = all(k == f"value_{i}" for i, k in enumerate(scalars))
+            names = () if is_unnamed and len(scalars) > 1 else names
+            found.append(LogColumn(name, time, np.array(values), names, contracts))
+        for key, width in arrays.items():
+            table = np.array([[_value(x) for x in m[key]] for m in topic.messages])
+            given = first.get("name")
+            is_named = isinstance(given, list) and len(cast("list[Any]", given))
+            names = tuple(map(str, cast("list[Any]", given))) if is_named else ()
+            names = names if len(names) == width else ()
+            contracts = (_contract(topic.schema.get(key)),) * width
+            found.append(LogColumn(f"{name}.{key}", time, table, names, contracts))
+    except (KeyError, TypeError, ValueError) as error:
+        notes.append(f"{topic.name}: left out, because its messages differ ({error!r})")
+        return []
+    if not found and name != "time":
+        notes.append(f"{topic.name}: left out, because it has no numbers.")
+    return found
+
+
+def _contract(told: Any) -> Contract:
+    """Return the contract that a property's schema states."""
+    if not isinstance(told, dict):
+        return Contract()
+    texts = cast("dict[str, Any]", told)
+    unit, axes, point = (str(texts.get(word, UNDECLARED)) for word in EACH)
+    return Contract(unit, axes, point)
+
+
+def _is_number(value: object) -> bool:
+    return value is None or isinstance(value, int | float)
+
+
+def _value(value: Any) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _numbers(value: Any) -> int:
+    """Return the length of a list of numbers, 0 for anything else."""
+    if not isinstance(value, list):
+        return 0
+    items = cast("list[Any]", value)
+    return len(items) if all(_is_number(x) for x in items) else 0

@@ -1,0 +1,233 @@
+"""Logs in five formats give the same columns, contracts and errors."""
+
+from __future__ import annotations
+
+import json
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from mcap.writer import Writer
+
+from simstate import EntityCfg, SceneCfg, Simulation
+from simstate.base.errors import InvalidInputError, UnknownNameError
+from simstate.data.datasets import write_foxglove, write_hdf5, write_lerobot
+from simstate.data.logs import read_log
+from simstate.env import Env, tasks
+from simstate.record import Log, LogColumn, Recording
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory):
+    """Two worlds of an arm, of which one had another start."""
+    path = tmp_path_factory.mktemp("logs") / "arm.simrec"
+    scene = SceneCfg(entities={"arm": EntityCfg(model="arm")}, ground=False)
+    sim = Simulation(scene, 2, seed=3)
+    generator = torch.Generator().manual_seed(4)
+    sim.data.qvel[1] = 0.3
+    with sim.record(
+        path, quantities=["arm.joint_pos", "arm.joint_vel"], fields=["ctrl"]
+    ):
+        for _ in range(12):
+            noise = torch.randn(sim.data.ctrl.shape, generator=generator)
+            sim.data.ctrl[:] = noise.double()
+            sim.step(3)
+    return path
+
+
+@pytest.fixture(scope="module")
+def episodes(tmp_path_factory):
+    path = tmp_path_factory.mktemp("logs") / "reach.simrec"
+    cfg = tasks.make_cfg("Arm-Reach")
+    cfg.episode_length_s = 0.3
+    env = Env(cfg, 2, seed=5)
+    with env.record(path, quantities=["robot.joint_pos"]):
+        for _ in range(40):
+            env.step(0.2 * torch.randn(2, env.action_dim))
+    return path
+
+
+def test_recording_has_columns_of_one_world_with_contracts(recording):
+    log = read_log(recording, world=1)
+    kept = Recording(recording)
+    positions = log["joint_pos"]
+    np.testing.assert_array_equal(positions.values, kept["joint_pos"][:, 1])
+    np.testing.assert_array_equal(positions.time, kept.time[:, 1])
+    assert positions.names == tuple(kept.contract("joint_pos")["names"])
+    assert (positions.unit, log["joint_vel"].unit) == ("rad, m", "rad/s, m/s")
+    step = kept.header["simulation"]["timestep"]
+    assert positions.rate == pytest.approx(1 / (3 * step))
+    assert log.undetermined == ()
+
+
+def test_recorded_input_is_at_the_start_of_the_step_that_it_acted_in(recording):
+    kept = Recording(recording)
+    ctrl = read_log(recording, world=1)["ctrl"]
+    np.testing.assert_array_equal(ctrl.time, kept.time[:-1, 1])
+    np.testing.assert_array_equal(ctrl.values, kept["ctrl"][1:, 1])
+
+
+def test_foxglove_file_is_read_like_its_recording(recording, tmp_path):
+    write_foxglove(recording, tmp_path / "arm.mcap", worlds=[0, 1])
+    log, kept = read_log(tmp_path / "arm.mcap", world=1), read_log(recording, world=1)
+    for name in ("arm.joint_pos", "arm.joint_vel"):
+        np.testing.assert_allclose(log[name].values, kept[name].values, rtol=1e-12)
+        np.testing.assert_allclose(log[name].time, kept[name].time, atol=1e-9)
+        assert log[name].names == kept[name].names
+        assert log[name].contracts == kept[name].contracts
+    with pytest.raises(InvalidInputError, match=r"World 7 .* \[0, 1\]"):
+        read_log(tmp_path / "arm.mcap", world=7)
+
+
+def test_recording_named_mcap_is_read_as_one(recording, tmp_path):
+    (tmp_path / "arm.mcap").write_bytes(recording.read_bytes())
+    assert set(read_log(tmp_path / "arm.mcap").columns) == set(
+        read_log(recording).columns
+    )
+
+
+def test_messages_of_another_program(tmp_path):
+    path = tmp_path / "robot.mcap"
+    with open(path, "wb") as file:
+        writer = Writer(file)
+        writer.start()
+        data = json.dumps({"type": "object"}).encode()
+        schema = writer.register_schema("JointState", "jsonschema", data)
+        joints = writer.register_channel("/joint_states", "json", schema)
+        other = writer.register_channel("/imu", "cdr", schema)
+        for k in range(5):
+            message = {"name": ["hip", "knee"], "position": [0.1 * k, -0.2 * k]}
+            time = 7_000_000_000 + 20_000_000 * k
+            writer.add_message(joints, time, json.dumps(message).encode(), time)
+            writer.add_message(other, time, b"\0", time)
+        writer.finish()
+    log = read_log(path)
+    column = log["joint_states.position"]
+    np.testing.assert_allclose(column.component("knee"), -0.2 * np.arange(5))
+    assert column.rate == pytest.approx(50.0)
+    assert "/imu: left out, because its encoding 'cdr' is not read." in log.undetermined
+    assert "joint_states.position: unit, axes not declared." in log.undetermined
+
+
+def test_table_with_components_and_units(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "time_ms;joint_pos[hip] [rad];joint_pos[knee] [rad];volt [V];mode\n"
+        "10;0.1;0.2;3;walk\n20;0.3;0.4;;walk\n30;0.5;0.6;5;stand\n"
+    )
+    log = read_log(path)
+    assert log["joint_pos"].names == ("hip", "knee")
+    np.testing.assert_array_equal(log["joint_pos"].component("knee"), [0.2, 0.4, 0.6])
+    np.testing.assert_allclose(log["joint_pos"].time, [0.01, 0.02, 0.03])
+    assert (log["joint_pos"].unit, log["volt"].unit) == ("rad", "V")
+    assert np.isnan(log["volt"].values[1, 0])
+    assert log.undetermined[0] == "mode: left out, because it has no numbers."
+    assert "joint_pos: axes not declared." in log.undetermined
+
+
+def test_unit_of_time_that_is_not_stated(tmp_path):
+    (tmp_path / "log.csv").write_text("t,q\n1,0.5\n2,0.6\n3,0.9\n")
+    log = read_log(tmp_path / "log.csv")
+    assert log.undetermined[0] == "t: unit of time not declared; taken for s."
+    fast = read_log(tmp_path / "log.csv", time_unit="ms")
+    assert fast["q"].rate == pytest.approx(1000.0)
+
+
+def test_demonstrations_and_lerobot_have_the_episode_of_the_recording(
+    episodes, tmp_path
+):
+    write_hdf5(episodes, tmp_path / "demos.hdf5")
+    write_lerobot(episodes, tmp_path / "lerobot")
+    with h5py.File(tmp_path / "demos.hdf5") as file:
+        joints = file["data/demo_1/states/articulation/robot/joint_position"][:]
+        actions = file["data/demo_1/actions"][:]
+    log = read_log(tmp_path / "demos.hdf5", episode=1)
+    name = "states/articulation/robot/joint_position"
+    np.testing.assert_allclose(log[name].values, joints)
+    np.testing.assert_allclose(log["actions"].values, actions)
+    assert log[name].unit == "rad, m"
+    other = read_log(tmp_path / "lerobot", episode=1)["observation.robot.joint_pos"]
+    np.testing.assert_allclose(other.values, joints, rtol=1e-6)
+    assert other.names == log[name].names
+    assert other.rate == pytest.approx(log[name].rate)
+    with pytest.raises(InvalidInputError, match="choose episode=0"):
+        read_log(tmp_path / "demos.hdf5")
+
+
+def test_episode_of_a_recorded_environment(episodes):
+    kept = Recording(episodes)
+    log = read_log(episodes, world=1, episode=0)
+    count = len(log["action"].time)
+    np.testing.assert_array_equal(log["action"].values, kept["action"][:count, 1])
+    with pytest.raises(InvalidInputError, match="episodes, and a log is one"):
+        read_log(episodes, world=1)
+
+
+def test_arrays_next_to_a_time(tmp_path):
+    with h5py.File(tmp_path / "log.h5", "w") as file:
+        file["time"] = np.arange(6) * 0.02
+        file["q"] = np.arange(12.0).reshape(6, 2)
+        file["q"].attrs["unit"] = "deg"
+        file["q"].attrs["names"] = json.dumps(["hip", "knee"])
+        file["gain"] = 3.0
+    log = read_log(tmp_path / "log.h5")
+    assert (log["q"].unit, log["q"].names) == ("deg", ("hip", "knee"))
+    assert log.notes[-1].startswith("gain: left out")
+    turned = log.declare("q", name="joint_pos", unit="rad", scale=-np.pi / 180)
+    np.testing.assert_allclose(turned["joint_pos"].values, -np.radians(log["q"].values))
+    assert turned["joint_pos"].unit == "rad"
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        ([0.0, 0.1, 0.2, 0.15, 0.3], "does not rise from sample 2 at 0.2 s"),
+        ([0.0, 0.1, 0.2, 0.2, 0.3], "does not rise from sample 2"),
+        ([0.0, 0.1, 0.2, 0.7, 0.8], r"gap \(usual: 0.1 s\) from sample 2 at 0.2 s"),
+        ([0.0, 0.1, float("nan"), 0.3, 0.4], "finite times"),
+    ],
+)
+def test_jump_in_time_is_named(tmp_path, times, message):
+    rows = "".join(f"{t},{k}\n" for k, t in enumerate(times))
+    (tmp_path / "log.csv").write_text(f"time [s],q [rad]\n{rows}")
+    with pytest.raises(InvalidInputError, match=message):
+        read_log(tmp_path / "log.csv")
+
+
+def test_part_before_a_jump_is_read(tmp_path):
+    (tmp_path / "log.csv").write_text("time [s],q\n0,1\n0.1,2\n0.2,3\n0.9,4\n1,5\n")
+    log = read_log(tmp_path / "log.csv", end=0.2)
+    np.testing.assert_array_equal(log["q"].values[:, 0], [1, 2, 3])
+    with pytest.raises(InvalidInputError, match="fewer than two samples"):
+        read_log(tmp_path / "log.csv", start=2.0)
+
+
+def test_file_without_time_needs_a_rate(tmp_path):
+    (tmp_path / "log.csv").write_text("q,u\n1,2\n3,4\n5,6\n")
+    with pytest.raises(InvalidInputError, match=r"no time column .* only q, u"):
+        read_log(tmp_path / "log.csv")
+    log = read_log(tmp_path / "log.csv", rate=40.0)
+    np.testing.assert_allclose(log["u"].time, [0, 0.025, 0.05])
+
+
+def test_unknown_column_is_named(recording):
+    with pytest.raises(UnknownNameError, match=r"'arm.joint_poss'.*arm.joint_pos'"):
+        read_log(recording, columns=["arm.joint_poss"])
+    assert list(read_log(recording, columns=["ctrl"]).columns) == ["ctrl"]
+
+
+@pytest.mark.parametrize("name", ["log.txt", "missing.csv", "cut.csv", "text.mcap"])
+def test_file_that_is_no_log(tmp_path, name):
+    (tmp_path / "log.txt").write_text("t,q\n0,1\n1,2\n")
+    (tmp_path / "cut.csv").write_text("t,q\n0,1\n1\n")
+    (tmp_path / "text.mcap").write_text("t,q\n0,1\n1\n")
+    with pytest.raises(InvalidInputError):
+        read_log(tmp_path / name)
+
+
+def test_column_needs_a_row_for_each_time():
+    with pytest.raises(InvalidInputError, match="a row for each time"):
+        Log([LogColumn("q", np.arange(3.0), np.zeros((4, 2)))])
+    with pytest.raises(InvalidInputError, match="2 components and 3 names"):
+        Log([LogColumn("q", np.arange(4.0), np.zeros((4, 2)), ("a", "b", "c"))])
