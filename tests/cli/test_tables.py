@@ -11,6 +11,7 @@ from rich.console import Console
 
 from simstate.cli import live, main
 from simstate.cli.console import progress as progress_bar
+from simstate.cli.console import verdict_table
 from simstate.cli.play import figures_table
 from simstate.cli.sweep import _spread
 from simstate.data.replay import replay
@@ -129,7 +130,7 @@ def test_verdicts_of_laws():
         check("a", 1e-13, 1e-12), check("b", 1e-3, 1e-5), check("c", 0.0, 0.0),
         check("d", 1e-7, 1e-5, "theirs"),
     ])  # fmt: skip
-    found = rows(printed.verdict_table(report, "Laws"))
+    found = rows(verdict_table(report, "Laws"))
     assert found == [
         ["a", "robot.q", "1.0e-13", "1e-12", "holds"],
         ["b", "robot.q", "1.0e-03", "1e-05", "FAILED"],

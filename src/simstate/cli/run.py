@@ -132,7 +132,7 @@ class RunCommand:
     def _facts(
         self, sim: Simulation, steps: int, elapsed: float, bare: float, code: int
     ) -> dict[str, Any]:
-        """What the tables show, for programs."""
+        """Return the contents of the tables, for programs."""
         robot = sim.scene[ENTITY]
         return {
             "model": self.model,
@@ -263,7 +263,7 @@ def plain_rate(sim: Simulation) -> float:
 
 
 def _ground_text(sim: Simulation) -> str:
-    """What the model stands on: a floor of its own, one that was added, or none."""
+    """Describe the floor: the model's, an added one, or none."""
     from simstate.scene.ground import has_floor
 
     names = {sim.model.geom(i).name for i in range(sim.model.ngeom)}
@@ -324,7 +324,7 @@ def format_value(value: Tensor) -> str:
 
 
 def _is_shown(entity: Entity, quantity: Quantity) -> bool:
-    """Whether the entity has such elements, and no finer quantity shows the same."""
+    """Return True if the entity has such elements and no finer quantity covers them."""
     if quantity.kind in ("pose", "vel", "acc") and quantity.axes == "w":
         return False
     if quantity.subject == "root" or quantity.kind in ("projected_gravity", "heading"):
