@@ -54,7 +54,7 @@ class PictureNetwork(CNNModel):
         sizes = zip(
             self.obs_groups_2d, self.obs_dims_2d, self.obs_channels_2d, strict=True
         )
-        cnns = {
+        cnns: dict[str, nn.Module] = {
             name: PictureCNN(input_dim=dim, input_channels=channels, **cnn_cfg)
             for name, dim, channels in sizes
         }
