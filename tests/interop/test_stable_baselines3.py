@@ -143,3 +143,7 @@ def test_policies_of_pictures_train(policy):
     assert sum(changed) > 0.9 * len(changed)
     action, _ = model.predict(envs.reset())
     assert action.shape == (4, 1)
+
+
+def test_without_a_camera_there_is_no_picture_of_any_world():
+    assert list(StableBaselines3VecEnv(short_task(), 3).get_images()) == [None] * 3
