@@ -229,7 +229,9 @@ def term_function(
 
 def _call_of(label: str, made: type) -> Callable[..., Any]:
     """The `__call__` of a class term, which also has a `reset`."""
-    calls = [vars(base)["__call__"] for base in made.__mro__ if "__call__" in vars(base)]
+    calls = [
+        vars(base)["__call__"] for base in made.__mro__ if "__call__" in vars(base)
+    ]
     if not calls:
         raise InvalidInputError(
             f"The {label} is a class whose objects cannot be called: give "
