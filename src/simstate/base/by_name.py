@@ -14,9 +14,9 @@ class Named(Mapping[str, _T]):
     """Things of one kind by name, in the order in which they were declared."""
 
     kind: ClassVar[str]
-    """What one of them is called in messages."""
+    """Name of one such thing in messages."""
     how_to_declare: ClassVar[str] = ""
-    """What to do where there is none at all; `{name}` stands for what was wanted."""
+    """Hint for an empty collection; `{name}` is replaced by the requested name."""
 
     def __init__(self, things: Mapping[str, _T]) -> None:
         self._things = dict(things)

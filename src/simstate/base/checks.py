@@ -25,7 +25,7 @@ Values: TypeAlias = "Tensor | np.ndarray[Any, Any] | Sequence[Any]"
 """Floating-point values: a tensor, an array or nested sequences of numbers."""
 
 NOT_WRITTEN = " Nothing was written."
-"""What ends the error of a writer."""
+"""Last sentence of a writer's error."""
 
 _T = TypeVar("_T")
 
@@ -150,7 +150,7 @@ def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def check_range(label: str, field: str, span: object) -> None:
-    """Raise unless it is (least, greatest), or None for a range that is left out."""
+    """Raise unless the value is (minimum, maximum), or None for no range."""
     if span is None:
         return
     ends = cast("tuple[Any, ...]", span) if isinstance(span, tuple | list) else ()

@@ -44,7 +44,7 @@ class Entity(EntityKinematics):
     ) -> None:
         self.index = index
         self._worlds = worlds
-        """What simstate's own modules use: engine, ledger and freshness."""
+        """Engine, ledger and freshness, for simstate's modules."""
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self._reader = EntityReader(index, worlds, factor)
@@ -82,12 +82,12 @@ class Entity(EntityKinematics):
 
     @property
     def is_fixed_base(self) -> bool:
-        """Whether the root link has neither a free joint nor is mocap."""
+        """True if the root link has no free joint and is not mocap."""
         return self.index.base == "fixed"
 
     @property
     def is_robot(self) -> bool:
-        """Whether it counts as a robot: as configured, or if it has driven joints."""
+        """True if it counts as a robot: as configured, or if it has driven joints."""
         if self._kind is not None:
             return self._kind == "robot"
         jointed = self.num_joints + self.num_ball_joints > 0
@@ -283,7 +283,7 @@ class Entity(EntityKinematics):
         return self._worlds.read_field("sensordata")[:, first:last]
 
     def sensor_contract(self, name: str) -> SensorContract:
-        """What a sensor of the model measures: type, unit, axes, point, shape."""
+        """Return the contract of a model's sensor: type, unit, axes, point, shape."""
         sensors = self.index.sensors
         if name not in sensors.names:
             raise unknown_name("sensor", name, sensors.names)

@@ -24,8 +24,8 @@ Size: TypeAlias = "str | int"
 Compute: TypeAlias = "Callable[[EntityReader], Tensor]"
 
 Compile: TypeAlias = "Callable[[EntityReader], Read | None]"
-"""What the compiled core is to compute, where all worlds have the same parameters;
-None: nothing, the formula is cheaper."""
+"""Computation in the compiled core where all worlds have the same parameters; None: the
+formula is cheaper."""
 
 AXES_TEXT: dict[Axes, str] = {"w": "world", "b": "root link", "": "–"}
 
@@ -64,7 +64,7 @@ class Quantity(Declared):
         computed = "it is computed from the state and has no writer of its own"
         written = f"use {{entity}}.{writer}(…)" if writer else computed
         self.remedy = remedy or written
-        """What to do instead of assigning to it."""
+        """Alternative to assigning to it."""
         is_constant = bool(parameters) and not reads
         follows_others = not Engine.all_constants.isdisjoint(parameters)
         super().__init__(

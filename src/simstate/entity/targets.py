@@ -65,7 +65,7 @@ class Targets:
 
     @property
     def are_controls(self) -> bool:
-        """Whether all are controls in the host's memory: `controls` are written."""
+        """True if all are controls in the host's memory: `controls` are written."""
         return not self._others and self.ctrl.array is not None
 
     def controls(self, values: Array, rows: Selection) -> Array:

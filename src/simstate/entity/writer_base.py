@@ -1,4 +1,4 @@
-"""What the writers of an entity share: checked values, and the fields they go to."""
+"""Base of an entity's writers: checked values, and the fields they go to."""
 
 # Torch's signature of from_numpy is incomplete.
 # pyright: reportUnknownMemberType=false
@@ -48,7 +48,7 @@ class WriterBase:
     _reader: EntityReader
     _links: Links
     _all_targets: dict[TargetKind, Targets]
-    """Where the targets of all joints are written, by kind."""
+    """Destinations of the targets of all joints, by kind."""
     _warned_targets: set[TargetKind]
     """Kinds of target for which a warning was given that no actuator takes them."""
 
@@ -201,7 +201,7 @@ class WriterBase:
         return values if values.shape[0] == 1 else values[rows.index]
 
     def can_place(self, link: int) -> bool:
-        """Whether a link's pose can be written, by its place in `body_names`.
+        """Return True if a link's pose can be written, by its index in `body_names`.
 
         So it is of links with a free joint, of mocap bodies and of a root that is fixed
         to the world; others are where their joints put them.

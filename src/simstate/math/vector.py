@@ -82,5 +82,5 @@ def common_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def greatest(values: Tensor) -> float:
-    """The greatest magnitude of all numbers, in one pass; NaN if one is NaN."""
+    """Return the largest magnitude of all values in one pass; NaN if one is NaN."""
     return float(torch.linalg.vector_norm(values, torch.inf))

@@ -32,7 +32,7 @@ class ActuatorCfg(ABC):
     joints: str | Sequence[str]
     """A regular expression, or several, matched in full against joint names."""
     effort_limit: float | None = None
-    """Greatest force or torque on the joint [N or N·m]; None: unlimited."""
+    """Maximum force or torque on the joint [N or N·m]; None: unlimited."""
     armature: float | None = None
     """Inertia added to the joint [kg or kg·m²]; None: as in the model."""
     friction: float | None = None
@@ -40,7 +40,7 @@ class ActuatorCfg(ABC):
     delay_s: float = 0.0
     """Time by which controls come late [s], in whole physics steps."""
     max_delay_s: float | None = None
-    """The greatest delay that `events.randomize_delay` may draw [s]; None: delay_s."""
+    """Maximum delay that `events.randomize_delay` may draw [s]; None: delay_s."""
 
     def __post_init__(self) -> None:
         self._check("delay_s", at_least=0)
@@ -181,7 +181,7 @@ class DcMotorActuatorCfg(ActuatorCfg):
     resistance: float
     """R of the winding [Ω]."""
     voltage_limit: float | None = None
-    """Greatest voltage [V]; None: unlimited."""
+    """Maximum voltage [V]; None: unlimited."""
     gear: float = 1.0
     """Turns of the shaft per turn of the joint."""
 

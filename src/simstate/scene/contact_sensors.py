@@ -24,9 +24,9 @@ from simstate.scene.load import matching
 from simstate.scene.scene_cfg import ContactCfg
 
 GROUND = "ground"
-"""What stands for all that belongs to the world itself."""
+"""Name for everything that belongs to the world itself."""
 SELF = "self"
-"""What stands for the elements of the named side among each other."""
+"""Name for contacts among the elements of the named side."""
 
 _Side = tuple[mujoco.mjtObj, str]
 """A kind of object and its name, as MuJoCo's sensors take one side of a contact."""
@@ -57,11 +57,11 @@ class BuiltContacts:
     names: tuple[str, ...]
     """The named elements, as "entity/name", or pairs "entity/one & entity/other"."""
     net: tuple[tuple[str, ...], ...]
-    """Of each element, the sensors of net forces, one for each other side: count,
-    force, torque, position."""
+    """Sensors of the net forces of each element, one for each other side: count, force,
+    torque, position."""
     single: tuple[tuple[str, ...], ...]
-    """Of each element, those of its strongest contacts: found, force, torque, distance,
-    position, normal, tangent."""
+    """Sensors of the strongest contacts of each element: found, force, torque,
+    distance, position, normal, tangent."""
 
 
 def add_contacts(
@@ -154,7 +154,7 @@ def _elements(tree: _Tree, cfg: ContactCfg) -> list[str]:
 
 
 def _others(tree: _Tree, name: str, cfg: ContactCfg, element: str) -> Iterable[_Side]:
-    """What one element is measured against, side by side."""
+    """Return the sides against which one element is measured."""
     own = tree.subtree(element) if cfg.kind == "subtree" else set[str]()
     if cfg.against is None:
         # MuJoCo would count a contact within a subtree, with a sign of its own choice.

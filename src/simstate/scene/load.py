@@ -73,13 +73,13 @@ _REMEDIES = {
         "Convert it to MJCF or URDF first.",
     ),
 }
-"""What to do with other kinds of files."""
+"""Remedies for other kinds of files."""
 
 
 def load_spec(
     source: ModelSource, packages: Mapping[str, str | Path] | None = None
 ) -> mujoco.MjSpec:
-    """A specification of its own, which the caller may change, from any source.
+    """Return a separate specification, which the caller may change, from any source.
 
     `packages` are the folders of packages that a URDF names.
     """
@@ -247,7 +247,7 @@ def _explained(what: str) -> Generator[None]:
 
 @dataclass(frozen=True, eq=False)
 class EntityModel:
-    """An entity's model, as it is to be attached and as it is by itself."""
+    """An entity's model, prepared for attachment and as loaded."""
 
     spec: mujoco.MjSpec
     """Every element named, actuators added."""
@@ -301,7 +301,7 @@ def changes_model(cfg: EntityCfg) -> bool:
 
 
 def _make_room_for_delays(name: str, spec: mujoco.MjSpec, cfg: EntityCfg) -> None:
-    """Let the model's own actuators remember controls for the longest delay."""
+    """Extend the control history of the model's actuators to the longest delay."""
     if cfg.max_delay_s is None:
         return
     longest = number(f"max_delay_s of {name!r}", cfg.max_delay_s, at_least=0, unit="s")
@@ -443,7 +443,7 @@ def _add_actuators(
 def _extend_keyframes(
     spec: mujoco.MjSpec, own: mujoco.MjModel, qpos_adr: int, cfg: ActuatorCfg
 ) -> None:
-    """Let each keyframe that states controls hold its pose with the new actuator."""
+    """Extend keyframes that state controls so that the new actuator holds the pose."""
     for key in spec.keys:
         if len(key.ctrl):
             held = float(own.key_qpos[key.id, qpos_adr])

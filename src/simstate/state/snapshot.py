@@ -1,4 +1,4 @@
-"""Snapshot: everything that worlds need to go on exactly as they would have."""
+"""Snapshot: everything that worlds need to continue exactly as they would have."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import Worlds
 
 _WRONG = (KeyError, IndexError, TypeError, AttributeError, ValueError)
-"""What contents raise that are of another kind than those which simstate writes."""
+"""Exceptions raised by contents of another kind than simstate writes."""
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """What a snapshot was taken of; header and slots are made of it when read."""
+    """Source of a snapshot, from which header and slots are created when read."""
 
     values: Packed
     model: mujoco.MjModel
@@ -102,7 +102,7 @@ class Snapshot:
 
     @property
     def _packed(self) -> Packed | None:
-        """What it holds, as long as neither header nor slots were read."""
+        """The packed values, until header or slots are read."""
         taken: _Taken | None = self.__dict__.get("_taken")
         return None if taken is None else taken.values
 
@@ -153,7 +153,7 @@ class Snapshot:
 
     @property
     def state(self) -> Tensor:
-        """What physics needs, as rows of `sim.state`, a copy; shape (n, nstate)."""
+        """State of the physics as rows of `sim.state`, a copy; shape (n, nstate)."""
         parts = [self.slots[name] for name in STATE_FIELDS]
         return torch.cat([part.reshape(self.num_envs, -1) for part in parts], dim=1)
 
@@ -169,7 +169,7 @@ class Snapshot:
         )
 
     def to_bytes(self) -> bytes:
-        """What `save` would write."""
+        """Return the bytes that `save` would write."""
         return bytes(archive_bytes(self.header, self.slots))
 
     @staticmethod
@@ -259,7 +259,7 @@ def restore_snapshot(
     owners: Sequence[Owner] = ("sim",),
     scopes: Sequence[str] = (),
 ) -> None:
-    """Bring the selected worlds to the state of a snapshot of the same model.
+    """Restore the selected worlds to a snapshot of the same model.
 
     `scopes` are what the names of slots begin with whose owners may not have asked for
     them yet: they are made as the snapshot describes them.
@@ -329,7 +329,7 @@ def _check_count(count: int, rows: Selection) -> None:
 
 
 def _is_of_absent_sensor(worlds: Worlds, name: str) -> bool:
-    """Whether a slot is the memory of a contact sensor that is not declared here.
+    """Return True if a slot is the memory of a contact sensor not declared here.
 
     Sensors watch: no motion depends on what they remember.
     """
@@ -377,7 +377,7 @@ def _is_parameter(name: str) -> bool:
 
 
 def _expand_parameters(worlds: Worlds, values: dict[str, Tensor]) -> None:
-    """Let parameters differ by world that do so in the snapshot; values stay.
+    """Expand the parameters that differ by world in the snapshot; values are kept.
 
     Constants of another engine, which this one does not have, are left to it.
     """

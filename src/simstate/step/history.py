@@ -28,7 +28,7 @@ unit."""
 
 
 class History:
-    """What `sim.record` keeps: tensors of (samples, num_envs, …), NaN where none is.
+    """Samples kept by `sim.record`: tensors of (samples, num_envs, …), NaN for none.
 
     Args:
         sim: the simulation.

@@ -43,22 +43,22 @@ _T = TypeVar("_T")
 MAX_BYTES = 4 << 30
 """Largest array of a file that is read."""
 FORMAT_VERSION = 1
-"""Of Isaac Lab's files: quaternions (x, y, z, w)."""
+"""Version of Isaac Lab's files: quaternions (x, y, z, w)."""
 _STATES = {
     "root_link_pose_w": "root_pose",
     "root_com_vel_w": "root_velocity",
     "joint_pos": "joint_position",
     "joint_vel": "joint_velocity",
 }
-"""What quantities of an entity are called in `states/articulation/ENTITY`, and those of
-one without joints in `states/rigid_object/ENTITY`: the pose of the root link's origin,
-the velocity of its COM, both along world axes."""
+"""Names of an entity's quantities in `states/articulation/ENTITY`, and without joints
+in `states/rigid_object/ENTITY`: the pose of the root link's origin, the velocity of its
+COM, both along world axes."""
 
 _XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
 """The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
 back."""
 _LISTS = ("names", *EACH.values())
-"""What is said of each component, as lists in JSON."""
+"""Properties of each component, as lists in JSON."""
 _OWN = ("time", "action", "reward", "terminated", "truncated", "ended", "event")
 """Columns that every recording of an Env has, which are elsewhere."""
 
@@ -73,9 +73,9 @@ class Demonstration:
     arrays: dict[str, np.ndarray]
     """Everything else by its path within the episode ("obs/policy")."""
     attributes: dict[str, Any]
-    """Of the episode: num_samples, success, seed, …"""
+    """Attributes of the episode: num_samples, success, seed, …"""
     contracts: dict[str, dict[str, Any]]
-    """What the arrays say of themselves: unit, axes, point, names."""
+    """Declared unit, axes, point and names of the arrays."""
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -216,7 +216,7 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
 
 
 def _jointed(model: mujoco.MjModel) -> set[str]:
-    """The entities that have joints beside a free one."""
+    """Return the entities that have joints other than a free one."""
     free = mujoco.mjtJoint.mjJNT_FREE.value
     bodies = model.jnt_bodyid[model.jnt_type != free]
     return {str(model.body(body).name).partition("/")[0] for body in bodies}
@@ -262,7 +262,7 @@ def _write_episode(
 
 
 def _place(column: str, kinds: dict[str, str]) -> str:
-    """Where a recorded column is within an episode."""
+    """Return the path of a recorded column within an episode."""
     if column.startswith(OBSERVATION):
         return f"obs/{column.removeprefix(OBSERVATION)}"
     if column.startswith(CAMERA):
@@ -274,7 +274,7 @@ def _place(column: str, kinds: dict[str, str]) -> str:
 
 
 def _is_root_pose(where: str) -> bool:
-    """Whether an array has poses in the order of the file; in `obs` is what was."""
+    """Return True if an array has poses in the order of the file, unlike in `obs`."""
     return where.endswith("/root_pose") and not where.startswith("obs/")
 
 

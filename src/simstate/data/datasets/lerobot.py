@@ -103,7 +103,7 @@ class _Writer(Closing):
         self._task = task or header.get("task") or "simstate"
         self._robot = robot_type or ", ".join(header["simulation"]["entities"])
         self.rows: list[dict[str, Any]] = []
-        """What meta/episodes says of each."""
+        """Rows of meta/episodes."""
         self._frames = 0
         self._file = -1
         self._bytes = 0

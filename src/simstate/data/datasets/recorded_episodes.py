@@ -25,7 +25,7 @@ class Episode:
     world: int
     """The world's number in its recording."""
     number: int
-    """How many episodes of this world came before it."""
+    """Number of earlier episodes of this world."""
     columns: dict[str, np.ndarray]
     """Columns by name; shape (steps, …). Observations are from before each step."""
     ends: tuple[str, ...]
@@ -36,7 +36,7 @@ class Episode:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it has come to an end of its own."""
+        """True if it has ended."""
         return bool(self.columns["terminated"][-1] | self.columns["truncated"][-1])
 
 
@@ -104,7 +104,7 @@ def success_of(term: str) -> Keep:
 
 
 def _kinds(recording: Recording) -> dict[str, Any]:
-    """What the columns of a data set must have in common."""
+    """Return what the columns of a data set must have in common."""
     keys = ("shape", "dtype", "names")
     found: dict[str, Any] = {"steps [s]": step_of(recording)}
     for name in recording.names:
@@ -202,7 +202,7 @@ def _episodes(recording: Recording) -> Iterator[Episode]:
 
 
 class _World:
-    """What has begun in a world, and how many episodes came before it."""
+    """The episode in progress in a world, and the number of earlier ones."""
 
     def __init__(self, world: int) -> None:
         self.world, self.count = world, 0
@@ -211,7 +211,7 @@ class _World:
     def cut(
         self, columns: dict[str, np.ndarray], terms: list[str]
     ) -> Iterator[Episode]:
-        """The episodes that end in a block; what is left goes on."""
+        """Yield the episodes that end in a block; the rest continues."""
         time = columns["time"]
         if not len(time):
             return

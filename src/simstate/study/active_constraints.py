@@ -1,0 +1,64 @@
+"""The constraints that are active in the worlds of a simulation."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import mujoco
+import numpy as np
+import torch
+from torch import Tensor
+
+from simstate.engine import Engine
+from simstate.engine.engine import model_value
+from simstate.simulation import Simulation
+from simstate.step.stepping_host import forcing_of
+from simstate.world.worlds import worlds_of
+
+
+def constraint_signatures(sim: Simulation) -> Tensor:
+    """Return a number for the active constraints of each world; int64, (num_envs,).
+
+    It differs if the set of contacts, limits or friction states does, or an actuator is
+    saturated in one and not in the other.
+    """
+    worlds = worlds_of(sim)
+    engine = worlds.engine
+    worlds.ledger.observe()
+    worlds.fresh.refresh_constants()
+
+    def find() -> Tensor:
+        if engine.compiled is not None:
+            return torch.as_tensor(engine.compiled.signatures())
+        return torch.tensor([_signature(engine, k) for k in range(sim.num_envs)])
+
+    return forcing_of(sim).with_loads(find)
+
+
+def _signature(engine: Engine, world: int) -> int:
+    """Return the same as the compiled core, up to the numbers, for one world."""
+    model = _model_of(engine, world)
+    data = mujoco.MjData(model)
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION.value
+    mujoco.mj_setState(model, data, engine.state[world].double().numpy(), kind)
+    mujoco.mj_forward(model, data)
+    contact: Any = data.contact
+    parts = [contact.geom, contact.elem, contact.vert, contact.exclude]
+    parts += [data.efc_type, data.efc_id]
+    by_island = data.nisland and model.opt.solver != mujoco.mjtSolver.mjSOL_PGS.value
+    parts.append(data.iefc_state if by_island else data.efc_state)
+    limited = np.asarray(model.actuator_forcelimited, bool)
+    if limited.any() and len(data.actuator_force) == len(limited):
+        low, high = np.asarray(model.actuator_forcerange).T
+        force = np.asarray(data.actuator_force)
+        parts.append(limited * ((force >= high) - 1 * (force <= low)))
+    return hash(tuple(np.asarray(part).tobytes() for part in parts))
+
+
+def _model_of(engine: Engine, world: int) -> mujoco.MjModel:
+    """Return a copy of the model with the parameters of one world."""
+    model = copy.copy(engine.model)
+    for name in engine.expanded:
+        model_value(model, name)[:] = engine.parameter(name)[world].cpu().numpy()
+    return model
