@@ -109,7 +109,7 @@ class ExplicitPPO(PPO):
         self._actor = Perceptron(actor, activation)
         self._critic = Perceptron(critic, activation)
         self._noise: Any = actor.distribution
-        self._seen: dict[str, Tensor] = dict(self.storage.observations.items())
+        self._seen: dict[str, Any] = dict(self.storage.observations.items())
         self._time_outs = torch.zeros_like(self.storage.rewards)
         like = self.storage.actions
         self._means, self._stds = torch.zeros_like(like), torch.zeros_like(like)
