@@ -52,9 +52,6 @@ def env_cfg() -> EnvCfg:
             observations.terrain_scan, params=dict(SCAN), noise=noise, scale=2.0
         )
     cfg.rewards |= {
-        "error": RewardTermCfg(  # its slope does not vanish near the command
-            rewards.command_error, params={"command_name": "velocity"}, weight=-1.0
-        ),
         # Slopes and stairs need both.
         "lin_vel_z": RewardTermCfg(rewards.lin_vel_z_l2, weight=-0.5),
         "flat": RewardTermCfg(rewards.flat_orientation_l2, weight=-0.2),
