@@ -44,6 +44,7 @@ COMMANDS = (
     "new-task",
     "train",
     "play",
+    "plan",
     "runs",
     "view",
     "render",

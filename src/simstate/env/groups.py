@@ -22,7 +22,7 @@ from simstate.env.env_cfg import (
     is_whole,
 )
 from simstate.env.observation_noise import NoiseMemory, ObservationNoise, UniformNoise
-from simstate.env.plan import TermPlan
+from simstate.env.term_plan import TermPlan
 from simstate.env.terms import Term
 from simstate.world.worlds import worlds_of
 
