@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,29 +87,29 @@ class LineMap:
                     for line in lines:
                         self._by_line[file, line].append(test)
 
-    def nearest(self, file: str, lines: range, limit: float) -> list[str]:
-        """Return the tests that run some lines, for at most `limit` seconds.
-
-        Lines that run on import only are those of all tests of the file. The first
-        tests are short ones, of different files.
-        """
-        tests = {test for line in lines for test in self._by_line[file, line]}
-        return self.spread(tests or self._by_file[file], limit)
+    def of_lines(self, file: str, lines: range) -> set[str]:
+        """Return the tests that run one of some lines."""
+        return {test for line in lines for test in self._by_line[file, line]}
 
     def of_file(self, file: str) -> list[str]:
         """Return all tests that run a function of a file."""
         return list(self._by_file[file])
 
-    def spread(self, tests: Any, limit: float) -> list[str]:
-        """Return tests in turn from each test file, short ones first."""
-        turns, order = defaultdict[str, int](int), list[tuple[int, float, str]]()
+    def spread(self, file: str, tests: Iterable[str], limit: float) -> list[str]:
+        """Return tests in turn from each test file, short ones first.
+
+        Those in the folder of the file's package come before others.
+        """
+        own = f"tests/{file.partition('/')[0]}/"
+        turns, order = defaultdict[str, int](int), list[tuple[bool, int, float, str]]()
         for test in sorted(tests, key=lambda test: self.seconds[test]):
             if self.seconds[test] < limit:
-                file = test.partition("::")[0]
-                order.append((turns[file], self.seconds[test], test))
-                turns[file] += 1
+                where = test.partition("::")[0]
+                is_far = not where.startswith(own)
+                order.append((is_far, turns[where], self.seconds[test], test))
+                turns[where] += 1
         chosen, total = list[str](), 0.0
-        for _, seconds, test in sorted(order):
+        for _, _, seconds, test in sorted(order):
             if total + seconds <= limit:
                 chosen.append(test)
                 total += seconds + 0.02

@@ -13,6 +13,7 @@ that does not compile is not counted. Run again what survives with a greater --l
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import random
 import re
@@ -100,6 +101,10 @@ ELSEWHERE = re.compile(
 """Files whose tests need other libraries, or minutes for the kernels of Warp."""
 
 
+FEW = 15
+"""Number of tests that run first."""
+
+
 def sources(names: list[str]) -> list[str]:
     """Return the source files of packages or files; all of them if none is named."""
     found: list[str] = []
@@ -143,10 +148,24 @@ def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
     if not mutant.file.endswith(".py"):
         folder = "world" if mutant.file.startswith("world") else "engine/core"
         fronts = [f for f in sources([folder]) if f.endswith(".py")]
-        return lines.spread({t for f in fronts for t in lines.of_file(f)}, limit)
-    first = line_number(mutant)
-    return lines.nearest(
-        mutant.file, range(first, first + 1 + mutant.old.count("\n")), limit
+        tests = {test for front in fronts for test in lines.of_file(front)}
+        return lines.spread(mutant.file, tests, limit)
+    line = line_number(mutant)
+    if not in_function(mutant, line):
+        tests = lines.of_file(mutant.file)
+        return ["tests/test_defaults.py", *lines.spread(mutant.file, tests, limit)]
+    rows = range(line, line + 1 + mutant.old.count("\n"))
+    tests = lines.of_lines(mutant.file, rows) or lines.of_file(mutant.file)
+    return lines.spread(mutant.file, tests, limit)
+
+
+def in_function(mutant: Mutant, line: int) -> bool:
+    """Return True if a line runs when a function is called, not on import."""
+    source = (PACKAGE / mutant.file).read_text()
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.body[0].lineno <= line <= (node.end_lineno or 0)
+        for node in ast.walk(ast.parse(source))
     )
 
 
@@ -190,7 +209,9 @@ class Copy:
         try:
             if path.suffix != ".py" and not self._compiles():
                 return None
-            return self.first_failure(tests, seconds)
+            # Collecting many files takes longer than a few tests, which mostly do.
+            few, rest = tests[:FEW], tests[FEW:]
+            return self.first_failure(few, seconds) or self.first_failure(rest, seconds)
         finally:
             path.write_text(good)
             for built, content in self._built.items():
@@ -213,6 +234,8 @@ class Copy:
         The tests run in a fork of this process, which has imported large libraries.
         """
         self._failed.unlink(missing_ok=True)
+        if not tests:
+            return ""
         child = os.fork()
         if child == 0:
             os._exit(self._test(tests))

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Ids
+from simstate.base.notebook import html_summary
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
     curricula,
@@ -30,6 +31,7 @@ from simstate.env.env_worlds import EnvWorlds
 from simstate.env.groups import ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
+from simstate.env.symmetry import Symmetry
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.term_plan import EpisodeEnd, RewardSum
 from simstate.env.terms import Term
@@ -37,7 +39,7 @@ from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states
 from simstate.step import Integrator
 from simstate.step.history import Recorded
-from simstate.view import start_viewer
+from simstate.view import start_viewer, thumbnail
 from simstate.world.last_evaluation import evaluation_of
 from simstate.world.worlds import worlds_of
 
@@ -108,6 +110,29 @@ class Env(EnvWorlds):
         """Unit, axes and point of each column of each observation group."""
         self._parts = Parts(self)
         self._is_made = True
+
+    def __repr__(self) -> str:
+        groups = ", ".join(f"{n}: {k}" for n, k in self.observation_dims.items())
+        return (
+            f"Env({self.num_envs} × {', '.join(self.scene)}, "
+            f"observations {{{groups}}}, action_dim={self.action_dim}, "
+            f"step {self.step_dt:g} s, engine={self.sim.engine_name!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        cfg = self.cfg
+        observations = [
+            f"{g}.{t}" for g in cfg.observations for t in cfg.observations[g].terms
+        ]
+        kinds = {
+            "observations": observations, "actions": cfg.actions,
+            "commands": cfg.commands, "rewards": cfg.rewards,
+            "terminations": cfg.terminations, "metrics": cfg.metrics,
+            "events": cfg.events,
+        }  # fmt: skip
+        rows = [(k, len(terms), listed(terms)) for k, terms in kinds.items() if terms]
+        head = ("terms", "count", "names")
+        return html_summary(repr(self), head, rows, thumbnail(self.sim.render))
 
     def record(
         self,
@@ -326,6 +351,16 @@ class Env(EnvWorlds):
         if "random/pcg64" in self._ledger:
             self.sim.numpy_rng.seed(seed, ids)
 
+    def symmetry(self) -> Symmetry:
+        """Return the mirror image of the task: of observation groups and the action.
+
+        Raise if a term does not state how it is mirrored, or if the model's physics is
+        not symmetric; `EnvCfg.symmetry` has the plane.
+        """
+        found = Symmetry(self, self._groups.groups)
+        found.check_physics()
+        return found
+
     def view(
         self,
         act: Act | None = None,
@@ -463,7 +498,7 @@ class Env(EnvWorlds):
         for name, values in self.metrics.of(env_ids).items():
             log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
-        for name, error in self.commands.log(env_ids, steps).items():
+        for name, error in self.commands.end(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
         log["Divergence/count"] = self.divergence.count
         return log

@@ -15,6 +15,7 @@ from simstate.base.places import calling_place
 from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
 from simstate.env.observation_noise import ObservationNoise
+from simstate.env.symmetry_cfg import SymmetryCfg
 from simstate.scene import SceneCfg
 
 TermFunction: TypeAlias = "Callable[..., Any] | str"
@@ -174,6 +175,8 @@ class EnvCfg:
     info: TermCfg | None = None
     """A function that returns a dictionary of infos, (num_envs, …) each, after a step
     and after a reset; None: there are none."""
+    symmetry: SymmetryCfg = field(default_factory=SymmetryCfg)
+    """The mirror image of the task, for `TrainCfg.symmetric`."""
     dtype: Literal["float32", "float64"] = "float32"
     """The dtype of observations, rewards and actions."""
     is_finite_horizon: bool = False
@@ -215,6 +218,8 @@ def check_cfg(cfg: object) -> None:
             "EnvCfg.reward is the whole reward, so that `rewards` must be empty; it "
             f"has {', '.join(cfg.rewards)}."
         )
+    instance_of("EnvCfg.symmetry", cfg.symmetry, SymmetryCfg)
+    cfg.symmetry.check()
     one_of("dtype", cfg.dtype, ("float32", "float64"))
     whole_number("decimation", cfg.decimation, 1, 2**31 - 1)
     number("episode_length_s", cfg.episode_length_s, more_than=0)

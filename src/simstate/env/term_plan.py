@@ -56,7 +56,7 @@ class TermPlan:
     def run(self) -> list[Any]:
         """Return what each term returns, as arrays of the backend."""
         ledger, fresh, kind = self._ledger, self._fresh, self._backend.kind
-        count, ndim = self._num_envs, self._ndim
+        count, ndim, real = self._num_envs, self._ndim, self._backend.real
         found: list[Any] = []
         try:
             for scope, call, is_either, settles in self._calls:
@@ -68,6 +68,8 @@ class TermPlan:
                 value = call()
                 if type(value) is not kind or value.ndim != ndim or len(value) != count:
                     value = self._converted(value, self._terms[len(found)])
+                if value.dtype not in real:
+                    value = self._real(value, self._terms[len(found)])
                 found.append(value)
         except Exception as error:
             self._terms[len(found)].annotate(error)
@@ -87,6 +89,13 @@ class TermPlan:
             return value
         want = f"({self._num_envs},)" if self._ndim == 1 else f"({self._num_envs}, k)"
         raise term.shape_error(value, want)
+
+    def _real(self, value: Any, term: Term) -> Any:
+        """Return values of a less frequent dtype as float64, if they are real."""
+        name = str(value.dtype).removeprefix("torch.")
+        if not name.startswith(("float", "bfloat", "int", "uint")):
+            raise term.dtype_error(name)
+        return self._backend.cast(value, torch.float64)
 
 
 class RewardSum:

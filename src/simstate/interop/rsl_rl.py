@@ -91,7 +91,11 @@ def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
         "obs_normalization": cfg.normalize_observations,
     }
     critic = "critic" if "critic" in env.observation_dims else "policy"
-    noise = {"class_name": "GaussianDistribution", "init_std": cfg.init_noise_std}
+    noise = {
+        "class_name": "GaussianDistribution",
+        "init_std": cfg.init_noise_std,
+        "std_type": cfg.noise_std_type,
+    }
     return {
         "num_steps_per_env": cfg.steps_per_env,
         "save_interval": SAVE_INTERVAL,

@@ -47,12 +47,12 @@ class SkrlEnv(Wrapper):
 
     @property
     def observation_space(self) -> Box:
-        """What the policy sees."""
+        """Space of the policy's observations."""
         return _box(self.env.observation_dims["policy"])
 
     @property
     def state_space(self) -> Box | None:
-        """What a critic sees; None: what the policy does."""
+        """Space of the critic's observations; None: the policy's."""
         width = self.env.observation_dims.get("critic")
         return None if width is None else _box(width)
 
@@ -76,7 +76,7 @@ class SkrlEnv(Wrapper):
         return seen["policy"], reward.view(-1, 1), *ends, told
 
     def state(self) -> Tensor | None:
-        """What a critic sees now; None: what the policy does."""
+        """Return the critic's observations; None: the policy's."""
         return self.env.observations.get("critic")
 
     def render(self, *args: Any, **kwargs: Any) -> None:

@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
 
 
 class TorchRlEnv(EnvBase):
-    """A task in many worlds, a batch of TorchRL's; each begins anew when it is told.
+    """A task in many worlds, as a TorchRL batch; each is reset on request.
 
     Observations are under the names of their groups ("policy", "critic"). Where the
     time limit is a part of the task an episode that it ends is terminated, else
@@ -82,6 +82,6 @@ class TorchRlEnv(EnvBase):
         return TensorDict({**seen, **columns}, self.batch_size, device=self.device)
 
     def _set_seed(self, seed: int | None) -> None:
-        """Start all random numbers anew, and begin an episode in all worlds."""
+        """Restart all random streams, and start an episode in all worlds."""
         if seed is not None:
             self.env.reset(seed=seed)

@@ -41,13 +41,13 @@ class TrainedWorlds(Protocol):
     def step(
         self, action: Tensor
     ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
-        """Apply an action and go on by `step_dt`."""
+        """Apply an action and advance by `step_dt`."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """Everything that all worlds need to go on."""
+        """Return everything that all worlds need to continue."""
         ...
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring all worlds to a snapshot."""
+        """Restore all worlds from a snapshot."""
         ...

@@ -153,6 +153,7 @@ class SceneCameras(Named[Camera]):
     """The cameras of a scene by name."""
 
     kind = "camera"
+    how_to_declare = "declare it with SceneCfg(cameras={{{name}: CameraCfg(…)}})."
 
     def __init__(self, sim: SteppingHost, cfgs: Mapping[str, CameraCfg]) -> None:
         super().__init__({name: Camera(sim, name, cfg) for name, cfg in cfgs.items()})

@@ -70,7 +70,7 @@ class Renderer:
                 ]
         self._is_own = own is not None
         self._is_loaded = False
-        """Whether Warp has loaded its kernels, which one thread must do."""
+        """True once Warp has loaded its kernels, which one thread must do."""
 
     def render(self) -> tuple[Tensor, Tensor, Tensor]:
         """Colour (N, H, W, 3), depth [m] and geom ids (N, H, W), as things are now."""
@@ -88,7 +88,7 @@ class Renderer:
         return rgb, depth.to(self._sim.dtype), geoms
 
     def _copy_positions(self) -> None:
-        """Bring the drawing models' positions and looks up to date."""
+        """Update positions and appearance of the drawing models."""
         parts = worlds_of(self._sim)
         for name in _SHOWN:
             values = parts.read_field(name)
@@ -105,7 +105,7 @@ class Renderer:
 
 
 def shared_out(num_envs: int, shares: int) -> list[slice]:
-    """The worlds in so many parts that differ by one at most; none is empty."""
+    """Return the worlds in parts whose sizes differ by one at most; none is empty."""
     shares = min(shares, num_envs)
     ends = [num_envs * k // shares for k in range(shares + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
@@ -154,7 +154,7 @@ class _Share:
         self._add_heightfields(model)
 
     def _add_heightfields(self, model: mujoco.MjModel) -> None:
-        """Let heightfields be drawn, too, that no geom has as it was compiled.
+        """Draw heightfields that no geom has as compiled.
 
         SteppingHost may choose them by `geom_dataid`.
         """

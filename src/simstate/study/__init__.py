@@ -1,15 +1,29 @@
-"""Analyses of a model: laws, linear models, dispersions, futures and planners."""
+"""Analyses of a model: laws, linear models, derivatives, dispersions, futures."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simstate.study import dispersions, linear, oracles
+    from simstate.study.derivative_estimates import Derivatives, derivatives
     from simstate.study.future_worlds import Futures, futures
 
-__all__ = ["Futures", "dispersions", "futures", "linear", "oracles"]
+__all__ = [
+    "Derivatives",
+    "Futures",
+    "derivatives",
+    "dispersions",
+    "futures",
+    "linear",
+    "oracles",
+]
 
-_HOMES = {"Futures": "future_worlds", "futures": "future_worlds"}
+_HOMES = {
+    "Derivatives": "derivative_estimates",
+    "Futures": "future_worlds",
+    "derivatives": "derivative_estimates",
+    "futures": "future_worlds",
+}
 """The modules of functions and classes; other names are packages."""
 
 

@@ -26,9 +26,10 @@ from simstate.base.errors import (
 )
 from simstate.base.ids import int_list
 from simstate.engine.memory_budget import free_memory, native_bytes, readable
+from simstate.record import reads_of
 from simstate.simulation import Simulation
 from simstate.state import Snapshot, take_snapshot
-from simstate.step.history import Recorded, reads_of
+from simstate.step.history import Recorded
 from simstate.study import scratch_worlds as scratch
 from simstate.study.scratch_worlds import Make, is_env, ledger_of, sim_of
 from simstate.world.worlds import worlds_of

@@ -83,7 +83,7 @@ class RemoteEnv(Closing):
         threads = alone(engine)
         parts = [_Share(cfg, b - a, a, seed, threads) for a, b in self._rows]
         self.workers = Workers(cluster, [partial(_Worlds, part) for part in parts])
-        """What the worlds live on."""
+        """Workers that hold the worlds."""
         self._seen: tuple[int, dict[str, Tensor]] = (-1, {})
         """The latest observations, after the number of calls that they are from."""
         try:
@@ -145,7 +145,7 @@ class RemoteEnv(Closing):
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring all worlds to a snapshot of as many, or none of them."""
+        """Restore all worlds from a snapshot of the same number, atomically."""
         instance_of("snapshot", snapshot, Snapshot)
         if snapshot.num_envs != self.num_envs:
             raise InvalidInputError(
