@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import tyro
 from rich.table import Table
@@ -123,7 +123,8 @@ class PlanCommand:
         table.add_column("what")
         table.add_column("value", justify="right")
         for name, value in facts.items():
-            values: list[Any] = value if isinstance(value, list) else [value]
+            is_several = isinstance(value, list)
+            values = cast("list[Any]", value) if is_several else [value]
             shown = [f"{x:.4g}" if isinstance(x, float) else str(x) for x in values]
             table.add_row(name.replace("_", " "), ", ".join(shown))
         return table

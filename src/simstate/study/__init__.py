@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simstate.study import dispersions, linear, oracles
+    from simstate.study import dispersions, linear, oracles, planners
     from simstate.study.derivative_estimates import Derivatives, derivatives
     from simstate.study.future_worlds import Futures, futures
 
@@ -16,6 +16,7 @@ __all__ = [
     "futures",
     "linear",
     "oracles",
+    "planners",
 ]
 
 _HOMES = {
