@@ -276,6 +276,7 @@ _DTYPES = {
     torch.bool: np.bool_,
     torch.int64: np.int64,
 }
+"""The dtypes of what a step computes; pictures keep theirs and are not here."""
 
 
 def backend_of(env: Any) -> Backend:

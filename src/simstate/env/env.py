@@ -28,7 +28,7 @@ from simstate.env.ended_episodes import EndedEpisodes
 from simstate.env.env_cfg import END_KINDS, EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
-from simstate.env.groups import ObservationGroups, Observations
+from simstate.env.groups import Columns, ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
 from simstate.env.symmetry import Symmetry
@@ -97,17 +97,22 @@ class Env(EnvWorlds):
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
             self._backend.check()
-        groups = self._groups.groups
+        parts = self._groups.parts
+        self.observation_specs = self._groups.specs()
+        """Shape, dtype and bounds of each group, or by term where it is a dictionary;
+        an `ObservationSpec` each."""
+        columns = {k: part for k, part in parts.items() if isinstance(part, Columns)}
         self.observation_dims: dict[str, int] = {
-            name: values.shape[1] for name, values in self._groups.latest.items()
+            name: part.spec.shape[0] for name, part in columns.items()
         }
-        """The number of columns of each observation group."""
+        """The number of columns of each group that has columns only; of a dictionary,
+        those of its terms as "group/term"."""
         self.observation_names: dict[str, list[str]] = {
-            group.name: group.column_names() for group in groups
+            name: part.column_names() for name, part in columns.items()
         }
-        """A readable name for each column of each observation group."""
-        self.observation_contracts = {group.name: group.contracts() for group in groups}
-        """Unit, axes and point of each column of each observation group."""
+        """A readable name for each column, by the keys of `observation_dims`."""
+        self.observation_contracts = {k: x.contracts() for k, x in columns.items()}
+        """Unit, axes and point of each column, by the keys of `observation_dims`."""
         self._parts = Parts(self)
         self._is_made = True
 
@@ -176,7 +181,7 @@ class Env(EnvWorlds):
         Worlds of `reset_ids` begin an episode instead, without auto_reset: they do not
         move, their action is ignored, their reward is zero and nothing ends them.
 
-        Returns observations (float32, by group), reward (float32), terminated and
+        Returns observations by group (as `observations`), reward, terminated and
         truncated (never both in a world), and extras:
 
         - "final_observation": the observations of all worlds before any reset; they
@@ -382,9 +387,13 @@ class Env(EnvWorlds):
 
     @property
     def observations(self) -> Observations:
-        """A copy of the latest observations by group, float32; (num_envs, k)."""
+        """A copy of the latest observations by group.
+
+        A group is a tensor, (num_envs, k) in the environment's dtype or an array such
+        as a picture; where its terms do not fit together, a dictionary of tensors.
+        """
         self._recover()
-        return {name: slot.clone() for name, slot in self._groups.latest.items()}
+        return self._groups.latest()
 
     @property
     def action_dim(self) -> int:

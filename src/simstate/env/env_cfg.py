@@ -56,25 +56,32 @@ class TermCfg:
 class ObservationTermCfg(TermCfg):
     """A function that returns (num_envs, k) numbers, and what is done with them.
 
-    In this order: noise, clip, scale, delay, history.
+    In this order: noise, clip, scale, delay, history. It may also return an array of
+    more dimensions and any dtype, such as a picture (num_envs, H, W, C) of uint8:
+    integers stay integers, rounded and limited to their range, unless there is a scale.
     """
 
     noise: ObservationNoise | None = field(default=None, kw_only=True)
     clip: tuple[float, float] | None = field(default=None, kw_only=True)
     """Least and greatest value, before it is scaled; None: it is not clipped."""
     scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
-    """One factor, or one for each number."""
+    """One factor, or one for each number; for each channel of a picture."""
     delay: int | tuple[int, int] = field(default=0, kw_only=True)
     """Environment steps by which it comes late; of a range each world draws its own at
     reset, both ends included."""
     history: int = field(default=1, kw_only=True)
-    """How many of the last values are given, oldest first. A reset fills them with the
-    first value."""
+    """How many of the last values are given, oldest first, side by side along the last
+    axis: a picture has their channels. A reset fills them with the first value."""
 
 
 @dataclass
 class ObservationGroupCfg:
-    """Terms that are put side by side into one tensor, in their order."""
+    """Terms that are put side by side into one tensor, in their order.
+
+    Columns fit together, and so do pictures of one dtype, height and width: their
+    channels are put side by side. A group of other terms is a dictionary of tensors by
+    the names of the terms.
+    """
 
     terms: dict[str, ObservationTermCfg]
     noise: bool = True

@@ -1,4 +1,7 @@
-"""Observation terms: functions `(env, **params)` that return (num_envs, k) numbers."""
+"""Observation terms: functions `(env, **params)` with a row for each world.
+
+They return (num_envs, k) numbers, or (num_envs, H, W, C) pictures.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.host_view import chosen, either, height_above_ground
 from simstate.env.symmetry import Symmetry, mirrors, unchanged
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
-from simstate.sensors import ContactSensor, RaySensor
+from simstate.sensors import Camera, ContactSensor, RaySensor
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -429,3 +432,46 @@ def phase(env: Env, period_s: float) -> Tensor:
     """Cosine and sine of a clock that runs with the episode; (num_envs, 2)."""
     xp, angle = env.xp, env.phase(period_s) * (2.0 * math.pi)
     return xp.stack([xp.cos(angle), xp.sin(angle)], -1)
+
+
+@contract(Camera.rgb)
+def camera_rgb(env: Env, camera: str) -> Tensor:
+    """Colours of a camera of the scene, uint8; (num_envs, H, W, 3)."""
+    return env.sim.cameras[camera].rgb
+
+
+@contract(PURE)
+def camera_grey(env: Env, camera: str) -> Tensor:
+    """Brightness of a camera's pixels (ITU-R BT.601), uint8; (num_envs, H, W, 1)."""
+    rgb = env.sim.cameras[camera].rgb.to(torch.int32)
+    share = torch.tensor([77, 150, 29], dtype=torch.int32, device=env.device)
+    return ((rgb * share).sum(-1, keepdim=True) // 256).to(torch.uint8)
+
+
+@contract(Camera.depth)
+def camera_depth(env: Env, camera: str, far: float | None = None) -> Tensor:
+    """Distances along a camera's optical axis [m]; (num_envs, H, W, 1).
+
+    0 where nothing is hit; with `far`, that is `far` [m], and so is all beyond it.
+    """
+    depth = env.sim.cameras[camera].depth[..., None]
+    if far is None:
+        return depth
+    return depth.masked_fill(depth == 0.0, far).clamp(max=far)
+
+
+@contract(Camera.segmentation)
+def camera_segmentation(env: Env, camera: str) -> Tensor:
+    """Geom that each pixel shows, −1 for none, int32; (num_envs, H, W, 1)."""
+    return env.sim.cameras[camera].segmentation[..., None].to(torch.int32)
+
+
+@resolves_entities
+@contract(PURE)
+def camera_mask(env: Env, camera: str, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Pixels that show geoms of an entity: 255, others 0; uint8 (num_envs, H, W, 1)."""
+    entity = env.scene[asset_cfg.name]
+    shown = torch.zeros(env.sim.model.ngeom + 1, dtype=torch.uint8, device=env.device)
+    geoms = torch.as_tensor(entity.index.geoms.ids, device=env.device)
+    shown[geoms[asset_cfg.geom_ids]] = 255
+    return shown[env.sim.cameras[camera].segmentation[..., None]]  # the last for none

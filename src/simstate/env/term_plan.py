@@ -37,26 +37,32 @@ class TermPlan:
     Args:
         env: the environment.
         terms: the terms, in the order in which they are called.
-        ndim: the number of dimensions of what each returns, a row for each world.
+        ndim: the least number of dimensions of what each returns, a row for each world.
+        most: the largest number of them; None: the least.
     """
 
-    def __init__(self, env: Env, terms: Sequence[Term], ndim: int) -> None:
+    def __init__(
+        self, env: Env, terms: Sequence[Term], ndim: int, most: float | None = None
+    ) -> None:
         worlds = worlds_of(env.sim)
         self._terms = list(terms)
         self._ledger, self._fresh = worlds.ledger, worlds.fresh
         self._backend = backend_of(env)
         self._num_envs, self._ndim = env.num_envs, ndim
+        self._most = ndim if most is None else most
+        self._device = env.device
         self._calls: list[tuple[str, Any, bool, bool]] = []
         before = False
         for term in terms:
             settles = term.is_either and not before
-            self._calls.append((term.scope, term.bound(), term.is_either, settles))
+            self._calls.append((term.scope, term.bound, term.is_either, settles))
             before = term.is_either
 
     def run(self) -> list[Any]:
         """Return what each term returns, as arrays of the backend."""
         ledger, fresh, kind = self._ledger, self._fresh, self._backend.kind
-        count, ndim, real = self._num_envs, self._ndim, self._backend.real
+        count, least, most = self._num_envs, self._ndim, self._most
+        real = self._backend.real
         found: list[Any] = []
         try:
             for scope, call, is_either, settles in self._calls:
@@ -66,7 +72,12 @@ class TermPlan:
                 elif not is_either:
                     fresh.unsettle()
                 value = call()
-                if type(value) is not kind or value.ndim != ndim or len(value) != count:
+                if (
+                    type(value) is not kind
+                    or kind is Tensor
+                    or not least <= value.ndim <= most
+                    or len(value) != count
+                ):
                     value = self._converted(value, self._terms[len(found)])
                 if value.dtype not in real:
                     value = self._real(value, self._terms[len(found)])
@@ -83,18 +94,29 @@ class TermPlan:
         """Return what a term has returned as an array, if it has the right shape."""
         backend = self._backend
         if isinstance(value, Tensor):
+            if value.device.type != self._device.type:
+                raise term.device_error(value.device, self._device)
             value = backend.array(value)  # a graph would stay in what is made of it
-        fits = isinstance(value, backend.kind) and value.ndim == self._ndim
+        fits = isinstance(value, backend.kind)
+        fits = fits and self._ndim <= value.ndim <= self._most
         if fits and len(value) == self._num_envs:
             return value
-        want = f"({self._num_envs},)" if self._ndim == 1 else f"({self._num_envs}, k)"
+        count = self._num_envs
+        want = f"({count},)" if self._ndim == 1 else f"({count}, k)"
+        if self._most > self._ndim:
+            want += f" or ({count}, …, k)"
         raise term.shape_error(value, want)
 
     def _real(self, value: Any, term: Term) -> Any:
-        """Return values of a less frequent dtype as float64, if they are real."""
+        """Return values of a less frequent dtype as float64, if they are real.
+
+        Pictures keep theirs.
+        """
         name = str(value.dtype).removeprefix("torch.")
         if not name.startswith(("float", "bfloat", "int", "uint")):
             raise term.dtype_error(name)
+        if value.ndim > 2:
+            return value
         return self._backend.cast(value, torch.float64)
 
 
@@ -215,6 +237,7 @@ class EpisodeEnd:
         for name, cfg in cfgs.items():
             _check_kind(name, cfg)
         self._is_time_out = [cfg.time_out for cfg in cfgs.values()]
+        self._time_outs = [k for k, is_one in enumerate(self._is_time_out) if is_one]
         self.kinds: list[EndKind] = [*(x.meaning for x in cfgs.values()), "failure"]
         """What an end by each of `names` means."""
         self.names = [*(term.name for term in self.terms), DIVERGED]
@@ -231,7 +254,7 @@ class EpisodeEnd:
             "env/end/truncated", (), torch.bool, reset=None, owner="env"
         ).tensor
         """Worlds whose time was up in the last step; shape (num_envs,)."""
-        self._bool = backend.bool
+        self._backend, self._bool = backend, backend.bool
         slots = self.reasons, self.terminated, self.truncated, env.sim.diverged
         self._arrays = [backend.array(slot) for slot in slots]
         self._plan = TermPlan(env, self.terms, 1)
@@ -258,13 +281,14 @@ class EpisodeEnd:
         remember_place(error, term.place)
         return error
 
-    @property
-    def timed_out(self) -> Tensor:
-        """Worlds whose time was up in the last step, terminated or not; (num_envs,)."""
-        columns = [k for k, is_one in enumerate(self._is_time_out) if is_one]
-        if len(columns) == 1:  # slicing costs a fraction of selecting
-            return self.reasons[:, columns[0]]
-        return self.reasons[:, columns].any(dim=1)
+    def timed_out(self) -> Any:
+        """Worlds whose time was up in the last step, terminated or not; (num_envs,).
+
+        A new array of the backend.
+        """
+        if not self._time_outs:
+            return self._backend.xp.zeros_like(self._arrays[1])
+        return self._arrays[0][:, self._time_outs].any(1)
 
     def clear(self, env_ids: Tensor) -> None:
         """Take it back that these worlds have ended."""

@@ -84,20 +84,21 @@ class Term:
             with self._ledger.naming(self.scope):
                 made = function(dataclasses.replace(cfg, params=params), self.view)
             self.instance = self.function = made
-
-    def bound(self) -> Callable[[], Any]:
-        """Return the call of a step, with nothing left to resolve or to check."""
-        function = without_resolving(self.function)
-        return functools.partial(function, self.view, **self.params)
+        bare = without_resolving(self.function)
+        self.bound: Callable[..., Any] = functools.partial(bare, self.view, **params)
+        """The call of a step, with nothing left to resolve or to check."""
 
     def __call__(self, *more: Any) -> Any:
         """Call the function with the environment, (env_ids) and the parameters."""
+        ledger = self._ledger
+        outer, ledger.scope = ledger.scope, self.scope
         try:
-            with self._ledger.naming(self.scope):
-                return self.bound()(*more)
+            return self.bound(*more)
         except Exception as error:
             self.annotate(error)
             raise
+        finally:
+            ledger.scope = outer
 
     def annotate(self, error: Exception) -> None:
         """Add the term, and the line that it was written in, to an error."""
@@ -138,6 +139,15 @@ class Term:
             f"The {self.label} must return shape {want}, got {got}.",
             name=self.label,
             shape=shape,
+        )
+        remember_place(error, self.place)
+        return error
+
+    def device_error(self, given: object, wanted: object) -> InvalidInputError:
+        """The error of a term that returned a tensor of another device."""
+        error = InvalidInputError(
+            f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
+            f"environment is on {str(wanted)!r}: make it there, with device=env.device."
         )
         remember_place(error, self.place)
         return error

@@ -43,7 +43,7 @@ class TorchRlEnv(EnvBase):
         self.env = Env(cfg, num_envs, auto_reset=False, **options)
         super().__init__(device=self.env.device, batch_size=[num_envs])
         self.observation_spec = Composite(
-            {name: self._spec(dim) for name, dim in self.env.observation_dims.items()},
+            self._specs(self.env.observation_specs),
             shape=self.batch_size,
         )
         self.action_spec = self._spec(self.env.action_dim)
@@ -54,9 +54,17 @@ class TorchRlEnv(EnvBase):
             shape=self.batch_size,
         )
 
-    def _spec(self, width: int) -> Unbounded:
-        shape = (self.env.num_envs, width)
-        return Unbounded(shape, dtype=torch.float32, device=self.device)
+    def _specs(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Specs of the groups; of a dictionary, a Composite by term."""
+        return {
+            name: Composite(self._specs(spec), shape=self.batch_size)
+            if isinstance(spec, dict)
+            else self._spec(*spec.shape, dtype=spec.dtype)
+            for name, spec in given.items()
+        }
+
+    def _spec(self, *shape: int, dtype: torch.dtype = torch.float32) -> Unbounded:
+        return Unbounded((self.env.num_envs, *shape), dtype=dtype, device=self.device)
 
     def _reset(
         self, tensordict: TensorDictBase | None = None, **kwargs: Any

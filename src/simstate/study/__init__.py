@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from simstate.study import dispersions, linear, oracles, planners
     from simstate.study.derivative_estimates import Derivatives, derivatives
+    from simstate.study.differentiable_rollout import (
+        DifferentiableRollout,
+        differentiable,
+    )
     from simstate.study.future_worlds import Futures, futures
 
 __all__ = [
     "Derivatives",
+    "DifferentiableRollout",
     "Futures",
     "derivatives",
+    "differentiable",
     "dispersions",
     "futures",
     "linear",
@@ -21,8 +27,10 @@ __all__ = [
 
 _HOMES = {
     "Derivatives": "derivative_estimates",
+    "DifferentiableRollout": "differentiable_rollout",
     "Futures": "future_worlds",
     "derivatives": "derivative_estimates",
+    "differentiable": "differentiable_rollout",
     "futures": "future_worlds",
 }
 """The modules of functions and classes; other names are packages."""

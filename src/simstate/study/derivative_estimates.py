@@ -145,7 +145,7 @@ def derivatives(
         error: False omits the second width, and the error estimate with it.
         tolerance: the largest relative error of a trusted column.
     """
-    _check_simulation(sim, of)
+    check_differentiable(sim, of)
     steps = whole_number("steps", steps, 0, 2**31 - 1)
     number("step", step, more_than=0)
     number("tolerance", tolerance, more_than=0)
@@ -180,7 +180,8 @@ def _sequence(by: str | Sequence[str]) -> Sequence[str]:
     return (by,) if isinstance(by, str) else by
 
 
-def _check_simulation(sim: Simulation, of: object) -> None:
+def check_differentiable(sim: Simulation, of: object) -> None:
+    """Raise if a simulation, or its current state, has no derivatives."""
     instance_of("sim", sim, Simulation)
     if sim.dtype != torch.float64:
         raise InvalidInputError(
