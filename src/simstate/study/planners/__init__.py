@@ -6,6 +6,7 @@ untouched. The cost is a function of the simulation, or minus the reward of a ta
 
 from simstate.study.planners.cem import CEM
 from simstate.study.planners.drive import Driven, Planner, drive
+from simstate.study.planners.ilqr import iLQR
 from simstate.study.planners.mppi import MPPI
 from simstate.study.planners.predictive_sampling import PredictiveSampling
 from simstate.study.planners.sampling_planner import SamplingPlanner
@@ -18,4 +19,5 @@ __all__ = [
     "PredictiveSampling",
     "SamplingPlanner",
     "drive",
+    "iLQR",
 ]
