@@ -24,8 +24,11 @@ from torch import Tensor
 from simstate.base.checks import number, whole_number
 from simstate.base.errors import InvalidInputError
 from simstate.study.planners.control_space import Bounds, ControlSpace
-from simstate.study.planners.shooting import Residual, Shooting, Trajectory
+from simstate.study.planners.shooting import ControlledPath, Residual, Shooting
 from simstate.study.scratch_worlds import Make, is_env, sim_of
+
+_linalg: Any = torch.linalg
+"""Torch declares no types for it."""
 
 
 class iLQR:  # noqa: N801 - the name in the literature
@@ -116,7 +119,7 @@ class iLQR:  # noqa: N801 - the name in the literature
 
 
 def _backward(
-    shooting: Shooting, at: Trajectory, damping: Tensor
+    shooting: Shooting, at: ControlledPath, damping: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Return changes (N, H, nu) and feedback (N, H, nu, nx) of the controls."""
     a, b, r_x, r_u = shooting.derivatives(at)
@@ -132,7 +135,7 @@ def _backward(
         q_xx = g_x.mT @ g_x + f_x.mT @ v_xx @ f_x
         q_ux = g_u.mT @ g_x + f_u.mT @ v_xx @ f_x
         q_uu = g_u.mT @ g_u + f_u.mT @ v_xx @ f_u
-        solved = -torch.linalg.solve(q_uu + eye, torch.cat([q_u, q_ux], dim=2))
+        solved: Tensor = -_linalg.solve(q_uu + eye, torch.cat([q_u, q_ux], dim=2))
         k, gain = solved[..., :1], solved[..., 1:]
         change[:, h], feedback[:, h] = k[..., 0], gain
         v_x = q_x + gain.mT @ (q_uu @ k + q_u) + q_ux.mT @ k

@@ -22,7 +22,7 @@ _SHARES = (1.0, 0.5, 0.25, 0.125, 0.0625, 0.03, 0.01, 0.003)
 
 
 @dataclass(frozen=True)
-class Trajectory:
+class ControlledPath:
     """Controls of each world, and the states that they pass."""
 
     controls: Tensor
@@ -34,10 +34,10 @@ class Trajectory:
     cost: Tensor
     """½ Σ ‖r‖², infinite where it diverged; (N,)."""
 
-    def where(self, mask: Tensor, other: Trajectory) -> Trajectory:
+    def where(self, mask: Tensor, other: ControlledPath) -> ControlledPath:
         """Return the other one in some worlds; `mask` has shape (N,)."""
         pairs = [(getattr(self, x.name), getattr(other, x.name)) for x in fields(self)]
-        return Trajectory(
+        return ControlledPath(
             *(
                 torch.where(mask.reshape(-1, *[1] * (mine.ndim - 1)), theirs, mine)
                 for mine, theirs in pairs
@@ -67,10 +67,10 @@ class Shooting:
         self,
         controls: Tensor,
         space: ControlSpace,
-        before: Trajectory | None = None,
+        before: ControlledPath | None = None,
         change: Tensor | None = None,
         feedback: Tensor | None = None,
-    ) -> Trajectory:
+    ) -> ControlledPath:
         """Return the best future of each world under changed controls.
 
         Args:
@@ -109,12 +109,12 @@ class Shooting:
         best = (
             cost.reshape(-1, tries).argmin(dim=1) + torch.arange(self._worlds) * tries
         )
-        whole = Trajectory(applied, torch.stack(states, dim=1), residual, cost)
-        return Trajectory(
+        whole = ControlledPath(applied, torch.stack(states, dim=1), residual, cost)
+        return ControlledPath(
             **{field.name: getattr(whole, field.name)[best] for field in fields(whole)}
         )
 
-    def derivatives(self, at: Trajectory) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def derivatives(self, at: ControlledPath) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Return A, B, r_x and r_u along a trajectory; shape (N, H, rows, columns)."""
         count, horizon, _ = at.controls.shape
         host = self._branched(horizon)
