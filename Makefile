@@ -199,6 +199,7 @@ docs: $(READY)-docs
 	$(BIN)/python docs/architecture.py
 	$(BIN)/python docs/charts.py
 	$(BIN)/python docs/flight_charts.py
+	$(BIN)/python docs/derivative_charts.py
 	$(FILM)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 

@@ -107,3 +107,7 @@ def test_a_seed_that_is_not_given_is_drawn_from_31_bits():
     assert all(0 <= seed < 2**31 for seed in drawn)
     assert max(drawn) > 2**29
     assert len(set(drawn)) > 90
+
+
+def test_without_a_camera_there_is_no_picture_of_any_world():
+    assert list(StableBaselines3VecEnv(short_task(), 3).get_images()) == [None] * 3

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import mujoco
 import torch
@@ -32,6 +33,31 @@ class Coordinate:
     unit: str
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """The tangent space of a model."""
+
+    coordinates: tuple[Coordinate, ...]
+    rotations: list[tuple[int, int]]
+    """qpos and qvel addresses of quaternions."""
+    straight: dict[int, int]
+    """qpos addresses of all other degrees of freedom, by their qvel addresses."""
+
+    @staticmethod
+    def of(model: mujoco.MjModel) -> _Layout:
+        """Return the layout of a model."""
+        positions, velocities = _joint_coordinates(model)
+        acts = [
+            Coordinate(f"act[{k}]" if not name else f"{name}.act", "")
+            for k, name in enumerate(_activation_names(model))
+        ]
+        coordinates = (*positions, *velocities, *acts)
+        return _Layout(coordinates, _rotations(model), _straight(model))
+
+
+_layouts: WeakKeyDictionary[mujoco.MjModel, _Layout] = WeakKeyDictionary()
+
+
 class StateVector:
     """Displacements of positions, velocities, activations and processes, in this order.
 
@@ -46,21 +72,16 @@ class StateVector:
         self.processes: list[Process] = (
             [] if integration is None else list(integration.processes)
         )
-        positions, velocities = _joint_coordinates(model)
-        acts = [
-            Coordinate(f"act[{k}]" if not name else f"{name}.act", "")
-            for k, name in enumerate(_activation_names(model))
-        ]
+        layout = _layouts.get(model)
+        if layout is None:
+            layout = _layouts[model] = _Layout.of(model)
         rest = [
             Coordinate(f"{process.name}[{k}]", "")
             for process in self.processes
             for k in range(process.value.shape[1])
         ]
-        self.coordinates = [*positions, *velocities, *acts, *rest]
-        self._rotations = _rotations(model)
-        """qpos and qvel addresses of quaternions."""
-        self._straight = _straight(model)
-        """qpos and qvel addresses of all other numbers."""
+        self.coordinates = [*layout.coordinates, *rest]
+        self._rotations, self._straight = layout.rotations, layout.straight
 
     @property
     def size(self) -> int:
