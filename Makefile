@@ -31,11 +31,12 @@ STAMP := $(shell date +%Y%m%d-%H%M%S)
 demo: $(READY)-demo
 	$(BIN)/simstate run
 
-# A cart-pole in 2 minutes, then a robot that walks in 6, on two cores; then how well.
+# A cart-pole, then a robot that walks after about one core-minute: where the core-seconds
+# went, falls and errors in new worlds, and a video.
 train-demo: $(READY)-train
 	$(BIN)/simstate train Cartpole-Balance --run-dir runs/demo/cartpole-$(STAMP)
 	$(BIN)/simstate play runs/demo/cartpole-$(STAMP)
-	$(BIN)/simstate train Quadruped-Velocity --run-dir runs/demo/quadruped-$(STAMP)
+	$(BIN)/simstate train Quadruped-Velocity --profile --run-dir runs/demo/quadruped-$(STAMP)
 	$(BIN)/simstate play runs/demo/quadruped-$(STAMP) --output runs/demo/quadruped-$(STAMP)/walk.gif
 
 test: $(READY)-test

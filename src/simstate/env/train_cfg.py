@@ -56,6 +56,9 @@ class TrainCfg:
     """Into how many parts it cuts the experience."""
     value_loss_coef: float = 1.0
     """Weight of the critic's error in the loss."""
+    clip_value_loss: bool = True
+    """Limit the change of the critic's values to `clip_param`, too. Switch it off where
+    rewards of single events are larger than that."""
     max_grad_norm: float = 1.0
     """Longer gradients are shortened to this norm."""
     physics_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -105,6 +108,7 @@ class TrainCfg:
         one_of("weight_init", self.weight_init, ("default", "orthogonal"))
         one_of("noise_std_type", self.noise_std_type, ("scalar", "log"))
         instance_of("symmetric", self.symmetric, bool)
+        instance_of("clip_value_loss", self.clip_value_loss, bool)
         instance_of("physics_options", self.physics_options, Mapping)
         if "timestep" in self.physics_options:
             raise InvalidInputError(

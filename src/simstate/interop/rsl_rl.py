@@ -115,6 +115,7 @@ def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
             "gamma": cfg.gamma,
             "lam": cfg.lam,
             "value_loss_coef": cfg.value_loss_coef,
+            "use_clipped_value_loss": cfg.clip_value_loss,
             "entropy_coef": cfg.entropy_coef,
             "max_grad_norm": cfg.max_grad_norm,
         },

@@ -97,8 +97,14 @@ def find(reference: str | Path) -> Task:
     if reference in _MODULES:
         module = import_module(f"{__name__}.{_MODULES[reference]}")
         said = (module.__doc__ or "").strip().partition("\n")[0]
-        measured = getattr(module, "TRAINED", "not trained yet")
-        return Task(reference, module.env_cfg, module.train_cfg, said, trained=measured)
+        return Task(
+            reference,
+            module.env_cfg,
+            module.train_cfg,
+            said,
+            trained=getattr(module, "TRAINED", "not trained yet"),
+            core_seconds=getattr(module, "CORE_SECONDS", None),
+        )
     if reference in _registered:
         return _registered[reference]
     if reference in CLASSICS or reference in SUITE:
