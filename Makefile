@@ -88,11 +88,15 @@ sanitize: $(READY)-test
 		LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" && \
 		$(CURDIR)/$(BIN)/python -m pytest -q --capture=sys -p no:cacheprovider -k 'not warp' tests/engine tests/step
 
-# Mistakes that people make, put into a copy of the package one at a time: the slips of
-# tests/mutants.py, then random ones in some packages and the core. Prints how many a test notices.
-mutants: $(READY)-test
+# Mistakes, put into a copy of the package one at a time: the slips of tests/mutants.py, then
+# random ones in all packages and the core. Prints how many a test notices. A run of all tests
+# records first which test runs which line; remove build/lines to record it again.
+mutants: $(READY)-test build/lines/all.json
 	$(BIN)/python -m tests.mutants
-	$(BIN)/python -m tests.mutants --random 40
+	$(BIN)/python -m tests.mutants --random 200 --least 8
+
+build/lines/all.json: $(READY)-test
+	LINE_MAP=$@ $(BIN)/pytest -q -p tests.line_map -k 'not warp'
 
 # A wheel and an sdist, installed in clean environments, with a compiler and without one.
 dist-check:

@@ -1,4 +1,4 @@
-"""Cameras on the CPU: on one thread, on all, and MuJoCo's own renderer by OSMesa.
+"""Cameras on the CPU: colours alone, and with depth and segmentation.
 
 python benchmarks/cameras.py
 """
@@ -6,54 +6,87 @@ python benchmarks/cameras.py
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from ctypes.util import find_library
+from statistics import median
 
 # Before MuJoCo is loaded, which looks there.
 os.environ["MUJOCO_GL"] = "osmesa" if find_library("OSMesa") else ""
 
 import mujoco
+import torch
 from rich.console import Console
 from rich.table import Table
 
 from simstate import CameraCfg, EntityCfg, SceneCfg, Simulation
-from simstate.engine.threads import available_cpus
 from simstate.sensors import ray_tracer
-from timing import interleaved
 
-WORLDS, WIDTH, HEIGHT = 64, 64, 48
+WORLDS, WIDTH, HEIGHT, ROUNDS = 64, 64, 48, 15
 HAS_OSMESA = os.environ["MUJOCO_GL"] == "osmesa"
+ALL = ("rgb", "depth", "segmentation")
 
 
 def main() -> None:
-    eye = CameraCfg(
-        pos=(1.5, 0.4, 0.8), look_at=(0.0, 0.0, 0.3), width=WIDTH, height=HEIGHT
-    )
-    robot = EntityCfg(model="quadruped")
-    sim = Simulation(SceneCfg(entities={"robot": robot}, cameras={"eye": eye}), WORLDS)
-    camera = int(sim.model.camera("eye").id)
-    calls = {}
-    for threads in sorted({1, available_cpus()}):
-        ray_tracer.available_cpus = lambda threads=threads: threads
-        name = f"simstate, {threads} thread{'s' * (threads > 1)}"
-        calls[name] = ray_tracer.Renderer(sim, camera, (WIDTH, HEIGHT)).render
+    torch.set_num_threads(1)
+    ray_tracer.available_cpus = lambda: 1
+    few = torch.arange(0, WORLDS, 16)
+    calls = {
+        "rgb (target 40)": looked(("rgb",)),
+        "rgb, depth, segmentation (target 60)": looked(ALL),
+        "depth, segmentation": looked(ALL[1:]),
+        "rgb, each world its field of view": looked(("rgb",), fovy=True),
+        f"rgb, after {len(few)} worlds were reset": looked(("rgb",), few),
+    }
     if HAS_OSMESA:
-        calls["mujoco.Renderer, OSMesa, one thread"] = plain(sim)
-    timing = interleaved(calls, 15)
-    table = Table(title=f"{WORLDS} quadrupeds, {WIDTH} × {HEIGHT}: colour and depth")
-    for header in ("what", "frames/s", "Mpixel/s", "spread"):
+        calls["mujoco.Renderer, OSMesa: rgb"] = plain()
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS):
+        for name, call in calls.items():
+            start = time.process_time()
+            call()
+            times[name].append(1e3 * (time.process_time() - start))
+    table = Table(title=f"{WORLDS} quadrupeds, {WIDTH} × {HEIGHT}, one thread")
+    for header in ("images", "CPU ms per frame", "least", "Mpixel/s"):
         table.add_column(header)
-    for name, each in timing.items():
-        rate = WORLDS / each.median
-        pixels = rate * WIDTH * HEIGHT / 1e6
-        table.add_row(name, f"{rate:,.0f}", f"{pixels:.2f}", each.spread_text)
+    for name, each in times.items():
+        rate = WORLDS * WIDTH * HEIGHT / median(each) / 1e3
+        table.add_row(name, f"{median(each):.1f}", f"{min(each):.1f}", f"{rate:.1f}")
     out = Console(width=120)
     out.print(table)
     if not HAS_OSMESA:
         out.print("mujoco.Renderer: not measured, there is no OSMesa on this machine.")
 
 
-def plain(sim: Simulation):
-    """What one writes without a library: world after world, colour, then depth."""
+def worlds() -> Simulation:
+    eye = CameraCfg(
+        pos=(1.5, 0.4, 0.8), look_at=(0.0, 0.0, 0.3), width=WIDTH, height=HEIGHT
+    )
+    robot = EntityCfg(model="quadruped")
+    return Simulation(SceneCfg(entities={"robot": robot}, cameras={"eye": eye}), WORLDS)
+
+
+def looked(
+    images: tuple[str, ...], moved: torch.Tensor | None = None, fovy: bool = False
+) -> Callable[[], None]:
+    """Move some worlds, None: all, and read images of all."""
+    sim = worlds()
+    if fovy:
+        sim.expand("cam_fovy")[:] = torch.linspace(40.0, 60.0, WORLDS)[:, None]
+    rows = torch.arange(WORLDS) if moved is None else moved
+
+    def call() -> None:
+        sim.data.qpos[rows, 0] += 1e-4
+        for image in images:
+            getattr(sim.cameras["eye"], image)
+
+    call()
+    return call
+
+
+def plain() -> Callable[[], None]:
+    """What one writes without a library: world after world."""
+    sim = worlds()
     renderer = mujoco.Renderer(sim.model, HEIGHT, WIDTH)
     data = mujoco.MjData(sim.model)
 
@@ -64,9 +97,6 @@ def plain(sim: Simulation):
             mujoco.mj_camlight(sim.model, data)
             renderer.update_scene(data, "eye")
             renderer.render()
-            renderer.enable_depth_rendering()
-            renderer.render()
-            renderer.disable_depth_rendering()
 
     return call
 

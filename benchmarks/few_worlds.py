@@ -104,6 +104,9 @@ def cheetah(worlds: int, with_torch: bool = False) -> Callable[[], object]:
         def __init__(self, cfg: Any, env: Any) -> None:
             self.last = env.memory("x", dtype=torch.float64, reset=None)
 
+        def reset(self, env_ids: Any) -> None:
+            pass
+
         def __call__(self, env: Any) -> Any:
             now = env.sim.data.qpos[:, 0]
             moved = (now - self.last) / env.step_dt

@@ -1,20 +1,24 @@
 """Makes mistakes in simstate on purpose, one at a time: does a test notice each?
 
-    python -m tests.mutants                      slips of people, each by its test
-    python -m tests.mutants --random 40          random ones in the packages below
-    python -m tests.mutants --random 20 flight base/files.py=tests/base/test_files.py
+    python -m tests.mutants                          slips of people, each by its test
+    python -m tests.mutants --random 200             random ones in all packages
+    python -m tests.mutants --random 20 flight base/files.py
 
-A mistake is made in a copy of the package, in Python or in the core's C, and the tests
-nearest to its file run on that copy until the first one fails. Each is printed with its
-line. A mistake in C that does not compile is not counted.
+A mistake is made in a copy of the package, in Python or in the core's C. The tests that
+run its line, by the map of `tests.line_map`, run on that copy until the first one
+fails. Each mistake is printed with its line and with the test that noticed it. One in C
+that does not compile is not counted. Run again what survives with a greater --limit.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import random
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +26,8 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
+from tests.line_map import LineMap
 from tests.mistakes import Mutant, mistakes
 
 ROOT = Path(__file__).parent.parent
@@ -89,57 +95,90 @@ SLIPS_OF_PEOPLE = (
            f"{ENV}::test_the_previous_action_is_zero_after_a_reset"),
 )  # fmt: skip
 
-NEAREST = {
-    "base/archive.py": "tests/base/test_files.py tests/test_untrusted.py "
-    "tests/state/test_snapshot.py",
-    "base/by_name.py": "tests/test_bad_calls.py",
-    "base/checks.py": "tests/base/test_checks.py",
-    "base/files.py": "tests/base/test_files.py",
-    "base/ids.py": "tests/base/test_ids.py",
-    "engine/choices.py": "tests/engine/test_choices.py",
-    "engine/core/flight.c": "tests/flight/test_compiled_loads.py",
-    "engine/core/touch.c": "tests/step/test_adaptive_contact.py",
-    "env/groups.py": "tests/env/test_core.py tests/env/test_observations.py",
-    "env/metrics.py": "tests/env/test_metrics.py",
-    "env/plan.py": "tests/env/test_core.py tests/env/test_settings.py",
-    "flight": "tests/flight tests/test_slips.py tests/step/test_coupled.py",
-    "math": "tests/math",
-    "record": "tests/record tests/data/replay/test_replay.py",
-    "scene/terrain": "tests/scene/terrain",
-    "simulators/align": "tests/simulators/test_align.py",
-    "step/coupled_stepper.py": "tests/step/test_coupled.py",
-    "study/linear": "tests/study/linear",
-    "world/freshness.py": f"tests/world/test_freshness.py "
-    f"tests/step/test_partial_step.py "
-    f"tests/engine/test_constants.py {SLIPS}",
-    "world/random.py": "tests/world/test_random.py",
-}
-"""Packages and files that random mistakes are made in, with the nearest tests."""
+ELSEWHERE = re.compile(
+    r"engine/warp|step/.*warp|simulators/(drake|mjx|newton)|interop/(skrl|torchrl|ptera)"
+)
+"""Files whose tests need other libraries, or minutes for the kernels of Warp."""
 
 
-def sources(given: dict[str, str]) -> dict[str, str]:
-    """Return the source files of packages or files, and the tests of each."""
-    found: dict[str, str] = {}
-    for name, tests in given.items():
+FEW = 15
+"""Number of tests that run first."""
+
+
+def sources(names: list[str]) -> list[str]:
+    """Return the source files of packages or files; all of them if none is named."""
+    found: list[str] = []
+    for name in names or ["."]:
         path = PACKAGE / name.removeprefix("simstate/")
-        files = [path] if path.is_file() else sorted(path.rglob("*.[pch]*"))
-        for file in files:
-            if file.suffix in (".py", ".c", ".h"):
-                found[str(file.relative_to(PACKAGE))] = tests
-    return found
+        files = [path] if path.is_file() else sorted(path.rglob("*"))
+        found += [
+            str(file.relative_to(PACKAGE))
+            for file in files
+            if file.suffix in (".py", ".c", ".h")
+        ]
+    return [file for file in found if not ELSEWHERE.match(file)]
 
 
-def sample(files: dict[str, str], count: int, seed: int) -> list[Mutant]:
-    """Return random mistakes; a file's share is that of its lines."""
+def sample(files: list[str], count: int, least: int, seed: int) -> list[Mutant]:
+    """Return random mistakes: the share of a package and of a file is its lines'.
+
+    A package has at least `least` of them.
+    """
     texts = {file: (PACKAGE / file).read_text() for file in files}
-    left = {file: list(mistakes(file, texts[file], files[file])) for file in files}
+    left = {file: list(mistakes(file, texts[file], "")) for file in files}
+    lines = {file: texts[file].count("\n") for file in files}
     draw, chosen = random.Random(seed), list[Mutant]()
-    while len(chosen) < count and any(left.values()):
-        names = [file for file in files if left[file]]
-        lines = [texts[file].count("\n") for file in names]
-        (file,) = draw.choices(names, lines)
-        chosen.append(left[file].pop(draw.randrange(len(left[file]))))
+    for package in sorted({package_of(file) for file in files}):
+        ours = [file for file in files if package_of(file) == package]
+        share = sum(lines[file] for file in ours) / sum(lines.values())
+        for _ in range(max(least, round(count * share))):
+            if names := [file for file in ours if left[file]]:
+                (file,) = draw.choices(names, [lines[file] for file in names])
+                chosen.append(left[file].pop(draw.randrange(len(left[file]))))
     return chosen
+
+
+def package_of(file: str) -> str:
+    """Return the package that a file is counted to."""
+    return file.partition("/")[0] if "/" in file else "simulation.py"
+
+
+def nearest(lines: LineMap, mutant: Mutant, limit: float) -> list[str]:
+    """Return the tests to run on a mistake: for C, those of the modules next to it."""
+    if not mutant.file.endswith(".py"):
+        folder = "world" if mutant.file.startswith("world") else "engine/core"
+        fronts = [f for f in sources([folder]) if f.endswith(".py")]
+        tests = {test for front in fronts for test in lines.of_file(front)}
+        return lines.spread(mutant.file, tests, limit)
+    line = line_number(mutant)
+    if not in_function(mutant, line):
+        tests = lines.of_file(mutant.file)
+        return ["tests/test_defaults.py", *lines.spread(mutant.file, tests, limit)]
+    rows = range(line, line + 1 + mutant.old.count("\n"))
+    tests = lines.of_lines(mutant.file, rows) or lines.of_file(mutant.file)
+    return lines.spread(mutant.file, tests, limit)
+
+
+def in_function(mutant: Mutant, line: int) -> bool:
+    """Return True if a line runs when a function is called, not on import."""
+    source = (PACKAGE / mutant.file).read_text()
+    return any(
+        isinstance(node, ast.FunctionDef)
+        and node.body[0].lineno <= line <= (node.end_lineno or 0)
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+class Failures:
+    """A plugin of pytest that writes the name of the first test that fails."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Write the name of a test that fails."""
+        if report.failed:
+            self.path.write_text(report.nodeid)
 
 
 class Copy:
@@ -147,70 +186,102 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        shutil.copytree(PACKAGE, folder / "src" / "simstate")
+        self._failed = folder / "failed"
+        shutil.copytree(
+            PACKAGE,
+            folder / "src" / "simstate",
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
         for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
             shutil.copy(ROOT / name, folder / name)
-        self._seconds: dict[str, float] = {}
+        self._built = {path: path.read_bytes() for path in folder.rglob("*.so")}
 
-    def passes(self, tests: str) -> bool:
-        """Run tests without a mistake, and allow four times as long with one."""
-        if tests not in self._seconds:
-            start = time.monotonic()
-            if not self._run(tests, 7200.0):
-                return False
-            self._seconds[tests] = 30.0 + 4 * (time.monotonic() - start)
-        return True
+    def noticed_by(
+        self, mutant: Mutant, tests: list[str], seconds: float
+    ) -> str | None:
+        """Return the test that fails with the mistake, "" if none does.
 
-    def notices(self, mutant: Mutant) -> bool | None:
-        """Return True if a test fails with the mistake; None if it does not compile."""
+        None means that the mistake does not compile.
+        """
         path = self.folder / "src" / "simstate" / mutant.file
         good = path.read_text()
         path.write_text(mutant.applied(good))
         try:
             if path.suffix != ".py" and not self._compiles():
                 return None
-            return not self._run(mutant.tests, self._seconds[mutant.tests])
+            # Collecting many files takes longer than a few tests, which mostly do.
+            few, rest = tests[:FEW], tests[FEW:]
+            return self.first_failure(few, seconds) or self.first_failure(rest, seconds)
         finally:
             path.write_text(good)
-            if path.suffix != ".py":
-                assert self._compiles()
+            for built, content in self._built.items():
+                built.write_bytes(content)
 
     def _compiles(self) -> bool:
         """Build the core; an optional extension that fails leaves no file."""
-        for old in self.folder.rglob("*.so"):
+        for old in self._built:
             old.unlink()
         shutil.rmtree(self.folder / "build", ignore_errors=True)
         subprocess.run(
             [sys.executable, "setup.py", "-q", "build_ext", "--inplace"],
             cwd=self.folder, capture_output=True, check=False,
         )  # fmt: skip
-        return len(list((self.folder / "src").rglob("*.so"))) == 2
+        return all(path.exists() for path in self._built)
 
-    def _run(self, tests: str, seconds: float) -> bool:
-        """Return True if all tests pass within a time."""
-        changed = {
-            "PYTHONPATH": str(self.folder / "src"),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
+    def first_failure(self, tests: list[str], seconds: float) -> str:
+        """Return the first test that fails, "" if all pass within a time.
+
+        The tests run in a fork of this process, which has imported large libraries.
+        """
+        self._failed.unlink(missing_ok=True)
+        if not tests:
+            return ""
+        child = os.fork()
+        if child == 0:
+            os._exit(self._test(tests))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                known = self._failed.read_text() if self._failed.exists() else ""
+                return known or ("" if status == 0 else f"exit {status}")
+            time.sleep(0.05)
+        os.killpg(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return "time"
+
+    def _test(self, tests: list[str]) -> int:
+        """Run tests on the copy, in a group of processes that can be ended."""
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ["PYTHONPATH"] = str(self.folder / "src")
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, str(self.folder / "src"))
+        os.chdir(ROOT)
+        for stream in (1, 2):
+            os.dup2(os.open(self.folder / "output", os.O_WRONLY | os.O_CREAT), stream)
+        options = ["-q", "-x", "-p", "no:cacheprovider", "-k", "not warp"]
         try:
-            run = subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-                 "-k", "not warp", *tests.split()],
-                cwd=ROOT, env=os.environ | changed, capture_output=True,
-                timeout=seconds, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return False
-        return run.returncode == 0
+            return int(pytest.main([*options, *tests], [Failures(self._failed)]))
+        except BaseException:
+            return 1
 
 
-def line_of(mutant: Mutant) -> str:
-    """Return the position of a random mistake: ":line: the line as it was"."""
-    if mutant.place < 0:
-        return ":"
+def line_number(mutant: Mutant) -> int:
+    """Return the line of a mistake."""
     source = (PACKAGE / mutant.file).read_text()
-    number = source.count("\n", 0, mutant.place)
-    return f":{number + 1}: {source.splitlines()[number].strip()}:"
+    place = mutant.place if mutant.place >= 0 else source.index(mutant.old)
+    return source.count("\n", 0, place) + 1
+
+
+def report(mutant: Mutant, test: str | None) -> str:
+    """Return one line: verdict, position, change, and the test that noticed it."""
+    verdict = "invalid " if test is None else "noticed " if test else "SURVIVED"
+    number = line_number(mutant)
+    line = (PACKAGE / mutant.file).read_text().splitlines()[number - 1].strip()
+    change = f"{mutant.old.strip()!r} → {mutant.new.strip()!r}"
+    return f"{verdict} {mutant.file}:{number}: {line}: {change} | {test or ''}"
 
 
 def print_rates(counts: Counter[tuple[str, bool]]) -> float:
@@ -227,29 +298,35 @@ def print_rates(counts: Counter[tuple[str, bool]]) -> float:
 def main() -> int:
     """Make the mistakes, and print how many were noticed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("modules", nargs="*", help="package or file, or file=tests")
+    parser.add_argument("modules", nargs="*", help="packages or files; all of them")
     parser.add_argument("--random", type=int, default=0, help="how many random ones")
+    parser.add_argument("--least", type=int, default=1, help="of them in a package")
+    parser.add_argument("--map", type=Path, default=ROOT / "build" / "lines")
+    parser.add_argument("--limit", type=float, default=60, help="seconds of tests each")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     chosen = list(SLIPS_OF_PEOPLE)
+    lines = LineMap(options.map)
     if options.random:
-        given = [name.partition("=") for name in options.modules]
-        nearest = {name: tests or NEAREST[name] for name, _, tests in given} or NEAREST
-        chosen = sample(sources(nearest), options.random, options.seed)
-    counts = Counter[tuple[str, bool]]()
+        files = sources(options.modules)
+        chosen = sample(files, options.random, options.least, options.seed)
+    import mujoco as mujoco  # before the forks
+    import torch as torch
+
+    counts, killers = Counter[tuple[str, bool]](), dict[str, None]()
     with tempfile.TemporaryDirectory() as name:
         copy = Copy(Path(name))
         for k, mutant in enumerate(chosen, 1):
-            if not copy.passes(mutant.tests):
-                print(f"{mutant.tests} fail without any mistake: mend that first.")
-                return 1
-            noticed = copy.notices(mutant)
-            verdict = {True: "noticed ", False: "SURVIVED", None: "invalid "}[noticed]
-            print(f"{k:3}/{len(chosen)} {verdict} "
-                  f"{mutant.file}{line_of(mutant)} {mutant.old.strip()!r} → "
-                  f"{mutant.new.strip()!r}", flush=True)  # fmt: skip
-            if noticed is not None:
-                counts[str(Path(mutant.file).parent), noticed] += 1
+            tests = mutant.tests.split() or nearest(lines, mutant, options.limit)
+            test = copy.noticed_by(mutant, tests, 60 + 5 * options.limit)
+            print(f"{k:3}/{len(chosen)} {report(mutant, test)}", flush=True)
+            if test is not None:
+                counts[package_of(mutant.file), bool(test)] += 1
+            if test and "::" in test:
+                killers[test] = None
+        if broken := copy.first_failure(list(killers), 3600.0):
+            print(f"{broken} fails without any mistake: mend that first.")
+            return 1
     return int(print_rates(counts) < 0.95)
 
 

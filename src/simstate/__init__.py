@@ -22,7 +22,6 @@ if TYPE_CHECKING:
         env,
         flight,
         interop,
-        math,
         record,
         scene,
         sensors,
@@ -58,6 +57,7 @@ if TYPE_CHECKING:
     from simstate.entity.explanation import explain
     from simstate.scene import (
         CameraCfg,
+        CollisionCfg,
         ContactCfg,
         DcMotorActuatorCfg,
         DownwardRingPattern,
@@ -79,6 +79,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "CameraCfg",
+    "CollisionCfg",
     "ContactCfg",
     "ConventionError",
     "CouplingError",
@@ -123,7 +124,6 @@ __all__ = [
     "get_include",
     "integrate",
     "interop",
-    "math",
     "record",
     "scene",
     "sensors",

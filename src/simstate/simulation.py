@@ -26,6 +26,7 @@ from simstate.base.errors import (
     unknown_name,
 )
 from simstate.base.ids import Ids, Selection, Values, as_values, everything
+from simstate.base.notebook import html_summary
 from simstate.engine import (
     CONSTANT_INPUTS,
     STATE_FIELDS,
@@ -38,7 +39,7 @@ from simstate.engine import (
 from simstate.entity import Entity, SceneEntities
 from simstate.entity.dynamics import SceneDynamics
 from simstate.entity.relative import Relative
-from simstate.record import SimRecorder
+from simstate.record import SimRecorder, reads_of
 from simstate.scene import SceneCfg, build_scene
 from simstate.scene.build import BuiltScene
 from simstate.sensors import SceneCameras, SceneContacts, SceneRays
@@ -84,7 +85,7 @@ from simstate.step.stepping_host import StepRecorder
 from simstate.step.stochastic.stochastic import Integrator
 from simstate.step.timeline import Timeline
 from simstate.step.touching import contact_timestep
-from simstate.view import Course, start_offscreen, start_viewer
+from simstate.view import Course, start_offscreen, start_viewer, thumbnail
 from simstate.world import Ledger, Reset, Write, user_memory
 from simstate.world.freshness import Freshness, Mode
 from simstate.world.last_evaluation import LastEvaluation
@@ -171,6 +172,14 @@ class Simulation:
         one_of("freshness", freshness, ("auto", "strict", "off"))
         one_of("on_divergence", on_divergence, ("raise", "mask"))
         whole_number("first_world", first_world, 0, 2**62)
+        self._options: dict[str, Any] = {
+            "engine": engine,
+            "device": device,
+            "integrator": integrator,
+            "freshness": freshness,
+            "seed": seed,
+            "first_world": first_world,
+        }
         self._built: BuiltScene = build_scene(scene)
         self.model = self._built.model
         """The compiled scene, on the host. To change physics, use `expand`."""
@@ -249,6 +258,14 @@ class Simulation:
         if self.contact_timestep != self.timestep:
             text += f", contact_timestep={self.contact_timestep:g} s"
         return f"Simulation({text})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (e.name, e.index.base, e.num_bodies, e.num_joints, e.num_actuators)
+            for e in self.scene.values()
+        ]
+        head = ("entity", "base", "bodies", "joints", "actuators")
+        return html_summary(repr(self), head, rows, thumbnail(self.render))
 
     def _write_first_state(self) -> None:
         """Write the entities' defaults, which become the state at reset.
@@ -583,7 +600,7 @@ class Simulation:
 
     def _record_in_memory(self, quantities: Recorded, every: float | None) -> History:
         self._forcing.refuse_within_a_step("sim.record")
-        history = History(self, quantities, every)
+        history = History(self, reads_of(self, quantities), every)
         if every is not None and not self._stepper.can_cut:
             check_multiple("every", every, self.timestep)
         self._use_timeline().histories.append(history)
@@ -1007,6 +1024,22 @@ class Simulation:
         raise not_copied("A Simulation", "Simulation(…)", "sim")
 
     # Inner parts.
+
+    def _alike(self, num_envs: int) -> Simulation:
+        """Return a simulation of the same scene with another number of worlds.
+
+        It has none of the force models, processes, events and tasks that were added.
+        """
+        return Simulation(self._built, num_envs, **self._options, on_divergence="mask")
+
+    def _step_ahead(self, n: int) -> None:
+        """Advance all worlds without recorders; those that diverge are marked."""
+        worlds, stepper = self._worlds, self._stepper
+        error = worlds.ledger.run(
+            stepper.scope, "sim.step()", self._step, stepper, n, worlds.everywhere, None
+        )
+        if error is not None:
+            self.diverged |= self.divergence.new
 
     def _evaluate(self, rows: Tensor | None, stage: Stage) -> None:
         """Compute derived values up to a stage; freshness calls this."""

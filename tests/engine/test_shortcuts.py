@@ -147,6 +147,9 @@ class Shift:
     def __init__(self, cfg, env):
         pass
 
+    def reset(self, env_ids):
+        pass
+
     def __call__(self, env, env_ids, asset_cfg=CUBE_CFG):
         shift(env, env_ids, asset_cfg)
 

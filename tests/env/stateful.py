@@ -90,6 +90,9 @@ class Harder:
     def __init__(self, cfg, env):
         self.ended = env.memory("ended", reset=None)
 
+    def reset(self, env_ids):
+        pass
+
     def __call__(self, env, env_ids):
         self.ended[env_ids] += 1
         env.rewards.set_weight("track_lin_vel", 1.0 + 0.01 * float(self.ended.sum()))

@@ -126,6 +126,9 @@ def test_a_marked_class_term_has_arrays_and_memory(make_env):
             self.last = env.memory("last", reset=0.5)
             self.is_array = isinstance(self.last, np.ndarray)
 
+        def reset(self, env_ids):
+            pass
+
         def __call__(self, env):
             assert self.is_array
             now = env.sim.data.qpos[:, 2]

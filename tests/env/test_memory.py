@@ -87,6 +87,9 @@ class KeepsItself:
         self.weights = torch.ones(env.num_envs)
         self.total = torch.zeros(env.num_envs)
 
+    def reset(self, env_ids):
+        pass
+
     def __call__(self, env):
         self.total += self.weights
         return self.total.clone()
@@ -127,6 +130,9 @@ def test_constants_of_a_term_do_no_harm():
             self.weights = torch.linspace(0, 1, env.num_envs)
             self.weights *= 2
 
+        def reset(self, env_ids):
+            pass
+
         def __call__(self, env):
             return self.weights.clone()
 
@@ -156,6 +162,9 @@ def test_wrong_parameters_of_a_class_term_are_told():
     class Scaled:
         def __init__(self, cfg, env):
             self.scale = cfg.params["scale"]
+
+        def reset(self, env_ids):
+            pass
 
         def __call__(self, env, scale=2.0):
             return torch.full((env.num_envs,), self.scale * scale)
@@ -200,6 +209,9 @@ def test_a_worlds_numbers_do_not_depend_on_its_batch():
 def test_an_observation_of_a_class_term_names_its_columns():
     class Both:
         def __init__(self, cfg, env):
+            pass
+
+        def reset(self, env_ids):
             pass
 
         def __call__(self, env):

@@ -6,12 +6,14 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 from scipy.spatial.transform import Rotation, Slerp
 
 from simstate.base.errors import InvalidInputError, UnknownNameError
 from simstate.env import (
     MotionCommandCfg,
     RewardTermCfg,
+    SceneEntityCfg,
     TerminationTermCfg,
     rewards,
     terminations,
@@ -149,6 +151,33 @@ def test_an_episode_begins_within_the_motion(make_env, files, engine):
     assert command.names == ("pos knee", "pos hip", "vel knee", "vel hip")
 
 
+def test_an_episode_begins_off_the_motion_by_what_is_drawn(make_env, files):
+    """Ranges of one number each: a push and a turn along world axes."""
+    pose = {"x": (0.1, 0.1), "z": (0.3, 0.3), "yaw": (0.4, 0.4), "roll": (-0.2, -0.2)}
+    speed = {"y": (0.5, 0.5), "pitch": (0.7, 0.7)}
+    env = tracking(
+        make_env, files / "m.npz", 3, start=(0.5, 0.5), pose_range=pose,
+        velocity_range=speed, joint_pos_range=(0.05, 0.05),
+    )  # fmt: skip
+    data = env.scene["robot"].data
+    pos, turn, joints, rates = motion()
+    at = (FRAMES - 1) // 2
+    turned = Rotation.from_euler("xz", [-0.2, 0.4]) * turn[at]  # roll, then yaw
+    found = Rotation.from_quat(data.root_link_quat_w[1].numpy(), scalar_first=True)
+    assert (turned * found.inv()).magnitude() < 1e-6
+    np.testing.assert_allclose(
+        data.root_link_pos_w[1], pos[at] + [0.1, 0, 0.3], atol=1e-6
+    )
+    np.testing.assert_allclose(
+        data.root_link_lin_vel_w[1], VELOCITY + np.array([0, 0.5, 0]), atol=1e-6
+    )
+    np.testing.assert_allclose(
+        data.root_link_ang_vel_w[1], RATE + np.array([0, 0.7, 0]), atol=1e-6
+    )
+    np.testing.assert_allclose(data.joint_pos[1], joints[at][::-1] + 0.05, atol=1e-6)
+    np.testing.assert_allclose(data.joint_vel[1], rates[at][::-1], atol=1e-6)
+
+
 def test_what_is_missing_is_measured_in_the_root_s_axes(make_env, files):
     env = tracking(make_env, files / "m.npz", start=(0.2, 0.8), aligned=False)
     command, robot = env.commands["motion"], env.scene["robot"]
@@ -221,9 +250,160 @@ def test_the_motion_runs_and_ends(make_env, files):
     assert not bool((again.commands["motion"].time == 0.95 + 0.16).any())
 
 
+def test_links_can_be_seen_from_another_link(make_env, files):
+    env = tracking(
+        make_env, files / "m.npz", start=(0.3, 0.7), anchor="shin",
+        body_names=("trunk", "shin"),
+    )  # fmt: skip
+    command, robot = env.commands["motion"], env.scene["robot"]
+    shin = robot.body_names.index("shin")
+    before = robot.data.body_link_pose_w[:, shin].clone()
+    bend = torch.tensor([0.4, -0.3, 0.2, 0.5, -0.6])
+    robot.write_joint_position_to_sim(
+        robot.data.joint_pos + bend[:, None] * torch.tensor([0.0, 1.0])
+    )  # the knee turns the shin alone, about its origin
+    after = robot.data.body_link_pose_w[:, shin]
+    np.testing.assert_allclose(command.errors("anchor_pos"), 0.0, atol=0.03)
+    turn = Rotation.from_quat(before[:, 3:].numpy(), scalar_first=True).inv() * (
+        Rotation.from_quat(after[:, 3:].numpy(), scalar_first=True)
+    )
+    angles = command.errors("anchor_quat")[:, 0]
+    np.testing.assert_allclose(angles, turn.magnitude(), atol=0.02)
+    np.testing.assert_allclose(command.offset[:, 4], -bend, atol=0.02)
+    # The motion's trunk is turned with the shin's heading about the shin's origin.
+    frames = command.frames
+    back = Rotation.from_quat(frames.body_quat_w[:, shin].numpy(), scalar_first=True)
+    heading = Rotation.from_quat(after[:, 3:].numpy(), scalar_first=True) * back.inv()
+    quat = heading.as_quat(scalar_first=True) * [1, 0, 0, 1]
+    away = (frames.body_pos_w[:, 0] - frames.body_pos_w[:, shin]).numpy()
+    trunk = Rotation.from_quat(quat, scalar_first=True).apply(away)
+    base = after[:, :3].numpy().copy()
+    base[:, 2] = frames.body_pos_w[:, shin, 2]
+    miss = np.linalg.norm(base + trunk - robot.data.root_link_pos_w.numpy(), axis=1)
+    np.testing.assert_allclose(command.errors("body_pos")[:, 0], miss, atol=1e-9)
+
+
+def test_heights_are_compared_alone(make_env, files):
+    env = tracking(make_env, files / "m.npz", start=(0.2, 0.8), anchor="thigh")
+    command, robot = env.commands["motion"], env.scene["robot"]
+    pose = robot.data.root_link_pose_w.clone()
+    pose[:, :3] += torch.tensor([3.0, -2.0, 0.0])
+    lift = torch.tensor([0.1, -0.2, 0.3, -0.4, 0.5]).double()
+    was = {
+        tracked: command.errors(tracked).clone()
+        for tracked in ("root_height", "anchor_height", "body_height")
+    }
+    pose[:, 2] += lift
+    robot.write_root_link_pose_to_sim(pose)
+    for tracked, before in was.items():
+        found = command.errors(tracked)
+        assert found.shape == (5, 3 if tracked == "body_height" else 1)
+        np.testing.assert_allclose(
+            found, lift.abs()[:, None].expand_as(found), atol=float(before.max()) + 1e-9
+        )
+    lost = terminations.motion_lost(env, "motion", "anchor_height", 0.25)
+    assert lost.tolist() == [False, False, True, True, True]
+    shin = SceneEntityCfg("robot", body_names="shin")
+    lost = terminations.motion_lost(env, "motion", "body_height", 0.35, shin)
+    assert lost.tolist() == [False, False, False, True, True]
+
+
+def library(tmp_path, seconds=(1.0, 3.0, 2.4)):
+    """Files of standing still at heights 1, 2, …, and of different lengths."""
+    paths = []
+    for k, length in enumerate(seconds):
+        rows = np.zeros((round(length * FPS) + 1, 9))
+        rows[:, 2], rows[:, 6] = k + 1.0, 1.0
+        rows[:, 7] = np.linspace(0.0, 0.1 * length, len(rows))
+        paths.append(tmp_path / f"{k}.csv")
+        np.savetxt(paths[-1], rows, delimiter=",")
+    return paths
+
+
+def test_a_library_is_drawn_by_the_second(make_env, tmp_path):
+    env = tracking(
+        make_env, library(tmp_path), 600, fps=FPS, start=(0.25, 0.75), at_end="hold"
+    )
+    command, data = env.commands["motion"], env.scene["robot"].data
+    clip, time = command.clip, command.time
+    np.testing.assert_allclose(data.root_link_pos_w[:, 2], clip + 1.0)
+    np.testing.assert_allclose(data.joint_pos[:, 1], 0.1 * time, atol=1e-9)
+    duration = torch.tensor([1.0, 3.0, 2.4]).double()
+    share = time / duration[clip]
+    assert 0.25 <= float(share.min()) < 0.26
+    assert 0.74 < float(share.max()) <= 0.75
+    counts = np.bincount(clip.numpy(), minlength=3)
+    expected = 600 * (duration / duration.sum()).numpy()
+    assert stats.chisquare(counts, expected).pvalue > 1e-3
+    assert stats.kstest((share - 0.25) / 0.5, "uniform").pvalue > 1e-3
+    for _ in range(3):
+        env.step(torch.zeros(600, env.action_dim))
+    assert bool((command.ended == (command.time >= duration[clip])).all())
+
+
+def test_one_time_in_each_motion(make_env, tmp_path):
+    env = tracking(make_env, library(tmp_path), 90, fps=FPS, start=(1.0, 1.0))
+    command = env.commands["motion"]
+    assert set(command.clip.tolist()) == {0, 1, 2}
+    duration = command.reference.duration
+    torch.testing.assert_close(command.time, duration[command.clip])
+
+
+def failing(make_env, tmp_path, num_envs=40, **options):
+    """Worlds that fail in the last second of the second motion alone."""
+
+    def fails(env):
+        command = env.commands["motion"]
+        return (command.clip == 1) & (command.time > 2.0)
+
+    ends = {"fails": TerminationTermCfg(fails)}
+    return tracking(
+        make_env, library(tmp_path), num_envs, fps=FPS, sampling="adaptive",
+        terminations=ends, **options,
+    )  # fmt: skip
+
+
+def test_starts_move_to_where_episodes_fail(make_env, tmp_path):
+    env = failing(make_env, tmp_path, uniform_share=0.2, failure_memory=200)
+    starts = env.commands["motion"].starts
+    even = np.array([1.0, 1.0, 1.0, 1.0, 0.8, 0.8, 0.8]) / 6.4
+    np.testing.assert_allclose(starts.probability, even)
+    kept = env.snapshot()
+    for _ in range(40):
+        env.step(torch.zeros(40, env.action_dim))
+    # All failures are in the last of the second motion's three bins.
+    near = np.array([0, 0.64, 0.8, 1.0, 0, 0, 0])
+    np.testing.assert_allclose(
+        starts.probability, 0.2 * even + 0.8 * near / near.sum(), atol=1e-12
+    )
+    drawn = starts.at(torch.linspace(0, 1, 10_001)[:-1].double())
+    assert float((drawn[0] == 1).double().mean()) == pytest.approx(0.89375, abs=1e-3)
+    assert float(drawn[1].max()) <= 3.0
+    env.restore(kept)
+    np.testing.assert_allclose(starts.probability, even)
+
+
+def test_failures_are_forgotten(make_env, tmp_path):
+    env = failing(make_env, tmp_path, 2, failure_memory=4)
+    starts = env.commands["motion"].starts
+    one = torch.tensor([1])
+    starts.record(one, torch.tensor([2.5]).double(), torch.tensor([True]))
+    early, after = torch.tensor([0.5]).double(), []
+    for _ in range(3):
+        after.append(float(starts.failures.max()))
+        starts.record(one, early, torch.tensor([False]))
+    np.testing.assert_allclose(after, 0.25 * 0.75 ** np.arange(3))
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"anchor": "knee"}, "knee"),
+        ({"anchor": "sh.*|th.*"}, "one link"),
+        ({"sampling": "random"}, "sampling"),
+        ({"uniform_share": 1.5}, "uniform_share"),
+        ({"failure_memory": 0}, "failure_memory"),
+        ({"file": ()}, "no motion file"),
         ({"start": (0.5, 1.5)}, "between 0 and 1"),
         ({"at_end": "stop"}, "at_end"),
         ({"motion_joints": ("knee", "hipp")}, "hipp"),
@@ -232,7 +412,7 @@ def test_the_motion_runs_and_ends(make_env, files):
 )
 def test_what_makes_no_sense_is_refused(make_env, files, options, message):
     with pytest.raises((InvalidInputError, UnknownNameError), match=message):
-        tracking(make_env, files / "m.npz", **options)
+        tracking(make_env, options.pop("file", files / "m.npz"), **options)
 
 
 def test_terms_of_motions_need_one(make_env, files):

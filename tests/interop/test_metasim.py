@@ -74,6 +74,12 @@ def test_reward_success_and_time_out(sim):
     assert env.step(idle)[3] == [False] * 3
 
 
+def test_steps_count_without_a_reset_too(sim):
+    env = MetaSimEnv(sim, max_episode_steps=2)
+    assert env.step([{}] * 3)[3] == [False] * 3
+    assert env.step([{}] * 3)[3] == [True] * 3
+
+
 def test_bad_calls_change_nothing(sim):
     env = MetaSimEnv(sim)
     env.reset()

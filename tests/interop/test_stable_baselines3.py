@@ -99,3 +99,11 @@ def test_attributes_belong_to_all_worlds():
         envs.set_attr("log", {}, indices=[1])
     with pytest.raises(SimStateError, match="step_async first"):
         envs.step_wait()
+
+
+def test_a_seed_that_is_not_given_is_drawn_from_31_bits():
+    envs = StableBaselines3VecEnv(short_task(), 2)
+    drawn = [envs.seed()[0] for _ in range(100)]
+    assert all(0 <= seed < 2**31 for seed in drawn)
+    assert max(drawn) > 2**29
+    assert len(set(drawn)) > 90

@@ -1,5 +1,8 @@
 """The oracle suite on every shipped model, on awkward entities, and on broken code."""
 
+import math
+from dataclasses import replace
+
 import mujoco
 import pytest
 import torch
@@ -10,6 +13,7 @@ from simstate.entity import data as entity_data
 from simstate.entity import frame_quantities
 from simstate.scene import models
 from simstate.study import oracles
+from simstate.study.oracles import LAWS, Check, Report, check, relative_error
 
 SIDEWAYS = (3.0, -4.0, 1.0)
 
@@ -140,3 +144,44 @@ def test_every_quantity_is_in_a_law_but_a_few():
         "site_pose_w",
         "act",
     }
+
+
+def test_every_law_is_checked_and_allows_little():
+    """Rounding of float64 and its differences, and of float32: no real mistake."""
+    report = check(models.spec("quadruped").compile())
+    assert {law.name for law in LAWS} <= {one.law for one in report.checks}
+    for law in LAWS:
+        assert 0 < law.native <= 1e-7
+        assert law.warp is None or law.native < law.warp <= 5e-3
+    allowed = {one.law: one.tolerance for one in report.checks}
+    assert all(allowed[law.name] == law.native for law in LAWS)
+
+
+def checks(*errors: float, tolerance: float = 1e-3) -> list[Check]:
+    return [Check("law", "robot", f"q{k}", e, tolerance) for k, e in enumerate(errors)]
+
+
+def test_a_report_names_the_worst_and_what_failed():
+    fine = Report("native", checks(1e-4, 1e-3, 5e-4))
+    assert fine.passed
+    assert [one.quantity for one in fine.worst()] == ["q1"]
+    nan = Report("native", checks(1e-4, math.nan, 5e3))
+    assert [one.quantity for one in nan.failures] == ["q1", "q2"]
+    assert [one.quantity for one in nan.worst()] == ["q1"]
+    exact = Report("native", checks(0.0, 1e-300, 0.0, tolerance=0.0))
+    assert [one.quantity for one in exact.worst()] == ["q1"]
+    assert not exact.passed
+    assert "FAILED law: robot.q1, error 1.000e-300 > 0e+00" in str(exact)
+    assert not Report("native").passed
+    noted = Report("native", [replace(checks(0.0)[0], note="n")] * 2, ["why", "n"])
+    assert noted.notes == ["n", "why"]
+    assert str(noted).endswith("n\nwhy")
+
+
+def test_errors_are_relative_to_the_greatest_value_or_to_one():
+    value = torch.tensor([[3.0, -8.0], [1.0, 0.5]])
+    off = value + torch.tensor([[0.0, 0.4], [-0.2, 0.0]])
+    assert relative_error(off, value) == pytest.approx(0.4 / 8)
+    assert relative_error(off / 100, value / 100) == pytest.approx(0.004)
+    assert relative_error(torch.zeros(0), torch.zeros(0)) == 0.0
+    assert math.isnan(relative_error(torch.zeros(2), torch.zeros(3)))

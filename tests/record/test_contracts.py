@@ -78,6 +78,9 @@ class Current:
     def __init__(self, cfg, env) -> None:
         self.seen = env.memory("seen", (3,))
 
+    def reset(self, env_ids):
+        pass
+
     def __call__(self, env):
         self.seen += 1.0
         return self.seen
@@ -87,6 +90,9 @@ class Attribute:
     contract = Contract("V", NO, NO)
 
     def __init__(self, cfg, env) -> None:
+        pass
+
+    def reset(self, env_ids):
         pass
 
     def __call__(self, env):

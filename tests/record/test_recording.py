@@ -90,6 +90,37 @@ def test_a_block_of_one_sample(make_sim, tmp_path, monkeypatch):
         assert replay(found).is_same
 
 
+def test_a_block_is_closed_by_its_bytes_as_well(make_sim, tmp_path, monkeypatch):
+    """By samples, or by what was written between steps: whichever is full first."""
+    sim = make_sim()
+    wide = sim.memory("wide", (4000,), reset=None)
+    monkeypatch.setattr(recorder, "BLOCK_BYTES", 100_000)
+    with sim.record(tmp_path / "run.simrec", fields=["qpos"]):
+        for k in range(9):
+            wide[:] = k + 1  # 128 kB, all worlds
+            sim.step()
+    with Recording(tmp_path / "run.simrec") as found:
+        assert len(found.blocks) == 9
+        assert replay(found).is_same
+
+
+def test_of_a_write_only_the_worlds_that_it_changed_are_kept(make_sim, tmp_path):
+    sim, path = make_sim(5), tmp_path / "run.simrec"
+    with sim.record(path):
+        sim.data.qvel[3, 1] += 0.25
+        sim.step()
+        sim.data.qvel[:] += torch.arange(5.0).double()[:, None] + 1
+        sim.step()
+    one, every = (
+        {change.slot: change for change in step.changes}["qvel"]
+        for step in Recording(path).steps()
+    )
+    assert list(one.rows) == [3]
+    assert one.values.shape == (1, sim.model.nv)
+    assert every.rows is None
+    assert every.values.shape == (5, sim.model.nv)
+
+
 def test_some_worlds_at_some_times(make_sim, tmp_path):
     sim, path = make_sim(5), tmp_path / "some.simrec"
     twice = {

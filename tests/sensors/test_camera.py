@@ -137,9 +137,9 @@ def rendered(monkeypatch) -> list[Renderer]:
     calls: list[Renderer] = []
     correct = Renderer.render
 
-    def render(self):
+    def render(self, rgb):
         calls.append(self)
-        return correct(self)
+        return correct(self, rgb)
 
     monkeypatch.setattr(Renderer, "render", render)
     return calls
@@ -615,3 +615,25 @@ def test_worlds_are_shared_out(worlds, cpus):
     assert min(sizes) > 0
     assert max(sizes) - min(sizes) <= 1
     assert len(shares) == min(worlds, cpus)
+
+
+def test_worlds_that_did_not_change_are_shown_as_they_are():
+    """After writes to some worlds, all show what a new simulation shows of them."""
+    eye = CameraCfg(pos=(0.1, -0.9, 0.5), look_at=(1.2, 0.1, 0.0), width=24, height=18)
+    scene = SceneCfg(entities={"ball": EntityCfg(model=BALL)}, cameras={"eye": eye})
+    sim, rng = Simulation(scene, 5), np.random.default_rng(3)
+    assert sim.cameras["eye"].depth.any()  # before any colours
+    for turn in range(6):
+        worlds = rng.choice(5, rng.integers(0, 4), replace=False)
+        sim.data.qpos[worlds, :3] += torch.from_numpy(rng.normal(0, 0.1, 3))
+        if turn == 2:
+            sim.expand("geom_rgba")[3, -1, 1] = 0.8
+        if turn == 4:
+            sim.expand("cam_fovy")[1] += 9.0
+        new = Simulation(scene, 5)
+        for name in ("geom_rgba", "cam_fovy"):
+            new.write_parameter(name, sim.expand(name).clone())
+        new.data.qpos[:] = sim.data.qpos
+        for name in ("segmentation", "rgb", "depth"):
+            shown, want = (getattr(s.cameras["eye"], name) for s in (sim, new))
+            assert torch.equal(shown, want)

@@ -172,6 +172,9 @@ class Hidden:
         self.net = torch.nn.BatchNorm1d(1)
         self.constant = torch.arange(4.0)
 
+    def reset(self, env_ids):
+        pass
+
     def __call__(self, env, how="level"):
         if how == "level":
             self.level += 1
@@ -203,6 +206,9 @@ def test_tensors_do_not_hang_off_the_environment():
     class Puts:
         def __init__(self, cfg, env):
             env.buffer = torch.zeros(2)
+
+        def reset(self, env_ids):
+            pass
 
         def __call__(self, env):
             return env.buffer

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, checked values, ids, files."""
+"""Foundations of the other packages: errors, checked values, ids, files."""

@@ -23,7 +23,7 @@ from simstate.base.files import write_atomically
 def write_archive(
     path: Path, header: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Write header and tensors beside the target, then put them in its place."""
+    """Write header and tensors to a temporary file, then replace the target by it."""
     write_atomically(path, archive_bytes(header, tensors))
 
 

@@ -14,9 +14,9 @@ class Named(Mapping[str, _T]):
     """Things of one kind by name, in the order in which they were declared."""
 
     kind: ClassVar[str]
-    """What one of them is called in messages."""
+    """Name of one such thing in messages."""
     how_to_declare: ClassVar[str] = ""
-    """What to do where there is none at all; `{name}` stands for what was wanted."""
+    """Hint for an empty collection; `{name}` is replaced by the requested name."""
 
     def __init__(self, things: Mapping[str, _T]) -> None:
         self._things = dict(things)
@@ -31,6 +31,9 @@ class Named(Mapping[str, _T]):
                 name=str(name),
             )
         raise unknown_name(self.kind, name, self._things)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._things) or 'none'})"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._things)

@@ -25,7 +25,7 @@ Values: TypeAlias = "Tensor | np.ndarray[Any, Any] | Sequence[Any]"
 """Floating-point values: a tensor, an array or nested sequences of numbers."""
 
 NOT_WRITTEN = " Nothing was written."
-"""What ends the error of a writer."""
+"""Last sentence of a writer's error."""
 
 _T = TypeVar("_T")
 
@@ -127,7 +127,7 @@ def check_finite(values: Tensor, what: str, after: str = NOT_WRITTEN) -> Tensor:
 
 
 def whole_number(what: str, value: object, least: int, most: int | None = None) -> int:
-    """A whole number of at least so much; a bool is none."""
+    """Return the value as an int of at least `least`; a bool is rejected."""
     try:
         found = operator.index(cast("Any", value))
     except TypeError:
@@ -136,7 +136,7 @@ def whole_number(what: str, value: object, least: int, most: int | None = None) 
     if found is None or found < least or too_much or isinstance(value, bool):
         upto = f" and ≤ {most}" if too_much else ""
         raise InvalidInputError(
-            f"{what} must be a whole number ≥ {least}{upto}, got {str(value)[:60]}.",
+            f"{what} must be a whole number ≥ {least}{upto}, got {repr(value)[:60]}.",
             name=what,
         )
     return found
@@ -150,7 +150,7 @@ def one_of(what: str, value: object, allowed: Iterable[str]) -> None:
 
 
 def check_range(label: str, field: str, span: object) -> None:
-    """Raise unless it is (least, greatest), or None for a range that is left out."""
+    """Raise unless the value is (minimum, maximum), or None for no range."""
     if span is None:
         return
     ends = cast("tuple[Any, ...]", span) if isinstance(span, tuple | list) else ()

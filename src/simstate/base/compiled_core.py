@@ -19,12 +19,12 @@ import mujoco
 SWITCH = "SIMSTATE_CORE"
 """The environment variable that switches the core off with 0."""
 _FOLDER = Path(__file__).parents[1] / "engine" / "core"
-_REVISION = 8
-"""Of the functions that the core must have; binding_module.c has the same number."""
+_REVISION = 9
+"""Revision of the functions that the core must have, as in binding_module.c."""
 
 
 def is_available() -> bool:
-    """Whether the core is there, fits this MuJoCo, and is not switched off."""
+    """Return True if the core is built for this MuJoCo and not disabled."""
     return os.environ.get(SWITCH, "1") != "0" and _joined() is None
 
 

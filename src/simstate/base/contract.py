@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 UNDECLARED = "not declared"
-"""What is said where nobody has said anything."""
+"""Text for a property that was not declared."""
 NO = "–"
-"""What is said of axes and a point where there are none."""
+"""Text for axes or a point that do not apply."""
 
 
 class Contract(NamedTuple):
-    """What a number is: of a column that is recorded, observed or acted with."""
+    """Unit, axes and point of a recorded, observed or commanded value."""
 
     unit: str = UNDECLARED
     """"1" for a pure number."""
@@ -24,7 +24,7 @@ class Contract(NamedTuple):
     """The number times this is in `unit`."""
 
     def scaled(self, scale: float) -> Contract:
-        """Of a number that is `scale` times smaller."""
+        """Return the contract of a value that is `scale` times smaller."""
         return self._replace(scale=self.scale * scale)
 
     @property
@@ -39,9 +39,9 @@ class Contract(NamedTuple):
 
 
 PURE = Contract("1", NO, NO)
-"""Of pure numbers."""
+"""Contract of dimensionless values."""
 UNSAID = Contract()
-"""Of numbers of which nobody has said anything."""
+"""Contract of values that declare nothing."""
 
 
 def spread(each: Sequence[Contract], count: int) -> list[Contract] | None:
@@ -54,5 +54,5 @@ def spread(each: Sequence[Contract], count: int) -> list[Contract] | None:
 
 
 def joined(texts: Iterable[str]) -> str:
-    """What is said of several numbers together: each text once, in order."""
+    """Return the texts of several values as one: each text once, in order."""
     return ", ".join(dict.fromkeys(texts))

@@ -154,13 +154,13 @@ def unknown_name(
 
 
 def suggestion(name: object, known: Iterable[str]) -> str:
-    """What may have been meant by a name, and what is known, as two sentences."""
+    """Return the closest names and all known names, as two sentences."""
     names = list(known)
     return f"{close_to(name, names)} Known: {listed(names)}."
 
 
 def close_to(name: object, known: Iterable[str]) -> str:
-    """What may have been meant by a name, as a sentence; "" if nothing is like it."""
+    """Return the closest names as a sentence; "" if none is similar."""
     close = difflib.get_close_matches(str(name), list(known), n=3, cutoff=0.6)
     return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
 

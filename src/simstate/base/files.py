@@ -23,7 +23,7 @@ def write_atomically(path: Path, data: bytes | memoryview) -> None:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Generator[Path]:
-    """A file beside the target, to be written, that then takes the target's place.
+    """Yield a temporary file to write, which then replaces the target.
 
     If the block raises, or the process dies in it, the old file is there as it was. A
     symbolic link stays one, and what it points to is replaced. A new file has the mode
@@ -129,12 +129,12 @@ def reason_of(error: OSError) -> str:
 
 
 def _part_name(target: Path) -> str:
-    """What a part of this file or folder is called, that this process writes."""
+    """Return the name of a temporary file or folder of this process for the target."""
     return f"{_prefix(target)}{os.getpid()}-{uuid.uuid4().hex}{_ENDING}"
 
 
 def _prefix(target: Path) -> str:
-    """How the names of parts of this file begin; names have 255 bytes at most."""
+    """Return the prefix of temporary names for a file, at most 255 bytes long."""
     return f".{os.fsencode(target.name)[:80].decode(errors='ignore')}."
 
 
@@ -154,7 +154,7 @@ def _remove_abandoned(target: Path, place: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
-    """Whether there is such a process, of anybody."""
+    """Return True if a process with this id exists, of any user."""
     try:
         os.kill(process, 0)
     except (ProcessLookupError, OverflowError):

@@ -39,12 +39,12 @@ class Selection:
 
     @property
     def is_all(self) -> bool:
-        """Whether everything is selected, in order."""
+        """True if everything is selected, in order."""
         return isinstance(self.index, slice) and self.count == self.size
 
     @cached_property
     def host(self) -> slice | np.ndarray[Any, Any]:
-        """What selects them in a NumPy array."""
+        """Index that selects the same elements of a NumPy array."""
         index = self.index
         return index if isinstance(index, slice) else index.cpu().numpy()
 

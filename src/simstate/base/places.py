@@ -57,7 +57,7 @@ def written_at(place: Place | None) -> Generator[None]:
 
 
 def remember_place(error: Exception, place: Place | None) -> None:
-    """Let an error that has come so far know the line that it is about.
+    """Attach to an error the user's line that raised it.
 
     That is the user's line which was running, if there was one, else `place`.
     """
@@ -75,7 +75,7 @@ def place_of_function(function: object) -> Place | None:
 
 
 def place_of(error: BaseException) -> Place | None:
-    """The user's line that an error is about; None: it cannot be told."""
+    """Return the user's line that an error refers to; None if there is none."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Place(error.filename, error.lineno) if _is_own(error.filename) else None
     place: Place | None = getattr(error, "place", None)
@@ -93,7 +93,7 @@ def _ran(error: BaseException) -> list[Place]:
 
 
 def _is_own(path: str) -> bool:
-    """Whether a file is a user's: no library's, not simstate's, not made up."""
+    """Return True if a file is a user's: not a library's, simstate's or generated."""
     if path.startswith("<") or path.startswith(_PACKAGE):
         return False
     return not path.startswith(_INSTALLED)

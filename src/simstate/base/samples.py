@@ -18,11 +18,11 @@ from simstate.base.errors import InvalidInputError
 from simstate.base.figures import check_figure_file, new_figure, save_figure
 
 MOST_WORLDS = 16
-"""That a figure draws if nobody says which."""
+"""Maximum number of worlds in a figure unless specified."""
 MOST_NAMED = 20
-"""Components whose names stand beside a figure."""
+"""Maximum number of components with a label in a figure."""
 _STYLES = ("-", "--", ":", "-.")
-"""Of lines, each for ten colours."""
+"""Line styles, each for ten colours."""
 
 
 class Samples(Protocol):
@@ -143,7 +143,7 @@ def draw(
 def _labels(
     name: str, width: int, worlds: Mapping[int, int], components: Sequence[str]
 ) -> dict[tuple[int, int], str]:
-    """What is said of curves (place of the world, component); {}: nothing.
+    """Return the labels of curves by (position of the world, component); {} for none.
 
     Each component has a colour, the same in all worlds; where there is one alone, each
     world has.

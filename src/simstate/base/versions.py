@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 
 LIBRARIES = ("simstate", "mujoco", "mujoco-core", "mujoco-warp", "torch", "numpy")
-"""What the bits of a run depend on. Since 4.0 MuJoCo itself is `mujoco-core`, whose
-version is that of `mujoco` where there is no such package."""
+"""Libraries that determine the bits of a run. Since 4.0 MuJoCo itself is `mujoco-core`,
+whose version is that of `mujoco` if there is no such package."""
 
 
 def installed_versions(libraries: Iterable[str] = LIBRARIES) -> dict[str, str]:

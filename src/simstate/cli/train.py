@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 from rich.console import Console
+from rich.table import Table
 
 from simstate.base.errors import InvalidInputError
 from simstate.cli.console import console
@@ -92,6 +93,8 @@ class TrainCommand(TaskCommand):
     """Updates between two videos of four worlds; by default none are made."""
     export: bool = True
     """Whether to write the policy as policy.onnx at the end."""
+    profile: bool = False
+    """Print where the core-seconds went: CPU time of all threads, by part."""
     view: bool = False
     """Show some of the worlds in a browser while they learn; it takes a few percent of
     the time, and none while nobody watches."""
@@ -276,12 +279,14 @@ class TrainCommand(TaskCommand):
                 finished = run.learn(total, report, stop)
         except KeyboardInterrupt:
             return False
-        minutes = (time.monotonic() - start) / 60.0
+        seconds = time.monotonic() - start
         if finished:
             out.print(
-                f"{run.iteration} updates are done, in {minutes:.1f} minutes of this "
-                "call."
+                f"{run.iteration} updates are done, in {seconds:.0f} s of this call; "
+                f"{time.process_time():.1f} core-seconds since its start."
             )
+        if self.profile:
+            out.print(_profile(run.core_seconds.table()))
         return finished
 
     def _viewed(self, run: TrainingRun, out: Console) -> AbstractContextManager[Any]:
@@ -310,6 +315,17 @@ class TrainCommand(TaskCommand):
         out.print(
             f"Checkpoint {checkpoint}, policy {path}", markup=False, soft_wrap=True
         )
+
+
+def _profile(spent: dict[str, float]) -> Table:
+    """Return the core-seconds by part, as a table."""
+    table = Table(title="Core-seconds", title_justify="left")
+    for header in ("part", "s", "%"):
+        table.add_column(header, justify="left" if header == "part" else "right")
+    total = sum(spent.values())
+    for part, seconds in [*spent.items(), ("all", total)]:
+        table.add_row(part, f"{seconds:.1f}", f"{100.0 * seconds / total:.0f}")
+    return table
 
 
 def _on_cluster(cluster: Cluster, env_cfg: EnvCfg, cfg: RunCfg) -> RemoteEnv:

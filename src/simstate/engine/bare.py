@@ -1,4 +1,4 @@
-"""A state evaluated by an engine's library alone, to tell its errors from ours."""
+"""A state evaluated by an engine's library alone, to separate its errors from ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BareForward:
     """The dynamics of all worlds at one state, by the library without our code."""
 
     library: str
-    """What the library is called."""
+    """Name of the library."""
     qacc: Tensor
     """Accelerations; shape (num_envs, nv)."""
     contact_world: np.ndarray

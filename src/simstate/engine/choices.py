@@ -42,7 +42,7 @@ CHOICES: dict[str, Callable[[mujoco.MjModel], range] | tuple[int, ...] | None] =
 """By field: what it may be; None: anything."""
 
 _KEPT_UP_TO_DATE = ("body_sameframe", "geom_sameframe", "site_sameframe")
-"""What simstate itself writes where frames differ by world."""
+"""Parameters that simstate itself writes where frames differ by world."""
 
 
 def check_by_world(model: mujoco.MjModel, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What every engine offers: live fields, steps, forward passes, model parameters."""
+"""Engine: live fields, steps, forward passes and model parameters."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class Engine(ABC):
     name: str
     dtype: torch.dtype
     can_settle: bool = False
-    """Whether bad worlds can be put back before positions are computed."""
+    """True if invalid worlds can be restored before positions are computed."""
     is_exact: bool = False
-    """Whether a world has the same bits in any batch and on any number of threads."""
+    """True if a world has the same bits in any batch and on any number of threads."""
     state_is_live: bool
-    """Whether `state` is the engine's own memory; else it is a copy."""
+    """True if `state` is the engine's memory; otherwise it is a copy."""
     constants: frozenset[str]
     """The model parameters that `set_const` computes."""
     all_constants: frozenset[str] = frozenset(mujoco.MjModel._setconst_outputs)  # pyright: ignore
@@ -61,7 +61,7 @@ class Engine(ABC):
     compiled: CoreBatch | None = None
     """The worlds as the compiled core has them; None: it is not in use."""
     uses_sameframe: bool = False
-    """Whether it takes the orientation of the body, or of its inertial frame, for
+    """True if it uses the orientation of the body, or of its inertial frame, for
     elements that the model's `…_sameframe` flags mark."""
 
     def __init__(
@@ -77,9 +77,9 @@ class Engine(ABC):
         self._shared: dict[str, Tensor] = {}
         """Parameters that all worlds have in common."""
         self._constants_differ = False
-        """Whether constants of the model differ from world to world."""
+        """True if constants of the model differ by world."""
         self.observers: list[StepObserver] = []
-        """What looks at the sensors in every time step."""
+        """Observers of the sensors in every time step."""
         self.kept: dict[str, Tensor] = {}
         """Fields as the last evaluation left them, by name; see `keep`."""
         self.kept_writes = 0
@@ -119,7 +119,7 @@ class Engine(ABC):
         return self._shared[name]
 
     def differs(self, name: str) -> bool:
-        """Whether a model parameter may differ from world to world."""
+        """Return True if a model parameter may differ by world."""
         return name in self.expanded or (
             self._constants_differ and name in self.constants
         )
@@ -152,12 +152,12 @@ class Engine(ABC):
 
     @property
     def has_own_parameters(self) -> bool:
-        """Whether worlds have model parameters of their own."""
+        """True if some model parameters are expanded, with values for each world."""
         return bool(self.expanded) or self._constants_differ
 
     @cached_property
     def on_demand(self) -> OnDemand:
-        """What is computed when it is asked for, and never kept."""
+        """Computations on demand, whose results are not kept."""
         return self._make_on_demand()
 
     @abstractmethod
@@ -177,17 +177,17 @@ class Engine(ABC):
             observer.begin_step()
 
     def note_evaluation(self) -> None:
-        """Let the observers see the sensors of an evaluation of the dynamics."""
+        """Pass the sensors of an evaluation of the dynamics to the observers."""
         for observer in self.observers:
             observer.evaluated()
 
     def note_steps(self, n: int, env_ids: Tensor | None) -> None:
-        """Tell the observers that n time steps of these worlds are done; None: all."""
+        """Notify observers that n time steps of these worlds are done; None: all."""
         if self.observers:
             self.note_time(self.parameter("opt.timestep") * n, env_ids)
 
     def note_time(self, passed: Tensor, env_ids: Tensor | None) -> None:
-        """Tell the observers that these worlds moved on by a time [s]; None: all.
+        """Notify the observers that these worlds advanced by a time [s]; None: all.
 
         Args:
             passed: of each world, (num_envs,), or of all, (1,).
@@ -202,7 +202,7 @@ class Engine(ABC):
 
     @property
     def _looks_at_every_step(self) -> bool:
-        """Whether an observer wants to see the sensors between the n steps."""
+        """True if an observer needs the sensors between the n steps."""
         return any(observer.every_step for observer in self.observers)
 
     def step(
@@ -263,7 +263,7 @@ class Engine(ABC):
 
     @abstractmethod
     def loss(self, world: int) -> str:
-        """What was dropped in a world since `begin_step` for want of memory.
+        """Describe what was dropped in a world since `begin_step` for lack of memory.
 
         With the remedy; "" if nothing was.
         """
@@ -304,7 +304,7 @@ class Engine(ABC):
         return torch.as_tensor(columns, device=self.device)
 
     def _alias(self, name: str) -> Tensor:
-        """Another tensor on a field's memory, whose writes nobody counts."""
+        """Return another tensor on a field's memory, whose writes are not counted."""
         return self.field(name).data
 
     def warp_arrays(self) -> tuple[Any, Any] | None:
@@ -336,7 +336,7 @@ class Engine(ABC):
 
     @abstractmethod
     def is_bound(self, name: str) -> bool:
-        """Whether the engine has kept the field up to date so far."""
+        """Return True if the engine has kept the field up to date so far."""
 
     @abstractmethod
     def forward(self, env_ids: Tensor | None, stage: Stage) -> None:
@@ -364,7 +364,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _expand(self, name: str) -> Tensor:
-        """Give a model parameter values of its own in each world."""
+        """Give a model parameter separate values in each world."""
 
     @abstractmethod
     def set_const(self, env_ids: Tensor | None) -> None:

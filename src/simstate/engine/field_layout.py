@@ -1,4 +1,4 @@
-"""Where each state field lies in a row of the state tensor."""
+"""Columns of each state field in a row of the state tensor."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from simstate.engine.stage import Stage
 
 
 class FieldReader(Protocol):
-    """What hands out a field's live tensor after the freshness check."""
+    """Provider of a field's live tensor after the freshness check."""
 
     def read_field(self, name: str) -> Tensor:
         """The live tensor of a field, as fresh as the simulation's rule says."""
@@ -46,7 +46,8 @@ class RawField:
         """The axes that its components are along, in words; "" if there are none."""
         self.is_state = state
         self.moves = moves
-        """Whether a step changes it; a state field that it does not is an input."""
+        """True if a step changes it; a state field that it does not change is an
+        input."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -225,7 +226,7 @@ class RawData(DerivedData):
     qacc_warmstart = _state(
         "nv", behind=Stage.ACCELERATION, unit="m/s² or rad/s²", axes="qvel's"
     )
-    """Where the constraint solver starts from."""
+    """Initial guess of the constraint solver."""
     ctrl = _input("nu", behind=Stage.ACCELERATION, unit="the actuator's own")
     """Controls, in each actuator's own unit."""
     qfrc_applied = _input(
@@ -237,7 +238,7 @@ class RawData(DerivedData):
     )
     """Force then torque applied at each body's COM, world axes [N, N·m]."""
     eq_active = _input("neq", behind=Stage.ACCELERATION, unit="1 or 0")
-    """Whether each equality constraint is switched on: 1 or 0, engine's dtype."""
+    """State of each equality constraint: 1 (active) or 0, engine's dtype."""
     mocap_pos = _input("nmocap", 3, behind=Stage.POSITION, unit="m", axes="world")
     """Positions of mocap bodies' origins, world axes [m]."""
     mocap_quat = _input("nmocap", 4, behind=Stage.POSITION, unit="quaternion wxyz")
@@ -321,8 +322,8 @@ EVALUATED_FIELDS: tuple[str, ...] = tuple(
     for name, field in FIELDS.items()
     if field.stage == Stage.ACCELERATION and not field.is_state
 )
-"""The fields of the last dynamics evaluation; only a step can tell what it was, so
-engines keep them from the start."""
+"""The fields of the last dynamics evaluation. They cannot be recomputed after a step,
+so engines keep them from the start."""
 
 AFTER_CONSTRAINTS: tuple[str, ...] = tuple(_fields_of(LastEvaluated))
 """The fields that mj_rnePostConstraint computes."""

@@ -1,4 +1,4 @@
-"""Whether a batch of worlds fits into memory, estimated before any is allocated."""
+"""Estimate of the memory of a batch of worlds, before it is allocated."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from simstate.engine.fields import EVALUATED_FIELDS, FIELDS, STATE_FIELDS
 
 
 def check_memory(num_envs: int, per_world: int, device: torch.device) -> None:
-    """Raise if worlds of so many bytes each do not fit into what is free."""
+    """Raise if worlds of this many bytes each do not fit into free memory."""
     needed, free = num_envs * per_world, free_memory(device)
     if free is None or needed <= free:
         return
     raise InvalidInputError(
-        f"num_envs={num_envs} worlds of this model need about {_readable(needed)} "
-        f"({_readable(per_world)} each), and {_readable(free)} are free on "
+        f"num_envs={num_envs} worlds of this model need about {readable(needed)} "
+        f"({readable(per_world)} each), and {readable(free)} are free on "
         f"{str(device)!r}: use at most {max(1, free // per_world)}. Nothing was "
         "allocated."
     )
@@ -45,7 +45,7 @@ def warp_bytes(model: mujoco.MjModel) -> int:
 
 
 def _numbers(model: mujoco.MjModel, names: Iterable[str]) -> int:
-    """How many numbers these fields have in one world."""
+    """Return the number of values that these fields have in one world."""
     return sum(math.prod(field_shape(model, FIELDS[name].shape)) for name in names)
 
 
@@ -77,7 +77,7 @@ def _free_of_container() -> int | None:
         return None
 
 
-def _readable(size: float) -> str:
+def readable(size: float) -> str:
     """A number of bytes as one reads it: 3.2 GB."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:

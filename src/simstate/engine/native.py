@@ -121,7 +121,7 @@ class NativeEngine(Engine):
         return [(STATE_FIELDS, self._state.data)]
 
     def is_bound(self, name: str) -> bool:
-        """Whether the field has been copied out of the calls so far."""
+        """Return True if the field has been copied out of the calls so far."""
         return name in self.fields
 
     def _bind(self, name: str) -> Tensor:
@@ -314,7 +314,7 @@ class NativeEngine(Engine):
         self._constants_differ = True
 
     def loss(self, world: int) -> str:
-        """What MuJoCo says of it."""
+        """Return MuJoCo's description of the loss."""
         risen = self._counts[world] != self._counts_before[world]
         kinds = np.flatnonzero(risen[_FIRST_LOSS:_FIRST_BAD]) + _FIRST_LOSS
         return " ".join(self._warning(world, int(kind)) for kind in kinds)

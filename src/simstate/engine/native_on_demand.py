@@ -1,4 +1,4 @@
-"""What the native engine computes on demand.
+"""Computations of the native engine on demand.
 
 Some of it MuJoCo has no batched call for. Then it runs one world after the other in an
 MjData of its own: tens of microseconds each, for robots.

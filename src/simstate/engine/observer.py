@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 class StepObserver(Protocol):
-    """Told of each evaluation of the dynamics, and of each time step that is done.
+    """Observer of each evaluation of the dynamics and each completed time step.
 
     What it remembers it keeps in slots of the ledger that move with a step, and writes
     through aliases: a step that is undone, or a world that diverges, takes it along.
     """
 
     every_step: bool
-    """Whether it wants to see the sensors between the n steps of one call."""
+    """True to receive the sensors between the n steps of one call."""
 
     compiled: _core.Contacts | None
     """The same in the compiled core, for the steps that it takes; None: it is not in
@@ -37,7 +37,7 @@ class StepObserver(Protocol):
         ...
 
     def stepped(self, passed: Tensor, env_ids: Tensor | None) -> None:
-        """Take note that these worlds have moved on by some time [s]; None: all.
+        """Record that these worlds have advanced by some time [s]; None: all.
 
         Args:
             passed: of each world, (num_envs,), or of all, (1,).

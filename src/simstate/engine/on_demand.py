@@ -1,4 +1,4 @@
-"""What no step computes: asked for at the present state, and not kept."""
+"""Values that no step computes: computed on request at the present state, not kept."""
 
 from __future__ import annotations
 
@@ -67,42 +67,43 @@ class RayFilter:
     """Which geoms rays can hit."""
 
     geoms: np.ndarray
-    """Whether each geom of the model can be hit; bool, shape (ngeom,)."""
+    """True for geoms that can be hit; bool, shape (ngeom,)."""
 
     @property
     def is_open(self) -> bool:
-        """Whether every geom can be hit."""
+        """True if every geom can be hit."""
         return bool(self.geoms.all())
 
 
 @dataclass(frozen=True)
 class RayHits:
-    """What rays hit, in the engine's dtype; (num_envs, rays, …)."""
+    """Hits of rays, in the engine's dtype; (num_envs, rays, …)."""
 
     distance: Tensor
     """From the origin along the unit direction [m]; −1: it hits nothing."""
     geom: Tensor
     """The geom's id in the model, an integer; −1: none."""
     normal: Tensor | None
-    """The surface's outward normal, world axes; zero: none. None: not asked for."""
+    """The surface's outward normal, world axes, zero without a hit; None if not
+    requested."""
     height: Tensor | None = None
-    """How far the hit, or the end of the ray, is below the origin of the body that
-    carries it [m]; None: not computed."""
+    """Height of the origin of the body that carries the ray above the hit, or above the
+    end of the ray [m]; None: not computed."""
 
 
 class OnDemand(ABC):
-    """What MuJoCo computes when it is asked to, for the present state of all worlds.
+    """Values that MuJoCo computes on request, for the present state of all worlds.
 
     Nothing that others read is changed: fields of the last dynamics evaluation keep
     their values. Inputs are as they stand.
     """
 
     can_call_functions: ClassVar[bool] = False
-    """Whether worlds have an mjData, which C functions take; see `call_function`."""
+    """True if worlds have an mjData, which C functions take; see `call_function`."""
 
     @abstractmethod
     def joint_wrenches(self) -> Tensor:
-        """What acts on each body through its joints; (num_envs, nbody, 6).
+        """Return the wrench on each body through its joints; (num_envs, nbody, 6).
 
         Torque then force, about subtree_com[body_rootid[body]], world axes: MuJoCo's
         cfrc_int of the dynamics at the present state.
@@ -131,7 +132,7 @@ class OnDemand(ABC):
     def cast(
         self, origins: Tensor, directions: Tensor, to: RayFilter, normals: bool
     ) -> RayHits:
-        """Where rays hit, as mj_ray; origins and unit directions (num_envs, R, 3).
+        """Return the hits of rays as mj_ray; origins, unit directions (num_envs, R, 3).
 
         Positions are fresh. Normals cost time, and may be left out.
         """

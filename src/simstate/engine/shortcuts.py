@@ -22,7 +22,7 @@ _TOLERANCE = 1e-7
 
 
 class Shortcuts:
-    """The elements of a model whose frames must stay as they were compiled."""
+    """The elements of a model whose frames must stay as compiled."""
 
     def __init__(self, model: mujoco.MjModel, device: torch.device) -> None:
         self._model = model

@@ -21,7 +21,7 @@ class Stage(IntEnum):
 
 
 class Seen(IntFlag):
-    """What a step has seen; passed as a plain int, 0 if nothing went wrong."""
+    """Events in a step; passed as a plain int, 0 if nothing went wrong."""
 
     BAD = 1
     """A world has NaN, infinite or huge values."""

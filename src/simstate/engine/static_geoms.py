@@ -1,4 +1,4 @@
-"""Where geoms are that hang from the world without a joint, in each world.
+"""Poses of geoms that are attached to the world without a joint, in each world.
 
 MuJoCo Warp computes their places when the data is made and never again, so that one
 whose body or offset is moved in some world would stay behind: for contacts, rays and

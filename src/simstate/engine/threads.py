@@ -23,7 +23,7 @@ _WORK = 2e-4
 
 
 def threads_by_work(model: mujoco.MjModel, num_envs: int) -> int:
-    """The number of threads for one step of so many worlds; at most one for each CPU.
+    """Return the number of threads for a step of n worlds, at most one per CPU.
 
     Waking a thread and waiting for it costs tens of microseconds, and milliseconds
     where other programs want the cores: few worlds are done sooner by the caller.
@@ -34,7 +34,7 @@ def threads_by_work(model: mujoco.MjModel, num_envs: int) -> int:
 
 
 def step_seconds(model: mujoco.MjModel) -> float:
-    """How long one step of one world takes, about [s]: the shortest of a few.
+    """Return the approximate time of one step of one world [s]: the minimum of a few.
 
     A model that MuJoCo cannot evaluate counts as slow: its first step says why.
     """

@@ -67,7 +67,7 @@ _LINKS = (mujoco.mjtEq.mjEQ_CONNECT.value, mujoco.mjtEq.mjEQ_WELD.value)
 
 
 class WarpEngine(Engine):
-    """Worlds in MuJoCo Warp's arrays; each state field is an array of its own."""
+    """Worlds in MuJoCo Warp's arrays; each state field is a separate array."""
 
     name = "warp"
     dtype = torch.float32
@@ -150,7 +150,7 @@ class WarpEngine(Engine):
         return tensor.to(self.dtype)
 
     def begin_evaluation(self) -> None:
-        """Take note of worlds that are bad already.
+        """Record the worlds that are invalid already.
 
         Warp normalises a NaN in a quaternion to another attitude, clips a NaN control,
         and takes any number for an equality that is on: a step would hide them.
@@ -159,7 +159,7 @@ class WarpEngine(Engine):
         self._room.clear()
 
     def _look(self, positions: dict[str, Tensor]) -> None:
-        """Take note of what went wrong in one evaluation of the dynamics.
+        """Record what went wrong in one evaluation of the dynamics.
 
         With a force that is too great for float32 the solver gives up, and hands out
         the accelerations that it began with: those without constraints are nearer.
@@ -300,7 +300,7 @@ class WarpEngine(Engine):
         return ("qacc", int(huge.nonzero()[0])) if bool(huge.any()) else None
 
     def loss(self, world: int) -> str:
-        """What was dropped for want of room, and the remedy."""
+        """Describe what was dropped for lack of room, and the remedy."""
         return self._room.remedy() if bool(self._room.lost[world]) else ""
 
     def _refresh(self) -> None:
@@ -332,7 +332,7 @@ class WarpEngine(Engine):
         mjw.forward(self.warp_model, self.warp_data)
 
     def _prepare_constraints(self) -> None:
-        """Bring the velocities up to date that connect and weld constraints read.
+        """Update the velocities that connect and weld constraints read.
 
         MuJoCo Warp builds those constraints before it computes the velocities, so
         their right-hand side would be that of whatever was evaluated last.
@@ -447,7 +447,7 @@ class WarpEngine(Engine):
         self._place_static_geoms()
 
     def _place_static_geoms(self) -> None:
-        """Let geoms that no joint moves follow their parameters; Warp does not."""
+        """Update geoms that no joint moves from their parameters; Warp does not."""
         if not len(self._static_geoms) or not PLACES & self.expanded.keys():
             return
         self._run("kinematics", lambda: mjw.kinematics(self.warp_model, self.warp_data))

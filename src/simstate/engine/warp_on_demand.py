@@ -1,4 +1,4 @@
-"""What the warp engine computes on demand. Importing this module loads Warp."""
+"""Computations of the warp engine on demand. Importing this module loads Warp."""
 
 # Warp and MuJoCo Warp come without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false

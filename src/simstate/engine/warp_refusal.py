@@ -1,4 +1,4 @@
-"""What to do about a model that MuJoCo Warp does not take."""
+"""Remedies for a model that MuJoCo Warp rejects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OPTIONS = {
     "Dense ": "'jacobian': 'sparse'",
     "noslip ": "'noslip_iterations': 0",
 }
-"""How its messages on physics options begin, and what to put into SceneCfg.options."""
+"""Starts of its messages on physics options, and the entries of SceneCfg.options."""
 
 
 def refusal(error: Exception) -> ModelError:

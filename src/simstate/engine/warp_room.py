@@ -1,4 +1,4 @@
-"""What MuJoCo Warp dropped for want of room, world by world. Importing it loads Warp.
+"""Contacts that MuJoCo Warp dropped for lack of room. Importing it loads Warp.
 
 Contacts of all worlds lie in one buffer, constraints of each world in one of its own.
 What does not fit in is left out, and the step goes on without it.
@@ -38,16 +38,16 @@ _INACCURATE = {
     int(_Kind.CONTACT_MATCH): "a contact sensor counts too few contacts",
     int(_Kind.TACTILE): "a touch grid sees too few geoms",
 }
-"""What else it leaves out, which no setting of ours can mend."""
+"""Other omissions, which no setting of simstate can prevent."""
 
 _POSITIONS = ("qpos", "mocap_pos", "mocap_quat")
 _UNREAD = 16
-"""After so many evaluations the host looks without being asked: each is kept."""
+"""Number of evaluations after which the host reads the records, since each is kept."""
 
 
 @dataclass(frozen=True)
 class _Evaluation:
-    """What tells, later on, which contacts one evaluation had no room for."""
+    """Record from which the contacts that one evaluation dropped can be found."""
 
     positions: dict[str, Tensor]
     counts: Tensor
@@ -76,7 +76,8 @@ class Room:
             self._lost = torch.zeros_like(self._bits, dtype=torch.bool)
         self._unread: list[_Evaluation] = []
         self._is_well = True
-        """Whether nothing was dropped or inaccurate when the host last looked."""
+        """True if nothing was dropped or inaccurate when the host last read the
+        records."""
         self._most_contacts = 0
 
     def clear(self) -> None:
@@ -92,7 +93,7 @@ class Room:
         return {name: _view(getattr(self._data, name)).clone() for name in _POSITIONS}
 
     def look(self, positions: dict[str, Tensor]) -> None:
-        """Take note of what was dropped in a pass that began at these positions.
+        """Record what was dropped in a pass that started at these positions.
 
         What lies in a world's own buffers is found on the device; that of the common
         one when the host looks.
@@ -115,7 +116,7 @@ class Room:
         return self._lost
 
     def _read(self) -> None:
-        """Let the host look at the evaluations since it last did, all at once."""
+        """Read all records since the last time at once."""
         if not self._unread:
             return
         unread, self._unread = self._unread, []
@@ -162,7 +163,7 @@ class Room:
         return counted[0] > counted[1]
 
     def remedy(self) -> str:
-        """What was dropped, and the engine with half as much room again as needed."""
+        """Describe what was dropped, and an engine with 1.5 times the required room."""
         contacts = max(self._most_contacts, self._data.naconmax) / self._data.nworld
         rows = max(int(self._rows.max()), self._data.njmax)
         return (

@@ -92,7 +92,7 @@ class ConventionState(StateWrites):
 
 
 def _axes_of(model: Convention, form: Convention) -> Convention:
-    """How the simulation's own numbers are written, in the model's axes."""
+    """Return the simulation's convention, in the model's axes."""
     return replace(form, name="the model", world=model.world, body=model.body)
 
 

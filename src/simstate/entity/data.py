@@ -242,8 +242,8 @@ class EntityData(QuantitySet):
         kind="encoder_bias", unit="rad or m", shape=("num_joints",),
         writer="set_encoder_bias",
     )  # fmt: skip
-    """What the encoders add to joint_pos, writable in place [rad or m]; (num_envs,
-    num_joints)."""
+    """Offset that the encoders add to joint_pos, writable in place [rad or m];
+    (num_envs, num_joints)."""
     joint_pos_target = j.target(
         "pos_target", "rad or m", "set_joint_position_target", "position"
     )
@@ -303,8 +303,8 @@ class EntityData(QuantitySet):
         j.qfrc_external, kind="qfrc_external", unit="N·m or N", shape=("num_joints",),
         reads=("xfrc_applied", "subtree_com", "xipos", "cdof"),
     )  # fmt: skip
-    """What the external wrenches on all bodies amount to on each 1-DoF joint
-    [N·m or N]; (num_envs, num_joints)."""
+    """Effect of the external wrenches on all bodies on each 1-DoF joint [N·m or N];
+    (num_envs, num_joints)."""
     qfrc_applied = j.column(
         "qfrc_applied", "dof_adr", kind="qfrc_applied", unit="N·m or N",
         count="num_joints", writer="write_joint_force_to_sim",
@@ -390,7 +390,7 @@ class EntityData(QuantitySet):
         subject="equality", kind="active", unit="1", shape=("num_equalities",),
         reads=("eq_active",), writer="write_equality_active_to_sim",
     )  # fmt: skip
-    """Whether each equality constraint is switched on, 1 or 0; (num_envs,
+    """State of each equality constraint, 1 (active) or 0; (num_envs,
     num_equalities)."""
 
     if not TYPE_CHECKING:

@@ -8,8 +8,14 @@ import torch
 from torch import Tensor
 
 from simstate.base.by_name import Named
-from simstate.base.errors import InvalidInputError, unknown_name
+from simstate.base.errors import (
+    InvalidInputError,
+    UnknownNameError,
+    listed,
+    unknown_name,
+)
 from simstate.base.ids import as_index
+from simstate.base.notebook import html_summary
 from simstate.engine import Stage
 from simstate.entity.data import EntityData
 from simstate.entity.dynamics import Dynamics
@@ -38,12 +44,13 @@ class Entity(EntityKinematics):
     ) -> None:
         self.index = index
         self._worlds = worlds
-        """What simstate's own modules use: engine, ledger and freshness."""
+        """Engine, ledger and freshness, for simstate's modules."""
         self._kind = None if cfg is None else cfg.kind
         factor = 1.0 if cfg is None else cfg.soft_joint_pos_limit_factor
         self._reader = EntityReader(index, worlds, factor)
         self._links = Links([index], worlds)
         self._all_targets = {}
+        self._warned_targets = set()
         self.data = _data_class(index.name, cfg)(self._reader)
         """The entity's quantities."""
         label = f"{index.name}.dynamics"
@@ -58,6 +65,16 @@ class Entity(EntityKinematics):
             f"actuators={self.num_actuators})"
         )
 
+    def _repr_html_(self) -> str:
+        kinds = {
+            "bodies": self.body_names, "joints": self.joint_names,
+            "ball joints": self.ball_joint_names, "actuators": self.actuator_names,
+            "sites": self.site_names, "geoms": self.geom_names,
+            "tendons": self.tendon_names, "sensors": self.sensor_names,
+        }  # fmt: skip
+        rows = [(k, len(names), listed(names)) for k, names in kinds.items() if names]
+        return html_summary(repr(self), ("elements", "count", "names"), rows)
+
     @property
     def name(self) -> str:
         """The entity's name in the scene."""
@@ -65,12 +82,12 @@ class Entity(EntityKinematics):
 
     @property
     def is_fixed_base(self) -> bool:
-        """Whether the root link has neither a free joint nor is mocap."""
+        """True if the root link has no free joint and is not mocap."""
         return self.index.base == "fixed"
 
     @property
     def is_robot(self) -> bool:
-        """Whether it counts as a robot: as configured, or if it has driven joints."""
+        """True if it counts as a robot: as configured, or if it has driven joints."""
         if self._kind is not None:
             return self._kind == "robot"
         jointed = self.num_joints + self.num_ball_joints > 0
@@ -199,7 +216,7 @@ class Entity(EntityKinematics):
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the links that match in full; see `find_joints`."""
-        return _find(names, self.index.bodies, "body", preserve_order)
+        return _find(names, self.index, self.index.bodies, "body", preserve_order)
 
     def find_joints(
         self, names: Patterns, preserve_order: bool = False
@@ -209,49 +226,53 @@ class Entity(EntityKinematics):
         In the entity's order, or in that of the expressions if `preserve_order`. An
         expression that matches nothing raises.
         """
-        return _find(names, self.index.joints, "joint", preserve_order)
+        return _find(names, self.index, self.index.joints, "joint", preserve_order)
 
     def find_ball_joints(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the ball joints that match in full; see `find_joints`."""
-        return _find(names, self.index.ball_joints, "ball joint", preserve_order)
+        return _find(
+            names, self.index, self.index.ball_joints, "ball joint", preserve_order
+        )
 
     def find_geoms(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the geoms that match in full; see `find_joints`."""
-        return _find(names, self.index.geoms, "geom", preserve_order)
+        return _find(names, self.index, self.index.geoms, "geom", preserve_order)
 
     def find_sites(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the sites that match in full; see `find_joints`."""
-        return _find(names, self.index.sites, "site", preserve_order)
+        return _find(names, self.index, self.index.sites, "site", preserve_order)
 
     def find_tendons(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the tendons that match in full; see `find_joints`."""
-        return _find(names, self.index.tendons, "tendon", preserve_order)
+        return _find(names, self.index, self.index.tendons, "tendon", preserve_order)
 
     def find_actuators(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the actuators that match in full; see `find_joints`."""
-        return _find(names, self.index.actuators, "actuator", preserve_order)
+        return _find(
+            names, self.index, self.index.actuators, "actuator", preserve_order
+        )
 
     def find_controls(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the controls that match in full; see `find_joints`."""
-        return _find(names, self.index.controls, "control", preserve_order)
+        return _find(names, self.index, self.index.controls, "control", preserve_order)
 
     def find_sensors(
         self, names: Patterns, preserve_order: bool = False
     ) -> tuple[list[int], list[str]]:
         """Ids and names of the sensors that match in full; see `find_joints`."""
-        return _find(names, self.index.sensors, "sensor", preserve_order)
+        return _find(names, self.index, self.index.sensors, "sensor", preserve_order)
 
     def sensor(self, name: str) -> Tensor:
         """The readings of one sensor of the model, live; (num_envs, dim).
@@ -262,7 +283,7 @@ class Entity(EntityKinematics):
         return self._worlds.read_field("sensordata")[:, first:last]
 
     def sensor_contract(self, name: str) -> SensorContract:
-        """What a sensor of the model measures: type, unit, axes, point, shape."""
+        """Return the contract of a model's sensor: type, unit, axes, point, shape."""
         sensors = self.index.sensors
         if name not in sensors.names:
             raise unknown_name("sensor", name, sensors.names)
@@ -370,12 +391,40 @@ class SceneEntities(Named[Entity]):
 
 
 def _find(
-    patterns: Patterns, elements: Elements, kind: str, preserve_order: bool
+    patterns: Patterns,
+    index: EntityIndex,
+    elements: Elements,
+    kind: str,
+    preserve_order: bool,
 ) -> tuple[list[int], list[str]]:
     """Return positions and names of what matches, each once."""
     names = elements.names
     if not isinstance(patterns, str | Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise unknown_name(f"{kind} (a name or a regex)", str(patterns), names)
-    found = matching(patterns, names, kind, preserve_order)
+    try:
+        found = matching(patterns, names, kind, preserve_order)
+    except UnknownNameError as error:
+        name = error.name or ""
+        others = _kinds_with(index, name)
+        if not others:
+            raise
+        hint = f" It is the name of {' and '.join(others)}."
+        raise unknown_name(kind, name, names, hint) from None
     places = elements.places
     return [places[name] for name in found], found
+
+
+def _kinds_with(index: EntityIndex, name: str) -> list[str]:
+    """Return the kinds of element that have a name, each with its method."""
+    kinds = {
+        "a body (find_bodies)": index.bodies,
+        "a joint (find_joints)": index.joints,
+        "a ball joint (find_ball_joints)": index.ball_joints,
+        "a free joint": index.free_joints,
+        "a geom (find_geoms)": index.geoms,
+        "a site (find_sites)": index.sites,
+        "a tendon (find_tendons)": index.tendons,
+        "an actuator (find_actuators)": index.actuators,
+        "a sensor (find_sensors)": index.sensors,
+    }
+    return [kind for kind, elements in kinds.items() if name in elements.names]

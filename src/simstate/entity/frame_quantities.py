@@ -36,10 +36,10 @@ _AS_INERTIA = (
     mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA.value,
     mujoco.mjtSameFrame.mjSAMEFRAME_INERTIAROT.value,
 )
-"""What the flags of orientations that are the body's, or its inertial frame's, are."""
+"""Flags of orientations that equal the body's or its inertial frame's."""
 
 Pick: TypeAlias = "int | Index"
-"""What selects a frame's elements: an int drops the dimension, for the root."""
+"""Index of a frame's elements: an int drops the dimension, for the root."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ SITE = Frame(
 
 @dataclass(frozen=True)
 class Picks:
-    """Where a frame's elements, their bodies and their trees' roots are."""
+    """Indices of a frame's elements, their bodies and their trees' roots."""
 
     elements: Pick
     bodies: Pick
@@ -304,7 +304,7 @@ _WHOLE_WRITERS = {
     ("body", "link", "pose"): "write_body_link_pose_to_sim",
     ("body", "link", "vel"): "write_body_link_velocity_to_sim",
 }
-"""What writes the pose or the velocity that a quantity is a part of."""
+"""Writers of the pose or velocity that a quantity is a part of."""
 
 
 def _in_base(frame: Frame, world_name: str) -> Compute:

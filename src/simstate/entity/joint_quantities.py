@@ -63,7 +63,7 @@ def stored(
 
 
 def target(kind: str, unit: str, writer: str, inputs: TargetKind) -> Quantity:
-    """Declare the targets: in the controls that take them, else beside them."""
+    """Declare the targets: in the controls that take them, else in a slot."""
     return Quantity(
         lambda data: _targets(data, inputs, f"joint_{kind}"),
         subject="joint", kind=kind, unit=unit, shape=("num_joints",), reads=("ctrl",),

@@ -61,7 +61,7 @@ class EntityKinematics(ConventionState, ReadOwner):
         at: Point | Values = "link",
         axes: JacobianAxes = "w",
     ) -> Tensor:
-        """What takes qvel to linear then angular velocity; (num_envs, 6, nv).
+        """Return the map from qvel to linear then angular velocity; (num_envs, 6, nv).
 
         It is that of the scene: jacobian @ sim.data.qvel is the velocity [m/s, rad/s].
 
@@ -125,7 +125,7 @@ class EntityKinematics(ConventionState, ReadOwner):
 
     @cached_property
     def _compiled_points(self) -> dict[tuple[str | int, ...], _CompiledPoints]:
-        """What has been asked for so far, by kind, point and places."""
+        """Compiled points so far, by kind, point and indices."""
         return {}
 
     def _compile_points(self, kind: str, ids: list[int], at: str) -> _CompiledPoints:
@@ -177,7 +177,7 @@ class EntityKinematics(ConventionState, ReadOwner):
 
     @cached_property
     def _found_elements(self) -> dict[tuple[str, ...], tuple[str, list[int]]]:
-        """What names have been found to be so far."""
+        """Resolved names so far."""
         return {}
 
     def _places(
@@ -239,7 +239,7 @@ class EntityKinematics(ConventionState, ReadOwner):
         ids: list[int],
         axes: JacobianAxes,
     ) -> Tensor:
-        """The matrix along the axes asked for, without the list if it is one."""
+        """Return the matrix along the requested axes; one element drops its axis."""
         one_of("axes", axes, ("w", "b", "own"))
         if axes != "w":
             if axes == "b":

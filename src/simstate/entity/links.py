@@ -37,7 +37,7 @@ _POSE = (
 )
 
 _SAME = 2e-7
-"""How far a number in float32, or in text, may be off what it stands for."""
+"""Tolerance for a value that was stored in float32 or as text."""
 
 
 class Links:
@@ -72,21 +72,21 @@ class Links:
 
     @property
     def is_placed(self) -> bool:
-        """Whether a fixed base may be elsewhere than the model has it."""
+        """True if a fixed base may be elsewhere than in the model."""
         expanded = self._worlds.engine.expanded
         return bool(self.bases) and any(p.parameter in expanded for p in _POSE)
 
     # Reads.
 
     def base_is_at(self, rows: Selection, pose: Tensor) -> bool:
-        """Whether a fixed base is exactly at these poses; shape (n, 7)."""
+        """Return True if a fixed base is exactly at these poses; shape (n, 7)."""
         now = self.base_pose(rows)
         same = now == pose
         same[:, 3:] |= now[:, 3:] == quaternion.normalize(pose[:, 3:])
         return bool(same.all())
 
     def base_pose(self, rows: Selection) -> Tensor:
-        """Where the base is fixed, world axes [m, wxyz]; shape (n, 7)."""
+        """Return the pose of the fixed base, world axes [m, wxyz]; shape (n, 7)."""
         parts: list[Tensor] = []
         for part in _POSE:
             values = self._worlds.engine.parameter(part.parameter)[:, self.base]

@@ -91,7 +91,7 @@ _CONTACT_FIELDS = (
 _RAY_FIELDS = (
     ("dist", 1), ("dir", 3), ("origin", 3), ("point", 3), ("normal", 3), ("depth", 1),
 )  # fmt: skip
-"""What such sensors can be made to give, in MuJoCo's order, by the bits of a number."""
+"""Fields that such sensors can have, in MuJoCo's order, by bit."""
 
 _VECTORS = {name for name, width in (*_CONTACT_FIELDS, *_RAY_FIELDS) if width == 3}
 _NET = 3
@@ -100,7 +100,7 @@ _NET = 3
 
 @dataclass(frozen=True)
 class SensorContract:
-    """What a sensor of the model measures; its shape after num_envs."""
+    """Contract of a model's sensor; the shape is without num_envs."""
 
     name: str
     type: str
@@ -109,24 +109,23 @@ class SensorContract:
     axes: str
     """The axes that its components are along, in words; "–" for none."""
     point: str
-    """What it belongs to, in words: a point, or what takes part in it."""
+    """Description of its subject: a point, or the elements involved."""
     shape: tuple[int, ...]
     columns: tuple[int, int]
-    """Where it is in `sim.data.sensordata`."""
+    """First and last column in `sim.data.sensordata`."""
     stage: Stage
     when: str
     fields: tuple[tuple[str, int], ...]
     """The numbers of a contact sensor or a rangefinder by name, in their order, each
     with its width; () for others."""
     slots: int
-    """How often the fields follow one another: the contacts, or the rays of a
-    camera."""
+    """Number of repetitions of the fields: the contacts, or the rays of a camera."""
     cutoff: float
     """Readings are clamped to this size; 0: they are not."""
 
 
 def sensor_contract(model: mujoco.MjModel, sensor: int, name: str) -> SensorContract:
-    """What one sensor of a compiled model measures."""
+    """Return the contract of one sensor of a compiled model."""
     kind_name = str(mujoco.mjtSensor(int(model.sensor_type[sensor])).name)
     kind_name = kind_name.removeprefix("mjSENS_").lower()
     kind = _KINDS[kind_name]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from torch import Tensor
 
 from simstate.base.errors import ModelError, unknown_name
+from simstate.base.notebook import html_summary
 from simstate.engine import FIELDS, Engine, Stage
 from simstate.world.declared import Declared, DeclaredSet
 
@@ -23,8 +24,8 @@ Size: TypeAlias = "str | int"
 Compute: TypeAlias = "Callable[[EntityReader], Tensor]"
 
 Compile: TypeAlias = "Callable[[EntityReader], Read | None]"
-"""What the compiled core is to compute, where all worlds have the same parameters;
-None: nothing, the formula is cheaper."""
+"""Computation in the compiled core where all worlds have the same parameters; None: the
+formula is cheaper."""
 
 AXES_TEXT: dict[Axes, str] = {"w": "world", "b": "root link", "": "–"}
 
@@ -63,7 +64,7 @@ class Quantity(Declared):
         computed = "it is computed from the state and has no writer of its own"
         written = f"use {{entity}}.{writer}(…)" if writer else computed
         self.remedy = remedy or written
-        """What to do instead of assigning to it."""
+        """Alternative to assigning to it."""
         is_constant = bool(parameters) and not reads
         follows_others = not Engine.all_constants.isdisjoint(parameters)
         super().__init__(
@@ -157,6 +158,19 @@ class QuantitySet(DeclaredSet["EntityReader"]):
     def __init__(self, reader: EntityReader) -> None:
         self._reader = reader
         reader.quantities = self.quantities
+
+    def __repr__(self) -> str:
+        count = len(self.quantities)
+        return f"{type(self).__name__}({self._reader.name!r}, {count} quantities)"
+
+    def _repr_html_(self) -> str:
+        head = ("name", "shape", "unit", "point", "axes", "")
+        rows = [
+            (q.name, "×".join(map(str, ("num_envs", *q.shape))), q.unit, q.point_text,
+             q.axes_text, q.doc)
+            for q in self.quantities.values()
+        ]  # fmt: skip
+        return html_summary(repr(self), head, rows)
 
     def __dir__(self) -> list[str]:
         return sorted(self.quantities)

@@ -31,7 +31,7 @@ _TORCH_GRAIN = 32768
 
 
 class _TargetPicks(NamedTuple):
-    """Where the controls are that take one kind of target, and what scales them."""
+    """Columns of the controls that take one kind of target, and their scales."""
 
     joints: Index
     ctrl: Index
@@ -185,7 +185,7 @@ class EntityReader(Reader):
 
     @cached_property
     def _is_small(self) -> bool:
-        """Whether torch would compute all quantities in the calling thread anyway."""
+        """True if torch would compute all quantities in the calling thread anyway."""
         model = self.model
         elements = max(model.nbody, model.ngeom, model.nsite, model.nv)
         return 7 * elements * self.num_envs < _TORCH_GRAIN
@@ -261,7 +261,7 @@ class EntityReader(Reader):
         return torch.tensor(ids, dtype=torch.int64, device=self.engine.device)
 
     def picks(self, frame: Frame) -> Picks:
-        """Where a frame's elements are."""
+        """Return the indices of a frame's elements."""
         if frame not in self._picks:
             if frame.subject == "root" and self.index.base == "none":
                 raise ModelError(

@@ -87,7 +87,7 @@ class Relative:
 
     @property
     def jacobian(self) -> Tensor:
-        """What takes qvel to lin_vel then ang_vel, along `axes`; (num_envs, 6, nv)."""
+        """Map from qvel to lin_vel then ang_vel, along `axes`; (num_envs, 6, nv)."""
         with OneTorchThread():
             of, to = self._jacobian(self._of), self._jacobian(self._to)
             turning = cross(to[:, 3:].transpose(1, 2), self._offset()[:, None])

@@ -1,4 +1,4 @@
-"""What a sensor of a model is about, in words: its objects, axes and units."""
+"""Description of a model's sensor in words: its objects, axes and units."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _with(word: str, model: mujoco.MjModel, kind: int, element: int) -> str:
 
 
 def subject_of(model: mujoco.MjModel, sensor: int, kind: str) -> str:
-    """What a sensor of a kind belongs to: the point, or what takes part in it."""
+    """Return the subject of a sensor: the point, or the elements involved."""
     first = (int(model.sensor_objtype[sensor]), int(model.sensor_objid[sensor]))
     other = (int(model.sensor_reftype[sensor]), int(model.sensor_refid[sensor]))
     if kind == "contact":
@@ -98,7 +98,7 @@ def units_of_fields(names: Iterable[str]) -> str:
 
 
 def _motion(model: mujoco.MjModel, kind: int, element: int) -> str:
-    """How a joint, a tendon or what an actuator drives moves; "": as it comes."""
+    """Return the motion of a joint, tendon or driven element; "" if undetermined."""
     if kind == mujoco.mjtObj.mjOBJ_JOINT.value:
         slides = model.jnt_type[element] == mujoco.mjtJoint.mjJNT_SLIDE.value
         free = model.jnt_type[element] == mujoco.mjtJoint.mjJNT_FREE.value
@@ -116,7 +116,7 @@ def _motion(model: mujoco.MjModel, kind: int, element: int) -> str:
 
 
 def _driven(model: mujoco.MjModel, actuator: int) -> str:
-    """How what an actuator drives moves."""
+    """Return the motion of what an actuator drives."""
     driven, target = model.actuator_trntype[actuator], model.actuator_trnid[actuator, 0]
     kinds = mujoco.mjtTrn
     joints = (kinds.mjTRN_JOINT.value, kinds.mjTRN_JOINTINPARENT.value)

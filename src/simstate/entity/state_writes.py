@@ -108,7 +108,7 @@ class StateWrites(EntityWriters):
         return writes
 
     def defaults_changed(self, rows: Selection) -> bool:
-        """Whether a reset of these worlds writes more than the scene's own state.
+        """Return True if a reset of these worlds writes more than the scene's state.
 
         Their `default_…` quantities are others, or a fixed base is elsewhere.
         """

@@ -54,7 +54,9 @@ class Targets:
         self._places = None if picked == list(range(len(chosen))) else picked
         self._scales = as_index(taken, device)
         self._others = others
-        self._kept = as_index([chosen[k] for k in others], device)
+        self.undriven = [chosen[k] for k in others]
+        """Joints that no actuator drives by this kind of target."""
+        self._kept = as_index(self.undriven, device)
         self._slot = f"entity/{index.name}/{TARGET_NAMES[kind]}"
         self._parameters = ("actuator_gear",)
         if kind == "effort":
@@ -63,7 +65,7 @@ class Targets:
 
     @property
     def are_controls(self) -> bool:
-        """Whether all are controls in the host's memory: `controls` are written."""
+        """True if all are controls in the host's memory: `controls` are written."""
         return not self._others and self.ctrl.array is not None
 
     def controls(self, values: Array, rows: Selection) -> Array:

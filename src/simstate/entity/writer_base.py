@@ -1,4 +1,4 @@
-"""What the writers of an entity share: checked values, and the fields they go to."""
+"""Base of an entity's writers: checked values, and the fields they go to."""
 
 # Torch's signature of from_numpy is incomplete.
 # pyright: reportUnknownMemberType=false
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import check_finite
-from simstate.base.errors import InvalidInputError, listed
+from simstate.base.errors import InvalidInputError, listed, warn
 from simstate.base.ids import (
     Ids,
     Index,
@@ -26,7 +26,7 @@ from simstate.base.ids import (
 )
 from simstate.entity.links import Links, normalize_pose
 from simstate.entity.reader import EntityReader
-from simstate.entity.targets import Targets
+from simstate.entity.targets import TARGET_NAMES, Targets
 from simstate.scene import EntityIndex
 from simstate.scene.index import TargetKind
 from simstate.world import Write
@@ -48,7 +48,9 @@ class WriterBase:
     _reader: EntityReader
     _links: Links
     _all_targets: dict[TargetKind, Targets]
-    """Where the targets of all joints are written, by kind."""
+    """Destinations of the targets of all joints, by kind."""
+    _warned_targets: set[TargetKind]
+    """Kinds of target for which a warning was given that no actuator takes them."""
 
     @property
     def _num_joints(self) -> int:
@@ -139,8 +141,16 @@ class WriterBase:
         self, kind: TargetKind, target: Values, joint_ids: Ids, env_ids: Ids
     ) -> None:
         """Write targets: into the controls that take them, others into their slot."""
+        if self._num_joints == 0 and torch.as_tensor(target).numel():
+            raise InvalidInputError(
+                f"Entity {self.index.name!r} has no joints with one degree of freedom, "
+                "so it takes no joint targets."
+            )
         targets = self._targets(kind, joint_ids)
         rows = self._worlds.select(env_ids)
+        if targets.undriven and kind not in self._warned_targets:
+            self._warned_targets.add(kind)
+            self._warn_undriven(kind, targets.undriven)
         if targets.are_controls:
             values = self._numbers("target", target, targets.shape, rows.count)
             controls = targets.controls(values, rows)
@@ -161,13 +171,37 @@ class WriterBase:
             self._all_targets[kind] = found
         return found
 
+    def _warn_undriven(self, kind: TargetKind, joints: Sequence[int]) -> None:
+        """Warn that targets of joints have no effect, and state the remedy."""
+        others = [
+            other
+            for other in ("position", "velocity", "effort")
+            if set(joints) <= set(self.index.target_inputs(other).joints)
+        ]
+        remedy = {
+            "position": "PositionActuatorCfg(joints=…, stiffness=…, damping=…)",
+            "velocity": "VelocityActuatorCfg(joints=…, damping=…)",
+            "effort": "MotorActuatorCfg(joints=…)",
+        }[kind]
+        alone, instead = "", ""
+        if others:  # a joint has one actuator
+            alone = ", keep_model_actuators=False"
+            instead = f" or set {others[0]} targets, which they take,"
+        names = [self.index.joints.names[joint] for joint in joints]
+        warn(
+            f"No actuator of entity {self.index.name!r} takes {kind} targets for the "
+            f"joints {listed(names, 6)}: the targets are stored, but do not move them. "
+            f"Use EntityCfg(actuators=[{remedy}]{alone}),{instead} or ignore this "
+            f"warning if a controller of yours reads {TARGET_NAMES[kind]}."
+        )
+
     def _of_worlds(self, parameter: str, rows: Selection) -> Tensor:
         """A model parameter in the selected worlds; (n or 1, …)."""
         values = self._reader.parameter(parameter)
         return values if values.shape[0] == 1 else values[rows.index]
 
     def can_place(self, link: int) -> bool:
-        """Whether a link's pose can be written, by its place in `body_names`.
+        """Return True if a link's pose can be written, by its index in `body_names`.
 
         So it is of links with a free joint, of mocap bodies and of a root that is fixed
         to the world; others are where their joints put them.

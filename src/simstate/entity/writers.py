@@ -214,7 +214,7 @@ class EntityWriters(WriterBase):
     def write_joint_force_to_sim(
         self, force: Values, joint_ids: Ids = None, env_ids: Ids = None
     ) -> None:
-        """Apply forces to 1-DoF joints beside the actuators' [N·m or N]; (n, J).
+        """Apply forces to 1-DoF joints, in addition to actuators [N·m or N]; (n, J).
 
         They act until they are overwritten or the world is reset.
         """

@@ -46,6 +46,8 @@ from simstate.env.motion_command import MotionCommandCfg
 from simstate.env.observation_noise import GaussianNoise, SensorNoise, UniformNoise
 from simstate.env.pose_command import PoseCommandCfg
 from simstate.env.scene_needs import moves_com
+from simstate.env.symmetry import mirrors
+from simstate.env.symmetry_cfg import SymmetryCfg
 from simstate.env.task_space_action import TaskSpaceActionCfg
 from simstate.env.train_cfg import TrainCfg
 
@@ -77,6 +79,7 @@ __all__ = [
     "RewardTermCfg",
     "SceneEntityCfg",
     "SensorNoise",
+    "SymmetryCfg",
     "TaskSpaceActionCfg",
     "TerminationTermCfg",
     "TrainCfg",
@@ -88,6 +91,7 @@ __all__ = [
     "curricula",
     "either",
     "events",
+    "mirrors",
     "moves_com",
     "observations",
     "rewards",

@@ -22,7 +22,9 @@ from simstate.scene.index import TargetKind
 from simstate.scene.load import matching
 
 if TYPE_CHECKING:
+    from simstate.entity.mirror import SignedPermutation
     from simstate.env.env import Env
+    from simstate.env.symmetry import Symmetry
 
 _TARGETS: dict[TargetKind, str] = {
     "position": "pos",
@@ -73,6 +75,10 @@ class Action(ABC):
     @abstractmethod
     def apply(self, action: Tensor) -> None:
         """Write what the action asks for, engine's dtype; shape (num_envs, dim)."""
+
+    def mirror(self, symmetry: Symmetry) -> SignedPermutation:
+        """Return the signed permutation of its columns in the task's mirror image."""
+        return symmetry.components(self.names, self.contracts)
 
     def reset(self, env_ids: Tensor) -> None:  # noqa: B027
         """Worlds begin an episode; what is in `env.memory` is reset already."""
@@ -184,6 +190,18 @@ class JointAction(Action):
             bias = chosen(self.entity.data.encoder_bias, self.joints.joint_ids)
             target = target - bias
         self._write(target)
+
+    def mirror(self, symmetry: Symmetry) -> SignedPermutation:
+        """Return the signed permutation of its joints."""
+        found = symmetry.joints(self.joints)
+        scale, offset = self.scale[0], self.offset[0]
+        for k, (other, sign) in enumerate(zip(found.index, found.sign, strict=True)):
+            if scale[k] != scale[other] or offset[k] != sign * offset[other]:
+                raise InvalidInputError(
+                    f"scale and offset of {self.names[k]!r} are not those of its "
+                    f"mirror image {self.names[other]!r}"
+                )
+        return found
 
     @property
     def _asked(self) -> TargetKind:

@@ -34,6 +34,8 @@ class Backend(Protocol):
     """The module with their functions."""
     bool: Any
     """The dtype of conditions."""
+    real: tuple[Any, ...]
+    """The dtypes of real numbers, the most frequent ones first."""
 
     def array(self, tensor: Tensor) -> Any:
         """Return a tensor as an array that shares its memory."""
@@ -103,6 +105,10 @@ class HostBackend:
     kind: type = np.ndarray
     xp: Any = np
     bool: Any = np.dtype(bool)
+    real = tuple(
+        np.dtype(name)
+        for name in ("float64", "float32", "bool", "int64", "int32", "uint8", "int8")
+    )
 
     def __init__(self) -> None:
         self._nobody = torch.zeros(0, dtype=torch.int64)
@@ -181,6 +187,10 @@ class DeviceBackend:
     kind: type = Tensor
     xp: Any = torch
     bool: Any = torch.bool
+    real = (
+        torch.float32, torch.float64, torch.bool, torch.int64, torch.int32, torch.uint8,
+        torch.int8,
+    )  # fmt: skip
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
@@ -266,6 +276,7 @@ _DTYPES = {
     torch.bool: np.bool_,
     torch.int64: np.int64,
 }
+"""The dtypes of what a step computes; pictures keep theirs and are not here."""
 
 
 def backend_of(env: Any) -> Backend:

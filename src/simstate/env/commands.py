@@ -23,7 +23,9 @@ from simstate.math.vector import norm
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
+    from simstate.entity.mirror import SignedPermutation
     from simstate.env.env import Env
+    from simstate.env.symmetry import Symmetry
 
 Range = tuple[float, float]
 
@@ -99,6 +101,15 @@ class Command(ABC):
             .tensor
         )
 
+    def mirror(self, symmetry: Symmetry) -> SignedPermutation:
+        """Return the signed permutation of its columns in the task's mirror image."""
+        return symmetry.components(self.names, self.contracts)
+
+    def mirror_offset(self, symmetry: Symmetry) -> SignedPermutation:
+        """Return that of the columns of `offset`, by default components x, y, z."""
+        axes = "xyz"[: self.offset.shape[1]]
+        return symmetry.components(axes, self.offset_contracts)
+
     @property
     @abstractmethod
     def offset(self) -> Tensor:
@@ -118,6 +129,10 @@ class Command(ABC):
     def reset(self, env_ids: Tensor) -> None:
         """Begin an episode in these worlds."""
         self.draw(env_ids)
+
+    def end(self, env_ids: Tensor) -> None:
+        """End an episode in these worlds, which were not reset yet."""
+        del env_ids  # here nothing depends on it
 
     def measure(self) -> None:
         """Add the present error to the episode's."""
@@ -382,6 +397,14 @@ class HeadingCommand(Command):
     def offset(self) -> Tensor:
         """The turn that is left, in [−π, π) [rad]; shape (num_envs, 1)."""
         return wrapped(self.command - self.entity.data.heading_w[:, None])
+
+    def mirror(self, symmetry: Symmetry) -> SignedPermutation:
+        """Return the sign of a heading: that of a turn about z."""
+        return symmetry.components(("about z",), self.contracts)
+
+    def mirror_offset(self, symmetry: Symmetry) -> SignedPermutation:
+        """Return the same sign."""
+        return self.mirror(symmetry)
 
     def _draw(self, env_ids: Tensor) -> None:
         self.command[env_ids] = self._uniform(env_ids, self.cfg.heading)

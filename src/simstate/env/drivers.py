@@ -222,8 +222,10 @@ class CommandTerms(dict[str, Command]):
             with self._ledger.naming(f"command/{name}"):
                 command.reset(env_ids)
 
-    def log(self, env_ids: Tensor, steps: Tensor) -> dict[str, float]:
-        """The mean error over the episodes that end in these worlds, of `steps`."""
+    def end(self, env_ids: Tensor, steps: Tensor) -> dict[str, float]:
+        """End episodes in these worlds; return their mean errors over `steps`."""
+        for command in self.values():
+            command.end(env_ids)
         return {
             name: float((command.error_sum[env_ids] / steps).mean())
             for name, command in self.items()

@@ -29,6 +29,7 @@ _KINDS = {
     "site": "sites",
     "actuator": "actuators",
     "sensor": "sensors",
+    "tendon": "tendons",
 }
 """Kinds of elements that can be chosen, and how Entity's `find_…` calls them."""
 
@@ -49,6 +50,7 @@ class SceneEntityCfg:
     site_names: Patterns = None
     actuator_names: Patterns = None
     sensor_names: Patterns = None
+    tendon_names: Patterns = None
     preserve_order: bool = False
     """Keep the order of the names given, instead of the entity's."""
     _found: dict[str, tuple[Index, tuple[str, ...]]] = field(
@@ -118,6 +120,11 @@ class SceneEntityCfg:
     def actuator_ids(self) -> Index:
         """The actuators, as columns of `actuator_force`."""
         return self._ids("actuator")
+
+    @cached_property
+    def tendon_ids(self) -> Index:
+        """The tendons, as columns of `tendon_len`."""
+        return self._ids("tendon")
 
     @cached_property
     def sensor_columns(self) -> Index:

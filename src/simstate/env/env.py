@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from simstate.base.checks import whole_number
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, listed
 from simstate.base.ids import Ids
+from simstate.base.notebook import html_summary
 from simstate.engine import EngineCfg, OneTorchThread
 from simstate.env import (
     curricula,
@@ -27,17 +28,18 @@ from simstate.env.ended_episodes import EndedEpisodes
 from simstate.env.env_cfg import END_KINDS, EnvCfg
 from simstate.env.env_recorder import EnvRecorder
 from simstate.env.env_worlds import EnvWorlds
-from simstate.env.groups import ObservationGroups, Observations
+from simstate.env.groups import Columns, ObservationGroups, Observations
 from simstate.env.memory_check import Parts
 from simstate.env.metrics import Metrics
 from simstate.env.plan import EpisodeEnd, RewardSum
+from simstate.env.symmetry import Symmetry
 from simstate.env.task_course import Act, TaskCourse
 from simstate.env.terms import Term
 from simstate.env.whole_reward import InfoTerms, WholeReward
 from simstate.state.apply import States, check_states
 from simstate.step import Integrator
 from simstate.step.history import Recorded
-from simstate.view import start_viewer
+from simstate.view import start_viewer, thumbnail
 from simstate.world.last_evaluation import evaluation_of
 from simstate.world.worlds import worlds_of
 
@@ -95,19 +97,47 @@ class Env(EnvWorlds):
             self.events.startup(self, self.all_ids)
             self._begin(self.all_ids)
             self._backend.check()
-        groups = self._groups.groups
+        parts = self._groups.parts
+        self.observation_specs = self._groups.specs()
+        """Shape, dtype and bounds of each group, or by term where it is a dictionary;
+        an `ObservationSpec` each."""
+        columns = {k: part for k, part in parts.items() if isinstance(part, Columns)}
         self.observation_dims: dict[str, int] = {
-            name: values.shape[1] for name, values in self._groups.latest.items()
+            name: part.spec.shape[0] for name, part in columns.items()
         }
-        """The number of columns of each observation group."""
+        """The number of columns of each group that has columns only; of a dictionary,
+        those of its terms as "group/term"."""
         self.observation_names: dict[str, list[str]] = {
-            group.name: group.column_names() for group in groups
+            name: part.column_names() for name, part in columns.items()
         }
-        """A readable name for each column of each observation group."""
-        self.observation_contracts = {group.name: group.contracts() for group in groups}
-        """Unit, axes and point of each column of each observation group."""
+        """A readable name for each column, by the keys of `observation_dims`."""
+        self.observation_contracts = {k: x.contracts() for k, x in columns.items()}
+        """Unit, axes and point of each column, by the keys of `observation_dims`."""
         self._parts = Parts(self)
         self._is_made = True
+
+    def __repr__(self) -> str:
+        groups = ", ".join(f"{n}: {k}" for n, k in self.observation_dims.items())
+        return (
+            f"Env({self.num_envs} × {', '.join(self.scene)}, "
+            f"observations {{{groups}}}, action_dim={self.action_dim}, "
+            f"step {self.step_dt:g} s, engine={self.sim.engine_name!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        cfg = self.cfg
+        observations = [
+            f"{g}.{t}" for g in cfg.observations for t in cfg.observations[g].terms
+        ]
+        kinds = {
+            "observations": observations, "actions": cfg.actions,
+            "commands": cfg.commands, "rewards": cfg.rewards,
+            "terminations": cfg.terminations, "metrics": cfg.metrics,
+            "events": cfg.events,
+        }  # fmt: skip
+        rows = [(k, len(terms), listed(terms)) for k, terms in kinds.items() if terms]
+        head = ("terms", "count", "names")
+        return html_summary(repr(self), head, rows, thumbnail(self.sim.render))
 
     def record(
         self,
@@ -151,7 +181,7 @@ class Env(EnvWorlds):
         Worlds of `reset_ids` begin an episode instead, without auto_reset: they do not
         move, their action is ignored, their reward is zero and nothing ends them.
 
-        Returns observations (float32, by group), reward (float32), terminated and
+        Returns observations by group (as `observations`), reward, terminated and
         truncated (never both in a world), and extras:
 
         - "final_observation": the observations of all worlds before any reset; they
@@ -176,6 +206,13 @@ class Env(EnvWorlds):
         for recorder in recorders:
             recorder.end(result[1], result[4])
         return result
+
+    def _step_ahead(
+        self, action: Tensor
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, Extras]:
+        """Take a step within an open call, without recorders."""
+        with OneTorchThread(), np.errstate(all="ignore"):
+            return self._step(self.actions.check(action, None), None)
 
     def _step(
         self, action: Any, renewed: Tensor | None
@@ -319,6 +356,16 @@ class Env(EnvWorlds):
         if "random/pcg64" in self._ledger:
             self.sim.numpy_rng.seed(seed, ids)
 
+    def symmetry(self) -> Symmetry:
+        """Return the mirror image of the task: of observation groups and the action.
+
+        Raise if a term does not state how it is mirrored, or if the model's physics is
+        not symmetric; `EnvCfg.symmetry` has the plane.
+        """
+        found = Symmetry(self, self._groups.groups)
+        found.check_physics()
+        return found
+
     def view(
         self,
         act: Act | None = None,
@@ -340,9 +387,13 @@ class Env(EnvWorlds):
 
     @property
     def observations(self) -> Observations:
-        """A copy of the latest observations by group, float32; (num_envs, k)."""
+        """A copy of the latest observations by group.
+
+        A group is a tensor, (num_envs, k) in the environment's dtype or an array such
+        as a picture; where its terms do not fit together, a dictionary of tensors.
+        """
         self._recover()
-        return {name: slot.clone() for name, slot in self._groups.latest.items()}
+        return self._groups.latest()
 
     @property
     def action_dim(self) -> int:
@@ -456,7 +507,7 @@ class Env(EnvWorlds):
         for name, values in self.metrics.of(env_ids).items():
             log[f"Metrics/{name}"] = float(values.mean())
         steps = self._episode_length[env_ids]
-        for name, error in self.commands.log(env_ids, steps).items():
+        for name, error in self.commands.end(env_ids, steps).items():
             log[f"Metrics/{name}/error"] = error
         log["Divergence/count"] = self.divergence.count
         return log

@@ -15,6 +15,7 @@ from simstate.base.places import calling_place
 from simstate.env.actions import ActionCfg
 from simstate.env.commands import CommandCfg
 from simstate.env.observation_noise import ObservationNoise
+from simstate.env.symmetry_cfg import SymmetryCfg
 from simstate.scene import SceneCfg
 
 TermFunction: TypeAlias = "Callable[..., Any] | str"
@@ -55,25 +56,32 @@ class TermCfg:
 class ObservationTermCfg(TermCfg):
     """A function that returns (num_envs, k) numbers, and what is done with them.
 
-    In this order: noise, clip, scale, delay, history.
+    In this order: noise, clip, scale, delay, history. It may also return an array of
+    more dimensions and any dtype, such as a picture (num_envs, H, W, C) of uint8:
+    integers stay integers, rounded and limited to their range, unless there is a scale.
     """
 
     noise: ObservationNoise | None = field(default=None, kw_only=True)
     clip: tuple[float, float] | None = field(default=None, kw_only=True)
     """Least and greatest value, before it is scaled; None: it is not clipped."""
     scale: float | tuple[float, ...] | None = field(default=None, kw_only=True)
-    """One factor, or one for each number."""
+    """One factor, or one for each number; for each channel of a picture."""
     delay: int | tuple[int, int] = field(default=0, kw_only=True)
     """Environment steps by which it comes late; of a range each world draws its own at
     reset, both ends included."""
     history: int = field(default=1, kw_only=True)
-    """How many of the last values are given, oldest first. A reset fills them with the
-    first value."""
+    """How many of the last values are given, oldest first, side by side along the last
+    axis: a picture has their channels. A reset fills them with the first value."""
 
 
 @dataclass
 class ObservationGroupCfg:
-    """Terms that are put side by side into one tensor, in their order."""
+    """Terms that are put side by side into one tensor, in their order.
+
+    Columns fit together, and so do pictures of one dtype, height and width: their
+    channels are put side by side. A group of other terms is a dictionary of tensors by
+    the names of the terms.
+    """
 
     terms: dict[str, ObservationTermCfg]
     noise: bool = True
@@ -174,6 +182,8 @@ class EnvCfg:
     info: TermCfg | None = None
     """A function that returns a dictionary of infos, (num_envs, …) each, after a step
     and after a reset; None: there are none."""
+    symmetry: SymmetryCfg = field(default_factory=SymmetryCfg)
+    """The mirror image of the task, for `TrainCfg.symmetric`."""
     dtype: Literal["float32", "float64"] = "float32"
     """The dtype of observations, rewards and actions."""
     is_finite_horizon: bool = False
@@ -215,6 +225,8 @@ def check_cfg(cfg: object) -> None:
             "EnvCfg.reward is the whole reward, so that `rewards` must be empty; it "
             f"has {', '.join(cfg.rewards)}."
         )
+    instance_of("EnvCfg.symmetry", cfg.symmetry, SymmetryCfg)
+    cfg.symmetry.check()
     one_of("dtype", cfg.dtype, ("float32", "float64"))
     whole_number("decimation", cfg.decimation, 1, 2**31 - 1)
     number("episode_length_s", cfg.episode_length_s, more_than=0)

@@ -12,6 +12,7 @@ from torch import Tensor
 from simstate.base.contract import PURE
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Ids
+from simstate.env.groups import flat
 from simstate.env.settings import described_settings
 from simstate.record import Column, Recorder, columns_of
 from simstate.record.changes import Step
@@ -46,7 +47,7 @@ class EnvRecorder(Recorder):
     ) -> None:
         self._env = env
         mine = env_columns(env)
-        known = {column.name for column in mine} | env.observation_names.keys()
+        known = {column.name for column in mine} | flat(env.observation_specs).keys()
         asked = columns_of(env.sim, quantities, fields)
         for column in asked:
             if column.name in known:
@@ -96,7 +97,7 @@ class EnvRecorder(Recorder):
         reset = extras["final_mask"].nonzero().flatten()
         if len(reset):
             step.arrays["final_ids"] = reset.cpu().numpy()
-            for group, values in extras["final_observation"].items():
+            for group, values in flat(extras["final_observation"]).items():
                 step.arrays[f"{FINAL}{group}"] = values[reset].cpu().numpy()
         wanted = {name: self._sample[name] for name in self._kinds if name != "step"}
         self.keep(step, env.step_dt, wanted, is_before=True)
@@ -112,12 +113,12 @@ def env_columns(env: Env) -> list[Column]:
     columns = [
         Column(
             f"{OBSERVATION}{group}",
-            lambda group=group: env.observations[group],
-            names=names,
+            lambda group=group: flat(env.observations)[group],
+            names=env.observation_names.get(group, ()),
             doc="What was seen before the step, with noise, clip, scale and delay.",
-            each=env.observation_contracts[group],
+            each=env.observation_contracts.get(group, ()),
         )
-        for group, names in env.observation_names.items()
+        for group in flat(env.observation_specs)
     ]
     columns += [
         Column(ACTION, lambda: env.action, names=env.action_names,

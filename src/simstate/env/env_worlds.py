@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -63,6 +64,14 @@ class EnvWorlds(ABC):
             seed=seed,
             first_world=first_world,
         )
+        self._options: dict[str, Any] = {
+            "engine": engine,
+            "device": device,
+            "seed": seed,
+            "auto_reset": auto_reset,
+            "integrator": integrator,
+            "first_world": first_world,
+        }
         self._ledger = worlds_of(self.sim).ledger
         self._recorders: tuple[EnvRecorder, ...] = ()
         self.num_envs = self.sim.num_envs
@@ -258,6 +267,12 @@ class EnvWorlds(ABC):
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise not_copied("An Env", "Env(…)", "env")
+
+    def _alike(self, num_envs: int) -> Any:
+        """Return an environment of the same task with another number of worlds."""
+        cfg = dataclasses.replace(self.cfg, divergence_dump_dir=None)
+        make: Any = type(self)
+        return make(cfg, num_envs, **self._options)
 
     def attach(self, recorder: EnvRecorder) -> None:
         """Record every step from now on."""

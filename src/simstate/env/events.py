@@ -6,28 +6,32 @@ parameter is always drawn about the model's own value, so events do not pile up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import mujoco
 import torch
 from torch import Tensor
 
 from simstate.base.errors import InvalidInputError, listed, unknown_name
-from simstate.engine.engine import model_value
 from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
+from simstate.env.inertia_events import (
+    randomize_com,
+    randomize_mass,
+    randomize_pseudo_inertia,
+)
 from simstate.env.observations import ROBOT
 from simstate.env.parameter_events import (
     Distribution,
     Operation,
+    about,
     combined,
-    drawn_numbers,
+    model_ids,
+    nominal,
     randomize_parameter,
+    spread,
 )
 from simstate.env.pose_events import place_on_tile, randomize_orientation
-from simstate.env.random_poses import drawn_vectors
-from simstate.env.scene_needs import moves_com
 from simstate.env.state_events import (
     Impulses,
     apply_external_wrench,
@@ -35,7 +39,6 @@ from simstate.env.state_events import (
     reset_joints,
     reset_root_state,
 )
-from simstate.scene.objects import OBJECTS
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -47,6 +50,7 @@ __all__ = [
     "push_by_setting_velocity",
     "randomize_com",
     "randomize_delay",
+    "randomize_effort_limits",
     "randomize_encoder_bias",
     "randomize_friction",
     "randomize_gains",
@@ -54,57 +58,16 @@ __all__ = [
     "randomize_mass",
     "randomize_orientation",
     "randomize_parameter",
+    "randomize_pseudo_inertia",
+    "randomize_tendons",
     "reset_joints",
     "reset_root_state",
 ]
 
-
-@resolves_entities
-def randomize_mass(
-    env: Env,
-    env_ids: Tensor,
-    mass_range: Range,
-    operation: Operation = "scale",
-    distribution: Distribution = "uniform",
-    shared: bool = False,
-    asset_cfg: SceneEntityCfg = ROBOT,
-) -> None:
-    """Draw the mass of each chosen link [kg]; its inertia grows with it.
-
-    A link with more mass has it in the same places. `distribution` and `shared` (one
-    draw for all links of a world) are as in `randomize_parameter`.
-    """
-    bodies = _model_ids(env, asset_cfg, "body")
-    mass = _about(
-        env, env_ids, "body_mass", bodies, mass_range, operation, distribution, shared
-    )
-    if not bool((mass > 0.0).all()):
-        raise InvalidInputError(
-            f"mass_range {mass_range} with operation {operation!r} makes a mass of "
-            f"{float(mass.min())} kg: it must stay > 0."
-        )
-    nominal = _nominal(env, "body_mass", bodies)
-    inertia = _nominal(env, "body_inertia", bodies) * (mass / nominal)[..., None]
-    env.sim.write_parameter("body_mass", mass, bodies, env_ids)
-    env.sim.write_parameter("body_inertia", inertia, bodies, env_ids)
-
-
-@moves_com
-@resolves_entities
-def randomize_com(
-    env: Env,
-    env_ids: Tensor,
-    com_range: Mapping[str, Range],
-    asset_cfg: SceneEntityCfg = ROBOT,
-) -> None:
-    """Move the centre of mass of each chosen link, in the link's axes [m].
-
-    Ranges by "x", "y", "z".
-    """
-    bodies = _model_ids(env, asset_cfg, "body")
-    shift = drawn_vectors(env, env_ids, len(bodies), com_range)
-    position = _nominal(env, "body_ipos", bodies) + shift
-    env.sim.write_parameter("body_ipos", position, bodies, env_ids)
+_ON_JOINTS = (
+    mujoco.mjtTrn.mjTRN_JOINT.value,
+    mujoco.mjtTrn.mjTRN_JOINTINPARENT.value,
+)
 
 
 @resolves_entities
@@ -123,10 +86,10 @@ def randomize_friction(
         raise InvalidInputError(
             f"friction_range must be (least, greatest) ≥ 0, got {friction_range}."
         )
-    geoms = _model_ids(env, asset_cfg, "geom")
+    geoms = model_ids(env, asset_cfg, "geom")
     _check_friction_counts(env, asset_cfg, geoms, friction_range[0])
     drawn = env.rng.uniform(env_ids, 1, *friction_range)
-    friction = _nominal(env, "geom_friction", geoms).repeat(env_ids.shape[0], 1, 1)
+    friction = nominal(env, "geom_friction", geoms).repeat(env_ids.shape[0], 1, 1)
     friction[..., 0] = drawn
     env.sim.write_parameter("geom_friction", friction, geoms, env_ids)
 
@@ -145,16 +108,16 @@ def randomize_gains(
 
     `distribution` and `shared` are as in `randomize_parameter`.
     """
-    actuators = _model_ids(env, asset_cfg, "actuator")
+    actuators = model_ids(env, asset_cfg, "actuator")
     _check_servos(env, asset_cfg, actuators)
     count = len(actuators)
     stiffness, damping = (
-        _spread(env, env_ids, count, span, distribution, shared)
+        spread(env, env_ids, count, span, distribution, shared)
         for span in (stiffness_range, damping_range)
     )
     worlds = env_ids.shape[0]
-    gain = _nominal(env, "actuator_gainprm", actuators).repeat(worlds, 1, 1)
-    bias = _nominal(env, "actuator_biasprm", actuators).repeat(worlds, 1, 1)
+    gain = nominal(env, "actuator_gainprm", actuators).repeat(worlds, 1, 1)
+    bias = nominal(env, "actuator_biasprm", actuators).repeat(worlds, 1, 1)
     # force = gain·ctrl + bias₁·length + bias₂·velocity. A position servo's gain is its
     # stiffness, a velocity servo's its damping.
     is_position = bias[..., 1] != 0.0
@@ -186,16 +149,78 @@ def randomize_joints(
     index = env.scene[asset_cfg.name].index
     names = asset_cfg.names_of("joint")
     dofs = [index.dof_adr[index.joints.names.index(name)] for name in names]
-    field = f"dof_{parameter}"
-    values = _about(
-        env, env_ids, field, dofs, value_range, operation, distribution, shared
-    )
-    if not bool((values >= 0.0).all()):
+    drawn = value_range, operation, distribution, shared
+    _write_not_negative(env, env_ids, f"dof_{parameter}", dofs, *drawn)
+
+
+@resolves_entities
+def randomize_tendons(
+    env: Env,
+    env_ids: Tensor,
+    parameter: Literal["stiffness", "damping", "frictionloss", "armature"],
+    value_range: Range,
+    operation: Operation = "scale",
+    distribution: Distribution = "uniform",
+    shared: bool = False,
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Draw a parameter of the chosen tendons, in its own unit; it must stay ≥ 0.
+
+    `distribution` and `shared` are as in `randomize_parameter`, which draws what else a
+    tendon has ("tendon_range", "tendon_lengthspring").
+    """
+    known = ("stiffness", "damping", "frictionloss", "armature")
+    if parameter not in known:
+        raise unknown_name("parameter of tendons", parameter, known)
+    tendons = model_ids(env, asset_cfg, "tendon")
+    drawn = value_range, operation, distribution, shared
+    _write_not_negative(env, env_ids, f"tendon_{parameter}", tendons, *drawn)
+
+
+@resolves_entities
+def randomize_effort_limits(
+    env: Env,
+    env_ids: Tensor,
+    limit_range: Range,
+    operation: Operation = "scale",
+    distribution: Distribution = "uniform",
+    shared: bool = False,
+    asset_cfg: SceneEntityCfg = ROBOT,
+) -> None:
+    """Draw the greatest effort of the chosen actuators on their joints [N or N·m].
+
+    Both directions get the same draw. Where an actuator has no limit but its joint has
+    one, that one is drawn. `distribution` and `shared` are as in `randomize_parameter`.
+    """
+    model, names = env.sim.model, asset_cfg.names_of("actuator")
+    actuators = model_ids(env, asset_cfg, "actuator")
+    drawn = spread(env, env_ids, len(actuators), limit_range, distribution, shared)
+    rows = [_effort_limit(model, k) for k in actuators]
+    unlimited = [n for n, row in zip(names, rows, strict=True) if row is None]
+    if unlimited:
         raise InvalidInputError(
-            f"value_range {value_range} with operation {operation!r} makes a "
-            f"{parameter} of {float(values.min())}: it must stay ≥ 0."
+            f"The actuators {listed(unlimited)} of {asset_cfg.name!r} have no limit of "
+            "effort, nor have their joints: give them one (effort_limit, or forcerange "
+            "in MJCF), or choose others with actuator_names."
         )
-    env.sim.write_parameter(field, values, dofs, env_ids)
+    for field in ("actuator_forcerange", "jnt_actfrcrange"):
+        chosen = [k for k, row in enumerate(rows) if row and row.field == field]
+        if not chosen:
+            continue
+        elements = [row.element for row in rows if row and row.field == field]
+        ratio = [row.ratio for row in rows if row and row.field == field]
+        gear = torch.tensor(ratio, dtype=drawn.dtype, device=drawn.device)[:, None]
+        sides = nominal(env, field, elements) * drawn.new_tensor([-1.0, 1.0]) * gear
+        values = combined(
+            sides.expand(len(env_ids), -1, -1), drawn[:, chosen, None], operation
+        )
+        if not bool((values >= 0.0).all()):
+            raise InvalidInputError(
+                f"limit_range {limit_range} with operation {operation!r} makes a limit "
+                f"of {float(values.min())}: it must stay ≥ 0."
+            )
+        values = values * drawn.new_tensor([-1.0, 1.0]) / gear
+        env.sim.write_parameter(field, values, elements, env_ids)
 
 
 @resolves_entities
@@ -207,7 +232,7 @@ def randomize_delay(
     It acts in whole physics steps. The actuators are declared with `max_delay_s`, or
     have a history in the model.
     """
-    actuators = _model_ids(env, asset_cfg, "actuator")
+    actuators = model_ids(env, asset_cfg, "actuator")
     model = env.sim.model
     samples = model.actuator_history[actuators, 0]
     room = float(min(samples, default=0) - 1) * env.sim.timestep
@@ -241,53 +266,51 @@ def randomize_encoder_bias(
     """
     entity = env.scene[asset_cfg.name]
     count = len(asset_cfg.names_of("joint"))
-    bias = _spread(env, env_ids, count, bias_range, distribution, shared)
+    bias = spread(env, env_ids, count, bias_range, distribution, shared)
     entity.set_encoder_bias(bias, asset_cfg.joint_ids, env_ids)
 
 
-def _about(
+def _write_not_negative(
     env: Env,
     env_ids: Tensor,
-    name: str,
+    field: str,
     elements: list[int],
     span: Range,
     operation: Operation,
     distribution: Distribution,
     shared: bool,
-) -> Tensor:
-    """A parameter drawn about the model's own value; shape (n, elements)."""
-    count = len(elements)
-    drawn = _spread(env, env_ids, count, span, distribution, shared)
-    nominal = _nominal(env, name, elements).expand(env_ids.shape[0], count)
-    return combined(nominal, drawn, operation)
+) -> None:
+    """Draw and write a parameter that must stay ≥ 0."""
+    values = about(env, env_ids, field, elements, span, operation, distribution, shared)
+    if not bool((values >= 0.0).all()):
+        raise InvalidInputError(
+            f"value_range {span} with operation {operation!r} makes a "
+            f"{field.partition('_')[2]} of {float(values.min())}: it must stay ≥ 0."
+        )
+    env.sim.write_parameter(field, values, elements, env_ids)
 
 
-def _spread(
-    env: Env,
-    env_ids: Tensor,
-    count: int,
-    span: Range,
-    distribution: Distribution,
-    shared: bool,
-) -> Tensor:
-    """A number for each of a world's elements, or one for all; (n, count)."""
-    drawn = drawn_numbers(env, env_ids, 1 if shared else count, span, distribution)
-    return drawn.expand(-1, count)
+class _EffortLimit(NamedTuple):
+    """Where the model has the limit of an actuator's effort."""
+
+    field: str
+    element: int
+    ratio: float
+    """Effort on the joint per unit of the field."""
 
 
-def _nominal(env: Env, name: str, elements: list[int]) -> Tensor:
-    """The model's own values of a parameter, float64; shape (1, elements, …)."""
-    values = torch.as_tensor(model_value(env.sim.model, name)[elements])
-    return values.to(dtype=torch.float64, device=env.device)[None]
-
-
-def _model_ids(env: Env, asset_cfg: SceneEntityCfg, kind: str) -> list[int]:
-    """The ids of the chosen elements in the compiled scene."""
-    prefix = env.scene[asset_cfg.name].index.prefix
-    return [
-        mujoco.mj_name2id(env.sim.model, OBJECTS[kind].value, prefix + name)
-        for name in asset_cfg.names_of(kind)
-    ]
+def _effort_limit(model: mujoco.MjModel, actuator: int) -> _EffortLimit | None:
+    """Return the limit of an actuator, or of the joint that it drives; None: none."""
+    if model.actuator_forcelimited[actuator]:
+        gear = abs(float(model.actuator_gear[actuator, 0])) or 1.0
+        return _EffortLimit("actuator_forcerange", actuator, gear)
+    joint = int(model.actuator_trnid[actuator, 0])
+    if (
+        model.actuator_trntype[actuator] in _ON_JOINTS
+        and model.jnt_actfrclimited[joint]
+    ):
+        return _EffortLimit("jnt_actfrcrange", joint, 1.0)
+    return None
 
 
 def _check_friction_counts(

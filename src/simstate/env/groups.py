@@ -1,35 +1,53 @@
-"""Observation groups: terms side by side; noise, clip, scale, delay and history."""
+"""Observation groups: terms side by side, or by name where they do not fit together."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor
 
 from simstate.base.contract import Contract
-from simstate.base.errors import InvalidInputError, ShapeError
-from simstate.base.places import remember_place, written_at
+from simstate.base.errors import InvalidInputError
 from simstate.env.backend import backend_of
-from simstate.env.contracts import contracts_of
-from simstate.env.env_cfg import (
-    ObservationGroupCfg,
-    ObservationTermCfg,
-    is_number,
-    is_whole,
-)
-from simstate.env.observation_noise import NoiseMemory, ObservationNoise, UniformNoise
+from simstate.env.env_cfg import ObservationGroupCfg
+from simstate.env.observation_noise import UniformNoise
+from simstate.env.observation_term import ObservationSpec, ObservationTerm
 from simstate.env.plan import TermPlan
-from simstate.env.terms import Term
 from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
 
-Observations = dict[str, Tensor]
+Observations = dict[str, Any]
+"""A tensor (num_envs, …) for each group, or a dictionary of them by term."""
+
+
+def flat(groups: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of groups by "group", or "group/term" of dictionaries."""
+    found: dict[str, Any] = {}
+    for name, value in groups.items():
+        if isinstance(value, dict):
+            terms = cast("dict[str, Any]", value)
+            found |= {f"{name}/{key}": one for key, one in terms.items()}
+        else:
+            found[name] = value
+    return found
+
+
+def nested(values: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inverse of `flat`, with dictionaries where `like` has them."""
+    found: dict[str, Any] = {}
+    for name, one in like.items():
+        if isinstance(one, dict):
+            keys = cast("dict[str, Any]", one)
+            found[name] = {key: values[f"{name}/{key}"] for key in keys}
+        else:
+            found[name] = values[name]
+    return found
 
 
 class ObservationGroups:
@@ -50,16 +68,32 @@ class ObservationGroups:
         self.terms = [term for group in self.groups for term in group.terms]
         unique = {term.key: term for term in reversed(self.terms)}
         keys = list(dict.fromkeys(term.key for term in self.terms))
-        self._plan = TermPlan(env, [unique[key] for key in keys], 2)
+        self._plan = TermPlan(env, [unique[key] for key in keys], 2, math.inf)
         self._places = [
             [keys.index(term.key) for term in group.terms] for group in self.groups
         ]
         """The values of each group's terms among those of the plan."""
         self._may_change: tuple[int, list[str]] = (0, [])
         """How many slots there were, and which of them terms may change."""
-        self.latest: Observations = {}
-        """What was seen last, by group, live; shape (num_envs, k)."""
-        self._latest: dict[str, Any] = {}
+        self._latest: dict[str, tuple[Tensor, Any]] = {}
+        """What each part saw last, live: as a tensor and as an array."""
+        self._structure: dict[str, dict[str, None] | None] = {}
+        """Terms of groups that are dictionaries, None of others, by group."""
+
+    @property
+    def parts(self) -> dict[str, Columns | Arrays]:
+        """The tensors of all groups, by "group" or "group/term"."""
+        return {part.name: part for group in self.groups for part in group.parts}
+
+    def latest(self) -> Observations:
+        """Return a copy of what was seen last, by group."""
+        seen = {name: slot.clone() for name, (slot, _) in self._latest.items()}
+        return nested(seen, self._structure)
+
+    def specs(self) -> dict[str, Any]:
+        """Return shape, dtype and bounds of each group, or of each of its terms."""
+        specs = {name: part.spec for name, part in self.parts.items()}
+        return nested(specs, self._structure)
 
     def observe(self, env_ids: Tensor | None = None) -> Observations:
         """What all worlds see now, by group; of `env_ids` at the start of an episode.
@@ -67,30 +101,32 @@ class ObservationGroups:
         It is kept as the latest.
         """
         kept = {} if env_ids is None else self._others_memory()
-        found, seen = self._plan.run(), Observations()
+        found, seen = self._plan.run(), dict[str, Tensor]()
         tensor, rows = self._backend.tensor, slice(None)
         if env_ids is not None:
             rows = self._backend.array(env_ids)
             found = [value[rows] for value in found]
         for group, places in zip(self.groups, self._places, strict=True):
-            values = group.compute([found[k] for k in places], env_ids)
-            if group.name not in self.latest:
-                self._remember(group.name, values)
-            self._latest[group.name][rows] = values
-            seen[group.name] = tensor(values)
+            for part in group.divided([found[k] for k in places]):
+                values = part.compute([found[places[k]] for k in part.places], env_ids)
+                if part.name not in self._latest:
+                    self._remember(part.name, tensor(values))
+                self._latest[part.name][1][rows] = values
+                seen[part.name] = tensor(values)
         for name, values in kept.items():
             live = self._ledger[name].tensor
             values[env_ids] = live[env_ids]
             live.copy_(values)
-        return seen
+        if not self._structure:
+            self._structure = {group.name: group.keys() for group in self.groups}
+        return nested(seen, self._structure)
 
-    def _remember(self, name: str, values: Any) -> None:
+    def _remember(self, name: str, values: Tensor) -> None:
         slot = self._ledger.memory(
-            f"env/observation/{name}", tuple(values.shape[1:]), self._env.dtype,
+            f"env/observation/{name}", tuple(values.shape[1:]), values.dtype,
             reset=None, owner="env",
         )  # fmt: skip
-        self.latest[name] = slot.tensor
-        self._latest[name] = self._backend.array(slot.tensor)
+        self._latest[name] = slot.tensor, self._backend.array(slot.tensor)
 
     def _others_memory(self) -> dict[str, Tensor]:
         """What observation terms may change in all worlds: memory and random streams.
@@ -112,7 +148,7 @@ class ObservationGroups:
 
 
 class ObservationGroup:
-    """The terms of one group, computed together into one array."""
+    """The terms of one group: one tensor if they fit together, else one for each."""
 
     def __init__(
         self, env: Env, name: str, cfg: ObservationGroupCfg, shipped: ModuleType
@@ -124,69 +160,157 @@ class ObservationGroup:
             ObservationTerm(env, f"{name}/{key}", term, shipped, cfg.noise)
             for key, term in cfg.terms.items()
         ]
+        self.parts: list[Columns | Arrays] = []
+        """Its tensors; none before the first observation."""
         self._env = env
-        self._backend = backend_of(env)
-        self._diverged = self._backend.array(env.sim.diverged)[:, None]
-        self._width = 0
-        """The number of columns; 0: not computed yet."""
-        self._blocks: list[ColumnBlock] = []
 
-    def compute(self, found: Sequence[Any], env_ids: Tensor | None) -> Any:
-        """The observations of what its terms have returned; shape (n, k).
+    def keys(self) -> dict[str, None] | None:
+        """The names of its terms, if they do not fit into one tensor."""
+        return {part.key: None for part in self.parts} if self.parts[0].key else None
 
-        Of all worlds, or of `env_ids`, which have just been reset.
+    def divided(self, found: Sequence[Any]) -> list[Columns | Arrays]:
+        """Return its parts; the first values of its terms decide which ones there are.
+
+        Columns are put side by side, and so are arrays of one dtype that differ in
+        their last axis only.
         """
-        env, backend = self._env, self._backend
-        if not self._width:
-            self._divide(found)
-        values = backend.empty((len(found[0]), self._width), env.dtype)
-        for block in self._blocks:
-            block.write(found, values, env_ids)
+        if self.parts:
+            return self.parts
+        for term, value in zip(self.terms, found, strict=True):
+            term.learn_shape(value)
+        kinds = {(term.dtype, term.shape[:-1]) for term in self.terms}
+        if len(kinds) == 1:
+            self.parts = [self._part("", range(len(self.terms)))]
+        else:
+            self.parts = [self._part(t.name, [k]) for k, t in enumerate(self.terms)]
+        return self.parts
+
+    def _part(self, key: str, places: Sequence[int]) -> Columns | Arrays:
+        terms = [self.terms[k] for k in places]
+        kind = Arrays if terms[0].is_array else Columns
+        name = f"{self.name}/{key}" if key else self.name
+        return kind(self._env, name, key, terms, places)
+
+
+class _Part:
+    """One tensor of a group: terms side by side along its last axis.
+
+    Args:
+        env: the environment.
+        name: "group", or "group/term" in a dictionary.
+        key: the term's name in a dictionary, or "".
+        terms: its terms.
+        places: their positions in the group.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        name: str,
+        key: str,
+        terms: Sequence[ObservationTerm],
+        places: Sequence[int],
+    ) -> None:
+        self.name, self.key, self.places = name, key, places
+        self._env, self._terms = env, terms
+        self._backend = backend_of(env)
+        self._diverged = self._backend.array(env.sim.diverged)
+        self._width = 0
+        for term in terms:
+            self._width = term.place_at(self._width)
+
+    @property
+    def spec(self) -> ObservationSpec:
+        """Shape, dtype and bounds of an observation of one world."""
+        each = [term.spec for term in self._terms]
+        low, high = min(one.low for one in each), max(one.high for one in each)
+        return each[0]._replace(
+            shape=(*each[0].shape[:-1], self._width), low=low, high=high
+        )
+
+    def _check_finite(self, values: Any, env_ids: Tensor | None) -> None:
         excused = self._diverged
         if env_ids is not None:
-            excused = excused[backend.array(env_ids)]
-        backend.check_finite(
+            excused = excused[self._backend.array(env_ids)]
+        excused = excused.reshape(-1, *[1] * (values.ndim - 1))
+        self._backend.check_finite(
             values, excused, lambda bad: self._error(values, bad, env_ids)
         )
-        return values
-
-    def _divide(self, found: Sequence[Any]) -> None:
-        """Divide the columns into blocks, once widths are known.
-
-        Adjacent terms whose processing depends on the column only are one block: a few
-        calls do it for all of them, and worlds draw the same numbers as term by term.
-        """
-        first, blocks = 0, list[list[ObservationTerm]]()
-        for term, value in zip(self.terms, found, strict=True):
-            first = term.take_columns(first, value)
-            if blocks and blocks[-1][-1].is_plain and term.is_plain:
-                blocks[-1].append(term)
-            else:
-                blocks.append([term])
-        place = {term: k for k, term in enumerate(self.terms)}
-        self._blocks = [
-            ColumnBlock(self._env, block, [place[term] for term in block])
-            for block in blocks
-        ]
-        self._width = first
 
     def _error(
         self, values: Any, invalid: Any, env_ids: Tensor | None
     ) -> InvalidInputError:
         """The error of the first term that has a value which is not finite."""
-        term = next(term for term in self.terms if invalid[:, term.at].any())
-        where = self._backend.xp.where(invalid[:, term.at])
-        row, column = (int(axis[0]) for axis in where)
-        world = row if env_ids is None else int(env_ids[row])
-        return term.not_finite_error(float(values[row, term.at][column]), world)
+        term = next(term for term in self._terms if invalid[..., term.at].any())
+        where = tuple(
+            int(axis[0]) for axis in self._backend.xp.where(invalid[..., term.at])
+        )
+        world = where[0] if env_ids is None else int(env_ids[where[0]])
+        return term.not_finite_error(float(values[..., term.at][where]), world)
+
+
+class Arrays(_Part):
+    """Arrays of one dtype side by side along their last axis, such as pictures."""
+
+    def compute(self, found: Sequence[Any], env_ids: Tensor | None) -> Any:
+        """Return the observations of what its terms have returned; shape (n, …).
+
+        Of all worlds, or of `env_ids`, which have just been reset.
+        """
+        each = [
+            term.observed(value, env_ids)
+            for term, value in zip(self._terms, found, strict=True)
+        ]
+        values = self._backend.array(each[0] if len(each) == 1 else torch.cat(each, -1))
+        if each[0].dtype.is_floating_point:
+            self._check_finite(values, env_ids)
+        return values
+
+
+class Columns(_Part):
+    """Columns of terms side by side; shape (n, k)."""
+
+    def __init__(
+        self,
+        env: Env,
+        name: str,
+        key: str,
+        terms: Sequence[ObservationTerm],
+        places: Sequence[int],
+    ) -> None:
+        super().__init__(env, name, key, terms, places)
+        blocks: list[list[ObservationTerm]] = []
+        for term in terms:
+            if blocks and blocks[-1][-1].is_plain and term.is_plain:
+                blocks[-1].append(term)
+            else:
+                blocks.append([term])
+        place = {term: k for k, term in enumerate(terms)}
+        self._blocks = [
+            ColumnBlock(env, block, [place[term] for term in block]) for block in blocks
+        ]
+        """Adjacent terms whose processing depends on the column only are one block: a
+        few calls do it for all of them, and worlds draw the same numbers as term by
+        term."""
+
+    def compute(self, found: Sequence[Any], env_ids: Tensor | None) -> Any:
+        """Return the observations of what its terms have returned; shape (n, k).
+
+        Of all worlds, or of `env_ids`, which have just been reset.
+        """
+        values = self._backend.empty((len(found[0]), self._width), self._env.dtype)
+        for block in self._blocks:
+            block.write(found, values, env_ids)
+        self._check_finite(values, env_ids)
+        return values
 
     def column_names(self) -> list[str]:
         """A readable name for each column."""
-        return [name for term in self.terms for name in term.names()]
+        return [name for term in self._terms for name in term.names()]
 
     def contracts(self) -> list[Contract]:
         """Unit, axes and point of each column."""
-        return [contract for term in self.terms for contract in term.contracts()]
+        return [contract for term in self._terms for contract in term.contracts()]
 
 
 class ColumnBlock:
@@ -231,7 +355,7 @@ class ColumnBlock:
         """Write its columns of the observations of some worlds; None: all."""
         if self._alone is not None:
             at, term = self._terms[0][0], self._alone
-            term.check_width(found[at])
+            term.check_shape(found[at])
             raw = self._backend.empty((len(out), term.width), self._env.dtype)
             raw[:] = found[at]
             seen = term.processed(self._backend.tensor(raw), env_ids)
@@ -240,7 +364,7 @@ class ColumnBlock:
         for place, term in self._terms:
             value = found[place]
             if value.shape[1] != term.width:
-                term.check_width(value)
+                term.check_shape(value)
             out[:, term.at] = value
         if self._noisy:
             backend = self._backend
@@ -253,184 +377,3 @@ class ColumnBlock:
             self._backend.xp.clip(own, *self._clip, out=own)
         if self._scale is not None:
             own *= self._scale
-
-
-class ObservationTerm(Term):
-    """One term of a group, and what it remembers for delay and history."""
-
-    def __init__(
-        self,
-        env: Env,
-        name: str,
-        cfg: ObservationTermCfg,
-        shipped: ModuleType,
-        noise: bool,
-    ) -> None:
-        super().__init__("observation", name, cfg, shipped, env)
-        self.name = name.rpartition("/")[2]
-        self.key = _key(self)
-        """Terms with the same key have the same value in the same state."""
-        self.noise = cfg.noise if noise else None
-        self.clip, self.scale, self.history = cfg.clip, cfg.scale, cfg.history
-        self.delay = _range_of(cfg.delay)
-        with written_at(self.place):
-            self._check(cfg)
-        self.width = 0
-        """The number of columns that the function returns; 0: not called yet."""
-        self.at = slice(0, 0)
-        """Its columns in the group."""
-        self._memory: dict[str, Tensor] = {}
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether noise, clip and scale depend on nothing but the column."""
-        even = self.noise is None or type(self.noise) is UniformNoise
-        return even and self.history == 1 and self.delay[1] == 0
-
-    def take_columns(self, first: int, value: Any) -> int:
-        """Take the columns from `first` on; return the first that is free then."""
-        self.width = value.shape[1]
-        if isinstance(self.scale, tuple) and len(self.scale) != self.width:
-            raise self._shape_error(
-                f"has {len(self.scale)} scales for {self.width} numbers: give one for "
-                "each, or a single one",
-                value,
-            )
-        self.at = slice(first, first + self.width * self.history)
-        return self.at.stop
-
-    def check_width(self, value: Any) -> None:
-        """Raise unless the function returns as many columns as before."""
-        if value.shape[1] != self.width:
-            raise self._shape_error(
-                f"returned {value.shape[1]} columns, and {self.width} before: their "
-                "number must stay",
-                value,
-            )
-
-    def _shape_error(self, what: str, value: Any) -> ShapeError:
-        error = ShapeError(
-            f"The {self.label} {what}.", name=self.label, shape=value.shape
-        )
-        remember_place(error, self.place)
-        return error
-
-    def processed(self, value: Tensor, env_ids: Tensor | None) -> Tensor:
-        """The value with all that is done to it; (n, k), then (n, history · k)."""
-        env, restart = self._env, env_ids is not None
-        rows = slice(None) if env_ids is None else env_ids
-        if self.noise is not None:
-            shape = (self.noise.remembers, self.width)
-            memory = NoiseMemory(self._slot("noise", shape), restart, env.step_dt)
-            value = self.noise.measure(value, env.rng, rows, memory)
-        if self.clip is not None:
-            value = value.clamp(*self.clip)
-        if self.scale is not None:
-            value = value * torch.tensor(self.scale, dtype=value.dtype).to(value)
-        if self.history == 1 and self.delay[1] == 0:
-            return value
-        return self._recalled(rows, value, restart)
-
-    def _recalled(self, rows: Any, value: Tensor, restart: bool) -> Tensor:
-        """Take note of a value, and return the last `history` ones as seen late."""
-        low, high = self.delay
-        length = high + self.history
-        kept = self._slot("delay/past", (length, self.width))
-        lag = self._slot("delay/lag", (), torch.int64)
-        if restart:
-            past = value[:, None].expand(-1, length, -1)
-            spread = self._env.rng.uniform(rows, 1, low, high + 1)[:, 0]
-            lag[rows] = spread.to(torch.int64).clamp(max=high)
-        else:
-            past = torch.cat([kept[rows][:, 1:], value[:, None]], dim=1)
-        kept[rows] = past
-        if high == 0:
-            return past.flatten(1)
-        first = (high - lag[rows])[:, None]
-        steps = first + torch.arange(self.history, device=value.device)
-        seen = past.gather(1, steps[..., None].expand(-1, -1, value.shape[1]))
-        return seen.flatten(1)
-
-    def _slot(
-        self, name: str, shape: tuple[int, ...], dtype: torch.dtype | None = None
-    ) -> Tensor:
-        """What it remembers of each world; live, shape (num_envs, …)."""
-        if name not in self._memory:
-            made = torch.zeros(0, device=self._env.device)
-            if 0 not in shape:
-                made = self._ledger.memory(
-                    f"env/{self.scope}/{name}", shape, dtype or self._env.dtype,
-                    reset=None, owner="env",
-                ).tensor  # fmt: skip
-            self._memory[name] = made
-        return self._memory[name]
-
-    def names(self) -> list[str]:
-        """A readable name for each column; of a history, with its age in steps."""
-        names = self.column_names(self.width)
-        if len(names) != self.width:
-            raise ShapeError(
-                f"The {self.label} has {self.width} columns, but names for "
-                f"{len(names)}.",
-                name=self.label,
-                shape=[self.width],
-            )
-        if self.history == 1:
-            return names
-        ages = range(self.history - 1, -1, -1)
-        return [f"{name}@-{age}" if age else name for age in ages for name in names]
-
-    def contracts(self) -> list[Contract]:
-        """Unit, axes and point of each column, as it is scaled."""
-        with written_at(self.place):
-            found = contracts_of(
-                self.label, self.function, self._env, self.params, self.width
-            )
-        scale = 1.0 if self.scale is None else self.scale
-        each = zip(found, torch.as_tensor(scale).expand(self.width), strict=True)
-        scaled = [one.scaled(1.0 / float(k)) if k else one for one, k in each]
-        return scaled * self.history
-
-    def _check(self, cfg: ObservationTermCfg) -> None:
-        if not isinstance(self.noise, ObservationNoise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInputError(
-                f"The {self.label} has noise {self.noise!r}: it must be a "
-                "UniformNoise, a GaussianNoise or a SensorNoise."
-            )
-        delay = self.delay
-        is_range = len(delay) == 2 and all(is_whole(steps, 0) for steps in delay)
-        if not is_range or delay[0] > delay[1]:
-            raise InvalidInputError(
-                f"The {self.label} has delay {cfg.delay!r}: it must be a whole number "
-                "of steps ≥ 0, or a range (least, greatest)."
-            )
-        if not is_whole(cfg.history, least=1):
-            raise InvalidInputError(
-                f"The {self.label} has history {cfg.history!r}: it must be a whole "
-                "number ≥ 1."
-            )
-        scales = cfg.scale if isinstance(cfg.scale, tuple) else (cfg.scale or 0.0,)
-        if not all(is_number(scale) for scale in scales):
-            raise InvalidInputError(
-                f"The {self.label} has scale {cfg.scale!r}: it must be a number, or a "
-                "tuple with one for each column."
-            )
-        if self.clip is not None and not self.clip[0] <= self.clip[1]:
-            raise InvalidInputError(
-                f"The {self.label} has clip {self.clip}: it must be (least, greatest)."
-            )
-
-
-def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:
-    """A delay as a range."""
-    return delay if isinstance(delay, tuple) else (delay, delay)
-
-
-def _key(term: Term) -> Hashable:
-    """What tells a term's value from another's: the function and its parameters."""
-    key = (term.function, tuple(term.params.items()))
-    try:
-        hash(key)
-    except TypeError:  # a list or the like: it is not shared
-        return object()
-    return key

@@ -1,4 +1,4 @@
-"""A recorded motion of a file, to be tracked."""
+"""Recorded motions of files, to be tracked."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import torch
 from torch import Tensor
 
-from simstate.base.checks import one_of
+from simstate.base.checks import number, one_of, whole_number
 from simstate.base.contract import NO, Contract
 from simstate.base.errors import InvalidInputError
 from simstate.base.ids import Index
 from simstate.entity import EntityData
 from simstate.env.commands import Command, CommandCfg, Range
 from simstate.env.contracts import quantity_contracts
-from simstate.env.entity_cfg import Patterns, SceneEntityCfg
+from simstate.env.entity_cfg import Patterns, SceneEntityCfg, exactly_one
 from simstate.env.motion_files import read_motion
 from simstate.env.motion_reference import MotionFrames, MotionReference
+from simstate.env.motion_starts import MotionStarts
 from simstate.env.random_poses import drawn_directions, from_euler
 from simstate.math import quaternion
 from simstate.math.vector import norm
+from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -33,8 +35,13 @@ Tracked: TypeAlias = Literal[
     "joint_vel",
     "root_pos",
     "root_quat",
+    "root_height",
+    "anchor_pos",
+    "anchor_quat",
+    "anchor_height",
     "body_pos",
     "body_quat",
+    "body_height",
     "body_lin_vel",
     "body_ang_vel",
 ]
@@ -45,14 +52,16 @@ Tracked: TypeAlias = Literal[
 class MotionCommandCfg(CommandCfg):
     """A motion of the root link and the joints, from a file, which an entity is to do.
 
-    A reset places the entity in the motion at a time that is drawn.
+    A reset places the entity in the motion at a time that is drawn. Of several motions,
+    it draws one first.
     """
 
     ranges = (*CommandCfg.ranges, "start", "joint_pos_range")
     resampling_time_s: Range = (1e9, 1e9)
     """Range of the time after which a world goes on elsewhere in the motion [s]."""
-    file: str | Path
-    """A .csv or .npz file, as `simstate.data.datasets.read_motion` takes it."""
+    file: str | Path | Sequence[str | Path]
+    """A .csv or .npz file, as `simstate.data.datasets.read_motion` takes it; or several
+    of the same joints. Each second of them is drawn equally often."""
     motion_joints: Sequence[str] | None = None
     """The joints of the file, in its order; None: all of the entity's, in theirs."""
     fps: float | None = None
@@ -61,11 +70,20 @@ class MotionCommandCfg(CommandCfg):
     """Regular expressions on the links that are compared; None: all."""
     start: Range = (0.0, 1.0)
     """Shares of the motion between which an episode begins; (0, 0): at its begin."""
+    sampling: Literal["uniform", "adaptive"] = "uniform"
+    """How the start is drawn: "adaptive" prefers parts of the motions shortly before
+    those in which episodes have failed. Worlds then depend on each other."""
+    uniform_share: float = 0.1
+    """Share of the starts that "adaptive" sampling draws uniformly."""
+    failure_memory: int = 1000
+    """Number of episodes after which "adaptive" sampling has forgotten a failure."""
+    anchor: str | None = None
+    """The link from which aligned links are seen; None: the root link."""
     at_end: AtEnd = "restart"
     """Where the motion ends: "restart" goes on elsewhere in it, "hold" stays there."""
     aligned: bool = True
-    """Whether links are compared as seen from the root link: the motion is moved over
-    ground and turned about z to where the entity is."""
+    """Whether links are compared as seen from the anchor: the motion is moved over
+    ground and turned about z to where the entity's anchor is."""
     joint_pos_range: Range = (0.0, 0.0)
     """What a reset adds to the joints' positions [rad or m]."""
     pose_range: Mapping[str, Range] = field(default_factory=dict[str, Range])
@@ -90,26 +108,41 @@ class MotionCommand(Command):
         _check(name, cfg)
         entity = env.scene[cfg.asset_name]
         joints = cfg.motion_joints or entity.joint_names
-        motion = read_motion(cfg.file, list(joints), cfg.fps)
+        files = [cfg.file] if isinstance(cfg.file, str | Path) else list(cfg.file)
+        if not files:
+            raise InvalidInputError(f"The command term {name!r} has no motion file.")
+        motions = [read_motion(file, list(joints), cfg.fps) for file in files]
         self.names = (*(f"pos {j}" for j in joints), *(f"vel {j}" for j in joints))
         super().__init__(name, cfg, env)
         self.cfg = cfg
-        self.reference = MotionReference(motion, entity)
-        """The motion at any time."""
+        self.reference = MotionReference(motions, entity)
+        """The motions at any time."""
         self.contracts = [
             *quantity_contracts(entity, EntityData.joint_pos, joints),
             *quantity_contracts(entity, EntityData.joint_vel, joints),
         ]
         chosen = SceneEntityCfg(entity.name, body_names=cfg.body_names)
         self._bodies = chosen.resolve_in(entity).body_ids
+        root = entity.body_names[0]
+        self._anchor = exactly_one(
+            f"anchor of the command term {name!r}",
+            "link",
+            entity.find_bodies(root if cfg.anchor is None else cfg.anchor),
+        )
         self._joints = torch.tensor(self.reference.joints, device=env.device)
+        self.clip = self._memory("clip", dtype=torch.int64)
+        """The motion that each world has, as an index into `file`; (num_envs,)."""
         self.time = self._memory("time", dtype=torch.float64)
-        """How far each world is in the motion [s]; (num_envs,)."""
+        """How far each world is in its motion [s]; (num_envs,)."""
+        self.starts = MotionStarts(
+            self.reference.duration, cfg, worlds_of(env.sim).ledger, self._place
+        )
+        """Where episodes begin."""
 
     @property
     def ended(self) -> Tensor:
         """Where the motion is over; bool, shape (num_envs,)."""
-        return self.time >= self.reference.duration
+        return self.time >= self.reference.duration[self.clip]
 
     @property
     def frames(self) -> MotionFrames:
@@ -117,7 +150,7 @@ class MotionCommand(Command):
         return self._frames_at(slice(None))
 
     def _frames_at(self, rows: Index) -> MotionFrames:
-        frames = self.reference.at(self.time[rows])
+        frames = self.reference.at(self.clip[rows], self.time[rows])
         if self.env.terrain is not None:
             origins = self.env.terrain.origins(self.env.all_ids[rows])
             frames.body_pos_w.add_(origins[:, None])
@@ -125,14 +158,14 @@ class MotionCommand(Command):
 
     @property
     def offset(self) -> Tensor:
-        """What the root link misses, its own axes; (num_envs, 6).
+        """What the anchor misses, its own axes; (num_envs, 6).
 
         The way to its place [m], then the turn that is left [rad].
         """
-        frames, data = self.frames, self.entity.data
-        quat = data.root_link_quat_w
-        way = frames.body_pos_w[:, 0] - data.root_link_pos_w
-        turn = quaternion.multiply(quaternion.conjugate(quat), frames.body_quat_w[:, 0])
+        frames, data, k = self.frames, self.entity.data, self._anchor
+        quat = data.body_link_quat_w[:, k]
+        way = frames.body_pos_w[:, k] - data.body_link_pos_w[:, k]
+        turn = quaternion.multiply(quaternion.conjugate(quat), frames.body_quat_w[:, k])
         parts = [
             quaternion.rotate_inverse(quat, way),
             quaternion.to_rotation_vector(turn),
@@ -143,10 +176,12 @@ class MotionCommand(Command):
         """Root mean square of what the joints miss [rad or m]; (num_envs,)."""
         return self.errors("joint_pos").square().mean(-1).sqrt()
 
-    def errors(self, tracked: Tracked) -> Tensor:
+    def errors(self, tracked: Tracked, bodies: Index | None = None) -> Tensor:
         """How far each joint or link is from the motion, in its unit; (num_envs, k).
 
-        Attitudes as angles [rad]; k is 1 for the root link.
+        `bodies` are the links of "body_…"; None: those of the configuration.
+        Attitudes as angles [rad], heights along world z [m]; k is 1 for the root link
+        and the anchor.
         """
         one_of("what is tracked", tracked, get_args(Tracked))
         frames, data = self.frames, self.entity.data
@@ -154,23 +189,29 @@ class MotionCommand(Command):
             now = data.read(tracked)[:, self._joints]
             return (getattr(frames, tracked) - now).abs()
         part, _, quantity = tracked.partition("_")
-        bodies = slice(0, 1) if part == "root" else self._bodies
-        now = data.read(f"body_link_{quantity}_w")[:, bodies]
+        is_height, field = quantity == "height", quantity.replace("height", "pos")
+        anchor = slice(self._anchor, self._anchor + 1)
+        links = self._bodies if bodies is None else bodies
+        bodies = {"root": slice(0, 1), "anchor": anchor, "body": links}[part]
+        now = data.read(f"body_link_{field}_w")[:, bodies]
         if self.cfg.aligned and part == "body":
             frames = self._aligned(frames)
-        asked = getattr(frames, f"body_{quantity}_w")[:, bodies]
+        asked = getattr(frames, f"body_{field}_w")[:, bodies]
+        if is_height:
+            return (asked - now)[..., 2].abs()
         if quantity == "quat":
             return quaternion.angle_between(asked, now)
         return norm(asked - now)[..., 0]
 
     def _aligned(self, frames: MotionFrames) -> MotionFrames:
-        """The motion, moved over ground and turned about z to the entity's root."""
-        data = self.entity.data
-        here, there = data.root_link_pos_w[:, None], frames.body_pos_w[:, :1]
+        """The motion, moved over ground and turned about z to the entity's anchor."""
+        data, k = self.entity.data, self._anchor
+        here = data.body_link_pos_w[:, k : k + 1]
+        there = frames.body_pos_w[:, k : k + 1]
         turn = _yaw(
             quaternion.multiply(
-                data.root_link_quat_w,
-                quaternion.conjugate(frames.body_quat_w[:, 0]),
+                data.body_link_quat_w[:, k],
+                quaternion.conjugate(frames.body_quat_w[:, k]),
             )
         )[:, None]
         base = torch.cat([here[..., :2], there[..., 2:]], dim=-1)
@@ -186,15 +227,20 @@ class MotionCommand(Command):
 
     def due(self, dt: float) -> Tensor:
         """Let time and the motion run [s]; the worlds to draw anew; (num_envs,)."""
-        self.time.add_(dt).clamp_(max=self.reference.duration)
+        self.time.add_(dt)
+        torch.minimum(self.time, self.reference.duration[self.clip], out=self.time)
         over = super().due(dt)
         return over | self.ended if self.cfg.at_end == "restart" else over
 
+    def end(self, env_ids: Tensor) -> None:
+        """Record in which parts of the motions these worlds have failed."""
+        failed = self.env.ends.ended_by("failure")[env_ids]
+        self.starts.record(self.clip[env_ids], self.time[env_ids], failed)
+
     def _draw(self, env_ids: Tensor) -> None:
-        """Place these worlds somewhere in the motion, and the entity with it."""
-        low, high = self.cfg.start
-        share = self.env.rng.uniform(env_ids, 1, low, high)[:, 0]
-        self.time[env_ids] = share * self.reference.duration
+        """Place these worlds somewhere in a motion, and the entity with it."""
+        draws = self.env.rng.uniform(env_ids, 1)[:, 0]
+        self.clip[env_ids], self.time[env_ids] = self.starts.at(draws)
         self._put_there(env_ids)
 
     def _put_there(self, env_ids: Tensor) -> None:
@@ -244,7 +290,11 @@ def _yaw(quat: Tensor) -> Tensor:
 
 
 def _check(name: str, cfg: MotionCommandCfg) -> None:
-    one_of(f"at_end of the command term {name!r}", cfg.at_end, get_args(AtEnd))
+    label = f"the command term {name!r}"
+    one_of(f"at_end of {label}", cfg.at_end, get_args(AtEnd))
+    one_of(f"sampling of {label}", cfg.sampling, ("uniform", "adaptive"))
+    number(f"uniform_share of {label}", cfg.uniform_share, at_least=0, at_most=1)
+    whole_number(f"failure_memory of {label}", cfg.failure_memory, 1)
     if not 0.0 <= cfg.start[0] <= cfg.start[1] <= 1.0:
         raise InvalidInputError(
             f"The command term {name!r} has start {cfg.start}: it must be (least, "

@@ -1,4 +1,4 @@
-"""MotionReference: a motion of a file on an entity, at any time.
+"""MotionReference: motions of files on an entity, at any time.
 
 The bodies are where MuJoCo's kinematics has them in each frame. Between two frames
 positions and velocities are linear in time, and attitudes turn evenly.
@@ -7,6 +7,7 @@ positions and velocities are linear in time, and attitudes turn evenly.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import mujoco
@@ -44,32 +45,36 @@ class MotionFrames:
 
 
 class MotionReference:
-    """A motion on an entity's joints, all of whose links follow from it."""
+    """Motions on an entity's joints, all of whose links follow from them."""
 
-    def __init__(self, motion: MotionClip, entity: Entity) -> None:
-        self.fps = motion.fps
-        self.joints = _joints(motion, entity)
-        """The motion's joints, as columns of `joint_pos` of the entity."""
-        if len(motion) < 2:
+    def __init__(self, motions: Sequence[MotionClip], entity: Entity) -> None:
+        self.joints = _joints(motions[0], entity)
+        """The motions' joints, as columns of `joint_pos` of the entity."""
+        if min(map(len, motions)) < 2:
             raise InvalidInputError("A motion to track has at least two frames.")
         if entity.index.base != "free":
             raise InvalidInputError(
                 f"A motion moves the root link, that of {entity.name!r} is not free."
             )
         like = entity.data.default_joint_pos
+        tables = zip(*(_tables(motion, entity) for motion in motions), strict=True)
         self._frames = MotionFrames(
-            *(torch.as_tensor(table).to(like) for table in _tables(motion, entity))
+            *(torch.as_tensor(np.concatenate(parts)).to(like) for parts in tables)
         )
-        self.duration = (len(motion) - 1) / motion.fps
-        """From the first frame to the last [s]."""
+        """The frames of all motions, one motion after the other."""
+        lengths = torch.tensor([len(motion) for motion in motions], device=like.device)
+        self._first = lengths.cumsum(0) - lengths
+        self._last = lengths - 1
+        self._fps = like.new_tensor([motion.fps for motion in motions])
+        self.duration = (self._last / self._fps.double()).to(torch.float64)
+        """From the first frame of each motion to the last [s]; (motions,)."""
 
-    def at(self, time: Tensor) -> MotionFrames:
-        """The motion at some times [s], held before its begin and after its end."""
-        frames = self._frames
-        last = frames.joint_pos.shape[0] - 1
-        place = (time.to(frames.joint_pos) * self.fps).clamp(0.0, float(last))
-        before = place.long().clamp(max=last - 1)
-        share = place - before
+    def at(self, clip: Tensor, time: Tensor) -> MotionFrames:
+        """Some of the motions at some times [s], held before begin and after end."""
+        frames, last = self._frames, self._last[clip]
+        place = (time.to(self._fps) * self._fps[clip]).clamp(min=0.0).minimum(last)
+        within = place.long().minimum(last - 1)
+        share, before = place - within, self._first[clip] + within
         return MotionFrames(
             **{
                 field.name: _between(getattr(frames, field.name), before, share, field)

@@ -1,4 +1,7 @@
-"""Observation terms: functions `(env, **params)` that return (num_envs, k) numbers."""
+"""Observation terms: functions `(env, **params)` with a row for each world.
+
+They return (num_envs, k) numbers, or (num_envs, H, W, C) pictures.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from simstate.base.contract import PURE, Contract
 from simstate.base.errors import InvalidInputError, listed
 from simstate.entity import EntityData
 from simstate.entity.dynamics import Dynamics
+from simstate.entity.mirror import SignedPermutation
 from simstate.env.contracts import contract
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.host_view import chosen, either, height_above_ground
+from simstate.env.symmetry import Symmetry, mirrors, unchanged
 from simstate.env.terms import XYZ, columns, columns_of, fixed_columns
-from simstate.sensors import ContactSensor, RaySensor
+from simstate.sensors import Camera, ContactSensor, RaySensor
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -52,6 +57,16 @@ def joint_vel_rel(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return chosen(data.joint_vel - data.default_joint_vel, asset_cfg.joint_ids)
 
 
+def _cos_sin_mirror(symmetry: Symmetry, asset_cfg: SceneEntityCfg) -> SignedPermutation:
+    """A cosine stays the same, a sine changes with its angle."""
+    joints = symmetry.joints(asset_cfg)
+    return SignedPermutation(
+        tuple(2 * k + j for k in joints.index for j in (0, 1)),
+        tuple(x for sign in joints.sign for x in (1.0, sign)),
+    )
+
+
+@mirrors(_cos_sin_mirror)
 @resolves_entities
 @columns(columns_of("joint", (".cos", ".sin")))
 @contract(PURE)
@@ -93,6 +108,7 @@ def projected_gravity(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return env.scene[asset_cfg.name].data.projected_gravity_b
 
 
+@mirrors(unchanged)
 @resolves_entities
 @contract("m", axes="world", point="link origin")
 @either
@@ -104,6 +120,20 @@ def base_height(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return height_above_ground(env, env.scene[asset_cfg.name])[:, None]
 
 
+def _scan_mirror(
+    symmetry: Symmetry, size: tuple[float, float], spacing: float, **params: object
+) -> SignedPermutation:
+    """Rows from right to left are mirrored to rows from left to right."""
+    del params
+    if symmetry.normal != "y":
+        raise InvalidInputError("a scan is mirrored to the left and right only")
+    across = len(torch.arange(-size[1] / 2.0, size[1] / 2.0 + 1e-9, spacing))
+    along = len(torch.arange(-size[0] / 2.0, size[0] / 2.0 + 1e-9, spacing))
+    row = SignedPermutation(tuple(range(across - 1, -1, -1)), (1.0,) * across)
+    return row.repeated(along)
+
+
+@mirrors(_scan_mirror)
 @resolves_entities
 @contract("m", axes="world", point="link origin")
 def terrain_scan(
@@ -143,6 +173,17 @@ def site_pos(env: Env, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
     return chosen(position, asset_cfg.site_ids).reshape(len(position), -1)
 
 
+def _offset_between_sites(
+    symmetry: Symmetry, asset_cfg: SceneEntityCfg, target_cfg: SceneEntityCfg
+) -> SignedPermutation:
+    """Both sites must be their own mirror images."""
+    for site in (asset_cfg, target_cfg):
+        mirror = symmetry.of(site.name)
+        mirror.columns_of(site.names_of("site"), mirror.site)
+    return symmetry.vector("m")
+
+
+@mirrors(_offset_between_sites)
 @resolves_entities
 @columns(_XYZ)
 @contract(EntityData.site_pos_w)
@@ -186,6 +227,19 @@ def _sensor_contracts(env: Env, asset_cfg: SceneEntityCfg) -> list[Contract]:
     return [Contract(s.unit, s.axes, s.point) for s in told for _ in range(*s.columns)]
 
 
+def _touch_mirror(
+    symmetry: Symmetry, asset_cfg: SceneEntityCfg, **params: object
+) -> SignedPermutation:
+    """Touch sensors and the like are those at the mirrored sites."""
+    del params
+    mirror = symmetry.of(asset_cfg.name)
+    names = asset_cfg.names_of("sensor")
+    if any(mirror.entity.sensor(name).shape[1] != 1 for name in names):
+        raise InvalidInputError("it has sensors with several columns")
+    return mirror.columns_of(names, mirror.sensor)
+
+
+@mirrors(_touch_mirror)
 @resolves_entities
 @columns(_sensor_columns)
 @contract(_sensor_contracts)
@@ -199,6 +253,7 @@ def sensors(env: Env, asset_cfg: SceneEntityCfg) -> Tensor:
     return chosen(env.sim.data.sensordata, asset_cfg.sensor_columns)
 
 
+@mirrors(_touch_mirror)
 @resolves_entities
 @columns(_sensor_columns)
 @contract(PURE)
@@ -219,6 +274,7 @@ def _contact_components(env: Env, sensor_name: str) -> list[str]:
     return _contact_columns(env, sensor_name, XYZ)
 
 
+@mirrors(Symmetry.contacts)
 @columns(_contact_columns)
 @contract(ContactSensor.found)
 @either
@@ -227,6 +283,7 @@ def contact_found(env: Env, sensor_name: str) -> Tensor:
     return env.sim.contacts[sensor_name].found * 1.0
 
 
+@mirrors(Symmetry.contacts)
 @columns(_contact_columns)
 @contract(ContactSensor.air_time)
 @either
@@ -235,6 +292,11 @@ def contact_air_time(env: Env, sensor_name: str) -> Tensor:
     return env.sim.contacts[sensor_name].air_time
 
 
+def _force_mirror(symmetry: Symmetry, sensor_name: str) -> SignedPermutation:
+    return symmetry.contacts(sensor_name, "N")
+
+
+@mirrors(_force_mirror)
 @columns(_contact_components)
 @contract(ContactSensor.force_w)
 @either
@@ -270,6 +332,12 @@ def ray_distance(env: Env, sensor_name: str) -> Tensor:
     return env.sim.rays[sensor_name].distance
 
 
+def _momentum_mirror(symmetry: Symmetry, **params: object) -> SignedPermutation:
+    del params
+    return symmetry.vector("kg·m/s").joined(symmetry.vector("kg·m²/s"))
+
+
+@mirrors(_momentum_mirror)
 @resolves_entities
 @columns(fixed_columns("x", "y", "z", "about x", "about y", "about z"))
 @contract(3 * [Dynamics.linear_momentum_w] + 3 * [Dynamics.angular_momentum_w])
@@ -292,6 +360,11 @@ def _action_contracts(env: Env) -> list[Contract]:
     return env.actions.contracts
 
 
+def _action_mirror(symmetry: Symmetry) -> SignedPermutation:
+    return symmetry.action
+
+
+@mirrors(_action_mirror)
 @columns(_action_columns)
 @contract(_action_contracts)
 @either
@@ -314,6 +387,15 @@ def _offset_contracts(env: Env, command_name: str) -> Sequence[Contract]:
     return env.commands[command_name].offset_contracts
 
 
+def _command_mirror(symmetry: Symmetry, command_name: str) -> SignedPermutation:
+    return symmetry.env.commands[command_name].mirror(symmetry)
+
+
+def _command_offset_mirror(symmetry: Symmetry, command_name: str) -> SignedPermutation:
+    return symmetry.env.commands[command_name].mirror_offset(symmetry)
+
+
+@mirrors(_command_mirror)
 @columns(_command_columns)
 @contract(_command_contracts)
 @either
@@ -322,6 +404,7 @@ def generated_commands(env: Env, command_name: str) -> Tensor:
     return env.commands[command_name].command
 
 
+@mirrors(_command_offset_mirror)
 @contract(_offset_contracts)
 @either
 def command_offset(env: Env, command_name: str) -> Tensor:
@@ -329,6 +412,19 @@ def command_offset(env: Env, command_name: str) -> Tensor:
     return env.commands[command_name].offset
 
 
+def _phase_mirror(symmetry: Symmetry, period_s: float) -> SignedPermutation:
+    """Half a period later both have the opposite sign."""
+    del period_s
+    shift = symmetry.cfg.phase_shift
+    if shift is None:
+        raise InvalidInputError(
+            "EnvCfg.symmetry does not state the phase_shift of a mirrored gait: 0.5 "
+            "where left and right take turns, 0 where they move together"
+        )
+    return SignedPermutation((0, 1), (1.0 - 4.0 * shift,) * 2)
+
+
+@mirrors(_phase_mirror)
 @columns(fixed_columns("cos", "sin"))
 @contract(PURE)
 @either
@@ -336,3 +432,46 @@ def phase(env: Env, period_s: float) -> Tensor:
     """Cosine and sine of a clock that runs with the episode; (num_envs, 2)."""
     xp, angle = env.xp, env.phase(period_s) * (2.0 * math.pi)
     return xp.stack([xp.cos(angle), xp.sin(angle)], -1)
+
+
+@contract(Camera.rgb)
+def camera_rgb(env: Env, camera: str) -> Tensor:
+    """Colours of a camera of the scene, uint8; (num_envs, H, W, 3)."""
+    return env.sim.cameras[camera].rgb
+
+
+@contract(PURE)
+def camera_grey(env: Env, camera: str) -> Tensor:
+    """Brightness of a camera's pixels (ITU-R BT.601), uint8; (num_envs, H, W, 1)."""
+    rgb = env.sim.cameras[camera].rgb.to(torch.int32)
+    share = torch.tensor([77, 150, 29], dtype=torch.int32, device=env.device)
+    return ((rgb * share).sum(-1, keepdim=True) // 256).to(torch.uint8)
+
+
+@contract(Camera.depth)
+def camera_depth(env: Env, camera: str, far: float | None = None) -> Tensor:
+    """Distances along a camera's optical axis [m]; (num_envs, H, W, 1).
+
+    0 where nothing is hit; with `far`, that is `far` [m], and so is all beyond it.
+    """
+    depth = env.sim.cameras[camera].depth[..., None]
+    if far is None:
+        return depth
+    return depth.masked_fill(depth == 0.0, far).clamp(max=far)
+
+
+@contract(Camera.segmentation)
+def camera_segmentation(env: Env, camera: str) -> Tensor:
+    """Geom that each pixel shows, −1 for none, int32; (num_envs, H, W, 1)."""
+    return env.sim.cameras[camera].segmentation[..., None].to(torch.int32)
+
+
+@resolves_entities
+@contract(PURE)
+def camera_mask(env: Env, camera: str, asset_cfg: SceneEntityCfg = ROBOT) -> Tensor:
+    """Pixels that show geoms of an entity: 255, others 0; uint8 (num_envs, H, W, 1)."""
+    entity = env.scene[asset_cfg.name]
+    shown = torch.zeros(env.sim.model.ngeom + 1, dtype=torch.uint8, device=env.device)
+    geoms = torch.as_tensor(entity.index.geoms.ids, device=env.device)
+    shown[geoms[asset_cfg.geom_ids]] = 255
+    return shown[env.sim.cameras[camera].segmentation[..., None]]  # the last for none

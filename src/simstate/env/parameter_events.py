@@ -20,7 +20,7 @@ from simstate.env.commands import Range
 from simstate.env.entity_cfg import SceneEntityCfg, resolves_entities
 from simstate.env.observations import ROBOT
 from simstate.math.elementwise import power
-from simstate.scene.objects import OBJECTS_OF_FIELDS
+from simstate.scene.objects import OBJECTS, OBJECTS_OF_FIELDS
 
 if TYPE_CHECKING:
     from simstate.env.env import Env
@@ -153,3 +153,48 @@ def combined(nominal: Tensor, drawn: Tensor, operation: Operation) -> Tensor:
     if operation == "set":
         return drawn.expand_as(nominal)
     raise unknown_name("operation", operation, ("scale", "add", "set"))
+
+
+def about(
+    env: Env,
+    env_ids: Tensor,
+    name: str,
+    elements: list[int],
+    span: Range,
+    operation: Operation,
+    distribution: Distribution,
+    shared: bool,
+) -> Tensor:
+    """A parameter drawn about the model's own value; shape (n, elements)."""
+    count = len(elements)
+    drawn = spread(env, env_ids, count, span, distribution, shared)
+    own = nominal(env, name, elements).expand(env_ids.shape[0], count)
+    return combined(own, drawn, operation)
+
+
+def spread(
+    env: Env,
+    env_ids: Tensor,
+    count: int,
+    span: Range,
+    distribution: Distribution,
+    shared: bool,
+) -> Tensor:
+    """A number for each of a world's elements, or one for all; (n, count)."""
+    drawn = drawn_numbers(env, env_ids, 1 if shared else count, span, distribution)
+    return drawn.expand(-1, count)
+
+
+def nominal(env: Env, name: str, elements: list[int]) -> Tensor:
+    """The model's own values of a parameter, float64; shape (1, elements, …)."""
+    values = torch.as_tensor(model_value(env.sim.model, name)[elements])
+    return values.to(dtype=torch.float64, device=env.device)[None]
+
+
+def model_ids(env: Env, asset_cfg: SceneEntityCfg, kind: str) -> list[int]:
+    """The ids of the chosen elements in the compiled scene."""
+    prefix = env.scene[asset_cfg.name].index.prefix
+    return [
+        mujoco.mj_name2id(env.sim.model, OBJECTS[kind].value, prefix + name)
+        for name in asset_cfg.names_of(kind)
+    ]

@@ -37,15 +37,20 @@ class TermPlan:
     Args:
         env: the environment.
         terms: the terms, in the order in which they are called.
-        ndim: the number of dimensions of what each returns, a row for each world.
+        ndim: the least number of dimensions of what each returns, a row for each world.
+        most: the largest number of them; None: the least.
     """
 
-    def __init__(self, env: Env, terms: Sequence[Term], ndim: int) -> None:
+    def __init__(
+        self, env: Env, terms: Sequence[Term], ndim: int, most: float | None = None
+    ) -> None:
         worlds = worlds_of(env.sim)
         self._terms = list(terms)
         self._ledger, self._fresh = worlds.ledger, worlds.fresh
         self._backend = backend_of(env)
         self._num_envs, self._ndim = env.num_envs, ndim
+        self._most = ndim if most is None else most
+        self._device = env.device
         self._calls: list[tuple[str, Any, bool, bool]] = []
         before = False
         for term in terms:
@@ -56,7 +61,8 @@ class TermPlan:
     def run(self) -> list[Any]:
         """Return what each term returns, as arrays of the backend."""
         ledger, fresh, kind = self._ledger, self._fresh, self._backend.kind
-        count, ndim = self._num_envs, self._ndim
+        count, least, most = self._num_envs, self._ndim, self._most
+        real = self._backend.real
         found: list[Any] = []
         try:
             for scope, call, is_either, settles in self._calls:
@@ -66,8 +72,15 @@ class TermPlan:
                 elif not is_either:
                     fresh.unsettle()
                 value = call()
-                if type(value) is not kind or value.ndim != ndim or len(value) != count:
+                if (
+                    type(value) is not kind
+                    or kind is Tensor
+                    or not least <= value.ndim <= most
+                    or len(value) != count
+                ):
                     value = self._converted(value, self._terms[len(found)])
+                if value.dtype not in real:
+                    value = self._real(value, self._terms[len(found)])
                 found.append(value)
         except Exception as error:
             self._terms[len(found)].annotate(error)
@@ -81,12 +94,30 @@ class TermPlan:
         """Return what a term has returned as an array, if it has the right shape."""
         backend = self._backend
         if isinstance(value, Tensor):
+            if value.device.type != self._device.type:
+                raise term.device_error(value.device, self._device)
             value = backend.array(value)  # a graph would stay in what is made of it
-        fits = isinstance(value, backend.kind) and value.ndim == self._ndim
+        fits = isinstance(value, backend.kind)
+        fits = fits and self._ndim <= value.ndim <= self._most
         if fits and len(value) == self._num_envs:
             return value
-        want = f"({self._num_envs},)" if self._ndim == 1 else f"({self._num_envs}, k)"
+        count = self._num_envs
+        want = f"({count},)" if self._ndim == 1 else f"({count}, k)"
+        if self._most > self._ndim:
+            want += f" or ({count}, …, k)"
         raise term.shape_error(value, want)
+
+    def _real(self, value: Any, term: Term) -> Any:
+        """Return values of a less frequent dtype as float64, if they are real.
+
+        Pictures keep theirs.
+        """
+        name = str(value.dtype).removeprefix("torch.")
+        if not name.startswith(("float", "bfloat", "int", "uint")):
+            raise term.dtype_error(name)
+        if value.ndim > 2:
+            return value
+        return self._backend.cast(value, torch.float64)
 
 
 class RewardSum:

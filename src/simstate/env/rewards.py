@@ -52,13 +52,22 @@ def command_tracked(env: Env, command_name: str, std: float) -> Tensor:
     return env.xp.exp(-(env.commands[command_name].error() ** 2) / std**2)
 
 
-def motion_tracked(env: Env, command_name: str, tracked: Tracked, std: float) -> Tensor:
+@resolves_entities
+def motion_tracked(
+    env: Env,
+    command_name: str,
+    tracked: Tracked,
+    std: float,
+    asset_cfg: SceneEntityCfg | None = None,
+) -> Tensor:
     """exp(−mean(e²)/std²) of what joints or links miss of a motion; (num_envs,).
 
-    `tracked` is "joint_pos", "joint_vel", "root_pos", "root_quat", "body_pos",
-    "body_quat", "body_lin_vel" or "body_ang_vel"; `std` has its unit (angles in rad).
+    `tracked` is "joint_pos" or "joint_vel"; "root_", "anchor_" or "body_" with "pos",
+    "quat" or "height"; "body_lin_vel" or "body_ang_vel". `std` has its unit (angles in
+    rad). `asset_cfg` has the links; None: those of the command.
     """
-    errors = motion_command(env, command_name).errors(tracked)
+    bodies = None if asset_cfg is None else asset_cfg.body_ids
+    errors = motion_command(env, command_name).errors(tracked, bodies)
     return torch.exp(-errors.square().mean(-1) / std**2)
 
 

@@ -18,6 +18,7 @@ from simstate.env.commands import (
     VelocityCommand,
 )
 from simstate.env.contracts import checked
+from simstate.env.groups import flat
 from simstate.env.motion_command import MotionCommand
 from simstate.env.pose_command import PoseCommand
 from simstate.state import Snapshot
@@ -117,7 +118,7 @@ class TaskCourse(Course):
             labels = [f"{name} [{told.unit_text}]" for name, told in each]
             found[f"observations {group}"] = Source(
                 "units beside the names", "as the policy sees them", tuple(labels),
-                lambda group=group: env.observations[group],
+                lambda group=group: flat(env.observations)[group],
             )  # fmt: skip
         return found | super().sources()
 

@@ -96,12 +96,22 @@ def height_over_terrain_below(env: Env, sensor_name: str, height: float) -> Tens
     return env.sim.rays[sensor_name].height.mean(-1) < height
 
 
-def motion_lost(env: Env, command_name: str, tracked: Tracked, limit: float) -> Tensor:
+@resolves_entities
+def motion_lost(
+    env: Env,
+    command_name: str,
+    tracked: Tracked,
+    limit: float,
+    asset_cfg: SceneEntityCfg | None = None,
+) -> Tensor:
     """A joint or link is further from a motion than `limit`, in its unit; (num_envs,).
 
-    `tracked` is as in `rewards.motion_tracked`.
+    `tracked` and `asset_cfg` are as in `rewards.motion_tracked`: "anchor_height" and
+    "body_height" compare heights alone.
     """
-    return (motion_command(env, command_name).errors(tracked) > limit).any(-1)
+    bodies = None if asset_cfg is None else asset_cfg.body_ids
+    errors = motion_command(env, command_name).errors(tracked, bodies)
+    return (errors > limit).any(-1)
 
 
 def motion_ended(env: Env, command_name: str) -> Tensor:

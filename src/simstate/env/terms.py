@@ -37,9 +37,9 @@ class Term:
     """A function with its parameters, or an object that a class term made once.
 
     A class term is made with `(cfg, env)`, where `cfg.params` has everything resolved,
-    and called as a function is. Where it has a `reset(env_ids)`, that is called for
-    worlds that are reset. What it remembers of each world it keeps in `env.memory(…)`.
-    Where it is marked with `either`, it gets the view of the environment for `env`.
+    and called as a function is. Its `reset(env_ids)` is called for worlds that are
+    reset. What it remembers of each world it keeps in `env.memory(…)`. Where it is
+    marked with `either`, it gets the view of the environment for `env`.
     """
 
     def __init__(
@@ -107,10 +107,10 @@ class Term:
 
     def reset(self, env_ids: Tensor) -> None:
         """Tell a class term of worlds that begin an episode."""
-        reset = getattr(self.instance, "reset", None)
-        if reset is not None:
+        instance: Any = self.instance
+        if instance is not None:
             with self._ledger.naming(self.scope):
-                reset(env_ids)
+                instance.reset(env_ids)
 
     def column_names(self, count: int) -> list[str]:
         """A readable name for each of the numbers that the function returns."""
@@ -121,6 +121,15 @@ class Term:
             return [self.name]
         return [f"{self.name}/{i}" for i in range(count)]
 
+    def dtype_error(self, dtype: str) -> InvalidInputError:
+        """The error of a term that returned something else than real numbers."""
+        error = InvalidInputError(
+            f"The {self.label} must return real numbers or booleans, got {dtype}.",
+            name=self.label,
+        )
+        remember_place(error, self.place)
+        return error
+
     def shape_error(self, value: object, want: str) -> ShapeError:
         """The error of a term that returned something else than `want`."""
         shape = getattr(value, "shape", None)
@@ -129,6 +138,15 @@ class Term:
             f"The {self.label} must return shape {want}, got {got}.",
             name=self.label,
             shape=shape,
+        )
+        remember_place(error, self.place)
+        return error
+
+    def device_error(self, given: object, wanted: object) -> InvalidInputError:
+        """The error of a term that returned a tensor of another device."""
+        error = InvalidInputError(
+            f"The {self.label} returned a tensor on the device {str(given)!r}, and the "
+            f"environment is on {str(wanted)!r}: make it there, with device=env.device."
         )
         remember_place(error, self.place)
         return error
@@ -219,14 +237,21 @@ def term_function(
 
 
 def _call_of(label: str, made: type) -> Callable[..., Any]:
-    """The `__call__` of a class term."""
-    for base in made.__mro__:
-        if "__call__" in vars(base):
-            return vars(base)["__call__"]
-    raise InvalidInputError(
-        f"The {label} is a class whose objects cannot be called: give {made.__name__} "
-        "a method __call__(self, env, …)."
-    )
+    """The `__call__` of a class term, which also has a `reset`."""
+    bases = [base for base in made.__mro__ if "__call__" in vars(base)]
+    calls = [vars(base)["__call__"] for base in bases]
+    if not calls:
+        raise InvalidInputError(
+            f"The {label} is a class whose objects cannot be called: give "
+            f"{made.__name__} a method __call__(self, env, …)."
+        )
+    if not callable(getattr(made, "reset", None)):
+        raise InvalidInputError(
+            f"The {label} is a class without reset: give {made.__name__} a method "
+            "reset(self, env_ids), which is called for worlds that begin an episode. "
+            "What env.memory returned is reset by itself, so that it may do nothing."
+        )
+    return calls[0]
 
 
 def _resolved(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from simstate.base.checks import all_of, instance_of, number, whole_number
+from simstate.base.checks import all_of, instance_of, number, one_of, whole_number
 from simstate.base.errors import InvalidInputError
 
 
@@ -22,14 +24,24 @@ class TrainCfg:
     """Units of each hidden layer, of actor and critic alike."""
     activation: str = "elu"
     """Of the hidden layers: "elu", "relu", "tanh" or another that rsl-rl knows."""
+    weight_init: Literal["default", "orthogonal"] = "default"
+    """First weights: torch's, or orthogonal with small outputs of the actor."""
+    symmetric: bool = False
+    """Make the networks exactly symmetric in the mirror image of the task
+    (`EnvCfg.symmetry`). It costs nothing, and the policy is an ordinary network."""
     init_noise_std: float = 1.0
     """Standard deviation of the actions at first."""
+    noise_std_type: Literal["scalar", "log"] = "scalar"
+    """The parameter that is learnt: the standard deviation or its logarithm."""
     normalize_observations: bool = True
     """Whether observations are scaled by their running mean and deviation."""
     learning_rate: float = 1e-3
     """Step of the optimiser, at first if `desired_kl` adapts it."""
     desired_kl: float | None = 0.01
     """The learning rate adapts to this divergence per update; None: it is fixed."""
+    final_kl: float | None = None
+    """The divergence at the end: `desired_kl` decreases to it in a line over the second
+    half of `iterations`; None: it stays."""
     entropy_coef: float = 0.005
     """Weight of the policy's entropy in the loss: more of it explores more."""
     gamma: float = 0.99
@@ -46,6 +58,17 @@ class TrainCfg:
     """Weight of the critic's error in the loss."""
     max_grad_norm: float = 1.0
     """Longer gradients are shortened to this norm."""
+    physics_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """MuJoCo's options in training only, such as {"solver": "PGS", "iterations": 4}; an
+    evaluation has those of the task."""
+
+    def kl_target(self, iteration: int) -> float | None:
+        """Return the divergence that an update aims at, after this many of them."""
+        if self.desired_kl is None or self.final_kl is None:
+            return self.desired_kl
+        half = self.iterations / 2.0
+        share = min(max((iteration - half) / half, 0.0), 1.0)
+        return self.desired_kl + share * (self.final_kl - self.desired_kl)
 
     def check(self) -> None:
         """Raise unless every setting is a number that PPO can work with."""
@@ -72,6 +95,23 @@ class TrainCfg:
             number(name, getattr(self, name), more_than=0)
         if self.desired_kl is not None:
             number("desired_kl", self.desired_kl, more_than=0)
+        if self.final_kl is not None:
+            number("final_kl", self.final_kl, more_than=0)
+            if self.desired_kl is None:
+                raise InvalidInputError(
+                    f"final_kl is {self.final_kl}, and desired_kl is None: give both.",
+                    name="final_kl",
+                )
+        one_of("weight_init", self.weight_init, ("default", "orthogonal"))
+        one_of("noise_std_type", self.noise_std_type, ("scalar", "log"))
+        instance_of("symmetric", self.symmetric, bool)
+        instance_of("physics_options", self.physics_options, Mapping)
+        if "timestep" in self.physics_options:
+            raise InvalidInputError(
+                "physics_options has a timestep, on which the task's clock depends: "
+                "change the task's.",
+                name="physics_options",
+            )
         number("entropy_coef", self.entropy_coef)
         number("value_loss_coef", self.value_loss_coef, at_least=0)
         number("gamma", self.gamma, at_least=0, at_most=1)

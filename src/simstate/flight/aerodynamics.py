@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 Variables: TypeAlias = Mapping[str, Tensor]
-"""What coefficients depend on, by name; (num_envs,) each."""
+"""Variables of coefficients, by name; (num_envs,) each."""
 Term: TypeAlias = (
     "float | Mapping[str, Numbers] | Table | Callable[[Variables], Tensor]"
 )
@@ -41,8 +41,8 @@ MOMENTS = ("Cl", "Cm", "Cn")
 VARIABLES = (
     "alpha", "beta", "mach", "airspeed", "altitude", "p_hat", "q_hat", "r_hat",
 )  # fmt: skip
-"""What a flight state gives beside the controls: angles [rad], airspeed [m/s], altitude
-[m], and the rates against the air p·b/2V, q·c/2V and r·b/2V."""
+"""Variables of a flight state besides the controls: angles [rad], airspeed [m/s],
+altitude [m], and the rates relative to the air p·b/2V, q·c/2V and r·b/2V."""
 
 
 class Aerodynamics(CompilableLoad):
@@ -161,7 +161,7 @@ class Aerodynamics(CompilableLoad):
         return LoadForm(core.LoadKind.AERODYNAMICS, numbers, table)
 
     def variables(self, state: FlightState) -> dict[str, Tensor]:
-        """What the coefficients may depend on, at a state; (num_envs,) each."""
+        """Return the variables of the coefficients at a state; (num_envs,) each."""
         air = state.air_state
         speed = state.airspeed
         per_length = 0.5 / speed.clamp(min=1e-3)

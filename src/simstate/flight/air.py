@@ -110,7 +110,7 @@ class Air:
 
 
 WIND_VARIABLES = ("time", "north", "east", "height")
-"""What a `WindField` may depend on [s, m]; height is above the Earth origin."""
+"""Variables of a `WindField` [s, m]; height is above the Earth origin."""
 
 
 class WindField:

@@ -30,7 +30,7 @@ AIRFRAME = "airframe"
 SECTIONS = (
     "actuator", "asset", "contact", "default", "equality", "sensor", "tendon", "visual",
 )  # fmt: skip
-"""What `AircraftCfg.sections` may hold."""
+"""Allowed entries of `AircraftCfg.sections`."""
 
 _ZERO = (0.0, 0.0, 0.0)
 
@@ -48,9 +48,9 @@ class ControlCfg:
     """
 
     range: tuple[float, float] | None = None
-    """The least and greatest position, in the control's own unit; None: any."""
+    """Minimum and maximum position, in the control's unit; None: unlimited."""
     time_constant: float = 0.0
-    """Of the first-order lag between command and position [s]; 0: there is none."""
+    """Time constant of the first-order lag from command to position [s]; 0: none."""
 
     def xml(self, name: str) -> str:
         """The actuator, as MJCF."""
@@ -84,7 +84,7 @@ class AircraftCfg:
     com: Values = _ZERO
     """The Cg from the body's origin, body axes [m]; (3,)."""
     position_E_Eo: Values = _ZERO
-    """Where the Cg starts, Earth axes [m]; (3,)."""
+    """Initial position of the Cg, Earth axes [m]; (3,)."""
     angles_E_to_BP1_izyx: Values | None = None
     """Roll, pitch and yaw at the start [deg]; (3,). Or give R_pas_E_to_BP1."""
     R_pas_E_to_BP1: Values | None = None
@@ -175,7 +175,7 @@ def _degrees(radians: Values, name: str) -> Tensor:
 
 
 def _one_of(what: str, **given: Values | None) -> Values | None:
-    """What was given under one of several names; twice is refused."""
+    """Return the value given under one of several names; two are rejected."""
     names = [name for name, values in given.items() if values is not None]
     if len(names) > 1:
         raise InvalidInputError(

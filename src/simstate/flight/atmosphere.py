@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 AltitudeKind: TypeAlias = Literal["geometric", "geopotential"]
 
 EARTH_RADIUS = 6356766.0
-"""Of the standard, for geopotential altitudes [m]."""
+"""Earth radius of the standard, for geopotential altitudes [m]."""
 GRAVITY = 9.80665
-"""Of the standard [m/s²]."""
+"""Gravity of the standard [m/s²]."""
 GAS_CONSTANT = 8314.32
 """R*, of the standard [J/(kmol·K)]."""
 MOLAR_MASS = 28.9644
@@ -81,7 +81,7 @@ UPPER = torch.tensor(
 """Geometric altitude [m], pressure [Pa], density [kg/m³]."""
 
 _TOP = 86e3
-"""Where the layers end, geometric altitude [m]."""
+"""Top of the layers, geometric altitude [m]."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class AirState:
 
 
 class Atmosphere(Protocol):
-    """What gives the state of the air at an altitude [m]."""
+    """The state of the air as a function of altitude [m]."""
 
     parameters: Parameters
 
@@ -318,5 +318,5 @@ def _high_temperature(z: Tensor) -> Tensor:
 
 
 def _interval(x: Tensor, points: Tensor) -> Tensor:
-    """How many of the rising points are ≤ x."""
+    """Return the number of the rising points that are ≤ x."""
     return torch.bucketize(x.contiguous(), points.contiguous(), right=True)

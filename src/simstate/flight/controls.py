@@ -72,7 +72,7 @@ class Controls:
         return [[act, ctrl, *as_list(limits), lag] for act, ctrl, limits, lag in parts]
 
     def range(self, name: str) -> tuple[float, float]:
-        """The least and greatest position of a control."""
+        """Return the minimum and maximum position of a control."""
         low, high = self._range[self._index(name)]
         return float(low), float(high)
 
@@ -86,7 +86,7 @@ class Controls:
         return self.names.index(name)
 
     def positions(self, act: Tensor, ctrl: Tensor) -> dict[str, Tensor]:
-        """Where the controls are, each in its own unit; (num_envs,), copies.
+        """Return the positions of the controls, in their units; (num_envs,), copies.
 
         `act` and `ctrl` are those of MuJoCo, (num_envs, …).
         """
@@ -99,7 +99,7 @@ class Controls:
         return found
 
     def rates(self, act: Tensor, ctrl: Tensor) -> dict[str, Tensor]:
-        """How fast the controls with a lag move [unit/s]; (num_envs,)."""
+        """Return the rates of the controls with a lag [unit/s]; (num_envs,)."""
         return {
             name: (self._command(k, ctrl) - act[:, self._act[k]]) / self._lag[k]
             for k, name in enumerate(self.names)

@@ -47,9 +47,9 @@ class FlightState:
     gust_ang_vel_b: Tensor
     """Angular velocity of the air at the Cg, body axes [rad/s]; (…, 3)."""
     controls: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """Where the controls are by name, each in its own unit; (…)."""
+    """Positions of the controls by name, in their units; (…)."""
     control_rates: Mapping[str, Tensor] = field(default_factory=dict[str, Tensor])
-    """How fast they move, for those with a lag [unit/s]; (…)."""
+    """Rates of the controls with a lag [unit/s]; (…)."""
     air: Air | AirSample | None = field(default=None, repr=False, compare=False)
     """The air that it flies in, or what was taken of it."""
 
@@ -182,7 +182,7 @@ class FlightState:
 
 
 class Taken(NamedTuple):
-    """What a state is made of, in NumPy's memory; copies."""
+    """Source of a state, in NumPy's memory; copies."""
 
     motion: Array
     """As `free_bodies.describe` has it; (num_envs, 18)."""
@@ -195,7 +195,7 @@ class Taken(NamedTuple):
 
 @dataclass(frozen=True)
 class TakenState(FlightState):
-    """A FlightState whose tensors are made as they are asked for.
+    """A FlightState whose tensors are created when they are read.
 
     With few worlds making them all costs more than a step.
     """

@@ -45,7 +45,7 @@ INTEGRATORS = OPTION_WORDS["integrator"]
 """MuJoCo's own integrators by their names in MJCF."""
 
 TRUE_RK4 = RK4(attitude="lie")
-"""What flies unless another integrator is named: of fourth order, attitude included."""
+"""Default integrator: of fourth order, attitude included."""
 
 _PLAIN = (("body", "com", "stevens"), ("earth", "com", "stevens"))
 """Axes, point and definition of the loads that the compiled core takes."""
@@ -327,7 +327,7 @@ class FreeFlight:
     def add_turbulence(
         self, turbulence: Turbulence, aircraft: str | None = None
     ) -> None:
-        """Let the air about an aircraft be turbulent; needs a stochastic integrator.
+        """Make the air about an aircraft turbulent; needs a stochastic integrator.
 
         Its velocity adds to the wind, its angular velocity is in `air_ang_vel_b`.
         """
@@ -363,7 +363,7 @@ class FreeFlight:
     def control_range(
         self, name: str, aircraft: str | None = None
     ) -> tuple[float, float]:
-        """The least and greatest position of a control, in its own unit."""
+        """Return the minimum and maximum position of a control, in its unit."""
         return self._controls[self.resolve_name(aircraft)].range(name)
 
     def control_column(self, name: str, aircraft: str | None = None) -> int:
@@ -390,11 +390,11 @@ class FreeFlight:
         return record(states)
 
     def reset(self, env_ids: Ids = None) -> None:
-        """Bring worlds back to their start, with no held loads."""
+        """Reset worlds to their initial state, with no held loads."""
         self.sim.reset(env_ids)
 
     def save_state(self) -> Snapshot:
-        """Everything that all worlds need to go on as they would have."""
+        """Return everything that all worlds need to continue exactly."""
         return self.sim.snapshot()
 
     def restore_state(self, saved: Snapshot) -> None:
@@ -421,7 +421,7 @@ class FreeFlight:
 
 
 def _is_plain(axes: object, point: object, definition: object) -> bool:
-    """Whether a load is given in axes that need no air, at the centre of mass."""
+    """Return True if a load acts at the centre of mass in axes that need no air."""
     given = (axes, point, definition)
     return all(isinstance(one, str) for one in given) and given in _PLAIN
 
@@ -451,7 +451,7 @@ class AircraftForce:
 
 
 def _listed(given: Load | Iterable[Load]) -> Iterable[Load]:
-    """What a load model returned, as several."""
+    """Return the result of a load model as an iterable."""
     if isinstance(given, Iterable):
         return given
     return (given,)

@@ -122,7 +122,7 @@ def _tensor(array: Array) -> Tensor:
 
 
 def _vectors(values: object, count: int) -> Array | None:
-    """Vectors for so many worlds, as they are given; None: they must be looked at.
+    """Return vectors for n worlds unchanged; None if they must be checked.
 
     Shape (1 or count, 3), float64.
     """

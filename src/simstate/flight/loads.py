@@ -40,12 +40,11 @@ class Load:
     """The axes of both: earth, body, geometry, wind or stability. Wind and stability
     axes lie along the velocity against the air."""
     point: NamedPoint | Values = "com"
-    """Where the force acts: "com", "origin", or from the origin in body axes [m]."""
+    """Point of application: "com", "origin", or from the origin in body axes [m]."""
     body: str = AIRFRAME
     """The link that it acts on; its origin, COM and body axes are then meant."""
     definition: Definition = "stevens"
-    """How wind axes lie about the velocity; see
-    `simstate.math.conventions.wind_angles`."""
+    """Definition of wind axes; see `simstate.math.conventions.wind_angles`."""
 
 
 LoadModel: TypeAlias = "Callable[[Tensor, FlightState], Load | Iterable[Load]]"

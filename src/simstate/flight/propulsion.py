@@ -37,7 +37,7 @@ SEA_LEVEL_DENSITY = 1.225
 
 
 class _Spinning(CompilableLoad, ABC):
-    """What a rotor and a propeller share: a place, an axis, a direction, an inertia."""
+    """Common parts of rotor and propeller: position, axis, direction, inertia."""
 
     def __init__(
         self,

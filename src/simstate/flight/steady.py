@@ -33,8 +33,8 @@ CONDITIONS = {
     "flight_path": (0.0, -1.5, 1.5, 0.1),
     "heading": (0.0, -10.0, 10.0, 0.1),
 }
-"""What describes straight flight: airspeed [m/s], angle of attack, sideslip, bank,
-climb of the path through the air and heading [rad]; each with start, bounds, scale."""
+"""Parameters of straight flight: airspeed [m/s], angle of attack, sideslip, bank, climb
+of the path through the air and heading [rad]; each with start, bounds, scale."""
 
 STATES = ("u", "v", "w", "p", "q", "r", "phi", "theta", "psi", "north", "east", "down")
 UNITS = ("m/s",) * 3 + ("rad/s",) * 3 + ("rad",) * 3 + ("m",) * 3
@@ -51,7 +51,7 @@ def trim_flight(
     tolerance: float = 1e-9,
     require: bool = True,
 ) -> TrimResult:
-    """Bring an aircraft into straight, steady flight: no acceleration, no rotation.
+    """Trim an aircraft for straight, steady flight: no acceleration, no rotation.
 
     Everything that describes the flight is either given or free: airspeed [m/s], alpha,
     beta, bank, flight_path, heading [rad], and the controls. What is neither is zero
@@ -106,7 +106,7 @@ def trim_flight(
 
 
 def _usual(flight: FreeFlight, aircraft: str, name: str) -> Unknown:
-    """Where an unknown starts unless something else is said."""
+    """Return the default start of an unknown."""
     if name in CONDITIONS:
         start, low, high, scale = CONDITIONS[name]
         return Unknown(start, low, high, scale)
@@ -123,7 +123,7 @@ def _usual(flight: FreeFlight, aircraft: str, name: str) -> Unknown:
 def _write_conditions(
     flight: FreeFlight, aircraft: str, wind: Tensor, now: Mapping[str, Tensor]
 ) -> None:
-    """Attitude and velocity of straight flight through the air as it is."""
+    """Write attitude and velocity of straight flight through the present air."""
     climb, heading, bank = now["flight_path"], now["heading"], now["bank"]
     zero = torch.zeros_like(climb)
     # Axes along the path, rolled by the bank about it, then wind to body.

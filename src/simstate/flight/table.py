@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 Outside: TypeAlias = Literal["clamp", "extrapolate", "raise"]
-"""What a table does beyond its ends: keep the last value, go on linearly, or raise."""
+"""Extrapolation of a table: the last value, linear, or an error."""
 
 
 class Table:

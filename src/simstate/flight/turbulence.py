@@ -42,7 +42,7 @@ _ALTITUDES = torch.tensor(
     [500, 1750, 3750, 7500, 15000, 25000, 35000, 45000, 55000, 65000, 75000, 80000],
     dtype=torch.float64,
 )
-"""Of the table of intensities [ft]."""
+"""Altitudes of the table of intensities [ft]."""
 _INTENSITIES: dict[Severity, tuple[float, ...]] = {
     "light": (6.6, 6.9, 7.4, 6.7, 4.6, 2.7, 0.4, 0, 0, 0, 0, 0),
     "moderate": (8.6, 9.6, 10.6, 10.1, 8.0, 6.6, 5.0, 4.2, 2.7, 0, 0, 0),
@@ -57,12 +57,12 @@ Conditions: TypeAlias = Callable[[], tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True)
 class _Scales:
-    """What the filters depend on just now."""
+    """Present parameters of the filters."""
 
     speed: Tensor
     """Airspeed, never zero [m/s]; (num_envs,)."""
     length: Tensor
-    """Of the turbulence along x, y, z [m]; (num_envs, 3)."""
+    """Lengths of the turbulence along x, y, z [m]; (num_envs, 3)."""
     sigma: Tensor
     """Its intensities [m/s]; (num_envs, 3)."""
     pitch_lag: Tensor
@@ -254,7 +254,7 @@ class VonKarmanTurbulence(Turbulence):
         return _canonical((1.0, 1.357, 0.1987), (1.0, 0.25), 2**0.5)
 
     def transverse(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Of second over third order in T s."""
+        """Return the transverse filter, of second over third order in T s."""
         below = (1.0, 2.9958, 1.9754, 0.1539)
         return _canonical(below, (1.0, 2.7478, 0.3398), 1.0)
 

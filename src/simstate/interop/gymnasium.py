@@ -30,10 +30,12 @@ from simstate.base.checks import number, whole_number
 from simstate.base.errors import InvalidInputError, unknown_name
 from simstate.engine import EngineCfg
 from simstate.env import EndedEpisodes, Env, EnvCfg, tasks
+from simstate.env.groups import Observations
+from simstate.env.observation_term import ObservationSpec
 from simstate.sensors.watch_camera import VIEW, with_view
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
-Observation: TypeAlias = "Array | dict[str, Array]"
+Observation: TypeAlias = "Array | dict[str, Any]"
 Info: TypeAlias = "dict[str, Any]"
 Seeds: TypeAlias = "int | Sequence[int | None] | None"
 
@@ -48,7 +50,9 @@ _RENDERER_OPTIONS = ("camera_id", "camera_name", "default_camera_config", "max_g
 class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
     """A task in many worlds behind Gymnasium's vector interface.
 
-    Observations are those of one group, a Box, or of all groups, a Dict of them.
+    Observations are those of one group, or of all groups in a Dict. A group is a Box;
+    where its terms do not fit together, a Dict of Boxes by term. A picture of uint8 is
+    Box(0, 255, (H, W, C), uint8).
     `infos` has those of the task (`EnvCfg.info`, parts of `EnvCfg.reward`); where it
     has none, "episode_length", the steps of each world's episode, and in the step that
     ends it "episode_end" (with SAME_STEP in infos["final_info"]): its "return" and
@@ -205,10 +209,8 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
         """Nothing is open."""
 
     def _space_of_observations(self) -> Space[Any]:
-        dims = self.env.observation_dims
         spaces: dict[str, Space[Any]] = {
-            name: Box(-np.inf, np.inf, (dim,), np.dtype(self.env.cfg.dtype).type)
-            for name, dim in dims.items()
+            name: _space(spec) for name, spec in self.env.observation_specs.items()
         }
         if self._group is None:
             return Dict(spaces)
@@ -216,11 +218,10 @@ class GymnasiumVectorEnv(VectorEnv[Any, Any, Any]):
             raise unknown_name("observation group", self._group, spaces)
         return spaces[self._group]
 
-    def _observation(self, observations: dict[str, Tensor]) -> Observation:
+    def _observation(self, observations: Observations) -> Observation:
         """Copies of the observations on the host, as the observation space has them."""
-        if self._group is not None:
-            return _host(observations[self._group])
-        return {name: _host(values) for name, values in observations.items()}
+        chosen = observations if self._group is None else observations[self._group]
+        return _on_host(chosen)
 
     def _info(self, mask: Array) -> Info:
         if self._has_infos:
@@ -412,10 +413,27 @@ def _first(infos: Info) -> Info:
     }
 
 
-def _row(observation: Observation, world: int) -> Observation:
+def _space(spec: ObservationSpec | dict[str, ObservationSpec]) -> Space[Any]:
+    """The space of a group: a Box, or a Dict of them by term."""
+    if isinstance(spec, dict):
+        return Dict({name: _space(one) for name, one in spec.items()})
+    kind: Any = torch.empty(0, dtype=spec.dtype).numpy().dtype.type
+    return Box(spec.low, spec.high, spec.shape, kind)
+
+
+def _on_host(values: Any) -> Any:
+    """Copies of tensors as NumPy arrays, also in dictionaries."""
+    if isinstance(values, dict):
+        each = cast("dict[str, Any]", values)
+        return {name: _on_host(one) for name, one in each.items()}
+    return _host(values)
+
+
+def _row(observation: Any, world: int) -> Any:
     """The observation of one world, a copy."""
     if isinstance(observation, dict):
-        return {name: values[world].copy() for name, values in observation.items()}
+        each = cast("dict[str, Any]", observation)
+        return {name: _row(values, world) for name, values in each.items()}
     return observation[world].copy()
 
 

@@ -33,7 +33,7 @@ Action: TypeAlias = "Mapping[str, Mapping[str, Mapping[str, float]]]"
 """Targets of one world: robot → "dof_pos_target" or its like → joint → value."""
 
 _TARGET_OF = {kind: key for key, kind in TARGETS.items()}
-"""What MetaSim calls the targets of an action term of each kind."""
+"""MetaSim's names of the targets of each kind of action term."""
 
 Extra: TypeAlias = "dict[str, Any]"
 
@@ -157,7 +157,7 @@ class MetaSimTaskEnv:
     def reset(
         self, init_states: States | None = None, env_ids: Ids = None
     ) -> tuple[list[State], Extra]:
-        """Begin an episode in some worlds, None: all; `init_states` go on top.
+        """Start an episode in some worlds, None: all; `init_states` override the state.
 
         Returns the states of all worlds, and extra with "observations", "log" and
         "time".
@@ -245,7 +245,7 @@ def _finite(value: float, world: int, joint: str) -> float:
 
 
 def _undoing(sim: Simulator) -> Callable[[], None]:
-    """What brings a simulator back to where it is now: exactly, or by its state."""
+    """Return a function that restores the present state: exactly, or by states."""
     if isinstance(sim, Simulation):
         kept = sim.snapshot()
         return lambda: sim.restore(kept)

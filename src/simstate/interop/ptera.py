@@ -45,7 +45,7 @@ Array = np.ndarray[Any, Any]
 
 
 class MuJoCoState(TypedDict):
-    """What `MuJoCoModel.get_state` returns."""
+    """Result of `MuJoCoModel.get_state`."""
 
     position_E_Eo: Array
     """Position of the Cg, Earth axes, from the Earth origin [m]; (3,)."""
@@ -214,7 +214,7 @@ class MuJoCoModel:
         self._sim.data.qvel[0] = torch.tensor(self._initial_qvel)
 
     def save_state(self) -> Array:
-        """Everything that the flight needs to go on, as MuJoCo's integration state."""
+        """Return the complete state of the flight as MuJoCo's integration state."""
         return _array(self._sim.state[0])
 
     def restore_state(self, state: Array) -> None:

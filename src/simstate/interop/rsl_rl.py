@@ -20,6 +20,7 @@ from torch import Tensor
 
 from simstate.base.errors import InvalidInputError
 from simstate.env import Env, TrainCfg
+from simstate.env.groups import Observations
 from simstate.interop.trained_worlds import TrainedWorlds
 
 SAVE_INTERVAL = 50
@@ -70,7 +71,7 @@ class RslRlVecEnv(VecEnv):
         done = (terminated | truncated).to(torch.long)
         return self._grouped(seen), reward, done, told
 
-    def _grouped(self, observations: dict[str, Tensor]) -> TensorDict:
+    def _grouped(self, observations: Observations) -> TensorDict:
         return TensorDict(dict(observations), batch_size=[self.num_envs])
 
 
@@ -91,7 +92,11 @@ def runner_cfg(cfg: TrainCfg, env: Env | TrainedWorlds) -> dict[str, Any]:
         "obs_normalization": cfg.normalize_observations,
     }
     critic = "critic" if "critic" in env.observation_dims else "policy"
-    noise = {"class_name": "GaussianDistribution", "init_std": cfg.init_noise_std}
+    noise = {
+        "class_name": "GaussianDistribution",
+        "init_std": cfg.init_noise_std,
+        "std_type": cfg.noise_std_type,
+    }
     return {
         "num_steps_per_env": cfg.steps_per_env,
         "save_interval": SAVE_INTERVAL,

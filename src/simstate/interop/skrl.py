@@ -7,6 +7,7 @@ SequentialTrainer(env=env, agents=agent).train()
 # skrl is no extra of simstate: `pip install skrl`. The type checker does not see it.
 # pyright: reportMissingImports=false, reportUnknownMemberType=false
 # pyright: reportUnknownVariableType=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, listed
 from simstate.env import Env
 
 try:
@@ -47,19 +48,19 @@ class SkrlEnv(Wrapper):
 
     @property
     def observation_space(self) -> Box:
-        """What the policy sees."""
-        return _box(self.env.observation_dims["policy"])
+        """Space of the policy's observations."""
+        return _box(self.env.observation_specs["policy"])
 
     @property
     def state_space(self) -> Box | None:
-        """What a critic sees; None: what the policy does."""
-        width = self.env.observation_dims.get("critic")
-        return None if width is None else _box(width)
+        """Space of the critic's observations; None: the policy's."""
+        spec = self.env.observation_specs.get("critic")
+        return None if spec is None else _box(spec)
 
     @property
     def action_space(self) -> Box:
         """Actions, which have no limits here: terms of the task have theirs."""
-        return _box(self.env.action_dim)
+        return Box(-np.inf, np.inf, (self.env.action_dim,), np.float32)
 
     def reset(self) -> tuple[Tensor, dict[str, Any]]:
         """The present observations: worlds reset themselves, and begin at a reset."""
@@ -76,7 +77,7 @@ class SkrlEnv(Wrapper):
         return seen["policy"], reward.view(-1, 1), *ends, told
 
     def state(self) -> Tensor | None:
-        """What a critic sees now; None: what the policy does."""
+        """Return the critic's observations; None: the policy's."""
         return self.env.observations.get("critic")
 
     def render(self, *args: Any, **kwargs: Any) -> None:
@@ -86,5 +87,11 @@ class SkrlEnv(Wrapper):
         """Nothing is open."""
 
 
-def _box(width: int) -> Box:
-    return Box(-np.inf, np.inf, (width,), np.float32)
+def _box(spec: Any) -> Box:
+    if isinstance(spec, dict):
+        raise InvalidInputError(
+            f"skrl takes one tensor, and the group is a dictionary of {listed(spec)}: "
+            "give it terms that fit together."
+        )
+    kind = torch.empty(0, dtype=spec.dtype).numpy().dtype.type
+    return Box(spec.low, spec.high, spec.shape, kind)

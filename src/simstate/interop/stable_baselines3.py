@@ -58,7 +58,7 @@ class StableBaselines3VecEnv(VecEnv):
         return [self._seed] * self.num_envs
 
     def step_async(self, actions: Array) -> None:
-        """Take note of the actions."""
+        """Record the actions."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Observation, Array, Array, list[dict[str, Any]]]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -111,7 +111,7 @@ class StableBaselines3VecEnv(VecEnv):
         wrapper_class: type[gymnasium.Wrapper[Any, Any, Any, Any]],
         indices: Indices = None,
     ) -> list[bool]:
-        """No world has a wrapper of its own."""
+        """Return False for each world: worlds have no separate wrappers."""
         del wrapper_class
         return [False for _ in self._get_indices(indices)]
 

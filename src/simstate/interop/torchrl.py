@@ -32,7 +32,7 @@ except ModuleNotFoundError as error:
 
 
 class TorchRlEnv(EnvBase):
-    """A task in many worlds, a batch of TorchRL's; each begins anew when it is told.
+    """A task in many worlds, as a TorchRL batch; each is reset on request.
 
     Observations are under the names of their groups ("policy", "critic"). Where the
     time limit is a part of the task an episode that it ends is terminated, else
@@ -43,7 +43,7 @@ class TorchRlEnv(EnvBase):
         self.env = Env(cfg, num_envs, auto_reset=False, **options)
         super().__init__(device=self.env.device, batch_size=[num_envs])
         self.observation_spec = Composite(
-            {name: self._spec(dim) for name, dim in self.env.observation_dims.items()},
+            self._specs(self.env.observation_specs),
             shape=self.batch_size,
         )
         self.action_spec = self._spec(self.env.action_dim)
@@ -54,9 +54,17 @@ class TorchRlEnv(EnvBase):
             shape=self.batch_size,
         )
 
-    def _spec(self, width: int) -> Unbounded:
-        shape = (self.env.num_envs, width)
-        return Unbounded(shape, dtype=torch.float32, device=self.device)
+    def _specs(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Specs of the groups; of a dictionary, a Composite by term."""
+        return {
+            name: Composite(self._specs(spec), shape=self.batch_size)
+            if isinstance(spec, dict)
+            else self._spec(*spec.shape, dtype=spec.dtype)
+            for name, spec in given.items()
+        }
+
+    def _spec(self, *shape: int, dtype: torch.dtype = torch.float32) -> Unbounded:
+        return Unbounded((self.env.num_envs, *shape), dtype=dtype, device=self.device)
 
     def _reset(
         self, tensordict: TensorDictBase | None = None, **kwargs: Any
@@ -82,6 +90,6 @@ class TorchRlEnv(EnvBase):
         return TensorDict({**seen, **columns}, self.batch_size, device=self.device)
 
     def _set_seed(self, seed: int | None) -> None:
-        """Start all random numbers anew, and begin an episode in all worlds."""
+        """Restart all random streams, and start an episode in all worlds."""
         if seed is not None:
             self.env.reset(seed=seed)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from simstate.env import Env, EnvCfg
+from simstate.env.groups import Observations
 from simstate.state import Snapshot
 
 
@@ -18,6 +19,7 @@ class TrainedWorlds(Protocol):
     num_envs: int
     action_dim: int
     observation_dims: dict[str, int]
+    observation_specs: dict[str, Any]
     auto_reset: bool
     device: torch.device
     step_dt: float
@@ -26,8 +28,8 @@ class TrainedWorlds(Protocol):
     """An Env of one world, here: for names and sizes."""
 
     @property
-    def observations(self) -> dict[str, Tensor]:
-        """The latest observations, float32 by group; shape (num_envs, k)."""
+    def observations(self) -> Observations:
+        """The latest observations by group."""
         ...
 
     @property
@@ -40,14 +42,14 @@ class TrainedWorlds(Protocol):
 
     def step(
         self, action: Tensor
-    ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
-        """Apply an action and go on by `step_dt`."""
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, dict[str, Any]]:
+        """Apply an action and advance by `step_dt`."""
         ...
 
     def snapshot(self) -> Snapshot:
-        """Everything that all worlds need to go on."""
+        """Return everything that all worlds need to continue."""
         ...
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring all worlds to a snapshot."""
+        """Restore all worlds from a snapshot."""
         ...

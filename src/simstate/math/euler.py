@@ -35,11 +35,11 @@ class Sequence:
     axes: tuple[int, int, int]
     """The axes of the turns in intrinsic order: 0, 1, 2 are x, y, z."""
     columns: tuple[int, int, int]
-    """Where the angle of each of these turns is listed."""
+    """Positions of the angles of these rotations."""
 
     @property
     def is_proper(self) -> bool:
-        """Whether the first and the last turn are about the same axis."""
+        """True if the first and the last rotation are about the same axis."""
         return self.axes[0] == self.axes[2]
 
 

@@ -102,7 +102,7 @@ def from_matrix(rot: Tensor) -> Tensor:
 
 
 def canonical(quat: Tensor) -> Tensor:
-    """Of q and −q, which are one rotation, that with w ≥ 0; shape (..., 4).
+    """Return q or −q, which are the same rotation, with w ≥ 0; shape (..., 4).
 
     At half turns, where w is zero, the first other component that is not is positive.
     """

@@ -42,6 +42,15 @@ def eigenvalues(matrix: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(matrix)
 
 
+def principal_axes(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues of symmetric matrices (..., 3, 3), rising, and a rotation.
+
+    The columns of the rotation are eigenvectors; shapes (..., 3) and (..., 3, 3).
+    """
+    values, axes = torch.linalg.eigh(matrix)
+    return values, axes * torch.sign(determinant(axes))[..., None, None]
+
+
 def inverse(matrix: Tensor) -> Tensor:
     """The inverses of square matrices (..., k, k)."""
     return torch.linalg.inv(matrix)
@@ -73,5 +82,5 @@ def common_batch(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def greatest(values: Tensor) -> float:
-    """The greatest magnitude of all numbers, in one pass; NaN if one is NaN."""
+    """Return the largest magnitude of all values in one pass; NaN if one is NaN."""
     return float(torch.linalg.vector_norm(values, torch.inf))

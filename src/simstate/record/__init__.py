@@ -6,7 +6,7 @@ recording = Recording("run.simrec")
 recording["robot.joint_pos"]  # (samples, worlds, joints), with names and units
 """
 
-from simstate.record.columns import Column, columns_of
+from simstate.record.columns import Column, columns_of, reads_of
 from simstate.record.log import Log, LogColumn
 from simstate.record.recorder import Recorder
 from simstate.record.recording_file import Recording
@@ -20,4 +20,5 @@ __all__ = [
     "Recording",
     "SimRecorder",
     "columns_of",
+    "reads_of",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any
+from typing import Any, TypeGuard, cast
 
 import mujoco
 from torch import Tensor
@@ -27,11 +27,14 @@ from simstate.record.column_units import component_units
 from simstate.sensors import SceneCameras
 from simstate.step.history import Read, Recorded
 from simstate.step.stepping_host import SteppingHost
+from simstate.world.declared import Readings
 from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import worlds_of
 
 CAMERA = "camera/"
 """What a camera's pictures are called, before its name."""
+SENSORS = ("contacts/", "rays/")
+"""What readings of sensors are called, before the sensor's name."""
 IMAGE = "image"
 """The axes of a picture."""
 _AXES: dict[int, Sequence[str]] = {
@@ -106,10 +109,32 @@ class Column:
         }
 
 
+def reads_of(
+    sim: SteppingHost, quantities: Recorded, what: str = "quantities"
+) -> dict[str, tuple[Read, str]]:
+    """Return a function that reads each of the quantities by name, and its unit."""
+    columns = columns_of(sim, quantities, (), what)
+    return {
+        name: (lambda _, read=column.read: read(), column.contract.unit)
+        for name, column in zip(quantities, columns, strict=True)
+    }
+
+
 def columns_of(
-    sim: SteppingHost, quantities: Recorded, fields: Iterable[str]
+    sim: SteppingHost,
+    quantities: Recorded,
+    fields: Iterable[str],
+    what: str = "quantities",
 ) -> list[Column]:
-    """The columns of what a user asked for."""
+    """Return the columns of the quantities and raw fields that a user names."""
+    fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not fits or isinstance(quantities, str):
+        given = str(quantities)[:60]
+        raise InvalidInputError(
+            f"{what} must be a list of names or a dictionary, such as [{given!r}]; got "
+            f"{given!r}.",
+            name=what,
+        )
     named = quantities if isinstance(quantities, Mapping) else None
     found = [
         _column(sim, name, name if named is None else named[name])
@@ -129,19 +154,26 @@ def _column(
 ) -> Column:
     if isinstance(given, str):
         return _named(sim, name, given)
-    read, unit = (given, UNDECLARED) if callable(given) else given
+    read, unit = given if _is_pair(given) else (given, UNDECLARED)
     if not callable(read):
         raise InvalidInputError(
-            f"What is recorded as {name!r} must be the name of a quantity or a "
-            f"function of the simulation, got {read!r}."
+            f"{name!r} must be the name of a quantity, a function of the simulation, "
+            f"or a function and its unit; got {given!r}.",
+            name=str(name),
         )
     return Column(name, lambda: read(sim), Contract(unit or UNDECLARED))
 
 
+def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
+    return isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2
+
+
 def _named(sim: SteppingHost, name: str, given: str) -> Column:
-    """The column of a quantity, of a camera, of a process or of a raw field."""
+    """Return the column of a quantity, a sensor, a process or a raw field."""
     if given.startswith(CAMERA):
         return _camera(sim, name, given)
+    if given.startswith(SENSORS):
+        return _sensor(sim, name, given)
     entity_name, _, quantity = given.partition(".")
     if quantity:
         return _quantity(sim, sim.scene[entity_name], name, quantity)
@@ -185,6 +217,34 @@ def _camera(sim: SteppingHost, name: str, given: str) -> Column:
         PURE._replace(axes=IMAGE),
         doc="Colours 0 … 255 of the pixels, rows from above.",
         source=given,
+    )
+
+
+def _sensor(sim: SteppingHost, name: str, given: str) -> Column:
+    """Return the column of a reading of a contact sensor or of rays."""
+    kind, _, path = given.partition("/")
+    sensor_name, _, reading = path.rpartition(".")
+    sensors: Mapping[str, Readings] = getattr(sim, kind)
+    if not sensor_name:
+        raise InvalidInputError(
+            f"{given!r} names no reading: give one after a dot, such as "
+            f"{kind}/{path or 'name'}."
+            f"{'force_w' if kind == 'contacts' else 'distance'}.",
+            name=given,
+        )
+    sensor = sensors[sensor_name]
+    if reading not in sensor.readings:
+        raise unknown_name(f"reading of {kind}/{sensor_name}", reading, sensor.readings)
+    told = sensor.readings[reading]
+    elements = getattr(sensor, "element_names", ())
+    named = [elements if size == "elements" else _of_size(size) for size in told.shape]
+    return Column(
+        name,
+        lambda: sensor.read(reading),
+        Contract(told.unit, told.axes, told.point),
+        _labels(named),
+        told.doc,
+        given,
     )
 
 
@@ -237,10 +297,17 @@ def _labels(sizes: Sequence[Sequence[str]]) -> list[str]:
     return [".".join(parts) for parts in product(*sizes)]
 
 
+def _of_size(size: str | int) -> Sequence[str]:
+    """Return names along a dimension whose elements have none."""
+    if isinstance(size, str):
+        return ()
+    return _AXES.get(size, [str(k) for k in range(size)])
+
+
 def _of_entity(entity: Entity, size: str | int) -> Sequence[str]:
     """The names along one dimension of a quantity."""
     if isinstance(size, int):
-        return _AXES.get(size, [str(k) for k in range(size)])
+        return _of_size(size)
     plural = size.removeprefix("num_")
     names = getattr(entity, f"{_SINGULAR.get(plural, plural[:-1])}_names", ())
     return names or ()
@@ -248,7 +315,7 @@ def _of_entity(entity: Entity, size: str | int) -> Sequence[str]:
 
 def _of_model(model: mujoco.MjModel, size: str | int) -> Sequence[str]:
     if isinstance(size, int):
-        return _AXES.get(size, [str(k) for k in range(size)])
+        return _of_size(size)
     if size not in _NAMED_SIZES:
         return ()
     kind = _NAMED_SIZES[size].value

@@ -24,6 +24,8 @@ from simstate.base.errors import (
     unknown_name,
     warn,
 )
+from simstate.base.notebook import html_summary
+from simstate.base.printable import printable
 from simstate.base.samples import MOST_WORLDS, draw, table_of
 from simstate.record.changes import WRONG, Step, steps_from_bytes
 from simstate.record.columns import EACH, IMAGE
@@ -102,6 +104,24 @@ class Recording(Closing):
         except BaseException:
             self._file.close()
             raise
+
+    def __repr__(self) -> str:
+        end = "" if self.is_whole else ", incomplete"
+        worlds = f"{len(self.worlds)} world{'s' * (len(self.worlds) != 1)}"
+        return (
+            f"Recording({self.path.name!r}, {self.kind}, {worlds}, "
+            f"{self.num_samples} samples of {len(self.names)} columns, "
+            f"{self.num_steps} steps{end})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (printable(name), printable(unit), "×".join(map(str, shape)) or "1")
+            for name in self.names
+            for contract in [self.contract(name)]
+            for unit, shape in [(contract["unit"], contract["shape"])]
+        ]
+        return html_summary(repr(self), ("column", "unit", "shape"), rows)
 
     def close(self) -> None:
         """Close the file."""

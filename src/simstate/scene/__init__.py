@@ -9,6 +9,7 @@ from simstate.scene.actuators import (
     VelocityActuatorCfg,
 )
 from simstate.scene.build import BuiltScene, build_scene
+from simstate.scene.collisions import CollisionCfg
 from simstate.scene.index import Elements, EntityIndex
 from simstate.scene.ray_cfg import (
     DownwardRingPattern,
@@ -31,6 +32,7 @@ __all__ = [
     "ActuatorCfg",
     "BuiltScene",
     "CameraCfg",
+    "CollisionCfg",
     "ContactCfg",
     "DcMotorActuatorCfg",
     "DownwardRingPattern",

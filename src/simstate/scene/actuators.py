@@ -32,7 +32,7 @@ class ActuatorCfg(ABC):
     joints: str | Sequence[str]
     """A regular expression, or several, matched in full against joint names."""
     effort_limit: float | None = None
-    """Greatest force or torque on the joint [N or N·m]; None: unlimited."""
+    """Maximum force or torque on the joint [N or N·m]; None: unlimited."""
     armature: float | None = None
     """Inertia added to the joint [kg or kg·m²]; None: as in the model."""
     friction: float | None = None
@@ -40,7 +40,7 @@ class ActuatorCfg(ABC):
     delay_s: float = 0.0
     """Time by which controls come late [s], in whole physics steps."""
     max_delay_s: float | None = None
-    """The greatest delay that `events.randomize_delay` may draw [s]; None: delay_s."""
+    """Maximum delay that `events.randomize_delay` may draw [s]; None: delay_s."""
 
     def __post_init__(self) -> None:
         self._check("delay_s", at_least=0)
@@ -87,11 +87,7 @@ class ActuatorCfg(ABC):
         """Give the actuator its delay, and room for the longest that is allowed."""
         longest = self.delay_s if self.max_delay_s is None else self.max_delay_s
         actuator.delay = self.delay_s
-        actuator.nsample = 0
-        if longest > 0.0:
-            # The scene may have a shorter time step than the model's own file.
-            step = min(spec.option.timestep, SHORTEST_STEP_S)
-            actuator.nsample = math.ceil(longest / step) + 2
+        actuator.nsample = delay_samples(spec, longest)
 
     def holding_controls(self, position: float) -> list[float]:
         """The controls that hold the joint at a position, as far as there are any."""
@@ -185,7 +181,7 @@ class DcMotorActuatorCfg(ActuatorCfg):
     resistance: float
     """R of the winding [Ω]."""
     voltage_limit: float | None = None
-    """Greatest voltage [V]; None: unlimited."""
+    """Maximum voltage [V]; None: unlimited."""
     gear: float = 1.0
     """Turns of the shaft per turn of the joint."""
 
@@ -202,6 +198,15 @@ class DcMotorActuatorCfg(ActuatorCfg):
         if self.voltage_limit is not None:
             actuator.ctrllimited = mujoco.mjtLimited.mjLIMITED_TRUE
             actuator.ctrlrange = [-self.voltage_limit, self.voltage_limit]
+
+
+def delay_samples(spec: mujoco.MjSpec, longest_s: float) -> int:
+    """Return the number of controls to remember for delays up to a time [s]."""
+    if longest_s <= 0.0:
+        return 0
+    # The scene may have a shorter time step than the model's own file.
+    step = min(spec.option.timestep, SHORTEST_STEP_S)
+    return math.ceil(longest_s / step) + 2
 
 
 def _check_gear(gear: float) -> None:

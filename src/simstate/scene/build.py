@@ -31,13 +31,13 @@ from simstate.scene.world_ties import embed_skins, world_kept
 
 _NO_TURN = np.array([1.0, 0.0, 0.0, 0.0])
 _OLD_TIMESTEP = 0.005
-"""What a scene took in version 0.1 if it stated no time step [s]."""
+"""Time step of a scene in version 0.1 unless stated [s]."""
 
 NOTHING_MOVES = (
     "There is nothing to simulate: the model has neither a joint nor a mocap body, so "
     "that nothing of it can move."
 )
-"""What is said of an empty model, and of one that is all scenery."""
+"""Message about an empty model, and one without moving bodies."""
 
 WHOLE_MODEL = "model"
 """The name of the one entity of a simulation that was given a compiled model."""
@@ -220,8 +220,8 @@ def _model_key(name: str, cfg: EntityCfg) -> Hashable:
     else:
         model = ("entity", name)
     packages = id(cfg.packages) if cfg.packages else None
-    flags = bool(cfg.com_varies), bool(cfg.keep_model_actuators)
-    return (model, packages, id(cfg.actuators), flags)
+    flags = bool(cfg.com_varies), bool(cfg.keep_model_actuators), cfg.max_delay_s
+    return (model, packages, id(cfg.actuators), id(cfg.collisions), flags)
 
 
 def _specs(parts: Mapping[str, EntityModel]) -> dict[tuple[str, ...], mujoco.MjSpec]:
@@ -268,7 +268,7 @@ def _attach(
 
 
 def _keep_camera(model: mujoco.MjModel, parts: Mapping[str, EntityModel]) -> None:
-    """Let the default camera that a file names by its id be the same in the scene."""
+    """Keep the default camera that a file names by its id."""
     for name, part in parts.items():
         camera = int(part.own.vis.global_.cameraid)
         if camera >= 0:

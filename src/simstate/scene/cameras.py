@@ -16,7 +16,7 @@ from simstate.scene.scene_cfg import CameraCfg
 _PIXEL = 1e-5
 """Size of a pixel on the sensor [m]; it cancels out."""
 _MOST_PIXELS = 2**15
-"""Of a side."""
+"""Maximum number of pixels of a side."""
 
 
 def add_cameras(spec: mujoco.MjSpec, cameras: Mapping[str, CameraCfg]) -> None:

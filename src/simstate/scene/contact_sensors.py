@@ -7,8 +7,10 @@ each, and `sim.contacts` puts them together.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 
@@ -22,7 +24,9 @@ from simstate.scene.load import matching
 from simstate.scene.scene_cfg import ContactCfg
 
 GROUND = "ground"
-"""What stands for all that belongs to the world itself."""
+"""Name for everything that belongs to the world itself."""
+SELF = "self"
+"""Name for contacts among the elements of the named side."""
 
 _Side = tuple[mujoco.mjtObj, str]
 """A kind of object and its name, as MuJoCo's sensors take one side of a contact."""
@@ -51,13 +55,13 @@ class BuiltContacts:
 
     cfg: ContactCfg
     names: tuple[str, ...]
-    """The named elements, as "entity/name"."""
+    """The named elements, as "entity/name", or pairs "entity/one & entity/other"."""
     net: tuple[tuple[str, ...], ...]
-    """Of each element, the sensors of net forces, one for each other side: count,
-    force, torque, position."""
+    """Sensors of the net forces of each element, one for each other side: count, force,
+    torque, position."""
     single: tuple[tuple[str, ...], ...]
-    """Of each element, those of its strongest contacts: found, force, torque, distance,
-    position, normal, tangent."""
+    """Sensors of the strongest contacts of each element: found, force, torque,
+    distance, position, normal, tangent."""
 
 
 def add_contacts(
@@ -77,6 +81,7 @@ class _Tree:
     """The bodies of a specification: names, parents, and what hangs on each."""
 
     def __init__(self, spec: mujoco.MjSpec) -> None:
+        self.spec = spec
         self.bodies = [body.name for body in spec.bodies if body.name != "world"]
         self.geoms = [geom.name for geom in spec.geoms if geom.name]
         self.body_of = {geom.name: geom.parent.name for geom in spec.geoms}
@@ -106,8 +111,15 @@ class _Tree:
 
 def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltContacts:
     """Those of net forces first, side by side: they are read together."""
-    elements = _elements(tree, cfg)
-    others = [list(_others(tree, name, cfg, element)) for element in elements]
+    names = elements = _elements(tree, cfg)
+    if cfg.against == SELF:
+        pairs = _pairs(tree, name, cfg, elements)
+        names = [f"{one} & {other}" for one, other in pairs]
+        elements = [one for one, _ in pairs]
+        side = _GEOM if cfg.kind == "geom" else _BODY
+        others = [[(side, other)] for _, other in pairs]
+    else:
+        others = [list(_others(tree, name, cfg, element)) for element in elements]
     kind = {"body": _BODY, "subtree": _SUBTREE, "geom": _GEOM}[cfg.kind]
     parts: list[tuple[tuple[str, ...], ...]] = []
     for part, data, reduce, num in (
@@ -118,8 +130,8 @@ def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltC
         sensors: list[tuple[str, ...]] = []
         for k, (element, sides) in enumerate(zip(elements, others, strict=True)):
             # No entity's name has a colon before its slash: it is nobody's sensor.
-            names = [f"contacts:{name}:{part}:{k}:{j}" for j in range(len(sides))]
-            for sensor, (other_kind, other) in zip(names, sides, strict=True):
+            labels = [f"contacts:{name}:{part}:{k}:{j}" for j in range(len(sides))]
+            for sensor, (other_kind, other) in zip(labels, sides, strict=True):
                 spec.add_sensor(
                     name=sensor,
                     type=mujoco.mjtSensor.mjSENS_CONTACT,
@@ -129,9 +141,9 @@ def _add(spec: mujoco.MjSpec, tree: _Tree, name: str, cfg: ContactCfg) -> BuiltC
                     refname=other,
                     intprm=[bits, reduce, num],
                 )
-            sensors.append(tuple(names))
+            sensors.append(tuple(labels))
         parts.append(tuple(sensors))
-    return BuiltContacts(cfg, tuple(elements), *parts)
+    return BuiltContacts(cfg, tuple(names), *parts)
 
 
 def _elements(tree: _Tree, cfg: ContactCfg) -> list[str]:
@@ -142,7 +154,7 @@ def _elements(tree: _Tree, cfg: ContactCfg) -> list[str]:
 
 
 def _others(tree: _Tree, name: str, cfg: ContactCfg, element: str) -> Iterable[_Side]:
-    """What one element is measured against, side by side."""
+    """Return the sides against which one element is measured."""
     own = tree.subtree(element) if cfg.kind == "subtree" else set[str]()
     if cfg.against is None:
         # MuJoCo would count a contact within a subtree, with a sign of its own choice.
@@ -159,6 +171,62 @@ def _others(tree: _Tree, name: str, cfg: ContactCfg, element: str) -> Iterable[_
         )
     sides = list(tree.cover(bodies))
     return [*sides, *((_GEOM, geom) for geom in geoms)]
+
+
+def _pairs(
+    tree: _Tree, name: str, cfg: ContactCfg, elements: Sequence[str]
+) -> list[tuple[str, str]]:
+    """Return the pairs of named elements that can collide, each once."""
+    if cfg.kind == "subtree":
+        raise ModelError(
+            f'Contact sensor {name!r} is against "self", so that its kind must be '
+            '"body" or "geom": subtrees may contain one another.'
+        )
+    rules = _CollisionRules(tree)
+    geoms: dict[str, list[Any]] = {element: [] for element in elements}
+    for geom in tree.spec.geoms:
+        key = geom.name if cfg.kind == "geom" else geom.parent.name
+        if key in geoms:
+            geoms[key].append(geom)
+    found = [
+        (one, other)
+        for one, other in itertools.combinations(elements, 2)
+        if any(
+            rules.can_collide(a, b)
+            for a, b in itertools.product(geoms[one], geoms[other])
+        )
+    ]
+    if not found:
+        raise ModelError(
+            f'Contact sensor {name!r} is of {cfg.of!r} against "self", and no two of '
+            "these elements can collide in the model."
+        )
+    return found
+
+
+class _CollisionRules:
+    """Which geoms of a specification MuJoCo lets collide."""
+
+    def __init__(self, tree: _Tree) -> None:
+        spec = tree.spec
+        self._pairs = {frozenset((p.geomname1, p.geomname2)) for p in spec.pairs}
+        self._excluded = {frozenset((x.bodyname1, x.bodyname2)) for x in spec.excludes}
+        filters_parents = not (
+            spec.option.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT.value
+        )
+        if filters_parents:
+            for parent, children in tree.children.items():
+                if parent != "world":
+                    self._excluded |= {frozenset((parent, c)) for c in children}
+
+    def can_collide(self, one: Any, other: Any) -> bool:
+        """Return True if contacts between two geoms are not filtered out."""
+        if frozenset((one.name, other.name)) in self._pairs:
+            return True
+        bodies = frozenset((one.parent.name, other.parent.name))
+        if len(bodies) == 1 or bodies in self._excluded:
+            return False
+        return bool(one.contype & other.conaffinity or other.contype & one.conaffinity)
 
 
 def _named(tree: _Tree, patterns: Sequence[str]) -> tuple[set[str], list[str]]:

@@ -13,19 +13,19 @@ _FREE = mujoco.mjtJoint.mjJNT_FREE.value
 
 
 def wants_ground(models: Iterable[Any]) -> bool:
-    """Whether some body floats freely, and no entity's own model brings a floor."""
+    """Return True if a body floats freely and no entity's model has a floor."""
     models = list(models)
     floats = any(np.any(model.jnt_type == _FREE) for model in models)
     return floats and not any(has_floor(model) for model in models)
 
 
 def has_floor(model: Any) -> bool:
-    """Whether a compiled model has a plane or a heightfield."""
+    """Return True if a compiled model has a plane or a heightfield."""
     return bool(np.isin(model.geom_type, _FLOORS).any())
 
 
 def would_meet_ground(model: Any) -> bool:
-    """Whether something of a compiled scene moves and could touch a ground plane."""
+    """Return True if a moving part of a compiled scene could touch a ground plane."""
     moves = np.asarray(model.body_weldid)[model.geom_bodyid] != 0
     touches = (np.asarray(model.geom_contype) | np.asarray(model.geom_conaffinity)) & 1
     return bool((moves & (touches != 0)).any() or model.nflex)

@@ -14,10 +14,10 @@ from simstate.scene.load import unused_name
 from simstate.scene.objects import OBJECTS
 
 TargetKind = Literal["position", "velocity", "effort"]
-"""What a target is for: a joint's position, its velocity or its effort."""
+"""Kind of a target: a joint's position, velocity or effort."""
 
 Base = Literal["free", "mocap", "fixed", "none"]
-"""How the root link is held: free joint, mocap, anything else, or no body at all."""
+"""Attachment of the root link: free joint, mocap, anything else, or no body."""
 
 # Plain ints: NumPy integers do not compare with MuJoCo's enums in every direction.
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
@@ -61,16 +61,16 @@ class TargetInputs:
     outputs: tuple[int, ...]
     """Rows of actuator_gear."""
     has_gain: tuple[bool, ...]
-    """Whether the actuator's gain multiplies the control, as in a motor."""
+    """True if the actuator's gain multiplies the control, as in a motor."""
 
 
 @dataclass(frozen=True)
 class EntityIndex:
-    """Where everything of one entity is in the compiled model."""
+    """Addresses of all elements of one entity in the compiled model."""
 
     name: str
     prefix: str
-    """What the names of its elements start with in the compiled model."""
+    """Prefix of the names of its elements in the compiled model."""
     base: Base
     bodies: Elements
     joints: Elements
@@ -255,7 +255,7 @@ def _take(array: np.ndarray, elements: Elements) -> tuple[int, ...]:
 
 
 def _base(model: mujoco.MjModel, bodies: Elements) -> Base:
-    """How the entity's first body is held."""
+    """Return the attachment of the entity's first body."""
     if not len(bodies):
         return "none"
     root = bodies.ids[0]
@@ -335,7 +335,7 @@ def _target_inputs(
 
 
 def _inputs(model: mujoco.MjModel, actuator: int) -> list[int]:
-    """What each control of a servo or a plain motor means, as mjINPUT bits."""
+    """Return the meaning of each control of a servo or motor, as mjINPUT bits."""
     if model.actuator_gaintype[actuator] not in _SERVO_GAINS:
         return []
     spec = int(model.actuator_ctrlspec[actuator])

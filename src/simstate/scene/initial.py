@@ -22,15 +22,15 @@ from simstate.scene.scene_cfg import InitialStateCfg, JointValue
 
 @dataclass(frozen=True)
 class Start:
-    """How one entity starts: what was configured, and how its model was placed."""
+    """Initial state of one entity: its configuration and its model's placement."""
 
     cfg: InitialStateCfg
     placement: Placement
     """The displacement of the entity from where its model has it."""
     states_ctrl: bool
-    """Whether the keyframe states controls."""
+    """True if the keyframe states controls."""
     states_act: bool
-    """Whether the keyframe states activations."""
+    """True if the keyframe states activations."""
 
 
 def default_data(
@@ -55,7 +55,7 @@ def default_data(
 
 
 def _fill_histories(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Let delayed actuators have had their first controls for ever.
+    """Fill the histories of delayed actuators with their first controls.
 
     MuJoCo begins with zeros, towards which a servo would pull until the delay is over.
     """
@@ -322,7 +322,7 @@ def _resolve(
 def _hold_pose(
     model: mujoco.MjModel, data: mujoco.MjData, index: EntityIndex, start: Start
 ) -> None:
-    """Let position controls start at the joint positions that they act on."""
+    """Set position controls to the joint positions that they act on."""
     inputs = index.position_inputs
     for joint, column, actuator, output in zip(
         inputs.joints, inputs.ctrl, inputs.actuators, inputs.outputs, strict=True

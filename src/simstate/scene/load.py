@@ -12,11 +12,12 @@ from typing import Any
 
 import mujoco
 
-from simstate.base.checks import instance_of
+from simstate.base.checks import instance_of, number
 from simstate.base.errors import ModelError, listed, suggestion, unknown_name, warn
 from simstate.base.mujoco_warnings import silenced
 from simstate.scene import models
-from simstate.scene.actuators import ActuatorCfg
+from simstate.scene.actuators import ActuatorCfg, delay_samples
+from simstate.scene.collisions import CollisionCfg
 from simstate.scene.model_fields import KINDS
 from simstate.scene.model_libraries import install_hint, library_names, library_spec
 from simstate.scene.model_rows import Names, element_names
@@ -72,13 +73,13 @@ _REMEDIES = {
         "Convert it to MJCF or URDF first.",
     ),
 }
-"""What to do with other kinds of files."""
+"""Remedies for other kinds of files."""
 
 
 def load_spec(
     source: ModelSource, packages: Mapping[str, str | Path] | None = None
 ) -> mujoco.MjSpec:
-    """A specification of its own, which the caller may change, from any source.
+    """Return a separate specification, which the caller may change, from any source.
 
     `packages` are the folders of packages that a URDF names.
     """
@@ -174,13 +175,13 @@ _NAMED = (
 def _check_names(path: Path, spec: mujoco.MjSpec) -> None:
     """Raise if a name is no UTF-8, which Python could not read later."""
     for kind in _NAMED:
-        for number, element in enumerate(getattr(spec, kind, ())):
+        for k, element in enumerate(getattr(spec, kind, ())):
             try:
                 element.name  # noqa: B018 (decodes it)
             except UnicodeDecodeError as error:
                 raise ModelError(
                     f"{str(path)!r} or a file that it includes has a name that is not "
-                    f"UTF-8, of element {number} of its {kind}: save it as UTF-8."
+                    f"UTF-8, of element {k} of its {kind}: save it as UTF-8."
                 ) from error
 
 
@@ -246,7 +247,7 @@ def _explained(what: str) -> Generator[None]:
 
 @dataclass(frozen=True, eq=False)
 class EntityModel:
-    """An entity's model, as it is to be attached and as it is by itself."""
+    """An entity's model, prepared for attachment and as loaded."""
 
     spec: mujoco.MjSpec
     """Every element named, actuators added."""
@@ -277,13 +278,50 @@ def prepare_entity(name: str, cfg: EntityCfg) -> EntityModel:
             key.ctrl, key.act = [], []
         for actuator in list(spec.actuators):
             spec.delete(actuator)
+    _make_room_for_delays(name, spec, cfg)
     _add_actuators(name, spec, own, cfg)
+    _set_collisions(name, spec, cfg)
     configured = own
-    if cfg.actuators or not cfg.keep_model_actuators or cfg.com_varies:
+    if changes_model(cfg):
         # Attaching needs the number of controls that a compiled specification has.
         configured = compile_spec(spec, what)
     names["nplugin"] = element_names(own)["nplugin"]
     return EntityModel(spec, own, names, configured)
+
+
+def changes_model(cfg: EntityCfg) -> bool:
+    """Return True if a configuration changes the model that it is given."""
+    return bool(
+        cfg.actuators
+        or not cfg.keep_model_actuators
+        or cfg.com_varies
+        or cfg.max_delay_s
+        or cfg.collisions
+    )
+
+
+def _make_room_for_delays(name: str, spec: mujoco.MjSpec, cfg: EntityCfg) -> None:
+    """Extend the control history of the model's actuators to the longest delay."""
+    if cfg.max_delay_s is None:
+        return
+    longest = number(f"max_delay_s of {name!r}", cfg.max_delay_s, at_least=0, unit="s")
+    for actuator in spec.actuators:
+        if actuator.delay > longest:
+            raise ModelError(
+                f"max_delay_s of {name!r} is {longest:g} s, less than the "
+                f"{actuator.delay:g} s that the model's actuator {actuator.name!r} has."
+            )
+        actuator.nsample = max(actuator.nsample, delay_samples(spec, longest))
+
+
+def _set_collisions(name: str, spec: mujoco.MjSpec, cfg: EntityCfg) -> None:
+    """Write the contact parameters of the configuration."""
+    instance_of(f"collisions of {name!r}", cfg.collisions, tuple | list)
+    geoms = {geom.name: geom for geom in spec.geoms}
+    for collision in cfg.collisions:
+        instance_of(f"A collision of {name!r}", collision, CollisionCfg)
+        for geom in matching(collision.geoms, list(geoms), f"geom of {name!r}"):
+            collision.write_to(geoms[geom])
 
 
 def _file_name(source: ModelSource) -> str:
@@ -405,7 +443,7 @@ def _add_actuators(
 def _extend_keyframes(
     spec: mujoco.MjSpec, own: mujoco.MjModel, qpos_adr: int, cfg: ActuatorCfg
 ) -> None:
-    """Let each keyframe that states controls hold its pose with the new actuator."""
+    """Extend keyframes that state controls so that the new actuator holds the pose."""
     for key in spec.keys:
         if len(key.ctrl):
             held = float(own.key_qpos[key.id, qpos_adr])

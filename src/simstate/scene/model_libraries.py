@@ -18,7 +18,7 @@ import mujoco
 from simstate.base.errors import ModelError
 
 INSTALL = "pip install 'simstate[robots]'"
-"""What makes their names known."""
+"""Commands that make their names available."""
 
 
 class Library(NamedTuple):
@@ -37,7 +37,7 @@ def _menagerie_names() -> list[str]:
 
 
 def _fetch_menagerie(name: str) -> mujoco.MjSpec:
-    """The robot alone, without the scene of its own around it."""
+    """Return the robot without the scene in its file."""
     robot = _module("mujoco_menagerie").get(name)
     return robot.spec(robot.default_model)
 

@@ -30,4 +30,4 @@ OBJECTS_OF_FIELDS = {
         "pair", "eq", "mat",
     )
 }  # fmt: skip
-"""What the names of a model's fields begin with, and the elements that they are of."""
+"""Prefixes of a model's fields, and the elements that they belong to."""

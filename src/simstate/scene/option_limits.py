@@ -1,4 +1,4 @@
-"""What MuJoCo's physics options may be; MuJoCo itself takes any number for most."""
+"""Ranges of MuJoCo's physics options; MuJoCo itself accepts any number for most."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ OPTION_WORDS: dict[str, dict[str, int]] = {
 
 
 def option_value(name: str, given: Any) -> Any:
-    """What MuJoCo takes for an option: the number of a word, all else as it is."""
+    """Return MuJoCo's value of an option: the number of a word, others unchanged."""
     words = OPTION_WORDS.get(name)
     if words is None or not isinstance(given, str):
         return given
@@ -44,6 +44,6 @@ def option_value(name: str, given: Any) -> Any:
 
 
 def option_word(name: str, value: Any) -> Any:
-    """How MJCF writes the value of an option: a choice by its word."""
+    """Return the value of an option as MJCF writes it: a choice as its word."""
     words = {number: word for word, number in OPTION_WORDS.get(name, {}).items()}
     return words.get(int(value), value) if words else value

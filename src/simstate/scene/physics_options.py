@@ -1,4 +1,4 @@
-"""What the models say of the whole world, settled for a scene.
+"""Physics options of a scene, from those of its models.
 
 MuJoCo has one set of options, sizes and visual settings for a world, and each model
 file states its own. The scene's word comes first, then what the models state. Where
@@ -103,7 +103,7 @@ def _set_option(spec: mujoco.MjSpec, name: str, value: Any) -> None:
 
 
 def _agreed_option(name: str, specs: Specs) -> Any:
-    """What the models state for an option, else MuJoCo's default."""
+    """Return the value that the models state for an option, else MuJoCo's default."""
     default = getattr(mujoco.MjSpec().option, name)
     bit = _authored_bits()[name]
     stated = {
@@ -142,7 +142,7 @@ def _agreed_bits(name: str, specs: Specs) -> int:
 
 
 def _flag_name(option: str, bit: int) -> str:
-    """What a bit stands for, as MJCF calls it."""
+    """Return the MJCF name of a flag bit."""
     number = bit.bit_length() - 1
     if option == "disableactuator":
         return f"actuator group {number}"

@@ -20,7 +20,7 @@ _CARRIERS = {
     "body": "body_parentid", "geom": "geom_bodyid", "site": "site_bodyid",
     "cam": "cam_bodyid", "light": "light_bodyid",
 }  # fmt: skip
-"""What the names of posed elements begin with, and the array of what carries them."""
+"""Prefixes of posed elements, and the array of what carries them."""
 _TURNED = names_in("cam_pos0 cam_poscom0 light_pos0 light_poscom0 light_dir0")
 """Vectors along world axes, from the carrying body at qpos0."""
 _ROUNDED = names_in(
@@ -162,14 +162,14 @@ _MOVED = {
     "dir": Placement.turned,
     "quat": Placement.moved_quat,
 }
-"""How a placement moves the fields of elements that the world carries."""
+"""Functions that move the fields of elements that the world carries."""
 
 _KEYS = {
     "key_qpos": Placement._moved_qpos,  # pyright: ignore[reportPrivateUsage]
     "key_mpos": Placement._moved_mocap_pos,  # pyright: ignore[reportPrivateUsage]
     "key_mquat": Placement._moved_mocap_quat,  # pyright: ignore[reportPrivateUsage]
 }
-"""How a placement moves the positions of keyframes."""
+"""Functions that move the positions of keyframes."""
 
 
 _CARRIED = frozenset(f"{kind}_{what}" for kind in _CARRIERS for what in _MOVED)

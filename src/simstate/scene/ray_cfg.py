@@ -15,7 +15,7 @@ from simstate.base.errors import InvalidInputError
 
 @runtime_checkable
 class RayPattern(Protocol):
-    """What has rays: anything with this method will do."""
+    """A pattern of rays: any object with this method."""
 
     def rays(self) -> tuple[np.ndarray, np.ndarray]:
         """Origins [m] and directions of any length, in the sensor's axes; (R, 3)."""
@@ -34,7 +34,7 @@ class GridPattern:
     resolution: float = 0.1
     """Distance of neighbours [m]."""
     direction: Sequence[float] = (0.0, 0.0, -1.0)
-    """Where they point."""
+    """Direction of the rays."""
 
     def rays(self) -> tuple[np.ndarray, np.ndarray]:
         """Origins and directions; (R, 3) each."""
@@ -62,11 +62,11 @@ class LidarPattern:
     """
 
     channels: int = 16
-    """How many elevations."""
+    """Number of elevations."""
     elevation: tuple[float, float] = (-15.0, 15.0)
     """The lowest and the highest [deg above the x-y plane]."""
     count: int = 36
-    """How many rays in each channel."""
+    """Number of rays in each channel."""
     azimuth: tuple[float, float] = (-180.0, 180.0)
     """The first angle and the last, about z from x [deg]; of a full turn the last is
     left out, because it is the first."""
@@ -110,9 +110,9 @@ class DownwardRingPattern:
     rings: Sequence[tuple[float, int]] = ((0.1, 8),)
     """Radius [m] and number of rays of each ring."""
     include_center: bool = True
-    """Whether there is a ray at the centre."""
+    """Add a ray at the centre."""
     direction: Sequence[float] = (0.0, 0.0, -1.0)
-    """Where they point."""
+    """Direction of the rays."""
 
     def rays(self) -> tuple[np.ndarray, np.ndarray]:
         """Origins and directions; (R, 3) each."""
@@ -139,9 +139,9 @@ class OwnPattern:
     """Rays of your own."""
 
     directions: Sequence[Sequence[float]]
-    """Where they point, of any length but zero; (R, 3)."""
+    """Directions of any length but zero; (R, 3)."""
     origins: Sequence[Sequence[float]] = ((0.0, 0.0, 0.0),)
-    """Where they start [m]; (R, 3), or one for all."""
+    """Origins [m]; (R, 3), or one for all."""
 
     def rays(self) -> tuple[np.ndarray, np.ndarray]:
         """Origins and directions; (R, 3) each."""
@@ -188,4 +188,4 @@ class RayCastCfg:
     """Bodies that cannot be hit, "entity/body" by regular expressions; None: those of
     the entities that carry the rays; (): none."""
     max_distance: float = 100.0
-    """How far a ray goes [m]."""
+    """Maximum length of a ray [m]."""

@@ -30,11 +30,11 @@ class BuiltRays:
     pos: tuple[float, float, float]
     """Position of the sensor from its parent's origin, in the parent's axes [m]."""
     origins: np.ndarray
-    """Of one parent, in the sensor's axes, from there [m]; (R, 3)."""
+    """Origins of one parent's rays, in the sensor's axes, from there [m]; (R, 3)."""
     directions: np.ndarray
-    """Of one parent, of unit length, in the sensor's axes; (R, 3)."""
+    """Unit directions of one parent's rays, in the sensor's axes; (R, 3)."""
     geoms: np.ndarray
-    """Whether each geom of the model can be hit; bool, (ngeom,)."""
+    """True for geoms that can be hit; bool, (ngeom,)."""
 
 
 def build_rays(
@@ -107,7 +107,7 @@ def _hittable(
     kind: str,
     parents: list[int],
 ) -> np.ndarray:
-    """Whether each geom can be hit; bool, (ngeom,)."""
+    """Return True for geoms that can be hit; bool, (ngeom,)."""
     bodies = [model.body(k).name for k in range(model.nbody)]
     excluded: list[str] = []
     if cfg.exclude is None:

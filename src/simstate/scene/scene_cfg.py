@@ -1,4 +1,4 @@
-"""What a scene is made of: the configuration that a user writes."""
+"""Configuration of a scene, as a user writes it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import mujoco
 
 from simstate.base.places import Place, calling_place
 from simstate.scene.actuators import ActuatorCfg
+from simstate.scene.collisions import CollisionCfg
 from simstate.scene.ray_cfg import RayCastCfg
 from simstate.scene.terrain import TerrainCfg
 
@@ -31,7 +32,7 @@ class InitialStateCfg:
     """The state in which an entity starts and to which a reset brings it back."""
 
     keyframe: str | None = None
-    """A keyframe of the entity's own model to start from; the rest goes on top."""
+    """Keyframe of the entity's model to start from; the other fields override it."""
     pos: Sequence[float] | None = None
     """Position of the root link's origin, world axes [m]; None: as in the model."""
     rot: Sequence[float] | None = None
@@ -56,20 +57,24 @@ class EntityCfg:
     """The folders of the packages that a URDF names as `package://name/…`. One that is
     not named here is looked for among the folders above the URDF itself."""
     init_state: InitialStateCfg = field(default_factory=InitialStateCfg)
-    """Where it starts; a fixed or mocap base is placed there."""
+    """Initial state; a fixed or mocap base is placed there."""
     actuators: Sequence[ActuatorCfg] = ()
     """Actuators to add to those of the model."""
     keep_model_actuators: bool = True
     """False removes the model's own actuators, to declare all of them here."""
+    max_delay_s: float | None = None
+    """The longest delay of the model's own actuators that `events.randomize_delay` may
+    draw [s]; None: what the model has room for. Those of `actuators` have their own."""
+    collisions: Sequence[CollisionCfg] = ()
+    """Contact parameters of geoms by name, which replace the model's."""
     soft_joint_pos_limit_factor: float = 1.0
     """Soft limits span this fraction of each joint's range, about its middle."""
     com_varies: bool = False
-    """Whether the centres of mass of its links may move or differ from world to world.
-    Only then can `body_ipos` be written where MuJoCo would take a shortcut for a body
-    whose COM is at its origin. An event that moves COMs sets it by itself."""
+    """True if the centres of mass of its links may move or differ by world. Only then
+    can `body_ipos` be written where MuJoCo would take a shortcut for a body whose COM
+    is at its origin. An event that moves COMs sets it."""
     kind: Literal["robot", "object"] | None = None
-    """What it counts as in unified states; None: a robot if it has joints and
-    actuators."""
+    """Category in unified states; None: a robot if it has joints and actuators."""
     data: type | None = None
     """The class of `entity.data`, a subclass of EntityData that declares quantities of
     your own; None: EntityData itself."""
@@ -93,10 +98,10 @@ class CameraCfg:
     body: str | None = None
     """The body that carries it, as "entity/body"; None: it stands in the world."""
     follow: bool = False
-    """Whether it moves with the body but does not turn with it: pos and look_at are
+    """True if it moves with the body but does not rotate with it: pos and look_at are
     then in world axes, from the body's origin."""
     camera: str | None = None
-    """A camera of an entity's own model, as "entity/camera", to take as it is."""
+    """Camera of an entity's model, as "entity/camera", used unchanged."""
     pos: Sequence[float] = (0.0, 0.0, 0.0)
     """Position in the axes of the body, or of the world [m]."""
     look_at: Sequence[float] | None = None
@@ -116,7 +121,7 @@ class CameraCfg:
 
 @dataclass(frozen=True, kw_only=True)
 class ContactCfg:
-    """What `sim.contacts` measures: forces on some elements, by what touches them.
+    """A contact sensor, read by `sim.contacts`: forces on some elements.
 
     Names are those of the scene, "entity/name", each a regular expression that matches
     in full.
@@ -125,20 +130,23 @@ class ContactCfg:
     of: str | Sequence[str]
     """The named side: the forces are those **on** these elements, each by itself."""
     kind: Literal["body", "subtree", "geom"] = "body"
-    """What `of` names: bodies alone, bodies with all that hangs on them, or geoms."""
+    """Kind of the elements `of`: bodies, bodies with their descendants, or geoms."""
     against: str | Sequence[str] | None = None
     """The other side: bodies, or geoms if no body has such a name; "ground" is all that
     belongs to the world itself; None: whatever touches. Contacts between bodies of one
-    subtree never count."""
+    subtree never count. "self" is the named side itself: each element of the sensor is
+    then a pair of the named ones, counted once, and forces are those on the first of
+    the pair. Pairs that the model keeps from colliding are left out."""
     strongest: int = 1
-    """How many contacts of each element are told one by one, the strongest first."""
+    """Number of contacts of each element that are reported separately, the strongest
+    first."""
     threshold: float = 0.0
     """An element touches while the force on it is greater than this [N]."""
     history: int = 0
     """The number of time steps whose forces are remembered."""
     every_step: bool = True
-    """Whether clocks, history and the greatest force see each of the n time steps of
-    `sim.step(n)`; False sees the last of them alone, and costs less."""
+    """True to update clocks, history and `greatest_force` in each of the n time steps
+    of `sim.step(n)`; False uses only the last, and costs less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,8 +162,8 @@ class SceneCfg:
     rays: Mapping[str, RayCastCfg] = field(default_factory=dict[str, RayCastCfg])
     """Rays by name."""
     ground: bool | None = None
-    """Whether to add a ground plane at z = 0; None: if some body floats freely and no
-    model brings a plane or a heightfield."""
+    """True to add a ground plane at z = 0; None: if some body floats freely and no
+    model has a plane or a heightfield."""
     terrain: TerrainCfg | None = None
     """Ground of many kinds instead of a plane; None: as `ground` says."""
     timestep: float | None = None
@@ -189,6 +197,6 @@ class SceneCfg:
         return SceneCfg(**(stated | changes))
 
     def states(self, name: str) -> bool:
-        """Whether a field was given, be it None, and not left to its default."""
+        """Return True if a field was given, even as None."""
         given: frozenset[str] = self.__dict__["_given"]
         return name in given

@@ -1,4 +1,4 @@
-"""URDF: finding the meshes that it names, in packages of ROS or beside it."""
+"""URDF: the meshes that it names, in ROS packages or next to it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def find_meshes(
 
 
 def is_urdf(text: str) -> bool:
-    """Whether an XML text describes a <robot>, as URDF does, and not a <mujoco>."""
+    """Return True if an XML text is a URDF <robot>, not a <mujoco>."""
     found = re.search(r"<([A-Za-z_][\w.-]*)", _without_comments(text))
     return found is not None and found.group(1) == "robot"
 

@@ -35,6 +35,13 @@ _COM_FIELDS = (
     "D_diag", "mapM2D", "mapD2M", "B_rownnz", "B_colind",
 )  # fmt: skip
 """Arrays that depend on MuJoCo's shortcuts for bodies with their COM at the origin."""
+_DELAY_FIELDS = ("actuator_history", "actuator_historyadr")
+"""Arrays of the controls that actuators remember."""
+_MASK_FIELDS = (
+    "body_contype", "body_conaffinity", "body_bvhadr", "body_bvhnum", "bvh_aabb",
+    "bvh_child", "bvh_depth", "bvh_nodeid",
+)  # fmt: skip
+"""Arrays that the compiler derives from the collision masks of geoms."""
 
 
 class Match(NamedTuple):
@@ -136,6 +143,11 @@ def _configured_differences(
             fields += _JOINT_FIELDS
     if cfg.com_varies:
         fields += _COM_FIELDS
+    if cfg.max_delay_s is not None:
+        fields += _DELAY_FIELDS
+    for collision in cfg.collisions:
+        fields += [f"geom_{name}" for name in collision.stated]
+        fields += _MASK_FIELDS
     ids = element_ids(part.configured)
     dropped: frozenset[str] = frozenset()
     if not cfg.keep_model_actuators:

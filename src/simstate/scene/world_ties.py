@@ -101,7 +101,7 @@ class _StandIn:
         return any(world)
 
     def restore(self, parent: mujoco.MjSpec) -> None:
-        """Let the attached elements name the world again, and delete the stand-in."""
+        """Attach the elements to the world again, and delete the stand-in."""
         for element, attribute, world in self._replaced:
             if world is None:
                 setattr(element, attribute, WORLD)

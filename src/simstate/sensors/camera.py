@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -19,14 +19,6 @@ from simstate.world.worlds import worlds_of
 
 if TYPE_CHECKING:
     from simstate.sensors.ray_tracer import Renderer
-
-
-class Images(NamedTuple):
-    """The result of one rendering."""
-
-    rgb: Tensor
-    depth: Tensor
-    segmentation: Tensor
 
 
 def _image(compute: Callable[[Any], Tensor], unit: str, *shape: int) -> Reading:
@@ -60,12 +52,13 @@ class Camera(Readings):
         self._sim = sim
         self._camera = int(sim.model.camera(cfg.camera or name).id)
         self._renderer: Renderer | None = None
+        self._has_rgb = False
 
-    rgb = _image(lambda camera: camera._render().rgb, "1", 3)
+    rgb = _image(lambda camera: camera._render(rgb=True).rgb(), "1", 3)
     """Colour, 0 … 255, uint8; shape (num_envs, H, W, 3)."""
-    depth = _image(lambda camera: camera._render().depth, "m")
+    depth = _image(lambda camera: camera._render().depth(), "m")
     """Distance along the optical axis [m], 0 for no hit; (num_envs, H, W)."""
-    segmentation = _image(lambda camera: camera._render().segmentation, "1")
+    segmentation = _image(lambda camera: camera._render().geoms(), "1")
     """Id of the geom that each pixel shows, −1 for none; (num_envs, H, W)."""
 
     @property
@@ -137,22 +130,32 @@ class Camera(Readings):
             self.height * (0.5 - cy / height),
         )
 
-    def _render(self) -> Images:
-        return self._reader.shared("images", Stage.POSITION, self._rendered)
+    def _render(self, rgb: bool = False) -> Renderer:
+        """Return the renderer after it has drawn the present state.
 
-    def _rendered(self) -> Images:
+        Colours cost the most, and are drawn once they have been read for the first
+        time.
+        """
+        if rgb and not self._has_rgb:
+            self._has_rgb = True
+            self._reader.memo.pop("drawn", None)
+        return self._reader.shared("drawn", Stage.POSITION, self._drawn)
+
+    def _drawn(self) -> Renderer:
         if self._renderer is None:
             from simstate.sensors.ray_tracer import Renderer  # loads Warp
 
             resolution = (self.width, self.height)
             self._renderer = Renderer(self._sim, self._camera, resolution)
-        return Images(*self._renderer.render())
+        self._renderer.render(self._has_rgb)
+        return self._renderer
 
 
 class SceneCameras(Named[Camera]):
     """The cameras of a scene by name."""
 
     kind = "camera"
+    how_to_declare = "declare it with SceneCfg(cameras={{{name}: CameraCfg(…)}})."
 
     def __init__(self, sim: SteppingHost, cfgs: Mapping[str, CameraCfg]) -> None:
         super().__init__({name: Camera(sim, name, cfg) for name, cfg in cfgs.items()})

@@ -1,4 +1,4 @@
-"""Where MuJoCo's contact sensors have their numbers, and how those go together."""
+"""Columns of MuJoCo's contact sensors, and their combination."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ContactLayout:
 
     @property
     def force_columns(self) -> np.ndarray:
-        """Where the force of each begins in sensordata; (E, others)."""
+        """First column of each force in sensordata; (E, others)."""
         return self._net.ids[..., 0] + NET["count"]
 
     def net(self, sensordata: Tensor) -> dict[str, Tensor]:
@@ -80,7 +80,7 @@ class ContactLayout:
 
 
 class _Columns:
-    """Columns of sensordata: of each element and other side, so many in a row.
+    """Columns of sensordata: for each element and other side, a block of equal width.
 
     Elements with fewer other sides than most have zeros in their place.
     """
@@ -111,7 +111,7 @@ class _Columns:
 
     @property
     def are_side_by_side(self) -> bool:
-        """Whether `read` gives a view."""
+        """True if `read` returns a view."""
         return self._whole is not None
 
     def read(self, sensordata: Tensor) -> Tensor:
@@ -122,7 +122,7 @@ class _Columns:
 
 
 def _take_strongest(values: Tensor, count: int) -> Tensor:
-    """The contacts with the greatest force; (N, E, all, 17) → (N, E, count, 17)."""
+    """Return the strongest contacts; (N, E, all, 17) → (N, E, count, 17)."""
     found, force = values[..., 0] > 0, norm(values[..., 1:4])[..., 0]
     order = torch.where(found, force, -1.0).topk(count, dim=2).indices
     return values.gather(2, order[..., None].expand(*order.shape, values.shape[-1]))

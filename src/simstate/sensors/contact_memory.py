@@ -12,7 +12,7 @@ from simstate.world.worlds import Worlds
 
 
 class ContactMemory:
-    """Clocks, the greatest force and past forces, in slots of the ledger.
+    """Clocks, the largest force and past forces, in slots of the ledger.
 
     It looks at every evaluation of the dynamics within a step: one in each of MuJoCo's
     own time steps, one for each stage of an integrator of simstate's.
@@ -28,7 +28,7 @@ class ContactMemory:
         every_step: bool,
     ) -> None:
         self.every_step = every_step
-        """Whether it wants to see each of the n time steps of one call."""
+        """True to observe each of the n time steps of one call."""
         self._worlds = worlds
         self._layout = layout
         self._threshold = threshold
@@ -89,7 +89,7 @@ class ContactMemory:
         self._touched |= size > self._threshold
 
     def stepped(self, passed: Tensor, env_ids: Tensor | None) -> None:
-        """Let the clocks of these worlds go on by `passed` [s]; None: all."""
+        """Advance the clocks of these worlds by `passed` [s]; None: all."""
         rows = slice(None) if env_ids is None else env_ids
         memory = self._alias
         passed = (passed if passed.shape[0] == 1 else passed[rows])[:, None]

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class _Acting(NamedTuple):
-    """Where all contacts of each element act together; (num_envs, E, 3) each."""
+    """Points at which all contacts of each element act; (num_envs, E, 3) each."""
 
     torque: Tensor
     pos: Tensor
@@ -109,14 +109,14 @@ class ContactSensor(Readings):
         return len(self.element_names)
 
     def first_contact(self, dt: float) -> Tensor:
-        """Whether each element touches, and began to in the last dt [s]; (num_envs, E).
+        """Return True for elements that touched down in the last dt [s]; (num_envs, E).
 
         In an environment dt is `env.step_dt`.
         """
         return self._began(self.contact_time, dt)
 
     def first_air(self, dt: float) -> Tensor:
-        """Whether each element is off, and lifted in the last dt [s]; (num_envs, E)."""
+        """Return True for elements that lifted off in the last dt [s]; (N, E)."""
         return self._began(self.air_time, dt)
 
     def _began(self, clock: Any, dt: float) -> Tensor:
@@ -131,7 +131,7 @@ class ContactSensor(Readings):
 
     # All contacts of an element together.
     found = _reading(lambda sensor: sensor._touches(), "1")
-    """Whether the element touches: the net force on it is greater than the threshold;
+    """True if the element is in contact: the net force on it is above the threshold;
     bool, (num_envs, E)."""
     count = _reading(lambda sensor: sensor._count(), "1")
     """Number of contact points, those without a force included; int64, (num_envs,
@@ -143,9 +143,9 @@ class ContactSensor(Readings):
     """Net contact torque on the element about pos_w, by the other side, world axes
     [N·m]; (num_envs, E, 3)."""
     pos_w = _reading(lambda sensor: sensor._acting().pos, "m", 3)
-    """Where the net force acts: the mean of the contact points, weighted by their
-    forces, or that of several other sides, weighted by their net forces, world axes
-    [m]; (num_envs, E, 3)."""
+    """Point at which the net force acts: the mean of the contact points, weighted by
+    their forces, or that of several other sides, weighted by their net forces, world
+    axes [m]; (num_envs, E, 3)."""
     normal_w = _reading(lambda sensor: sensor._single().normal[:, :, 0], "1", 3)
     """Unit normal of the strongest contact, from the other side to the element, world
     axes; (num_envs, E, 3)."""
@@ -161,7 +161,7 @@ class ContactSensor(Readings):
 
     # The strongest contacts of an element, one by one.
     strongest_found = _single(lambda sensor: sensor._single().found, "1")
-    """Whether there is such a contact; bool, (num_envs, E, k)."""
+    """True if there is such a contact; bool, (num_envs, E, k)."""
     strongest_force_w = _single(lambda sensor: sensor._single().force, "N", 3)
     """Force of each contact on the element, world axes [N]; (num_envs, E, k, 3)."""
     strongest_torque_w = _single(
@@ -189,15 +189,16 @@ class ContactSensor(Readings):
 
     # Memory.
     air_time = _remembered("air_time", "s")
-    """How long the element has been off, 0 while it touches [s]; (num_envs, E)."""
+    """Time for which the element has been off, 0 in contact [s]; (num_envs, E)."""
     contact_time = _remembered("contact_time", "s")
-    """How long the element has touched, 0 while it is off [s]; (num_envs, E)."""
+    """Time for which the element has been in contact, 0 while off [s]; (num_envs,
+    E)."""
     last_air_time = _remembered("last_air_time", "s")
-    """How long it was off before it last touched down [s]; (num_envs, E)."""
+    """Duration of the last phase without contact [s]; (num_envs, E)."""
     last_contact_time = _remembered("last_contact_time", "s")
-    """How long it had touched before it last lifted [s]; (num_envs, E)."""
+    """Duration of the last phase of contact [s]; (num_envs, E)."""
     greatest_force = _remembered("greatest_force", "N")
-    """Greatest magnitude of the net force in any time step of the last `sim.step(n)`
+    """Largest magnitude of the net force in any time step of the last `sim.step(n)`
     [N]; (num_envs, E)."""
     force_history_w = _remembered("force_history_w", "N", "history", 3)
     """Net force on the element in the last time steps, the latest first, world axes

@@ -47,7 +47,7 @@ class RaySensor(Readings):
         self._tilted = _carried(built, tilted)
         self._to_tilted = self._tensor(_expansion(tilted, False))
         self._with_normals = False
-        """Whether normals have been read so far: from then on they are computed."""
+        """True once normals have been read: they are computed from then on."""
 
     @property
     def num_rays(self) -> int:
@@ -65,21 +65,21 @@ class RaySensor(Readings):
 
     @property
     def max_distance(self) -> float:
-        """How far a ray goes [m]."""
+        """Maximum length of a ray [m]."""
         return self._built.cfg.max_distance
 
     origin_w = _reading(lambda rays: rays._start(), "m", 3, axes="world")
-    """Where each ray starts, world axes [m]; (num_envs, rays, 3)."""
+    """Origin of each ray, world axes [m]; (num_envs, rays, 3)."""
     direction_w = _reading(lambda rays: rays._direction(), "1", 3, axes="world")
-    """Where each ray points, unit length, world axes; (num_envs, rays, 3)."""
+    """Unit direction of each ray, world axes; (num_envs, rays, 3)."""
     hit = _reading(lambda rays: rays._is_hit(), "1")
-    """Whether each ray hits something within max_distance; bool, (num_envs, rays)."""
+    """True for rays that hit something within max_distance; bool, (num_envs, rays)."""
     distance = _reading(lambda rays: rays._distance(), "m")
-    """How far it is along each ray, max_distance where nothing is hit [m]; (num_envs,
+    """Distance to the hit along each ray, max_distance without a hit [m]; (num_envs,
     rays)."""
     hit_pos_w = _reading(lambda rays: rays._hit_pos(), "m", 3, axes="world")
-    """Where each ray hits, or ends without a hit, world axes [m]; (num_envs, rays,
-    3)."""
+    """Point of each hit, or the end of the ray without a hit, world axes [m];
+    (num_envs, rays, 3)."""
     normal_w = _reading(lambda rays: rays._normal(), "1", 3, axes="world")
     """Normal of the surface that each ray hits, outwards, unit length, zero without a
     hit, world axes; (num_envs, rays, 3)."""
@@ -236,7 +236,7 @@ def _slips(hits: RayHits, tilted: RayHits, margin: float) -> Tensor:
 
 
 def _expansion(vectors: np.ndarray, with_pos: bool) -> np.ndarray:
-    """What takes the rows of a rotation, each with a position, to vectors; (k, 3R).
+    """Return the map from the rows of a pose to vectors; (k, 3R).
 
     Row i of a pose gives component i of all of them: (R, 3) vectors times the row, and
     the position once.

@@ -21,6 +21,7 @@ from simstate.step.stepping_host import SteppingHost
 
 import mujoco_warp as mjw  # isort: skip
 from mujoco_warp._src.bvh import build_hfield_bvh  # isort: skip  # after Warp's start
+from mujoco_warp._src.types import ObjType  # isort: skip
 from simstate.world.worlds import worlds_of
 
 _SHOWN = (
@@ -43,69 +44,85 @@ _LOOKS = (
 """The model parameters that a picture depends on, and that may differ by world."""
 
 
+_VARIANTS = {
+    "cam_fovy", "cam_intrinsic", "light_attenuation", "light_type", "light_cutoff",
+}  # fmt: skip
+"""Parameters whose values the kernel may assume, unless they differ by world."""
+
+
 class Renderer:
     """Renders one camera in all worlds.
 
     On the warp engine it reads the engine's own arrays; on native, positions are
     copied to models of MuJoCo Warp that are there for drawing alone. There is one for
     each CPU, with a share of the worlds: Warp's kernels for the CPU run on one thread,
-    and let others run meanwhile. How worlds are shared out changes no pixel.
+    and let others run meanwhile. Only worlds that look different since the last time
+    are drawn. Neither changes a pixel.
     """
 
     def __init__(
         self, sim: SteppingHost, camera: int, resolution: tuple[int, int]
     ) -> None:
-        self._sim = sim
+        self._sim, self._camera, self._resolution = sim, camera, resolution
         initialise(sim.device)
         self._device = wp.device_from_torch(sim.device)
-        with wp.ScopedDevice(self._device):
-            own = worlds_of(sim).engine.warp_arrays()
-            if own is not None:
-                every = slice(0, sim.num_envs)
-                self._shares = [_Share(sim.model, every, camera, resolution, own)]
-            else:
-                self._shares = [
-                    _Share(sim.model, worlds, camera, resolution)
-                    for worlds in shared_out(sim.num_envs, available_cpus())
-                ]
-        self._is_own = own is not None
+        self._shares: list[_Share] = []
+        self._variants: set[str] | None = None
+        """Those of `_VARIANTS` that differ by world in the shares' kernels."""
         self._is_loaded = False
-        """Whether Warp has loaded its kernels, which one thread must do."""
+        """True once Warp has loaded its kernels, which one thread must do."""
 
-    def render(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Colour (N, H, W, 3), depth [m] and geom ids (N, H, W), as things are now."""
-        self._copy_positions()
+    def render(self, rgb: bool = True) -> None:
+        """Draw what has changed; without `rgb`, depth and geoms only."""
+        parts = worlds_of(self._sim)
+        looks = {name: x for name, x in parts.engine.expanded.items() if name in _LOOKS}
+        shown = {name: parts.read_field(name) for name in _SHOWN} | looks
+        shown = {name: values for name, values in shown.items() if values.numel()}
         with wp.ScopedDevice(self._device):  # that of all threads
+            if self._variants != _VARIANTS & looks.keys():
+                self._make_shares(_VARIANTS & looks.keys())
             first, *others = self._shares
             if not others or not self._is_loaded:
-                drawn = [share.draw() for share in self._shares]
+                for share in self._shares:
+                    share.draw(shown, rgb)
             else:
                 with ThreadPoolExecutor(len(others)) as pool:
-                    pending = [pool.submit(share.draw) for share in others]
-                    drawn = [first.draw(), *(each.result() for each in pending)]
+                    pending = [pool.submit(x.draw, shown, rgb) for x in others]
+                    first.draw(shown, rgb)
+                    for each in pending:
+                        each.result()
         self._is_loaded = True
-        rgb, depth, geoms = (torch.cat(parts) for parts in zip(*drawn, strict=True))
-        return rgb, depth.to(self._sim.dtype), geoms
 
-    def _copy_positions(self) -> None:
-        """Bring the drawing models' positions and looks up to date."""
-        parts = worlds_of(self._sim)
-        for name in _SHOWN:
-            values = parts.read_field(name)
-            if not self._is_own and values.numel():
-                for share in self._shares:
-                    share.show(name, values)
-        if self._is_own:
-            return
-        for name in _LOOKS:
-            values = parts.engine.expanded.get(name)
-            if values is not None and values.numel():
-                for share in self._shares:
-                    share.look(name, values)
+    def _make_shares(self, variants: set[str]) -> None:
+        own = worlds_of(self._sim).engine.warp_arrays()
+        count = 1 if own is not None else available_cpus()
+        self._shares = [
+            _Share(self._sim.model, worlds, self._camera, self._resolution, variants,
+                   own)
+            for worlds in shared_out(self._sim.num_envs, count)
+        ]  # fmt: skip
+        self._variants, self._is_loaded = variants, False
+
+    def rgb(self) -> Tensor:
+        """Colours as they were drawn, uint8; shape (num_envs, H, W, 3)."""
+        packed = torch.cat([share.rgb for share in self._shares])
+        bgra = packed.view(torch.uint8).reshape(*packed.shape, 4)
+        return bgra[..., :3].flip(-1)
+
+    def depth(self) -> Tensor:
+        """Distances along the optical axis as they were drawn [m]; (num_envs, H, W)."""
+        found = torch.cat([share.depth for share in self._shares])
+        return found.to(self._sim.dtype)
+
+    def geoms(self) -> Tensor:
+        """Geom ids as they were drawn, int64, −1 for none; (num_envs, H, W)."""
+        found = torch.cat([share.seg for share in self._shares])
+        is_geom = found[..., 1] == int(ObjType.GEOM)
+        return torch.where(is_geom, found[..., 0], -1).to(torch.int64)
 
 
 def shared_out(num_envs: int, shares: int) -> list[slice]:
-    """The worlds in so many parts that differ by one at most; none is empty."""
+    """Return the worlds in parts whose sizes differ by one at most; none is empty."""
     shares = min(shares, num_envs)
     ends = [num_envs * k // shares for k in range(shares + 1)]
     return [slice(a, b) for a, b in itertools.pairwise(ends)]
@@ -119,6 +136,7 @@ class _Share:
         worlds: which ones, out of all.
         camera: id of the camera.
         resolution: width and height [px].
+        variants: parameters of `_VARIANTS` that differ by world.
         own: MuJoCo Warp's model and data if the engine has them; else they are made.
     """
 
@@ -128,13 +146,11 @@ class _Share:
         worlds: slice,
         camera: int,
         resolution: tuple[int, int],
-        own: tuple[Any, Any] | None = None,
+        variants: set[str],
+        own: tuple[Any, Any] | None,
     ) -> None:
-        self._worlds = worlds
-        num_envs = worlds.stop - worlds.start
-        self._shape = (num_envs, resolution[1], resolution[0])
-        self._looks: dict[str, Tensor] = {}
-        """Parameters of the drawing model that differ by world."""
+        self._worlds, self._is_own = worlds, own is not None
+        self._count = num_envs = worlds.stop - worlds.start
         if own is not None:
             self._model, self._data = own
         else:
@@ -149,12 +165,31 @@ class _Share:
             render_seg=True,
             cam_active=[camera],
             background_color=(0.6, 0.75, 0.9, 1.0),
-            use_precomputed_rays=False,  # fields of view may differ by world
+            use_textures=model.ntex > 0,
+            use_precomputed_rays=not variants & {"cam_fovy", "cam_intrinsic"},
         )
+        if "light_attenuation" in variants:
+            self._context.light_attenuation_is_default = False
+        if variants & {"light_type", "light_cutoff"}:
+            self._context.has_spot_lights = True
         self._add_heightfields(model)
+        self._may_skip = model.nflex == 0  # their kernels draw all worlds
+        self._all = torch.arange(num_envs)
+        self._drawn: dict[str, Tensor] = {}
+        """The fields and parameters of the worlds as they were drawn."""
+        self._has_rgb = False
+        shape = (num_envs, resolution[1], resolution[0])
+        context = self._context
+        self._buffers = [
+            wp.to_torch(context.rgb_data.view(wp.int32)).reshape(shape),
+            wp.to_torch(context.depth_data).reshape(shape),
+            wp.to_torch(context.seg_data).reshape(*shape, 2),
+        ]
+        """What the kernel writes, of the worlds that it drew last."""
+        self.rgb, self.depth, self.seg = map(torch.zeros_like, self._buffers)
 
     def _add_heightfields(self, model: mujoco.MjModel) -> None:
-        """Let heightfields be drawn, too, that no geom has as it was compiled.
+        """Draw heightfields that no geom has as compiled.
 
         SteppingHost may choose them by `geom_dataid`.
         """
@@ -167,32 +202,49 @@ class _Share:
                 ids[k] = int(mesh.id)
                 bounds[k] = torch.tensor([*half])
 
-    def show(self, name: str, values: Tensor) -> None:
-        """Take a field of these worlds from that of all of them."""
-        target = wp.to_torch(getattr(self._data, name))
-        target.copy_(values[self._worlds].reshape(target.shape))
-
-    def look(self, name: str, values: Tensor) -> None:
-        """Take a parameter that differs by world."""
-        if name not in self._looks:
-            shared = getattr(self._model, name)
-            row = wp.to_torch(shared)
-            rows = row.expand(self._shape[0], *row.shape[1:]).contiguous()
-            setattr(self._model, name, wp.from_torch(rows, dtype=shared.dtype))
-            self._looks[name] = rows
-        looks = self._looks[name]
-        looks.copy_(values[self._worlds].reshape(looks.shape))
-
-    def draw(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Colour, depth and geom ids of these worlds; memory of their own."""
+    def draw(self, shown: dict[str, Tensor], rgb: bool) -> None:
+        """Draw its worlds where one of the fields and parameters has changed."""
+        rows = self._all
+        if not self._is_own:
+            own = {name: values[self._worlds] for name, values in shown.items()}
+            rows = self._changed(own, rgb)
+            if not len(rows):
+                return
+            for name, values in own.items():
+                self._put(name, values[rows])
+            self._drawn = {name: values.clone() for name, values in own.items()}
+            self._data.nworld = len(rows)
+        self._context.render_rgb.fill_(rgb)
         mjw.refit_bvh(self._model, self._data, self._context)
         mjw.render(self._model, self._data, self._context)
-        colour: Any = wp.zeros(self._shape, dtype=wp.vec3)
-        mjw.get_rgb(self._context, 0, colour)
-        depth = wp.to_torch(self._context.depth_data).reshape(self._shape)
-        seg = wp.to_torch(self._context.seg_data).reshape(*self._shape, 2)
-        return (
-            (wp.to_torch(colour) * 255.0).round().clamp(0, 255).to(torch.uint8),
-            depth.clone(),
-            seg[..., 0].to(torch.int64),
-        )
+        kept = (self.rgb, self.depth, self.seg)
+        for values, buffer in zip(kept, self._buffers, strict=True):
+            values[rows] = buffer[: len(rows)]
+        self._has_rgb = rgb
+
+    def _changed(self, own: dict[str, Tensor], rgb: bool) -> Tensor:
+        """Return the rows of worlds that differ from how they were drawn."""
+        is_new = not self._may_skip or own.keys() != self._drawn.keys()
+        if is_new or rgb > self._has_rgb:
+            return self._all
+        changed = torch.zeros(self._count, dtype=torch.bool)
+        for name, values in own.items():
+            changed |= (values != self._drawn[name]).flatten(1).any(1)
+        return changed.nonzero()[:, 0]
+
+    def _put(self, name: str, values: Tensor) -> None:
+        """Put values into the first worlds of the drawing model or data."""
+        if name in _SHOWN:
+            target = wp.to_torch(getattr(self._data, name))
+        else:
+            target = self._looks(name)
+        target[: len(values)].copy_(values.reshape(len(values), *target.shape[1:]))
+
+    def _looks(self, name: str) -> Tensor:
+        """Return a parameter of the drawing model, with a row for each world."""
+        shared = getattr(self._model, name)
+        rows = wp.to_torch(shared)
+        if len(rows) != self._count:
+            rows = rows.expand(self._count, *rows.shape[1:]).contiguous()
+            setattr(self._model, name, wp.from_torch(rows, dtype=shared.dtype))
+        return rows

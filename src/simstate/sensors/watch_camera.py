@@ -14,7 +14,7 @@ VIEW = "view"
 """The name of the camera that `with_view` adds."""
 
 _FROM = np.array([-0.6, -0.7, 0.4])
-"""Where the camera is, seen from what it looks at, as a direction in world axes."""
+"""Direction from the target to the camera, world axes."""
 
 
 def with_view(scene: SceneCfg, width: int = 320, height: int = 240) -> SceneCfg:

@@ -1,4 +1,4 @@
-"""What adapters share: unified states in and out of a simulator that is not ours.
+"""Base of adapters: unified states to and from another simulator.
 
 An adapter converts between its simulator and MuJoCo's qpos and qvel, and tells where
 its own kinematics put the bodies. Names, partial states, checks and messages are those
@@ -38,7 +38,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 @dataclass
 class BodyStates:
-    """Where n worlds are, in MuJoCo's order of joints and bodies; float64 arrays."""
+    """States of n worlds, in MuJoCo's order of joints and bodies; float64 arrays."""
 
     qpos: Array
     """MuJoCo's generalised positions; shape (n, nq)."""
@@ -90,9 +90,9 @@ class AdaptedSimulator(ABC):
     """
 
     name: ClassVar[str]
-    """What `simstate.simulators.make` knows it by."""
+    """Name in `simstate.simulators.make`."""
     capabilities: ClassVar[Capabilities]
-    """What it can and cannot do."""
+    """Supported and unsupported features."""
     dtype: torch.dtype = torch.float64
 
     def __init__(
@@ -122,7 +122,7 @@ class AdaptedSimulator(ABC):
 
     @abstractmethod
     def read(self, ids: list[int]) -> BodyStates:
-        """Where some worlds are."""
+        """Return the states of some worlds."""
 
     @abstractmethod
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:
@@ -155,7 +155,7 @@ class AdaptedSimulator(ABC):
 
     @property
     def missing(self) -> dict[Feature, Missing]:
-        """What of this scene the simulator does not do, by feature."""
+        """Features of this scene that the simulator does not support."""
         return self.capabilities.missing(self.model)
 
     @property
@@ -222,7 +222,7 @@ class AdaptedSimulator(ABC):
         self._hand_over(ids)
 
     def reset(self, env_ids: Ids = None) -> None:
-        """Bring worlds back to the scene's initial state."""
+        """Reset worlds to the scene's initial state."""
         self.reference.reset(env_ids)
         self._hand_over(self._ids(env_ids))
 
@@ -264,19 +264,19 @@ class AdaptedSimulator(ABC):
     def _put_back(
         self, before: BodyStates, act: Tensor, ids: list[int], rows: list[int]
     ) -> None:
-        """Bring some of the worlds `ids` back to where they were before a step."""
+        """Restore some of the worlds `ids` to their state before a step."""
         bad = [ids[row] for row in rows]
         self.reference.data.act[bad] = act[rows]
         self.write(before.qpos[rows], before.qvel[rows], bad)
 
     def _follow(self, ids: list[int]) -> None:
-        """Bring the reference to where the simulator is."""
+        """Update the reference from the simulator."""
         motion = self.read(ids)
         self.reference.data.qpos[ids] = torch.as_tensor(motion.qpos)
         self.reference.data.qvel[ids] = torch.as_tensor(motion.qvel)
 
     def _hand_over(self, ids: list[int]) -> None:
-        """Bring the simulator to where the reference is."""
+        """Update the simulator from the reference."""
         qpos = self.reference.data.qpos[ids].numpy().copy()
         qvel = self.reference.data.qvel[ids].numpy().copy()
         self.write(qpos, qvel, ids)
@@ -327,7 +327,7 @@ class AdaptedSimulator(ABC):
 
 
 _HUGE = 1e10
-"""Where MuJoCo, too, gives a world up [m, rad and their rates]."""
+"""Limit at which MuJoCo also treats a world as diverged [m, rad and their rates]."""
 
 
 def _sound(values: Array) -> Array:

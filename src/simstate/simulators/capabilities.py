@@ -1,4 +1,4 @@
-"""What a simulator can and cannot do, declared; and which of it a model needs."""
+"""Capabilities of simulators, and the features that a model needs."""
 
 from __future__ import annotations
 
@@ -53,17 +53,17 @@ Feature: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a simulator does, before one is made."""
+    """Capabilities of a simulator, known before one is created."""
 
     dtype: Literal["float64", "float32"]
     """The width of its numbers."""
     batching: Literal["vectorised", "threads", "loop"]
-    """How it runs many worlds."""
+    """Method of running many worlds."""
     lacks: Mapping[Feature, str] = field(default_factory=dict["Feature", str])
-    """What it does not do, and what becomes of it, in words."""
+    """Unsupported features, and what happens to them, in words."""
 
     def missing(self, model: mujoco.MjModel) -> dict[Feature, Missing]:
-        """What of a model the simulator does not do, by feature."""
+        """Return the features of a model that the simulator does not support."""
         used = features(model)
         return {
             feature: Missing(used[feature], why)
@@ -79,7 +79,7 @@ class Missing:
     elements: tuple[str, ...]
     """The elements of the model that have it."""
     why: str
-    """What becomes of them."""
+    """What happens to them."""
 
 
 def features(model: mujoco.MjModel) -> dict[Feature, tuple[str, ...]]:
@@ -178,7 +178,7 @@ def _geoms(kind: mujoco.mjtGeom) -> Callable[[mujoco.MjModel, ModelNames], list[
 
 
 def _off(model: mujoco.MjModel, *flags: mujoco.mjtDisableBit) -> bool:
-    """Whether one of the flags is set."""
+    """Return True if one of the flags is set."""
     return any(model.opt.disableflags & flag.value for flag in flags)
 
 
@@ -215,7 +215,7 @@ def _unequal_limits(model: mujoco.MjModel, actuator: int) -> bool:
 
 
 def _shares_joint(model: mujoco.MjModel, actuator: int) -> bool:
-    """Whether another actuator drives the same joint."""
+    """Return True if another actuator drives the same joint."""
     joint = int(model.actuator_trnid[actuator, 0])
     others = [
         a
@@ -232,7 +232,7 @@ _COUPLINGS = (_EQ.mjEQ_JOINT.value, _EQ.mjEQ_TENDON.value)
 
 
 def is_linear_coupling(model: mujoco.MjModel, equality: int) -> bool:
-    """Whether an equality ties one joint to another without squares or cubes."""
+    """Return True if an equality couples two joints without squares or cubes."""
     two = model.eq_obj2id[equality] >= 0
     joints = model.eq_type[equality] == _EQ.mjEQ_JOINT.value
     return bool(two and joints and not np.any(model.eq_data[equality, 2:5]))

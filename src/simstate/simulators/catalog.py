@@ -24,9 +24,9 @@ class SimulatorInfo:
 
     name: str
     title: str
-    """What reports call it."""
+    """Name in reports."""
     package: str | None
-    """The Python package that it comes in; None: none beside what imports it."""
+    """Python package that provides it; None: no other package."""
     extra: str | None
     """The extra of simstate that brings it; None: it is not one of simstate's."""
     simulator: tuple[str, str] | None
@@ -37,7 +37,7 @@ class SimulatorInfo:
 
     @property
     def installed(self) -> bool:
-        """Whether it can be imported; this does not import it."""
+        """True if it can be imported; this does not import it."""
         if self.package is None:
             return True
         top = self.package.split(".")[0]
@@ -55,7 +55,7 @@ class SimulatorInfo:
 
 
 def register(entry: SimulatorInfo) -> None:
-    """Let `make`, `align` and the commands know a simulator of your own by its name.
+    """Register a simulator of your own by name for `make`, `align` and the commands.
 
     Its adapter is an `AdaptedSimulator`, what comparisons ask an `AdaptedMechanics`.
     """

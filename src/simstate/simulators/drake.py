@@ -1,4 +1,4 @@
-"""Drake's MultibodyPlant: a discrete plant in a diagram of its own for each world.
+"""Drake's MultibodyPlant: a separate discrete plant and diagram for each world.
 
 Importing this module loads pydrake; `simstate.simulators.make("drake", …)` does so.
 """
@@ -45,7 +45,7 @@ class DrakeSimulator(AdaptedSimulator):
         return range(self.num_envs)
 
     def read(self, ids: list[int]) -> BodyStates:
-        """Where some worlds are."""
+        """Return the states of some worlds."""
         return self._coordinates.read([self.contexts[i] for i in ids])
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:

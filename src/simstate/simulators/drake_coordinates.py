@@ -26,7 +26,7 @@ from simstate.simulators.drake_model import DrakeModel
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 _SINGULAR = 1e-6
-"""How near to ± 90° [rad] a pitch may come: Drake's rates end there."""
+"""Minimum distance of a pitch from ± 90° [rad], where Drake's rates are singular."""
 
 
 class DrakeCoordinates:
@@ -48,7 +48,7 @@ class DrakeCoordinates:
         ]
 
     def write(self, context: Any, qpos: Array, qvel: Array) -> None:
-        """Bring a context to MuJoCo's qpos (nq,) and qvel (nv,)."""
+        """Write MuJoCo's qpos (nq,) and qvel (nv,) into a context."""
         plant = self.drake.plant
         plant.SetPositions(context, self.positions(qpos))
         plant.SetVelocities(context, self.velocity_map(qpos) @ qvel)
@@ -112,7 +112,7 @@ class DrakeCoordinates:
         return self.velocity_map(qpos).T @ self.drake.plant.GetVelocities(context)
 
     def read(self, contexts: Sequence[Any]) -> BodyStates:
-        """Where some worlds are, bodies by Drake's own kinematics."""
+        """Return the states of some worlds, bodies by Drake's kinematics."""
         drake = self.drake
         motion = BodyStates.blank(drake.model, len(contexts))
         for row, context in enumerate(contexts):

@@ -1,4 +1,4 @@
-"""What Drake computes of a state: matrices and forces of a continuous plant."""
+"""Drake's evaluation of a state: matrices and forces of a continuous plant."""
 
 # pydrake comes without the type information that strict checking needs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -53,7 +53,7 @@ class DrakeMechanics(AdaptedMechanics):
         return self._drake.plant, self._context, turn
 
     def notes(self) -> tuple[str, ...]:
-        """What Drake's parser says that it ignores."""
+        """Return the elements that Drake's parser reports as ignored."""
         drake = self.simulator(ALL_TERMS)
         assert isinstance(drake, DrakeSimulator)
         return tuple(dict.fromkeys(drake.drake.messages))
@@ -97,7 +97,7 @@ class DrakeMechanics(AdaptedMechanics):
         return turn.T @ (plant.CalcBiasTerm(context) - gravity)
 
     def passive(self, state: MechanicalState) -> Array:
-        """Of force elements other than gravity, and of joint damping."""
+        """Return the forces of force elements but gravity, and of damping."""
         plant, context, turn = self._at(state)
         forces = MultibodyForces(plant)
         plant.CalcForceElementsContribution(context, forces)
@@ -126,7 +126,7 @@ class DrakeMechanics(AdaptedMechanics):
         return (after - state.qvel) / drake.timestep
 
     def parameters(self) -> Parameters:
-        """What the plant holds."""
+        """Return the parameters of the plant."""
         drake = self.simulator(ALL_TERMS)
         assert isinstance(drake, DrakeSimulator)
         return _Reader(drake.drake, self._drake, self._context).read()
@@ -140,7 +140,7 @@ class _Reader:
         self.model, self.names = smooth.model, smooth.names
 
     def read(self) -> Parameters:
-        """Everything that Drake can tell."""
+        """Return all parameters that Drake reports."""
         nothing: dict[str, Array] = {}
         return {
             **self._bodies(),

@@ -64,7 +64,7 @@ class DrakeModel:
         self.model = model = plain_model(model)
         """The model with what its flags switch off at zero: Drake has no flags."""
         self.messages: list[str] = []
-        """What Drake's parser said that it ignores."""
+        """Elements that Drake's parser reports as ignored."""
         with self.listening():
             self._make(time_step)
 
@@ -101,7 +101,7 @@ class DrakeModel:
         """Drake's joint for each of MuJoCo's."""
 
     def _parse(self) -> Any:
-        """Let Drake parse the scene; returns its model instance."""
+        """Parse the scene by Drake; return its model instance."""
         model = self._simplified()
         with TemporaryDirectory() as folder:
             # Drake's parser puts the pose of a body with several joints at the last.
@@ -213,7 +213,7 @@ class DrakeModel:
             )
 
     def _filter_collisions(self) -> None:
-        """Let those pairs of geoms touch that may in MuJoCo, and no others."""
+        """Allow collisions of exactly those pairs of geoms that collide in MuJoCo."""
         model, inspector = self.model, self.scene_graph.model_inspector()
         ids: dict[int, Any] = {}
         by_name = {name: geom for geom, name in enumerate(self.names.geom)}

@@ -1,4 +1,4 @@
-"""What MuJoCo's actuators on a joint amount to at the joint, for other simulators."""
+"""Combined effect of MuJoCo's actuators on a joint, for other simulators."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Drive:
     damping: float = 0.0
     """[N·s/m or N·m·s/rad] at the joint."""
     limit: float = np.inf
-    """Greatest force or torque at the joint, either way: the joint's own, and that of
-    an actuator which is alone there."""
+    """Maximum force or torque at the joint, either way: the joint's, and that of a sole
+    actuator."""
     inputs: list[DriveInput] = field(default_factory=list[DriveInput])
 
 
 def drives(model: mujoco.MjModel) -> list[Drive]:
-    """What the actuators of each driven 1-DoF joint amount to, by joint."""
+    """Return the combined effect of the actuators of each driven 1-DoF joint."""
     found: dict[int, Drive] = {}
     driven = driven_joints(model)
     for actuator in range(model.nactuator):
@@ -81,14 +81,14 @@ def drives(model: mujoco.MjModel) -> list[Drive]:
 
 
 def _joint_limit(model: mujoco.MjModel, joint: int) -> float:
-    """The greatest force that all actuators of a joint together may give it."""
+    """Return the maximum force of all actuators of a joint together."""
     if not model.jnt_actfrclimited[joint]:
         return np.inf
     return float(np.abs(model.jnt_actfrcrange[joint]).max())
 
 
 class DriveInputs(NamedTuple):
-    """What the drives of one world are told; shape (drives,) each."""
+    """Inputs of the drives of one world; shape (drives,) each."""
 
     position: Array
     """Target positions [rad or m]."""
@@ -99,7 +99,7 @@ class DriveInputs(NamedTuple):
 
 
 def drive_inputs(model: mujoco.MjModel, found: list[Drive], ctrl: Array) -> DriveInputs:
-    """What the drives are told by one world's controls, brought into their ranges."""
+    """Return the drives' inputs for one world's controls, clamped to their ranges."""
     limited = model.actuator_ctrllimited.astype(bool)
     low, high = model.actuator_ctrlrange.T
     ctrl = np.where(limited, np.clip(ctrl, low, high), ctrl)

@@ -35,7 +35,7 @@ def make(
 
 
 def make_mechanics(name: str, scene: SceneCfg | mujoco.MjModel) -> Mechanics:
-    """What a simulator computes of states of a scene, for comparisons."""
+    """Return a simulator's evaluation of states of a scene, for comparisons."""
     entry = info(name)
     entry.require()
     return _load(*entry.mechanics)(scene)

@@ -34,23 +34,23 @@ class MechanicalState:
 
 
 class Mechanics(ABC):
-    """What a simulator computes of a state; None where it cannot tell."""
+    """A simulator's evaluation of a state; None where it is not available."""
 
     name: str
-    """What reports call the simulator."""
+    """Name of the simulator in reports."""
     single: bool = False
-    """Whether it computes in float32."""
+    """True if it computes in float32."""
 
     @abstractmethod
     def parameters(self) -> Parameters:
-        """The parameters that the simulator holds, as far as it can tell them."""
+        """Return the simulator's parameters, as far as it reports them."""
 
     @abstractmethod
     def motion(self, state: MechanicalState) -> BodyStates:
         """Poses and velocities of the bodies, of one world."""
 
     def notes(self) -> tuple[str, ...]:
-        """What the simulator said when it read the model, each once."""
+        """Return the simulator's messages when it read the model, each once."""
         return ()
 
     def com(self, state: MechanicalState) -> Array | None:
@@ -187,7 +187,7 @@ MakeSimulator = Callable[[Terms], AdaptedSimulator]
 
 
 class AdaptedMechanics(Mechanics):
-    """What adapters share: steps and motions by simulators with some of the terms."""
+    """Base of adapters: steps and motions by simulators with some of the terms."""
 
     capabilities: Capabilities
 

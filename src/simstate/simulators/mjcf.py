@@ -54,12 +54,12 @@ _INTEGRATORS = ("Euler", "RK4", "implicit", "implicitfast")
 
 @dataclass(frozen=True)
 class PlainMjcf:
-    """What `plain_mjcf` made of a model."""
+    """The document that `plain_mjcf` makes of a model."""
 
     text: str
     """The document."""
     left_out: tuple[str, ...]
-    """What of the model the document does not have, in words."""
+    """Elements of the model that the document lacks, in words."""
 
 
 def plain_mjcf(
@@ -87,7 +87,7 @@ def plain_mjcf(
 
 
 def link_name(body: str, number: int) -> str:
-    """What the massless links of a body that was split are called."""
+    """Return the name of a massless link of a body that was split."""
     return f"{body}#{number}"
 
 

@@ -110,7 +110,7 @@ def _simple_actuator(section: Element, model: mujoco.MjModel, actuator: int) -> 
 
 
 def _is_general(model: mujoco.MjModel, actuator: int) -> bool:
-    """Whether MJCF's element for any actuator can say all of it."""
+    """Return True if MJCF's general actuator element can express all of it."""
     single = model.actuator_ctrlnum[actuator] == model.actuator_outnum[actuator] == 1
     return bool(
         single
@@ -157,7 +157,7 @@ def _set_own(element: Element, model: mujoco.MjModel, actuator: int) -> None:
 def _set_transmission(
     element: Element, model: mujoco.MjModel, names: ModelNames, actuator: int
 ) -> None:
-    """What an actuator acts on, and by which gear."""
+    """Set an actuator's transmission and gear."""
     kind = int(model.actuator_trntype[actuator])
     target, second = (int(i) for i in model.actuator_trnid[actuator])
     output = int(model.actuator_outadr[actuator])

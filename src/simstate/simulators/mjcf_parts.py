@@ -1,4 +1,4 @@
-"""The parts of plain MJCF beside the tree of bodies: tendons, equalities, pairs."""
+"""The parts of plain MJCF other than bodies: tendons, equalities, pairs."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class MjxSimulator(AdaptedSimulator):
         )
 
     def read(self, ids: list[int]) -> BodyStates:
-        """Where some worlds are."""
+        """Return the states of some worlds."""
         data = _all_kinematics(self.mjx_model, self._data)
         rows = np.array(ids, dtype=np.int64)
         return motion_of(self.model, data, rows)
@@ -132,7 +132,7 @@ def motion_of(model: mujoco.MjModel, data: Any, rows: np.ndarray) -> BodyStates:
 
 
 def _steps(model: Any, data: Any, moving: Any, n: Any) -> Any:
-    """One world after n steps; as it is if it does not move."""
+    """Return one world after n steps, unchanged if it does not move."""
 
     def one(_: Any, before: Any) -> Any:
         # MJX widens the integers of spatial tendons, which a loop does not take.

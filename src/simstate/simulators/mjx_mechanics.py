@@ -1,4 +1,4 @@
-"""What MJX computes of a state, read off its data after one evaluation."""
+"""MJX's evaluation of a state, read from its data after one evaluation."""
 
 # JAX and MJX come without the type information that strict checking needs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -33,7 +33,7 @@ _step: Any = jax.jit(mjx.step)
 
 
 class MjxMechanics(AdaptedMechanics):
-    """MJX's answers. Each set of terms compiles a function of its own."""
+    """MJX's evaluation. Each set of terms compiles a separate function."""
 
     name = "mjx"
 
@@ -103,7 +103,7 @@ class MjxMechanics(AdaptedMechanics):
         return field(self._at(state), "qacc_smooth")
 
     def parameters(self) -> Parameters:
-        """What MJX's model holds: its arrays, put back into a MuJoCo model."""
+        """Return the parameters of MJX's model, written to a MuJoCo model."""
         simulator = self._mjx(ALL_TERMS)
         model, held = plain_model(simulator.model), simulator.mjx_model
         for name in _FIELDS:

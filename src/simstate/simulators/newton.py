@@ -66,7 +66,7 @@ class NewtonSimulator(AdaptedSimulator):
         return solver
 
     def read(self, ids: list[int]) -> BodyStates:
-        """Where some worlds are."""
+        """Return the states of some worlds."""
         return self.newton.read([self.states[i] for i in ids])
 
     def write(self, qpos: Array, qvel: Array, ids: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""What Newton computes of a state, with either of its two solvers."""
+"""Newton's evaluation of a state, with either of its two solvers."""
 
 # Newton and Warp come without the type information that strict checking needs.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -58,7 +58,7 @@ class NewtonMechanics(AdaptedMechanics):
         return replace(state, ctrl=state.ctrl[simulator.newton.columns])
 
     def notes(self) -> tuple[str, ...]:
-        """What Newton's parser printed."""
+        """Return the output of Newton's parser."""
         simulator = self.simulator(ALL_TERMS)
         assert isinstance(simulator, NewtonSimulator)
         return tuple(dict.fromkeys(simulator.newton.messages))
@@ -145,7 +145,7 @@ class FeatherstoneMechanics(AdaptedMechanics):
         return simulator, simulator.states[0]
 
     def notes(self) -> tuple[str, ...]:
-        """What Newton's parser printed."""
+        """Return the output of Newton's parser."""
         simulator = self.simulator(ALL_TERMS)
         assert isinstance(simulator, NewtonSimulator)
         return tuple(dict.fromkeys(simulator.newton.messages))
@@ -185,6 +185,6 @@ class FeatherstoneMechanics(AdaptedMechanics):
         return simulator.newton.velocity_rates(state.qpos, state.qvel, rates)
 
     def parameters(self) -> Parameters:
-        """What Newton's model holds."""
+        """Return the parameters of Newton's model."""
         simulator = self._newton(ALL_TERMS)
         return read_parameters(simulator.newton, simulator.timestep)

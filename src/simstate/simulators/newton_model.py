@@ -63,7 +63,7 @@ class NewtonModel:
         self.columns = [int(model.actuator_ctrladr[a]) for a in simple_actuators(model)]
         """The columns of MuJoCo's ctrl that Newton has; other actuators are lost."""
         self.messages: list[str] = []
-        """What Newton's parser printed."""
+        """Output of Newton's parser."""
         _check_joints(model, self.names)
         if ctrl_direct:
             _check_tendons(model, self.names)
@@ -122,7 +122,7 @@ class NewtonModel:
             after += 1
 
     def _index_joints(self) -> None:
-        """Where each of MuJoCo's joints is in Newton's coordinates and velocities."""
+        """Find each of MuJoCo's joints in Newton's coordinates and velocities."""
         mj, model = self.model, self.newton_model
         coords, dofs = model.joint_q_start.numpy(), model.joint_qd_start.numpy()
         self.coord_of = np.zeros(mj.njnt, dtype=np.int64)
@@ -156,7 +156,7 @@ class NewtonModel:
             model.joint_limit_upper.fill_(_FAR)
 
     def _filter_collisions(self, builder: Any) -> None:
-        """Let those pairs of geoms touch that may in MuJoCo, and no others."""
+        """Allow collisions of exactly those pairs of geoms that collide in MuJoCo."""
         by_name = {name: geom for geom, name in enumerate(self.names.geom)}
         shapes = {}
         for shape, label in enumerate(builder.shape_label):
@@ -169,7 +169,7 @@ class NewtonModel:
                     builder.add_shape_collision_filter_pair(one, two)
 
     def write(self, state: Any, qpos: Array, qvel: Array) -> None:
-        """Bring a state to MuJoCo's qpos (nq,) and qvel (nv,)."""
+        """Write MuJoCo's qpos (nq,) and qvel (nv,) into a state."""
         coords = np.zeros(self.newton_model.joint_coord_count)
         mj = self.model
         for j in range(mj.njnt):
@@ -240,7 +240,7 @@ class NewtonModel:
         return np.linalg.solve(self.velocity_map(qpos), velocities)
 
     def read(self, states: Sequence[Any]) -> BodyStates:
-        """Where some worlds are, bodies by Newton's own kinematics."""
+        """Return the states of some worlds, bodies by Newton's kinematics."""
         motion = BodyStates.blank(self.model, len(states))
         for row, state in enumerate(states):
             self._refresh(state)
@@ -270,7 +270,7 @@ class NewtonModel:
     def set_targets(
         self, control: Any, position: Array, rate: Array, effort: Array
     ) -> None:
-        """Tell the joints' drives their targets, by MuJoCo's joints' dofs."""
+        """Set the targets of the joints' drives, by the dofs of MuJoCo's joints."""
         mj, model = self.model, self.newton_model
         targets = control.joint_target_q.numpy()
         by_coord = len(targets) == model.joint_coord_count
@@ -362,7 +362,7 @@ def _check_tendons(model: mujoco.MjModel, names: ModelNames) -> None:
 
 
 def _acts(model: mujoco.MjModel, tendon: int) -> bool:
-    """Whether a tendon does anything."""
+    """Return True if a tendon has any effect."""
     driven = model.actuator_trntype == mujoco.mjtTrn.mjTRN_TENDON.value
     forces = ("stiffness", "damping", "frictionloss", "armature", "limited")
     return bool(

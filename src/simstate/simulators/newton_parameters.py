@@ -63,7 +63,7 @@ def _bodies(scene: NewtonModel) -> dict[str, dict[str, Array]]:
 
 
 def _poses(scene: NewtonModel) -> dict[str, dict[str, Array]]:
-    """Where bodies are in their parents with all joints at rest."""
+    """Return the poses of bodies in their parents with all joints at rest."""
     mj, state = scene.model, scene.newton_model.state()
     scene.write(state, mj.qpos0, np.zeros(mj.nv))
     pose = scene.poses(state)

@@ -11,7 +11,7 @@ from simstate.simulators.plain_model import fold_actuators
 Term: TypeAlias = Literal[
     "actuators", "equalities", "joint limits", "dry friction", "contacts"
 ]
-"""What acts beside inertia, gravity, springs, dampers and the fluid."""
+"""Effects in addition to inertia, gravity, springs, dampers and the fluid."""
 Terms: TypeAlias = "frozenset[Term]"
 
 _OFF = mujoco.mjtDisableBit

@@ -15,7 +15,7 @@ from simstate.state.apply import States
 
 
 class EntityNames(Protocol):
-    """The names of an entity, those of its own model; an `Entity` has them too."""
+    """The names of an entity, as in its model; an `Entity` also has them."""
 
     @property
     def body_names(self) -> tuple[str, ...]:
@@ -34,13 +34,13 @@ class EntityNames(Protocol):
 
     @property
     def is_robot(self) -> bool:
-        """Whether unified states have it among the robots."""
+        """True if unified states list it as a robot."""
         ...
 
 
 @runtime_checkable
 class Simulator(Protocol):
-    """What steps worlds and speaks unified states.
+    """A simulator that steps worlds and reads and writes unified states.
 
     The contract of a state is simstate's, whatever simulates: poses and velocities of
     link origins along world axes, quaternions wxyz, SI units, joints by name. Targets
@@ -100,7 +100,7 @@ class Simulator(Protocol):
         ...
 
     def reset(self, env_ids: Ids = None) -> None:
-        """Bring worlds back to the scene's initial state."""
+        """Reset worlds to the scene's initial state."""
         ...
 
     def step(self, n: int = 1, env_ids: Ids = None) -> None:

@@ -1,4 +1,4 @@
-"""What to randomise in training, so that a simulator's differences are covered."""
+"""Suggested randomisation in training that covers a simulator's differences."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Suggestion:
     high: float | None
     """The greater one."""
     how: str
-    """What to vary, in words."""
+    """Parameter to vary, in words."""
 
     def __str__(self) -> str:
         span = "" if self.low is None else f" over [{self.low:.4g}, {self.high:.4g}]"
@@ -59,7 +59,7 @@ class Suggestion:
 
 
 def suggestions(alignment: SimulatorAlignment) -> list[Suggestion]:
-    """What to randomise, for each proven cause, the one with most effect first."""
+    """Return a suggestion for each proven cause, the largest effect first."""
     found: list[Suggestion] = []
     causes = sorted(alignment.causes.values(), key=lambda cause: -cause.left)
     for cause in causes:
@@ -76,7 +76,7 @@ def suggestions(alignment: SimulatorAlignment) -> list[Suggestion]:
 def _range(
     alignment: SimulatorAlignment, kind: str
 ) -> tuple[float | None, float | None]:
-    """Least and greatest value, if all elements have the same two finite numbers."""
+    """Return the limits, if all elements have the same two finite numbers."""
     spans = {
         (*difference.ours, *difference.theirs)
         for difference in alignment.parameters

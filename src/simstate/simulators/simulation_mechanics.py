@@ -1,4 +1,4 @@
-"""What simstate's own engines compute of a state, for comparisons with MuJoCo."""
+"""Evaluation of a state by simstate's engines, for comparisons with MuJoCo."""
 
 from __future__ import annotations
 

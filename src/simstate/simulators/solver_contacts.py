@@ -6,7 +6,7 @@ import mujoco
 
 
 def may_touch(model: mujoco.MjModel, one: int, two: int) -> bool:
-    """Whether MuJoCo's filters let two geoms collide, or a contact pair does."""
+    """Return True if MuJoCo's filters or a contact pair let two geoms collide."""
     bits = mujoco.mjtDisableBit
     off = bits.mjDSBL_CONTACT.value | bits.mjDSBL_CONSTRAINT.value
     if model.opt.disableflags & off:

@@ -19,7 +19,7 @@ from simstate.base.errors import InvalidInputError, SnapshotError
 from simstate.state import EntityTensors, TensorState
 
 FORMAT = "simstate states 1"
-"""What the header of such a file calls itself."""
+"""Format name in the header of such a file."""
 
 _GROUPS = ("objects", "robots")
 
@@ -59,7 +59,7 @@ def save_states(state: TensorState, path: str | Path, simulator: str = "") -> No
 
 
 def holds_states(path: str | Path) -> bool:
-    """Whether a file is one of unified states; any other, or none, is not."""
+    """Return True if a file contains unified states."""
     try:
         read_archive(as_path("path", path), (FORMAT,))
     except SnapshotError:

@@ -28,7 +28,7 @@ _VELOCITIES = ("dof_vel", "dof_vel_target")
 
 @dataclass(frozen=True)
 class JointMap:
-    """How the other side has the 1-DoF joints of one entity.
+    """The other side's representation of the 1-DoF joints of one entity.
 
     their position = scale × our position + offset, and their velocity = scale × ours.
     """
@@ -113,7 +113,7 @@ def mapped(
 def carry(
     state: TensorState, to: Simulator, maps: Mapping[str, JointMap] | None = None
 ) -> None:
-    """Bring a simulator to a state of another one."""
+    """Set a simulator to the state of another one."""
     to.set_states(mapped(state, maps))
 
 
@@ -138,7 +138,7 @@ def follow(
     steps: int = 1,
     maps: Mapping[str, JointMap] | None = None,
 ) -> Iterator[TensorState]:
-    """Let a simulator run on the targets of a recording; where it gets.
+    """Run a simulator on the targets of a recording; yield its states.
 
     It starts at the first state. The targets of a state act for `steps` steps, the time
     to the next one, of which again only the targets count.
@@ -157,7 +157,7 @@ def follow(
 
 
 def _with_targets(present: TensorState, told: TensorState) -> TensorState:
-    """A state as it is, with the targets of another."""
+    """Return a state with the targets of another."""
 
     def aim(name: str, part: EntityTensors) -> EntityTensors:
         source = told.entities[name].reorder(part.joint_names)

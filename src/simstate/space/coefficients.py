@@ -52,7 +52,7 @@ class HarmonicCoefficients:
 
     @property
     def degree(self) -> int:
-        """The greatest degree."""
+        """Maximum degree."""
         return self.c.shape[0] - 1
 
     def cut(self, degree: int, order: int | None = None) -> HarmonicCoefficients:

@@ -1,4 +1,4 @@
-"""Where Sun, Moon and others are: Chebyshev polynomials of any source, by time."""
+"""Positions of Sun, Moon and others: Chebyshev polynomials of any source, by time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Ephemeris:
         self.start = 0.0
         """When the first segment begins [s]."""
         self.coefficients = torch.zeros(0, degree + 1, 3, dtype=torch.float64)
-        """Of Chebyshev's polynomials; (segments, degree + 1, 3)."""
+        """Coefficients of Chebyshev's polynomials; (segments, degree + 1, 3)."""
 
     def attach(self, sim: SteppingHost) -> None:
         """Go to a simulation's device."""
@@ -110,7 +110,7 @@ class Ephemeris:
             self.fit(start, end + 8 * self.segment)
 
     def polynomials(self, start: float, end: float) -> core.Polynomials | None:
-        """What is fitted, for the compiled core; None: a subclass may be anything."""
+        """Return the polynomials for the compiled core; None for a subclass."""
         if type(self) is not Ephemeris:
             return None
         self._cover(start, end)

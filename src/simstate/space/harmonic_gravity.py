@@ -67,7 +67,7 @@ class HarmonicGravity(Gravity):
         c = coefficients.c.clone()
         c[0, 0] = 0.0  # the central term is kept apart
         self.tables = harmonics.make_tables(c, coefficients.s)
-        """What the evaluation needs, as plain tensors."""
+        """Tables of the evaluation, as plain tensors."""
 
     def prepare(self, sim: SteppingHost) -> None:
         """Take the tables and the rotation to a simulation."""
@@ -118,7 +118,7 @@ class HarmonicGravity(Gravity):
         return CompiledField(field, given["mu"], given["radius"], rate, angle)
 
     def _disturbance(self, t: Tensor, pos: Tensor) -> Tensor:
-        """What the harmonics add to the central term [m/s²]; (num_envs, k, 3)."""
+        """Return the acceleration beyond the central term [m/s²]; (num_envs, k, 3)."""
         rot = self._rot_fi(t)
         fixed, radius = self._fixed(rot, pos), self.parameters.rows("radius")[:, None]
         functions = harmonics.basis(self.tables, fixed, radius)

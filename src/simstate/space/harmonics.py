@@ -23,10 +23,10 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class HarmonicTables:
-    """What the evaluation of a field needs, as plain tensors."""
+    """Tables for the evaluation of a field, as plain tensors."""
 
     degree: int
-    """The greatest degree of the functions, two more than the field's."""
+    """Maximum degree of the functions, two more than the field's."""
     acceleration: Tensor
     """Weights of V̄ and W̄ for the acceleration, in units of μ/R²; (2·K, 3)."""
     gradient: Tensor
@@ -38,7 +38,7 @@ class HarmonicTables:
     d: Tensor
     """Factors of its diagonal; (degree + 1,)."""
     rows: Tensor
-    """Where n ≥ m: the degrees; (K,)."""
+    """Degrees where n ≥ m; (K,)."""
     columns: Tensor
     """The orders; (K,)."""
 

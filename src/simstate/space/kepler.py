@@ -14,7 +14,7 @@ from simstate.space.planets import EARTH, check_length
 def propagate_kepler(
     position: Values, velocity: Values, seconds: Values | float, mu: float = EARTH.mu
 ) -> tuple[Tensor, Tensor]:
-    """Where a body on a Kepler orbit is some time later [s]; (..., 3) each [m, m/s]."""
+    """Return position and velocity on a Kepler orbit after a time [s]; (..., 3)."""
     pos = as_float64(position, "position", 3)
     vel = as_float64(velocity, "velocity", 3)
     time = as_float64(seconds, "seconds")

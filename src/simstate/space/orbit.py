@@ -101,7 +101,7 @@ class OrbitalElements:
 
     @property
     def period(self) -> Tensor:
-        """Of an ellipse [s]; infinite for others."""
+        """Period of an ellipse [s]; infinite for others."""
         a = self.semi_major_axis
         closed = self.eccentricity < 1
         time = 2 * torch.pi * (torch.where(closed, a, 1.0) ** 3 / self.mu).sqrt()
@@ -187,7 +187,7 @@ def elements_from_state(
 
 @dataclass(frozen=True)
 class SecularRates:
-    """How fast J2 turns an orbit, on average [rad/s]; each of shape (...)."""
+    """Average rates of an orbit due to J2 [rad/s]; each of shape (...)."""
 
     node: Tensor
     periapsis: Tensor

@@ -27,12 +27,12 @@ class Planet:
 
     @property
     def polar_radius(self) -> float:
-        """Of the reference spheroid [m]."""
+        """Polar radius of the reference spheroid [m]."""
         return self.radius * (1.0 - self.flattening)
 
     @property
     def eccentricity_squared(self) -> float:
-        """Of the reference spheroid's meridian, e²."""
+        """Squared eccentricity of the reference spheroid's meridian, e²."""
         return self.flattening * (2.0 - self.flattening)
 
 

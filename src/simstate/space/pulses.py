@@ -12,7 +12,7 @@ from simstate.base.checks import check_finite, instance_of, number, one_of
 from simstate.base.errors import InvalidInputError
 
 Below: TypeAlias = Literal["off", "least"]
-"""What becomes of a pulse that would be too short: none, or the shortest one."""
+"""Treatment of a pulse below the minimum: none, or the shortest pulse."""
 
 
 def pulses(

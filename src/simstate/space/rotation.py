@@ -1,4 +1,4 @@
-"""How planets turn: from inertial axes to axes fixed in the planet."""
+"""Rotation of planets: from inertial axes to axes fixed in the planet."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 _ERA_RATE = 2 * np.pi * 1.00273781191135448 / DAY
-"""Of the Earth rotation angle [rad/s of UT1]; IERS Conventions (2010), eq. 5.15."""
+"""Rate of the Earth rotation angle [rad/s of UT1]; IERS Conventions (2010), eq.
+5.15."""
 
 
 class Rotation(Protocol):
-    """What turns inertial components into those along axes fixed in a planet."""
+    """Rotation from inertial axes to axes fixed in a planet."""
 
     def __call__(self, t: Tensor) -> Tensor:
         """rot_fi: vec_fixed = rot_fi @ vec_inertial; (1 or num_envs, 3, 3), float64.

@@ -42,17 +42,17 @@ class ReactionWheelCfg:
 
     name: str
     axis: Values
-    """Of the bearing, along the body's axes; (3,)."""
+    """Axis of the bearing, in body axes; (3,)."""
     inertia: float
     """About the axis [kg·m²]."""
     max_torque: float
-    """The greatest torque of the motor [N·m]."""
+    """Maximum torque of the motor [N·m]."""
     max_speed: float
     """The speed against the body at which the motor pushes no further [rad/s]."""
     mass: float = 1.0
     """[kg]."""
     position: Values = (0.0, 0.0, 0.0)
-    """Of the wheel's centre in the body [m]; (3,)."""
+    """Position of the wheel's centre in the body [m]; (3,)."""
     transverse_inertia: float | None = None
     """About a diameter [kg·m²]; None: half of `inertia`, as of a thin disc."""
     viscous: float = 0.0
@@ -86,27 +86,28 @@ class ControlMomentGyroCfg:
     gimbal_axis: Values
     """Along the body's axes; (3,)."""
     spin_axis: Values
-    """Of the rotor at gimbal angle zero, across the gimbal's axis; (3,)."""
+    """Axis of the rotor at gimbal angle zero, perpendicular to the gimbal's axis;
+    (3,)."""
     inertia: float
-    """Of the rotor about its axis [kg·m²]."""
+    """Inertia of the rotor about its axis [kg·m²]."""
     speed: float
-    """Of the rotor against the gimbal at the start [rad/s]."""
+    """Initial speed of the rotor relative to the gimbal [rad/s]."""
     max_gimbal_rate: float
     """[rad/s]."""
     max_gimbal_torque: float
-    """Of the servo [N·m]."""
+    """Maximum torque of the servo [N·m]."""
     servo_gain: float | None = None
-    """Torque per error in rate [N·m·s]; None: that which reaches the greatest torque at
-    a twentieth of the greatest rate."""
+    """Torque per error in rate [N·m·s]; None: the value that reaches the maximum torque
+    at a twentieth of the maximum rate."""
     servo_time: float = 0.005
-    """How fast the servo follows [s]: the gimbal's drive has the inertia (`armature`)
+    """Time constant of the servo [s]: the gimbal's drive has the inertia (`armature`)
     servo_gain · servo_time. Time steps should not be much longer."""
     mass: float = 1.0
-    """Of the rotor [kg]."""
+    """Mass of the rotor [kg]."""
     position: Values = (0.0, 0.0, 0.0)
-    """Of the rotor's centre in the body [m]; (3,)."""
+    """Position of the rotor's centre in the body [m]; (3,)."""
     transverse_inertia: float | None = None
-    """Of the rotor about a diameter [kg·m²]; None: half of `inertia`."""
+    """Inertia of the rotor about a diameter [kg·m²]; None: half of `inertia`."""
 
     @property
     def joint_vel(self) -> dict[str, float]:
@@ -164,9 +165,9 @@ class ThrusterCfg:
 
     name: str
     position: Values
-    """Where it pushes, body axes [m]; (3,)."""
+    """Point of application, body axes [m]; (3,)."""
     direction: Values
-    """Of the force on the body, body axes; (3,)."""
+    """Direction of the force on the body, body axes; (3,)."""
     max_force: float
     """[N]."""
 

@@ -1,4 +1,4 @@
-"""What bearings and motors of reaction wheels do beyond a hinge: a force model."""
+"""Bearings and motors of reaction wheels beyond a hinge: a force model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from simstate.step.stepping_host import SteppingHost
 
 _FADE = 0.01
-"""Over the last hundredth of its greatest speed a motor loses its torque."""
+"""Fraction of the maximum speed over which a motor loses its torque: a hundredth."""
 _STICKING = 1e-2
 """Speed about which Coulomb friction changes its sign [rad/s]."""
 
@@ -80,7 +80,7 @@ class ReactionWheels(SceneForce):
         return sim.data.qvel[:, self._dofs]
 
     def __call__(self, t: Tensor, sim: SteppingHost) -> None:
-        """Let the motors fade at their greatest speed, and add the friction."""
+        """Reduce the motors' torque at their maximum speed, and add the friction."""
         del t
         speed, given = self.speeds(sim).double(), self.parameters
         most = given["max_speed"]

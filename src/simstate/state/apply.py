@@ -38,7 +38,7 @@ States: TypeAlias = "Mapping[str, Any] | Sequence[Mapping[str, Any]] | TensorSta
 """One dictionary for all worlds, a list of them, or what `get_states` returns."""
 
 _MOVED = 1e-4
-"""How far [m or rad] the pose of what cannot be placed may be off."""
+"""Tolerance [m or rad] for the pose of a link that cannot be placed."""
 
 
 def write_states(sim: Host, states: States, rows: Selection) -> None:
@@ -62,7 +62,7 @@ def write_states(sim: Host, states: States, rows: Selection) -> None:
 
 
 def check_states(sim: Host, states: States, rows: Selection) -> list[EntityUpdate]:
-    """What states give of each entity; raises if some of it cannot be written."""
+    """Return the updates of each entity; raise if one cannot be written."""
     if isinstance(states, Mapping):
         states = [states]
     kinds = (Sequence, TensorState)
@@ -141,7 +141,7 @@ def _check_root(update: EntityUpdate, env_ids: Tensor) -> None:
 
 
 def _follows_joints(update: EntityUpdate, key: str) -> bool:
-    """Whether joints move the root link, and the update says where they are."""
+    """Return True if joints move the root link and the update contains them."""
     entity = update.entity
     if not worlds_of(entity).model.body_dofnum[entity.index.root_body_id]:
         return False
@@ -152,7 +152,7 @@ def _follows_joints(update: EntityUpdate, key: str) -> bool:
 
 
 def _is_now(entity: Entity, key: str, given: Tensor, env_ids: Tensor) -> bool:
-    """Whether a root link has these values, to what float32 and text keep; (n, k)."""
+    """Return True if a root link has these values up to float32 and text; (n, k)."""
     if entity.can_place(0):  # mocap or fixed: it does not move
         return bool((given.abs() <= _MOVED).all())
     now = {
@@ -170,7 +170,7 @@ def _is_now(entity: Entity, key: str, given: Tensor, env_ids: Tensor) -> bool:
 def _update_of(
     sim: Host, group: str, name: str, tensors: EntityTensors, count: int
 ) -> EntityUpdate:
-    """What a state of tensors gives; joints and links are matched by name."""
+    """Return the update in a state of tensors; joints and links are matched by name."""
     known = [n for n, e in sim.scene.items() if e.is_robot == (group == "robots")]
     path = f"{group}.{name}"
     if name not in known:

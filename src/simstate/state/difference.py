@@ -46,20 +46,20 @@ class Difference:
     element: str
     """The joint or link; "" for the root."""
     error: float
-    """Greatest difference, an angle for rotations; infinite if it cannot be told."""
+    """Largest difference, an angle for rotations; infinite if it is undefined."""
     unit: str
     what: str = ""
-    """Why it cannot be told: missing on one side, not finite, another shape."""
+    """Reason for an undefined difference: missing, not finite, another shape."""
 
     @property
     def path(self) -> str:
-        """Where it stands, without the world."""
+        """Path in the state, without the world."""
         parts = (self.entity, self.element, self.quantity)
         return ".".join(part for part in parts if part)
 
 
 class Diff(Sequence[Difference]):
-    """Everything that differs, the greatest first; prints as a table."""
+    """All differences, the largest first; prints as a table."""
 
     def __init__(self, differences: list[Difference], num_envs: int) -> None:
         self._all = sorted(differences, key=lambda d: (-d.error, d.world, d.path))
@@ -67,7 +67,7 @@ class Diff(Sequence[Difference]):
 
     @property
     def max_error(self) -> float:
-        """The greatest error; 0 without differences, infinite if one is missing."""
+        """Largest error; 0 without differences, infinite if a value is missing."""
         return self._all[0].error if self._all else 0.0
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Diff(Sequence[Difference]):
         return [(group[0], len(group)) for group in groups.values()]
 
     def table(self, rows: int | None = None) -> Table:
-        """The first `rows` lines, or all of them, the greatest differences first."""
+        """Return the first `rows` rows, or all, the largest differences first."""
         lines = self.lines()
         shown = lines[:rows]
         title = f"{len(self)} differences in {self.num_envs} worlds"
@@ -129,7 +129,7 @@ class Diff(Sequence[Difference]):
 
 
 def diff(left: object, right: object, tolerance: float = 0.0) -> Diff:
-    """What differs by more than `tolerance` between two states of the same kind.
+    """Return the differences above `tolerance` between two states of the same kind.
 
     A state is a dictionary, a list of them, what get_states returns in either mode, or
     a Snapshot. Quaternions are compared as rotations: their sign does not matter.
@@ -212,7 +212,7 @@ def _items(part: Any, where: str) -> Iterable[tuple[str, Any]]:
 
 
 def _compare(left: Any, right: Any, quantity: str) -> tuple[float, str]:
-    """The greatest difference of two values, or infinity and why."""
+    """Return the largest difference of two values, or infinity and the reason."""
     if left is None or right is None:
         return math.inf, f"missing on the {'left' if left is None else 'right'}"
     if isinstance(left, float) and isinstance(right, float):
@@ -293,6 +293,6 @@ def _slot_differences(
 
 
 def _place(name: str) -> tuple[str, str]:
-    """What a slot belongs to, and what it is called there."""
+    """Return the owner of a slot and the slot's name there."""
     group, _, rest = name.rpartition("/")
     return group or "state", rest

@@ -1,4 +1,4 @@
-"""What a compiled model is, short enough to be stored with a snapshot."""
+"""Fingerprint of a compiled model, short enough to be stored with a snapshot."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _READINGS = ("sensor_", "cam_")
 _LOOKS = ("light_", "mat_", "tex_", "skin_", "mesh_texcoord", "mesh_normal")
 _TEXTS = ("text_", "name")
 _ENDINGS = ("_rgba", "_matid", "_user", "pathadr")
-"""What the names of fields begin or end with that motion does not depend on: sensors,
-cameras, colours and names. Those of a sensor's past, which is state, have a size."""
+"""Prefixes and suffixes of fields on which motion does not depend: sensors, cameras,
+colours and names. Fields of a sensor's history, which is state, have a size."""
 
 
 def fingerprint(model: mujoco.MjModel) -> Fingerprint:
@@ -83,7 +83,7 @@ def _has_parts(found: Any) -> bool:
 
 
 def differences(ours: Fingerprint, theirs: Mapping[str, Any]) -> list[str]:
-    """What differs between two models, each in a few words; none if they are one."""
+    """Return the differences between two models in words; empty if they are equal."""
     found: list[str] = []
     for name, size in ours["sizes"].items():
         other = theirs["sizes"].get(name)

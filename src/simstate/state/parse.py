@@ -30,7 +30,7 @@ Dict = Mapping[str, Any]
 ROOT_SIZES = {"pos": 3, "rot": 4, "vel": 3, "ang_vel": 3}
 DOF_KEYS = ("dof_pos", "dof_vel")
 BALL_KEYS = {"dof_pos": ("ball_quat", 4), "dof_vel": ("ball_ang_vel", 3)}
-"""What ball joints have under these keys, and how many numbers each."""
+"""Values of ball joints under these keys, and the number of components of each."""
 TARGET_KEYS = tuple(TARGETS)
 
 # Dictionaries whose keys are what is allowed: a whole set of keys is compared at once.
@@ -44,20 +44,20 @@ _ROBOT: Dict = dict.fromkeys((*_OBJECT, *TARGET_KEYS))
 
 @dataclass
 class EntityUpdate:
-    """What a state gives of one entity in some worlds: tensors, whole or in part."""
+    """The values of one entity in some worlds, as tensors, complete or partial."""
 
     entity: Entity
     worlds: list[int]
     """Positions in the list of states."""
     path: str
-    """Where it stands in the state, for messages."""
+    """Path in the state, for messages."""
     root: frozenset[str] = frozenset()
     """Which of pos, rot, vel and ang_vel were given for the entity itself."""
     given: dict[str, Part] = field(default_factory=dict[str, Part])
     """The numbers, by the keys of `Entity.state_writes`; shape (n, elements, …)."""
 
     def path_of(self, key: str, link: int) -> str:
-        """Where a key of a link stands in the state."""
+        """Return the path of a link's key in the state."""
         if link == 0 and key in self.root:
             return f"{self.path}.{key}"
         return f"{self.path}.body.{self.entity.body_names[link]}.{key}"
@@ -117,7 +117,7 @@ def _entities_of(known: _Known, state: Any, world: int) -> list[tuple[str, str, 
 
 
 def _signature(known: _Known, name: str, group: str, part: Any, where: str) -> Any:
-    """What a dictionary names: equal for worlds that can be handled together."""
+    """Return the keys of a dictionary; worlds with equal keys share one pass."""
     _check_keys(part, _ROBOT if group == "robots" else _OBJECT, where)
     names: list[Any] = [tuple(key for key in ROOT_SIZES if key in part)]
     for key in (*DOF_KEYS, *TARGET_KEYS):

@@ -1,4 +1,4 @@
-"""Snapshot: everything that worlds need to go on exactly as they would have."""
+"""Snapshot: everything that worlds need to continue exactly as they would have."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from simstate.base.errors import (
     warn,
 )
 from simstate.base.ids import Selection
+from simstate.base.notebook import html_summary
 from simstate.engine import STATE_FIELDS
 from simstate.state.fingerprint import (
     check_fingerprint,
@@ -43,12 +44,12 @@ from simstate.world.invalid_values import DESCRIBED_FIELDS, describe_element
 from simstate.world.worlds import Worlds
 
 _WRONG = (KeyError, IndexError, TypeError, AttributeError, ValueError)
-"""What contents raise that are of another kind than those which simstate writes."""
+"""Exceptions raised by contents of another kind than simstate writes."""
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """What a snapshot was taken of; header and slots are made of it when read."""
+    """Source of a snapshot, from which header and slots are created when read."""
 
     values: Packed
     model: mujoco.MjModel
@@ -78,7 +79,7 @@ class _Taken:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Snapshot:
     """The slots of n worlds, on the host, with a header that says what they are.
 
@@ -101,7 +102,7 @@ class Snapshot:
 
     @property
     def _packed(self) -> Packed | None:
-        """What it holds, as long as neither header nor slots were read."""
+        """The packed values, until header or slots are read."""
         taken: _Taken | None = self.__dict__.get("_taken")
         return None if taken is None else taken.values
 
@@ -115,6 +116,27 @@ class Snapshot:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"header": self.header, "slots": self.slots}
+
+    def __repr__(self) -> str:
+        worlds = f"{self.num_envs} world{'s' * (self.num_envs != 1)}"
+        at = "none"
+        if self.time.numel():
+            first, last = float(self.time.min()), float(self.time.max())
+            at = f"{first:g}" if first == last else f"{first:g} to {last:g}"
+        return (
+            f"Snapshot({worlds}, time {at} s, {len(self.slots)} slots, "
+            f"engine={self.header['engine']!r}, mujoco {self.header['mujoco']})"
+        )
+
+    def _repr_html_(self) -> str:
+        contracts = self.header["slots"]
+        rows = [
+            (name, contracts[name]["owner"], "×".join(map(str, values.shape)),
+             contracts[name]["unit"], str(values.dtype).removeprefix("torch."))
+            for name, values in self.slots.items()
+        ]  # fmt: skip
+        head = ("slot", "owner", "shape", "unit", "dtype")
+        return html_summary(repr(self), head, rows)
 
     @property
     def num_envs(self) -> int:
@@ -131,7 +153,7 @@ class Snapshot:
 
     @property
     def state(self) -> Tensor:
-        """What physics needs, as rows of `sim.state`, a copy; shape (n, nstate)."""
+        """State of the physics as rows of `sim.state`, a copy; shape (n, nstate)."""
         parts = [self.slots[name] for name in STATE_FIELDS]
         return torch.cat([part.reshape(self.num_envs, -1) for part in parts], dim=1)
 
@@ -147,7 +169,7 @@ class Snapshot:
         )
 
     def to_bytes(self) -> bytes:
-        """What `save` would write."""
+        """Return the bytes that `save` would write."""
         return bytes(archive_bytes(self.header, self.slots))
 
     @staticmethod
@@ -237,7 +259,7 @@ def restore_snapshot(
     owners: Sequence[Owner] = ("sim",),
     scopes: Sequence[str] = (),
 ) -> None:
-    """Bring the selected worlds to the state of a snapshot of the same model.
+    """Restore the selected worlds to a snapshot of the same model.
 
     `scopes` are what the names of slots begin with whose owners may not have asked for
     them yet: they are made as the snapshot describes them.
@@ -307,7 +329,7 @@ def _check_count(count: int, rows: Selection) -> None:
 
 
 def _is_of_absent_sensor(worlds: Worlds, name: str) -> bool:
-    """Whether a slot is the memory of a contact sensor that is not declared here.
+    """Return True if a slot is the memory of a contact sensor not declared here.
 
     Sensors watch: no motion depends on what they remember.
     """
@@ -355,7 +377,7 @@ def _is_parameter(name: str) -> bool:
 
 
 def _expand_parameters(worlds: Worlds, values: dict[str, Tensor]) -> None:
-    """Let parameters differ by world that do so in the snapshot; values stay.
+    """Expand the parameters that differ by world in the snapshot; values are kept.
 
     Constants of another engine, which this one does not have, are left to it.
     """

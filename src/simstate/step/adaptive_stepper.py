@@ -33,7 +33,7 @@ from simstate.world.worlds import Worlds
 
 _SAFETY = 0.85
 _LEAST, _MOST = 0.2, 10.0
-"""How much a step may shrink or grow from one to the next."""
+"""Limits of the ratio of two successive steps."""
 
 
 class AdaptiveStepper(RungeKuttaStepper):
@@ -162,7 +162,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return stuck
 
     def _mass_error(self, world: int) -> SimStateError | None:
-        """The error for a world that cannot go on for want of mass, or None."""
+        """Return the error for a world that runs out of mass, or None."""
         flow = self._forcing.mass_flow
         if flow is not None and bool(flow.empty[world].any()):
             return flow.out_of_mass_error()
@@ -327,7 +327,7 @@ class AdaptiveStepper(RungeKuttaStepper):
             self._touches.begin(chosen)
 
     def _next_start(self, going_on: Tensor, good: Tensor) -> None:
-        """Let worlds whose step was good begin the next one."""
+        """Start the next step of worlds whose step was accepted."""
         if not bool(good.any()):
             return
         for block in self.blocks:
@@ -375,7 +375,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return parts[0].abs() * damping.nan_to_num(nan=1.0)[:, None]
 
     def _error(self, h: Tensor) -> Tensor:
-        """The greatest error of each world in units of its tolerance; NaN is bad."""
+        """Return the largest error of each world in units of its tolerance."""
         error = torch.zeros_like(h)
         for block in self.blocks:
             error = torch.maximum(error, _greatest(self._block_error(block, h)))
@@ -400,7 +400,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         self.step_size.copy_(torch.where(active, proposed, self.step_size))
 
     def _began_bad(self, worlds: Tensor) -> bool:
-        """Whether one of these worlds had a number that is not finite to begin with.
+        """Return True if one of these worlds had a non-finite value at the start.
 
         The end of the step says which.
         """
@@ -411,7 +411,7 @@ class AdaptiveStepper(RungeKuttaStepper):
         return not all(bool(part) for part in fine)
 
     def _step_error(self, failed: Tensor, time: Tensor, h: Tensor) -> SimStateError:
-        """The error for worlds that cannot go on, as the first of them is described."""
+        """Return the error for worlds that cannot continue, describing the first."""
         world = int(failed.nonzero()[0])
         empty = self._mass_error(world)
         if empty is not None:
@@ -434,7 +434,7 @@ class AdaptiveStepper(RungeKuttaStepper):
 
 
 def _greatest(values: Tensor) -> Tensor:
-    """The greatest absolute value of each row; NaN wins; 0 for empty rows."""
+    """Return the largest absolute value of each row; NaN wins; 0 for empty rows."""
     if not values.shape[1]:
         return values.new_zeros(values.shape[0]).double()
     return values.abs().amax(dim=1).double()

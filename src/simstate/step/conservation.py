@@ -1,4 +1,4 @@
-"""What an integrator conserves, and its order, measured on a simulation."""
+"""Conserved quantities and order of an integrator, measured on a simulation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ROUNDING = {torch.float64: 1e-12, torch.float32: 1e-4}
 
 @dataclass(frozen=True)
 class ConservationReport:
-    """What happened to the conserved quantities of one world, and the order."""
+    """Changes of the conserved quantities of one world, and the order."""
 
     scheme: str
     timestep: float
@@ -52,13 +52,13 @@ class ConservationReport:
     angular_momentum: np.ndarray
     """About the world's origin, world axes [kg·m²/s]; shape (samples, 3)."""
     quaternion_norm: np.ndarray
-    """Greatest distance of a quaternion's length from 1; shape (samples,)."""
+    """Largest deviation of a quaternion's length from 1; shape (samples,)."""
     order: dict[str, float]
     """Measured order by halving the step twice: "attitude", "position", "velocity";
     empty for steps that are not fixed."""
 
     def drifts(self) -> dict[str, float]:
-        """The greatest change of each quantity, absolute, by name with its unit."""
+        """Return the largest absolute change of each quantity, by name and unit."""
         return {
             "energy [J]": float(np.abs(self.energy - self.energy[0]).max()),
             "linear momentum [kg·m/s]": _greatest_change(self.linear_momentum),
@@ -67,7 +67,7 @@ class ConservationReport:
         }
 
     def sizes(self) -> dict[str, float]:
-        """The greatest size of each quantity, to compare its drift with."""
+        """Return the largest magnitude of each quantity, to compare its drift with."""
         return {
             "energy [J]": float(np.abs(self.energy).max()),
             "linear momentum [kg·m/s]": _greatest_size(self.linear_momentum),
@@ -177,7 +177,7 @@ def conservative_model(model: mujoco.MjModel) -> tuple[mujoco.MjModel, list[str]
 
 
 class _Host:
-    """One world's state in an MjData of its own, for MuJoCo's C functions."""
+    """One world's state in a separate MjData, for MuJoCo's C functions."""
 
     def __init__(self, sim: SteppingHost, env_id: int) -> None:
         self.sim = sim
@@ -208,7 +208,7 @@ class _Host:
 
 
 def _quaternion_lengths(model: mujoco.MjModel, qpos: np.ndarray) -> float:
-    """The greatest distance of a quaternion's length from 1."""
+    """Return the largest deviation of a quaternion's length from 1."""
     blocks = _position_state(torch.as_tensor(qpos)[None], model).quaternion_blocks
     off = [
         abs(float(np.linalg.norm(qpos[b.qpos_adr : b.qpos_adr + 4])) - 1)
@@ -259,7 +259,7 @@ def _ends(
 def _distances(
     sim: SteppingHost, one: tuple[Tensor, Tensor], other: tuple[Tensor, Tensor]
 ) -> dict[str, float]:
-    """How far two ends are apart: attitudes as angles [rad], the others as numbers."""
+    """Return the distances of two end states: attitudes as angles [rad]."""
     state = _position_state(one[0][None], sim.model)
     found: dict[str, float] = {}
     angles = [

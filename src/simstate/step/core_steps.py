@@ -42,7 +42,7 @@ class CalledModels:
     def __init__(self, worlds: Worlds, forcing: Forcing, plan: EvaluationPlan) -> None:
         self._ledger, self._fresh = worlds.ledger, worlds.fresh
         self.observers = worlds.engine.observers
-        """What sees each evaluation within the core."""
+        """Observers of each evaluation within the core."""
         self._forcing, self._plan = forcing, plan
         self._prepares = [plan.prepares(k) for k in range(len(plan.calls))]
         self._rows: Tensor | None = None

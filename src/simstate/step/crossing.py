@@ -1,4 +1,4 @@
-"""Where functions of time cross zero, for many worlds: Chandrupatla's method."""
+"""Zero crossings of functions of time, for many worlds: Chandrupatla's method."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def find_crossing(
 def _interpolated(
     a: Tensor, fa: Tensor, b: Tensor, fb: Tensor, c: Tensor, fc: Tensor
 ) -> Tensor:
-    """How far from a to b the next point lies, 0 to 1; 0.5 where nothing is better."""
+    """Return the position of the next point from a (0) to b (1); 0.5 by default."""
     xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
     fits = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
     share = fa / (fb - fa) * fc / (fb - fc)

@@ -64,7 +64,7 @@ class Event:
         self.count: Tensor = memory(
             f"event/{name}/count", (), torch.int64, 0, moves=True, optional=True
         ).tensor
-        """How often it has happened since the reset; (num_envs,)."""
+        """Number of occurrences since the reset; (num_envs,)."""
         self.time: Tensor = memory(
             f"event/{name}/time", (), torch.float64, math.nan, moves=True,
             optional=True, unit="s",
@@ -107,7 +107,7 @@ class Event:
         return bool((values * self.side > 0).all())
 
     def arm(self, values: Tensor, ids: Tensor) -> None:
-        """Take note of the signs from which the next crossing is seen."""
+        """Record the signs from which the next crossing is detected."""
         sign = values[ids].nan_to_num().sign().long()
         self.side[ids] = torch.where(sign != 0, sign, self.side[ids])
 
@@ -123,7 +123,7 @@ class Event:
 
 
 class PeriodicTask:
-    """A function that runs at times of its own, as flight software does."""
+    """A function that runs at scheduled times, as flight software does."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class PeriodicTask:
         return int((left * self.period / h).min())
 
     def until_next(self, time: Tensor) -> Tensor:
-        """How long it is to the next sample [s]; (num_envs,)."""
+        """Return the time to the next sample [s]; (num_envs,)."""
         following = (self.sample(time) + 1).double() * self.period + self.offset
         return following - time.double()
 

@@ -95,9 +95,9 @@ class FlatState:
         return weighted(weights, self.rates)
 
     def scale(self) -> Tensor:
-        """What a relative tolerance is relative to; shape (num_envs, width)."""
+        """Return the reference of a relative tolerance; shape (num_envs, width)."""
         return torch.maximum(self.origin.abs(), self.value.abs())
 
     def error(self, rates: Tensor) -> Tensor:
-        """An error in the block's coordinates, as it is measured: the same."""
+        """Return an error of the block's coordinates as measured: unchanged."""
         return rates

@@ -67,7 +67,7 @@ class ForceOnViews(ReadOwner):
         self.__qualname__ = str(getattr(model, "__qualname__", type(model).__name__))
 
     def __call__(self, t: Tensor, sim: Any) -> None:
-        """Bring the fields that it reads up to date, and call the function."""
+        """Update the fields that it reads, and call the function."""
         if self._stage is not None:
             self._fresh.ensure(self._stage, self, self.__qualname__)
         self._model(t.numpy() if self._on_host else t, *self._views)

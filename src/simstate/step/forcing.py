@@ -352,7 +352,7 @@ class Forcing:
         stepper.forget_blocks()
 
     def add_noise(self, noise: DrivingNoise, stepper: Blocks | None) -> None:
-        """Let noise sources drive the state from now on."""
+        """Drive the state by noise sources from now on."""
         if not isinstance(noise, DrivingNoise):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInputError(
                 "Noise needs num_sources and diffusion(t, sim); got "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,7 +12,6 @@ from torch import Tensor
 from simstate.base.checks import number
 from simstate.base.errors import InvalidInputError, ShapeError, unknown_name
 from simstate.base.samples import MOST_WORLDS, draw, table_of
-from simstate.engine import FIELDS
 from simstate.world.calls import Call
 from simstate.world.worlds import worlds_of
 
@@ -22,23 +21,27 @@ if TYPE_CHECKING:
 
 Read: TypeAlias = "Callable[[Any], Tensor]"
 Recorded: TypeAlias = "Sequence[str] | Mapping[str, str | Read | tuple[Read, str]]"
-"""Names of quantities (`"robot.root_link_pos_w"`, `"qpos"`, a process's name); or names
-of one's own with such a name, with a function of the simulation that gives
-(num_envs, …), or with such a function and its unit."""
+"""Names of quantities (`"robot.root_link_pos_w"`, `"qpos"`, `"contacts/feet.force_w"`,
+`"rays/scan.distance"`, a process's name); or names of your own with such a name, with a
+function of the simulation that returns (num_envs, …), or with a function and its
+unit."""
 
 
 class History:
-    """What `sim.record` keeps: tensors of (samples, num_envs, …), NaN where none is.
+    """Samples kept by `sim.record`: tensors of (samples, num_envs, …), NaN for none.
 
     Args:
         sim: the simulation.
-        quantities: what to keep; see `Recorded`.
+        quantities: a function that reads each quantity by name, and its unit.
         every: the time between two samples [s]; None: the end of every part of a step,
             which are those of an adaptive scheme, and crossings of events.
     """
 
     def __init__(
-        self, sim: SteppingHost, quantities: Recorded, every: float | None
+        self,
+        sim: SteppingHost,
+        quantities: Mapping[str, tuple[Read, str]],
+        every: float | None,
     ) -> None:
         if every is not None:
             number("every", every, more_than=0, unit="s")
@@ -46,7 +49,7 @@ class History:
         self.units: dict[str, str] = {"time": "s"}
         """The unit of each quantity."""
         self._reads: dict[str, Read] = {}
-        for name, (read, unit) in reads_of(sim, quantities, "quantities").items():
+        for name, (read, unit) in quantities.items():
             self._reads[name], self.units[name] = read, unit
         if not self._reads:
             raise InvalidInputError("sim.record needs at least one quantity.")
@@ -174,60 +177,3 @@ class History:
                 shape=getattr(values, "shape", None),
             )
         return values.detach().to("cpu", torch.float64, copy=True)
-
-
-def reads_of(
-    sim: SteppingHost, quantities: Recorded, what: str
-) -> dict[str, tuple[Read, str]]:
-    """How each of the quantities is read, and its unit."""
-    fits = isinstance(quantities, Sequence | Mapping)  # pyright: ignore[reportUnnecessaryIsInstance]
-    if not fits or isinstance(quantities, str):
-        given = str(quantities)[:60]
-        raise InvalidInputError(
-            f"{what} must be a list of names or a dictionary, such as [{given!r}]; got "
-            f"{given!r}.",
-            name=what,
-        )
-    named = quantities if isinstance(quantities, Mapping) else None
-    return {
-        name: _read_of(sim, name, name if named is None else named[name], what)
-        for name in quantities
-    }
-
-
-def _read_of(
-    sim: SteppingHost, name: str, given: str | Read | tuple[Read, str], what: str
-) -> tuple[Read, str]:
-    if isinstance(given, str):
-        return _named(sim, given)
-    read, unit = given if _is_pair(given) else (given, "")
-    if not callable(read):
-        raise InvalidInputError(
-            f"What {what} has as {name!r} must be the name of a quantity or a function "
-            f"of the simulation, got {given!r}.",
-            name=str(name),
-        )
-    return read, unit
-
-
-def _is_pair(given: Any) -> TypeGuard[tuple[Read, str]]:
-    return isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2
-
-
-def _named(sim: SteppingHost, name: str) -> tuple[Read, str]:
-    """How a quantity is read, and its unit."""
-    entity, _, quantity = name.partition(".")
-    if quantity:
-        contracts = sim.scene[entity].data.quantities
-        if quantity not in contracts:
-            raise unknown_name(f"quantity of {entity!r}", quantity, contracts)
-        unit = contracts[quantity].unit
-        return (lambda sim: getattr(sim.scene[entity].data, quantity)), unit
-    for process in [] if sim.integration is None else sim.integration.processes:
-        if process.name == name:
-            return (lambda _, found=process: found.value), ""
-    if name in FIELDS:
-        return (lambda sim: getattr(sim.data, name)), FIELDS[name].unit
-    raise unknown_name(
-        "quantity to record, such as 'robot.root_link_pos_w',", name, FIELDS
-    )

@@ -27,7 +27,7 @@ LIE = wp.constant(2)
 
 @wp.struct
 class StateLayout:
-    """Where the coordinates and rates of a position are; the same for all worlds."""
+    """Columns of the coordinates and rates of a position; the same for all worlds."""
 
     mode: int
     flat_qpos: wp.array(dtype=int)

@@ -27,13 +27,13 @@ class MassFlow:
         worlds.parameters.set_const(None)  # now the constants are per world, too
         worlds.parameters.let_flow()
         self.mass_at_reset = self._let_flow(worlds.ledger.let_move("model/body_mass"))
-        """What a reset brings back [kg]; shape (num_envs, nbody)."""
+        """Masses that a reset restores [kg]; shape (num_envs, nbody)."""
         self._let_flow(worlds.ledger.let_move("model/body_inertia"))
         self.rate = worlds.ledger.memory(
             "integrator/mass_rate", (worlds.model.nbody,), worlds.dtype, kind="input",
             moves=True, unit="kg/s",
         ).tensor  # fmt: skip
-        """How fast each body's mass changes [kg/s]; shape (num_envs, nbody)."""
+        """Rate of change of each body's mass [kg/s]; shape (num_envs, nbody)."""
         with torch.inference_mode(False):
             self.total_rate = torch.zeros_like(self.mass)
             """The same with what the force models added at the last evaluation."""
@@ -41,7 +41,7 @@ class MassFlow:
             """Bodies that would have run out of mass in the present step."""
 
     def _let_flow(self, slot: Slot) -> Tensor:
-        """Bring it back at a reset, to what the user wrote last."""
+        """Restore the value that the user wrote last at a reset."""
         at_reset = self.worlds.ledger.memory(
             slot.name.replace("model/", "at_reset/"), slot.shape, slot.tensor.dtype,
             reset=None, initial=slot.tensor, optional=True, unit=slot.unit,
@@ -59,13 +59,13 @@ class MassFlow:
 
     @property
     def has_constants_by_hand(self) -> bool:
-        """Whether a constant that follows from masses was written by hand."""
+        """True if a constant that follows from masses was written by the user."""
         slots = self.worlds.ledger.slots
         kept = (slots.get(f"by_hand/{name}") for name in self.worlds.engine.constants)
         return any(slot is not None and bool(slot.tensor.any()) for slot in kept)
 
     def evaluated(self) -> None:
-        """Take note of the rates that an evaluation was made with."""
+        """Record the rates that an evaluation used."""
         self.total_rate.copy_(self.rate)
 
     def block(self, stages: Stages) -> MassState:

@@ -1,4 +1,4 @@
-"""Processes: states of their own beside the mechanics, integrated with it."""
+"""Processes: additional states that are integrated with the mechanics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def finite_worlds(ledger: Ledger) -> Tensor:
 
 @runtime_checkable
 class DrivingNoise(Protocol):
-    """What makes the dynamics stochastic: dx = … + Σ_k g_k dW_k.
+    """Source of noise in the dynamics: dx = … + Σ_k g_k dW_k.
 
     One source may move several blocks of the state: that is what correlates them.
     """
@@ -47,7 +47,7 @@ class DrivingNoise(Protocol):
         ...
 
     def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
-        """What a unit of each source moves, by block of the state.
+        """Return the effect of a unit of each source, by block of the state.
 
         Blocks are "qpos", "qvel" (both by dof, in qvel's axes), "act", or a process by
         its name; shape (num_envs, num_sources, width). Memoryless, as force models are.
@@ -94,7 +94,7 @@ class Process(ABC):
         """The drift at the present time and state; shape (num_envs, width)."""
 
     def diffusion(self, t: Tensor, sim: Any) -> Mapping[str, Tensor]:
-        """What the process's own noise moves; none unless a subclass says so."""
+        """Return the effect of the process's noise; by default there is none."""
         del t, sim
         return {}
 

@@ -68,7 +68,7 @@ class _OtherNames:
 
 @dataclass(frozen=True)
 class QuaternionBlock(_OtherNames):
-    """Where one orientation sits in qpos, and its angular velocity in qvel."""
+    """Columns of one orientation in qpos, and of its angular velocity in qvel."""
 
     qpos_adr: int
     """Index of w in qpos; x, y, z follow."""
@@ -201,7 +201,7 @@ class QPosState(_OtherNames):
         return int_array(ids, self.value.device)
 
     def clone(self) -> QPosState:
-        """A stage: a state of its own at the same values, with the same derivative.
+        """Return a separate state with the same values and derivative, for a stage.
 
         Once it is propagated, its rates count from the value that it was cloned at, so
         that they may be combined with those of the state itself and of other clones.
@@ -354,7 +354,7 @@ class QPosState(_OtherNames):
         return weighted(weights, self.rates)
 
     def scale(self) -> Tensor:
-        """What a relative tolerance is relative to, by dof: 1 rad for attitudes."""
+        """Return the reference of a relative tolerance by dof: 1 rad for attitudes."""
         model = self._configured()
         scale = self.value.new_ones(self.value.shape[0], model.nv)
         largest = torch.maximum(self.origin.abs(), self.value.abs())

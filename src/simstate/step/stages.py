@@ -1,4 +1,4 @@
-"""What all blocks of the state share in one step: step sizes, weights, launches."""
+"""Data shared by all blocks of the state in a step: sizes, weights, launches."""
 
 # Warp comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
@@ -74,7 +74,7 @@ class Stages:
 
 
 def start(origin: Tensor, value: Tensor, chosen: Tensor | None) -> None:
-    """Let the chosen worlds begin their step at their present values (None: all)."""
+    """Start the step of the chosen worlds at their present values (None: all)."""
     if chosen is None:
         origin.copy_(value)
     else:

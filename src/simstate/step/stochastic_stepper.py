@@ -129,7 +129,7 @@ class StochasticStepper(RungeKuttaStepper):
         self._progress.copy_(torch.tensor([0, len(increments), self._checksum()]))
 
     def _checksum(self) -> int:
-        """What tells one prescribed noise from another."""
+        """Return a checksum that distinguishes prescribed noise."""
         if self._prescribed is None:
             return 0
         if self._known_checksum[0] is not self._prescribed:
@@ -201,7 +201,7 @@ class StochasticStepper(RungeKuttaStepper):
             )
 
     def _find_dependence(self, h: float, on_all: bool) -> str:
-        """What makes the noise not additive (`on_all`) or not diagonal; else ""."""
+        """Return why the noise is not additive (`on_all`) or not diagonal; else ""."""
         start = self._given_diffusion(self.zero(), 0.0)
         n, rounding = self._worlds.num_envs, torch.finfo(self._worlds.dtype).eps ** 0.5
 
@@ -295,7 +295,7 @@ class StochasticStepper(RungeKuttaStepper):
 def _differ(
     one: Mapping[str, Tensor], other: Mapping[str, Tensor], rounding: float
 ) -> bool:
-    """Whether two diffusions differ by more than rounding, relative to the greater."""
+    """Return True if two diffusions differ by more than rounding."""
     if one.keys() != other.keys():
         return True
     pairs = [(x.double(), other[name].double()) for name, x in one.items()]

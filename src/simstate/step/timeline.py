@@ -413,7 +413,7 @@ class Timeline:
             event.arm(found, mask.nonzero().flatten())
 
     def go_to(self, h: Tensor, worlds: Tensor) -> None:
-        """Bring worlds to a time after the start of the present part [s]."""
+        """Move worlds to a time after the start of the present part [s]."""
         self._restore("the start of a part", worlds)
         self.inner.move(h, worlds)
         moved = torch.zeros_like(self.stopped).index_fill(0, worlds, True)

@@ -1,15 +1,35 @@
-"""Analyses of a model: laws, linear models and dispersions."""
+"""Analyses of a model: laws, linear models, derivatives, dispersions, futures."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from simstate.study import dispersions, linear, oracles
+    from simstate.study.derivative_estimates import Derivatives, derivatives
+    from simstate.study.future_worlds import Futures, futures
 
-__all__ = ["dispersions", "linear", "oracles"]
+__all__ = [
+    "Derivatives",
+    "Futures",
+    "derivatives",
+    "dispersions",
+    "futures",
+    "linear",
+    "oracles",
+]
+
+_HOMES = {
+    "Derivatives": "derivative_estimates",
+    "Futures": "future_worlds",
+    "derivatives": "derivative_estimates",
+    "futures": "future_worlds",
+}
+"""The modules of functions and classes; other names are packages."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:  # loaded on first use
-        return import_module(f"simstate.study.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name in _HOMES:  # loaded on first use
+        return getattr(import_module(f"simstate.study.{_HOMES[name]}"), name)
+    return import_module(f"simstate.study.{name}")

@@ -2,11 +2,14 @@
 
 # rsl-rl comes without type information.
 # pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from rsl_rl.models import MLPModel
+from rsl_rl.utils import resolve_class
 from tensordict import TensorDict
 from torch import Tensor
 
@@ -24,11 +27,10 @@ class Policy:
     def __init__(self, env: Env, content: Content) -> None:
         cfg = RunCfg.of(content)
         settings = runner_cfg(cfg.train, env)
-        actor = {**settings["actor"]}
-        del actor["class_name"]
+        made, actor = resolve_class(settings["actor"])
         self.run = cfg
         """The run that it is of: the task, and its settings."""
-        self.network = MLPModel(
+        self.network: Any = made(
             _grouped(env, env.observations),
             settings["obs_groups"],
             "actor",

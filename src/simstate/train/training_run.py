@@ -6,15 +6,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import torch
-from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 
 from simstate.base.checks import whole_number
@@ -22,9 +19,10 @@ from simstate.base.errors import SimStateError, SnapshotError
 from simstate.base.files import naming_errors
 from simstate.engine import OneTorchThread
 from simstate.env import Env, EnvCfg
-from simstate.interop.rsl_rl import RslRlVecEnv, runner_cfg
+from simstate.interop.rsl_rl import RslRlVecEnv
 from simstate.interop.trained_worlds import TrainedWorlds
 from simstate.state import Snapshot
+from simstate.train.algorithm import check_kind, check_symmetry, make_algorithm
 from simstate.train.checkpoint import (
     Content,
     checkpoint_path,
@@ -33,6 +31,7 @@ from simstate.train.checkpoint import (
     read_checkpoint,
     write_checkpoint,
 )
+from simstate.train.core_seconds import CoreSeconds, TimedEnv
 from simstate.train.episodes import EpisodeStatistics
 from simstate.train.film import Film
 from simstate.train.progress import Progress, Report, no_report
@@ -74,12 +73,22 @@ class TrainingRun:
         check_memory(cfg)
         env_cfg = cfg.env_cfg()
         env_cfg.divergence_dump_dir = run_dir / "diverged"
-        self.env: Env | TrainedWorlds = (make_worlds or _worlds_here)(env_cfg, cfg)
+        if cfg.train.physics_options:
+            options = {**env_cfg.scene.options, **cfg.train.physics_options}
+            env_cfg.scene = env_cfg.scene.changed(options=options)
+        self.core_seconds = CoreSeconds()
+        """CPU time by part [s]."""
+        with self.core_seconds("creating worlds"):
+            make = make_worlds or self._worlds_here
+            self.env: Env | TrainedWorlds = make(env_cfg, cfg)
         self.example = self.env if isinstance(self.env, Env) else self.env.example
         """An Env of the task in this process, for its names and sizes."""
         self._worlds = RslRlVecEnv(self.env)
-        self.algorithm: Any = make_runner(self._worlds, cfg).alg
-        """rsl-rl's PPO: networks, optimiser and the experience of one update."""
+        with self.core_seconds("creating networks"):
+            self.algorithm: Any = make_algorithm(
+                self._worlds, cfg.train, self.example, cfg.device
+            )
+        """The learner: networks, optimiser and the experience of one update."""
         self._episodes = EpisodeStatistics(self.env.num_envs, self.env.device)
         self._film: Film | None = None
         self.after_step: Callable[[], None] = _nothing
@@ -162,7 +171,9 @@ class TrainingRun:
             begin = time.perf_counter()
             seen = self._gather(seen)
             gathered = time.perf_counter()
-            losses = self._update(threads)
+            self.algorithm.desired_kl = self.cfg.train.kl_target(self.iteration)
+            with self.core_seconds("update"):
+                losses = self._update(threads)
             learned = time.perf_counter()
             self.iteration += 1
             told = self._progress(losses, gathered - begin, learned - gathered)
@@ -180,16 +191,21 @@ class TrainingRun:
 
     def _gather(self, seen: TensorDict) -> TensorDict:
         """Let the worlds go on for the steps of one update; what is seen then."""
-        device = self.cfg.device
+        device, spent = self.cfg.device, self.core_seconds
         with torch.inference_mode():
             for _ in range(self.cfg.train.steps_per_env):
-                action = self.algorithm.act(seen).to(self.env.device)
-                seen, reward, done, extras = self._worlds.step(action)
-                self._episodes.add(reward, done, extras["log"])
-                seen, reward, done = seen.to(device), reward.to(device), done.to(device)
-                self.algorithm.process_env_step(seen, reward, done, extras)
+                with spent("policy"):
+                    action = self.algorithm.act(seen).to(self.env.device)
+                with spent("terms and resets"):
+                    seen, reward, done, extras = self._worlds.step(action)
+                with spent("policy"):
+                    self._episodes.add(reward, done, extras["log"])
+                    seen = seen.to(device)
+                    reward, done = reward.to(device), done.to(device)
+                    self.algorithm.process_env_step(seen, reward, done, extras)
                 self.after_step()
-            self.algorithm.compute_returns(seen)
+            with spent("policy"):
+                self.algorithm.compute_returns(seen)
         return seen
 
     def _update(self, threads: int) -> dict[str, float]:
@@ -261,12 +277,24 @@ class TrainingRun:
         if self.cfg.output.keep is not None:
             prune_checkpoints(self.run_dir, self.cfg.output.keep)
 
+    def _worlds_here(self, env_cfg: EnvCfg, cfg: RunCfg) -> Env:
+        """Create the worlds of a run in this process."""
+        return TimedEnv(
+            env_cfg,
+            cfg.train.num_envs,
+            self.core_seconds,
+            engine=cfg.engine,
+            device=cfg.device,
+            seed=cfg.seed,
+        )
+
     def _take_networks(self, path: Path) -> None:
         """Begin with the networks of another run, and with nothing else of it."""
         networks = {"actor": True, "critic": True}
         try:
             saved = read_checkpoint(find_checkpoint(path))["algorithm"]
             self.algorithm.load(saved, networks, strict=True)
+            check_symmetry(self.algorithm, repr(str(path)))
         except (KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise SnapshotError(
                 f"The networks of {str(path)!r} do not fit this run: their sizes, and "
@@ -276,7 +304,9 @@ class TrainingRun:
     def _restore(self, content: Content) -> None:
         try:
             self.iteration = whole_number("iteration", content["iteration"], 0)
+            check_kind(RunCfg.of(content).train, self.cfg.train)
             self.algorithm.load(content["algorithm"], None, strict=True)
+            check_symmetry(self.algorithm, "The checkpoint")
             self.env.restore(Snapshot(**content["env"]))
             self._episodes.load(content["episodes"])
             torch.set_rng_state(content["rng"])
@@ -289,22 +319,3 @@ class TrainingRun:
                 f"The checkpoint does not hold what this run needs: {error!r}."
             ) from error
         self.saved = self.iteration
-
-
-def _worlds_here(env_cfg: EnvCfg, cfg: RunCfg) -> Env:
-    """The worlds of a run, in this process."""
-    return Env(
-        env_cfg,
-        cfg.train.num_envs,
-        engine=cfg.engine,
-        device=cfg.device,
-        seed=cfg.seed,
-    )
-
-
-def make_runner(worlds: RslRlVecEnv, cfg: RunCfg) -> OnPolicyRunner:
-    """rsl-rl's runner on an environment, which neither logs nor saves."""
-    with contextlib.redirect_stdout(io.StringIO()):  # it prints its networks
-        return OnPolicyRunner(
-            worlds, runner_cfg(cfg.train, worlds.env), log_dir=None, device=cfg.device
-        )

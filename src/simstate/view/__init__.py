@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import TYPE_CHECKING
 
-from simstate.base.errors import InvalidInputError
+import numpy as np
+
+from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.view.course import Course, Input
 from simstate.view.course_comparison import ComparedCourse
 from simstate.view.plot_sources import Source
@@ -22,6 +25,7 @@ __all__ = [
     "Source",
     "start_offscreen",
     "start_viewer",
+    "thumbnail",
 ]
 
 MANY = 16
@@ -61,12 +65,30 @@ def start_offscreen(
     return Offscreen(course, worlds, overlays, size, camera, follow, values)
 
 
+def thumbnail(render: Callable[..., np.ndarray]) -> bytes | None:
+    """Return a small picture of world 0 as a PNG file; None without the extra `view`.
+
+    Args:
+        render: `sim.render`.
+    """
+    try:
+        picture = render(width=320, height=240)
+        from PIL import Image
+    except (ImportError, SimStateError):
+        return None
+    file = BytesIO()
+    Image.fromarray(picture).save(file, format="PNG")
+    return file.getvalue()
+
+
 @contextmanager
 def _needs_view() -> Generator[None]:
     """While it is entered, an import that fails says which extra to install."""
     try:
         yield
     except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "simstate":
+            raise
         raise InvalidInputError(
             f"The viewer needs {error.name!r}, which is not installed: "
             "pip install 'simstate[view]' brings it."

@@ -71,7 +71,7 @@ class Freshness:
         self.tokens = [next(self._numbers)] * _END
         """Per stage, a number that is new whenever values of that stage may be."""
         self.evaluated_now = False
-        """Whether the last dynamics evaluation was at the present state."""
+        """True if the last dynamics evaluation was at the present state."""
         self._evaluate = evaluate
         self._engine = engine
         self._ledger = ledger
@@ -137,11 +137,11 @@ class Freshness:
 
     @property
     def constants_are_behind(self) -> bool:
-        """Whether constants do not follow from their parameters, and should."""
+        """True if constants are out of date with their parameters and should not be."""
         return self._behind[_CONSTANT] is not False and self.mode != "off"
 
     def ensure(self, stage: Stage, owner: ReadOwner | None, name: str) -> int:
-        """Bring `stage` up to date as the mode demands; return its token.
+        """Update to `stage` as the mode demands; return its token.
 
         `owner.label_of(name)` is the value that is read, in error messages; without an
         owner, `name` is.
@@ -199,7 +199,7 @@ class Freshness:
         self.mark_current(reached, ids, evaluated=True)
 
     def refresh_constants(self) -> None:
-        """Let the model's constants follow their parameters where they are behind."""
+        """Recompute constants of the model whose parameters have changed."""
         behind = self._behind[_CONSTANT]
         if behind is not False:
             ids = None if behind is True else behind.nonzero().flatten()

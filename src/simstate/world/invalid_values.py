@@ -96,7 +96,7 @@ def _first_of_process(processes: Mapping[str, Tensor], world: int) -> str:
 
 
 def describe_element(model: mujoco.MjModel, field: str, i: int) -> str:
-    """What element i of a flattened state field belongs to, by name."""
+    """Return the name of the element that owns entry i of a flat state field."""
     if field == "time":
         return "the simulation time [s]"
     if field == "qpos":

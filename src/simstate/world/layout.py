@@ -31,7 +31,7 @@ _version = attrgetter("_version")
 
 
 class SlotPlace(NamedTuple):
-    """Where a slot lies: in which chunk of a plan, from which column to which."""
+    """Location of a slot: its chunk of a plan, first and last column."""
 
     chunk: int
     start: int
@@ -64,11 +64,11 @@ class Packed:
 
     @cached_property
     def is_finite(self) -> bool:
-        """Whether all floating-point numbers are finite."""
+        """True if all floating-point values are finite."""
         return all(all_finite(x) for x in self.pieces if x.dtype.kind == "f")
 
     def unpack(self) -> dict[str, Tensor]:
-        """Return the values of each slot, in memory of its own; shape (n, …) each."""
+        """Return the values of each slot, in separate memory; shape (n, …) each."""
         return {name: self.slot(name) for name in self.layout.places}
 
     def slot(self, name: str) -> Tensor:

@@ -85,14 +85,14 @@ class Ledger(Registry):
     def __init__(self, num_envs: int, device: torch.device) -> None:
         super().__init__(num_envs, device)
         self.listener: Listener = _ignore
-        """Told of every write to what derived values depend on."""
+        """Notified of every write to a slot on which derived values depend."""
         self.follow: Callable[[], None] | None = None
         """Called when slots were written: copies of them follow."""
         self.undone: weakref.WeakSet[Undone] = weakref.WeakSet()
         """Get every call that is rolled back: what they keep outside of slots
         follows."""
         self.puts = 0
-        """How often slots were written other than by their tensors."""
+        """Number of writes to slots other than through their tensors."""
         self._plans: dict[tuple[Owner, ...], Plan] = {}
 
     # Writes.
@@ -273,7 +273,7 @@ class Ledger(Registry):
         check_saved(self, values, owners, count)
 
     def can_put(self, packed: Packed, owners: Sequence[Owner]) -> bool:
-        """Return whether `put_packed` can write a copy as it is.
+        """Return True if `put_packed` can write a copy unchanged.
 
         It must be one of these slots, with finite numbers throughout. Other copies may
         be written, too, after `check`.
@@ -356,7 +356,7 @@ class Ledger(Registry):
         return not self.plan(owners).runs_code()
 
     def reset(self, rows: Selection, owners: Sequence[Owner]) -> None:
-        """Bring the slots of some worlds to what their contracts say."""
+        """Reset the slots of some worlds as their contracts specify."""
         self.observe()
         self._refuse_rewriting("reset")
         for step in self.plan(owners).resets():

@@ -35,12 +35,12 @@ class Chunk:
     inputs: slice | None = None
     """The columns that force models may write; None: none."""
     shared: bool = False
-    """Whether it has no row for each world."""
+    """True if it has no row for each world."""
     stage: Stage | None = None
     """From where on a write to it makes derived values stale; None: not at all."""
 
     def part(self, scope: Scope) -> Tensor | None:
-        """What of it belongs to a scope; None: nothing."""
+        """Return the part that belongs to a scope; None: nothing."""
         if scope == "env":
             return self.memory
         if self.owner != "sim":
@@ -64,7 +64,7 @@ class Arena:
         self._used = 0
 
     def has_room(self, width: int) -> bool:
-        """Whether a slot of so many columns fits in."""
+        """Return True if a slot of this many columns fits in."""
         return self._used + width <= self.tensor.shape[1]
 
     def take(self, shape: tuple[int, ...]) -> Tensor:

@@ -121,7 +121,7 @@ class ModelParameters(ReadOwner):
         return found
 
     def request_const(self, env_ids: Tensor | None) -> None:
-        """Let the next `follow` recompute the constants of worlds; None: all."""
+        """Recompute the constants of worlds in the next `follow`; None: all."""
         self._requested[_rows(env_ids)] = True
 
     def let_flow(self) -> None:

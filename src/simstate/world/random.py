@@ -1,4 +1,4 @@
-"""Random numbers of which every world has a stream of its own.
+"""Random numbers: one stream for each world.
 
 What a world draws depends on the seed, on its own number and on how much it has drawn
 before: not on the other worlds, on how many there are, on the device or on threads. So
@@ -89,7 +89,7 @@ class WorldRandom:
             self._drawn_as = self._world
 
     def seed(self, seed: int, rows: Index = slice(None)) -> None:
-        """Start the streams of these worlds anew, each that of its own global id."""
+        """Restart the streams of these worlds, each by its global id."""
         rows = self._checked(rows)
         self._seed[rows] = _signed(whole_number("seed", seed, 0))
         self._world[rows] = self._own_world[rows]

@@ -55,7 +55,7 @@ class Registry(ABC):
         """The open calls, and the only way to make one."""
         self.open: list[Call] = self.calls.open
         self.scope = ""
-        """What the names of a user's memory begin with: the term that is running."""
+        """Prefix of the names of a user's memory: the term that is running."""
         self.watch = WriteWatch()
         self.moves_parameters = False
         """True if a step changes a parameter of the model."""
@@ -78,7 +78,7 @@ class Registry(ABC):
 
     @property
     def is_stepping(self) -> bool:
-        """Whether a step is running."""
+        """True while a step is running."""
         return bool(self.open) and any(
             call.scope in ("step", "run") for call in self.open
         )
@@ -173,7 +173,7 @@ class Registry(ABC):
         return self.add(slot)
 
     def let_move(self, name: str) -> Slot:
-        """Say of a slot with memory of its own that a step changes it from now on."""
+        """Declare that a step changes a slot with separate memory from now on."""
         slot = self[name]
         slot.moves = True
         self.moves_parameters |= slot.is_parameter
@@ -182,7 +182,7 @@ class Registry(ABC):
         return slot
 
     def drop_graphs(self) -> None:
-        """Let a user's memory hold numbers alone: a graph would grow with each step."""
+        """Detach a user's memory from autograd: a graph would grow with each step."""
         for slot in self._users_own:
             if slot.tensor.requires_grad:
                 slot.tensor.detach_()
@@ -241,7 +241,7 @@ class Registry(ABC):
 def reset_rule(
     reset: Reset,
 ) -> Literal["initial", "keep"] | Callable[[Tensor], Tensor]:
-    """What a slot does at a reset that was declared so."""
+    """Return the effect of a reset on a slot with this declaration."""
     if reset is None:
         return "keep"
     return reset if callable(reset) else "initial"

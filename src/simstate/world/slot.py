@@ -16,9 +16,9 @@ from simstate.base.ids import Index, Selection
 from simstate.engine import Stage
 
 Kind = Literal["state", "input", "parameter", "setting", "memory"]
-"""What moves with physics; what is written from outside for it (controls, forces, mocap
-poses, targets); expanded model fields; defaults and biases; and all else that a world
-remembers (clocks, sums, histories, commands, random streams, a user's own)."""
+"""State that moves with the physics; inputs from outside (controls, forces, mocap
+poses, targets); expanded model fields; defaults and biases; and all other memory of a
+world (clocks, sums, histories, commands, random streams, a user's own)."""
 
 Owner = Literal["sim", "env"]
 
@@ -28,8 +28,8 @@ Trees: TypeAlias = "frozenset[int] | None"
 Reset: TypeAlias = (
     "float | Tensor | Sequence[float] | Callable[[Tensor], Tensor] | None"
 )
-"""What a reset writes: a number, one row or one for each world; a function of the ids
-of the worlds that are reset; None: it keeps its value."""
+"""Values that a reset writes: a number, one row or one for each world; a function of
+the ids of the worlds that are reset; None: the value is kept."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -42,32 +42,33 @@ class Slot:
     """The live values; never replaced. Shape (num_envs, …), or any if shared."""
     owner: Owner = "sim"
     shared: bool = False
-    """Whether all worlds have it in common: curricula, weights, a global counter."""
+    """True if all worlds share it: curricula, weights, a global counter."""
     stage: Stage | None = None
     """From where on a write makes derived values stale; None: nothing reads it."""
     moves: bool = False
-    """Whether a step changes it."""
+    """True if a step changes it."""
     initial: Tensor | None = None
     """The value at the start; shape (1 or num_envs, …), or that of a shared one."""
     reset: Literal["initial", "keep"] | Callable[[Tensor], Tensor] = "keep"
-    """What a reset of some worlds does to it."""
+    """Effect of a reset of some worlds."""
     users_own: bool = False
-    """Whether a user's code made it with `memory`."""
+    """True if a user's code created it with `memory`."""
     from_snapshot: bool = False
-    """Whether a snapshot brought it, and its owner has not asked for it yet."""
+    """True if a snapshot created it and its owner has not requested it yet."""
     optional: bool = False
-    """Whether a snapshot may lack it, which then stands for `initial`."""
+    """True if a snapshot may lack it, which then means `initial`."""
     unit: str = ""
     axes: str = ""
     on_write: Callable[[Selection | None], None] | None = None
-    """Told of writes by a user, with the worlds; None: it may have been any."""
+    """Called after writes by a user, with the worlds; None: any world may have
+    changed."""
     check: Callable[[Tensor, Selection | None, Index | None], None] | None = None
     """Raises at values that no world may have, whoever writes them; shape (n, …), of
     these worlds, None: of all."""
     companions: tuple[str, ...] = ()
     """The names of slots that `on_write` changes."""
     computed: bool = False
-    """Whether the engine computes it from parameters, where nobody wrote it."""
+    """True if the engine computes it from parameters unless it is written."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,7 +82,7 @@ class Slot:
 
     @cached_property
     def array(self) -> np.ndarray[Any, Any] | None:
-        """The memory of the live values, whose writes nobody counts; None: a device's.
+        """Memory of the live values, whose writes are not counted; None on a device.
 
         NumPy's calls cost less than torch's, which tells for few worlds.
         """
@@ -90,7 +91,7 @@ class Slot:
 
     @cached_property
     def label(self) -> str:
-        """What it is called in messages: how a user gets at it."""
+        """Name in messages: the expression by which a user accesses it."""
         group, _, rest = self.name.partition("/")
         if not rest:
             inner = "" if self.kind == "memory" else "data."
@@ -134,7 +135,7 @@ class Slot:
         }
 
     def _described_reset(self) -> Any:
-        """What a reset writes: the row, "keep", or "function"."""
+        """Return the values that a reset writes: the row, "keep", or "function"."""
         if callable(self.reset):
             return "function"
         if self.reset == "keep" or self.initial is None:

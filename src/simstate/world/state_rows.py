@@ -10,7 +10,7 @@ from simstate.world import Ledger
 
 
 class StateRows:
-    """Rows of the state. Where the engine keeps none, they are gathered when asked for.
+    """Rows of the state. Where the engine keeps none, they are gathered on request.
 
     What is then written into the gathered rows is found by the ledger, as any other
     write, and goes into the fields: the numbers that have changed, and no others.
@@ -21,7 +21,7 @@ class StateRows:
         self._ledger = ledger
         self._gathered: Tensor | None = None
         self._known: Tensor | None = None
-        """What the gathered rows held when they were handed out."""
+        """Values of the gathered rows when they were returned."""
         if not engine.state_is_live:
             ledger.follow = self.follow
         else:
@@ -43,7 +43,7 @@ class StateRows:
         return self._gathered
 
     def follow(self) -> None:
-        """Bring rows that somebody holds up to date with fields that have moved."""
+        """Update rows that a caller holds from fields that have changed."""
         if self._gathered is not None:
             self._known = self._engine.state
             self._gathered.data.copy_(self._known)
@@ -54,7 +54,7 @@ class StateRows:
             self._scatter()
 
     def _scatter(self) -> None:
-        """Write the numbers that somebody changed into the fields."""
+        """Write the values that a caller changed into the fields."""
         assert self._gathered is not None
         assert self._known is not None
         new, old = self._gathered.detach().clone(), self._known

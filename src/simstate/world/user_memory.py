@@ -25,7 +25,7 @@ DTYPES = (
     torch.uint8,
     torch.bool,
 )
-"""What a slot may hold: what NumPy has, too."""
+"""Dtypes of a slot: those that NumPy also has."""
 
 
 def user_memory(
@@ -77,7 +77,7 @@ def user_memory(
 def adopt(
     ledger: Ledger, name: str, contract: Mapping[str, object], value: Tensor
 ) -> Slot:
-    """A slot for a value as a snapshot has it, which its owner has not asked for yet.
+    """Return a slot for a value of a snapshot that its owner has not requested yet.
 
     A function that asks for memory in every step has none before the first. The size
     is the value's own, whatever the contract says of it.
@@ -102,7 +102,7 @@ def adopt(
 
 
 def _saved_reset(name: str, contract: Mapping[str, object]) -> Reset:
-    """What a reset writes, as a contract has it; None: nothing, or a function does."""
+    """Return the values that a reset writes by a contract, or None."""
     reset = contract["reset"]
     if isinstance(reset, str):
         return None

@@ -19,7 +19,7 @@ from simstate.world import Write
 from simstate.world.worlds import Worlds
 
 _IGNORED = ("name", "paths", "text", "key_", "bvh_", "_")
-"""What fields begin with that no world needs of its own: texts, keyframes, and trees of
+"""Prefixes of fields that are never separate by world: texts, keyframes, and trees of
 bounding boxes, of which any will do."""
 
 

@@ -314,6 +314,9 @@ class Shake:
     def __init__(self, cfg, env):
         self.sum = env.memory("sum", (1,))
 
+    def reset(self, env_ids):
+        pass
+
     def __call__(self, env, gain: float = 1.0):
         self.sum += gain * env.rng.normal(slice(None), 1).float()
         return 0.01 * self.sum

@@ -1,5 +1,7 @@
 """Rotations, transforms and Euler angles against scipy and against each other."""
 
+import itertools
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.transform import Rotation
 
+from simstate.base.errors import InvalidInputError
 from simstate.math import euler, quaternion
+from simstate.math.conventions import axes, checked_values, presets
 from simstate.math.conventions import rotations as r
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -185,3 +189,68 @@ def test_transforms_of_two_dtypes_compose():
     both = r.compose(np.eye(4), shift)
     assert both.dtype == torch.float64
     assert both[:3, 3].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("sequence", euler.SEQUENCES)
+@pytest.mark.parametrize("unit", ["deg", "rad"])
+def test_rates_of_angles_are_those_of_the_rotation(sequence, unit):
+    """By differences of scipy's rotations, and back."""
+    rng = np.random.default_rng(4)
+    scale = 1.0 if unit == "rad" else 180 / np.pi
+    middle = np.pi / 2 if sequence not in TAIT_BRYAN else 0.0  # away from the poles
+    turns = rng.uniform(-1.0, 1.0, size=(20, 3))
+    turns[:, 1] += middle
+    speeds = rng.normal(size=(20, 3))
+    step = 1e-6
+    ahead, behind = (
+        Rotation.from_euler(scipy_id(sequence), turns + side * step * speeds)
+        for side in (1, -1)
+    )
+    rates = (behind.inv() * ahead).as_rotvec() / (2 * step)  # body axes [rad/s]
+    angles, listed = as_listed(sequence, turns), as_listed(sequence, speeds)
+    given = (scale * angles, scale * listed, sequence)
+    found = r.body_rates_from_angle_rates(*given, unit=unit)
+    np.testing.assert_allclose(found, scale * rates, atol=1e-7 * scale)
+    back = r.angle_rates_from_body_rates(given[0], found, sequence, unit=unit)
+    np.testing.assert_allclose(back, scale * listed, atol=1e-11 * scale)
+
+
+def test_axes_that_are_known_are_the_right_handed_ones():
+    for kind, letters in (("world", "EWNSUD"), ("body", "FALRUD")):
+        unit = dict(zip(letters, np.kron(np.eye(3), [[1], [-1]]), strict=True))
+        right = {
+            "".join(three)
+            for three in itertools.product(letters, repeat=3)
+            if np.array_equal(np.cross(unit[three[0]], unit[three[1]]), unit[three[2]])
+        }
+        assert len(right) == 24
+        assert set(axes.known(kind)) - {axes.Z_UP} == right
+    assert axes.Z_UP in axes.known("world")
+    assert axes.Z_UP not in axes.known("body")
+
+
+def test_quaternions_within_rounding_are_made_of_unit_length():
+    rng = np.random.default_rng(0)
+    quat = torch.as_tensor(rng.normal(size=(50, 4)))
+    quat /= quat.norm(dim=-1, keepdim=True)
+    near = quat * (1 + 4e-7 * torch.as_tensor(rng.uniform(-1, 1, size=(50, 1))))
+    made = checked_values.check_unit(near, "quat")
+    np.testing.assert_allclose(made.norm(dim=-1), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(made, quat, atol=1e-15)
+    with pytest.raises(InvalidInputError, match=r"at \[1\] the length is 1.1"):
+        checked_values.check_unit(quat[:3] * torch.tensor([[1.0], [1.1], [2.0]]), "q")
+
+
+def test_a_convention_is_described_in_full():
+    found = {name: presets.PRESETS[name].describe() for name in presets.PRESETS}
+    assert len(set(found.values())) == len(found)
+    for name, text in found.items():
+        given = presets.PRESETS[name]
+        assert f"world {given.world}, body {given.body}" in text
+        assert ("[deg]" in text) == (
+            given.attitude.has_angles and given.angle_unit == "deg"
+        )
+        assert f"[{given.angle_unit}/s]" in text
+        if given.attitude.sequence:
+            assert given.attitude.sequence in text
+        assert ", ".join(given.order) in text

@@ -325,7 +325,13 @@ def test_levels_follow_how_far_a_world_has_come():
     [
         ({"kinds": ("flta",)}, "Did you mean 'flat'"),
         ({"levels": 0}, "levels must be a whole number ≥ 1"),
+        ({"columns": 0}, "columns must be a whole number ≥ 1"),
         ({"resolution": 3.0}, "a quarter"),
+        ({"resolution": 2.001}, "a quarter"),
+        ({"resolution": 0.0}, "a quarter"),
+        ({"border": -0.1}, "border ≥ 0"),
+        ({"border": float("nan")}, "border ≥ 0"),
+        ({"kinds": ()}, "at least one kind"),
         ({"kinds": (lambda reach, difficulty, rng: np.zeros(3),)}, "finite heights"),
         ({"kinds": (Boxes(lambda *_: np.ones((2, 5))),)}, r"shape \(n, 6\)"),
         ({"kinds": (Boxes(lambda *_: np.full((1, 6), 3.5)),)}, "beyond its tile"),
@@ -341,3 +347,57 @@ def test_a_plane_and_a_terrain_are_too_much():
     scene = SceneCfg(entities={"ball": EntityCfg(model=BALL)}, ground=True, terrain=CFG)
     with pytest.raises(ModelError, match="not both"):
         Simulation(scene, 1)
+
+
+def test_a_terrain_at_its_limits_is_taken():
+    for changes in ({"border": 0.0}, {"border": 0.4}, {"resolution": 2.0}):
+        Terrain(TerrainCfg(kinds=("flat", "waves"), levels=1, columns=2, **changes))
+
+
+def heights(kind: str, difficulty: float) -> tuple[np.ndarray, np.ndarray]:
+    """Heights of a tile of 8 m, points 5 cm apart, and the larger distance [m]."""
+    points = np.linspace(-4.0, 4.0, 161)
+    reach = np.stack(np.meshgrid(points, points, indexing="ij"))
+    rng = np.random.default_rng(3)
+    return GENERATORS[kind](reach, difficulty, rng), np.abs(reach).max(axis=0)
+
+
+@pytest.mark.parametrize(("difficulty", "size"), [(0.0, 0.0), (1.0, 1.0)])
+def test_heights_are_as_large_as_documented(difficulty, size):
+    """Each kind at its least and at its greatest, by the numbers of its docstring."""
+
+    def between(low: float, high: float) -> float:
+        return low + (high - low) * size
+
+    found, away = heights("rough", difficulty)
+    assert np.abs(found).max() == pytest.approx(between(0.01, 0.08), rel=0.02)
+    assert found.min() == pytest.approx(-between(0.01, 0.08), rel=0.02)
+    inner = np.abs(np.diff(found[::4, ::4], axis=0)).max()  # points 0.2 m apart
+    assert inner > 5 * np.abs(np.diff(found[:5, 0], n=2)).max()
+    found, away = heights("waves", difficulty)
+    assert found.max() == found[80, 80] == pytest.approx(between(0.03, 0.2))
+    assert found.min() == pytest.approx(-between(0.03, 0.2))
+    np.testing.assert_allclose(found[80, 40:], found[80, :121], atol=1e-12)  # 2 m
+    found, away = heights("slope_up", difficulty)
+    slope = np.tan(np.deg2rad(between(0.0, 22.918)))
+    np.testing.assert_allclose(found, -slope * np.maximum(away - 0.8, 0), atol=1e-4)
+    np.testing.assert_array_equal(heights("slope_down", difficulty)[0], -found)
+    found, away = heights("stairs_up", difficulty)
+    rise = between(0.03, 0.2)
+    assert set(found[away <= 0.8]) == {0.0}
+    np.testing.assert_allclose(found[(away > 0.82) & (away < 1.08)], rise)
+    np.testing.assert_allclose(found[(away > 1.12) & (away < 1.38)], 2 * rise)
+    np.testing.assert_array_equal(heights("stairs_down", difficulty)[0], -found)
+    found, away = heights("boxes", difficulty)
+    assert not found[away <= 0.8].any()
+    highest = between(0.02, 0.15)
+    assert 0.97 * highest < np.abs(found).max() <= highest
+    squares = np.unique(np.floor(np.linspace(1.7, 4.0, 47) / 0.45))  # of 0.45 m
+    assert len(np.unique(found[114:, 114:])) == len(squares) ** 2
+    found, away = heights("gaps", difficulty)
+    width = between(0.1, 0.7)
+    edge = np.minimum(np.abs(away - 0.8), np.abs(away - 0.8 - width)) < 1e-9
+    ditch = (away > 0.8) & (away < 0.8 + width)
+    assert set(found[ditch & ~edge]) == {-1.0}
+    assert not found[~ditch & ~edge].any()
+    assert not heights("flat", difficulty)[0].any()

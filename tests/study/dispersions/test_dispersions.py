@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, SimStateError
 from simstate.cli import main
 from simstate.state import Snapshot
 from simstate.study.dispersions import (
+    Outcome,
+    Study,
     choice,
     load_study,
     log_normal,
@@ -144,18 +149,114 @@ def test_distributions_have_their_moments():
     assert all(torch.equal(part[n], drawn[n][11:14]) for n in draws)
 
 
-def test_wrong_studies_are_refused(tmp_path):
+def test_wrong_studies_are_refused(tmp_path, file):
+    study = load_study(file)
+    of_one = study.simulation(1)
+
+    def falling(**changes):
+        return dataclasses.replace(study, **changes)
+
     for wrong, message in (
         (lambda: normal(0.0), "std or cov"),
         (lambda: normal([0.0, 0.0], cov=[[1.0, 2.0], [2.0, 1.0]]), "positive"),
         (lambda: normal(0.0, -1.0), "std"),
         (lambda: uniform(2.0, 1.0), "low"),
         (lambda: choice([]), "at least one"),
+        (lambda: choice(3.0), "at least one"),
+        (lambda: normal([0.0, 0.0], cov=[[1.0]]), r"shape \(2, 2\)"),
+        (lambda: normal([0.0, 0.0], cov=[[1.0, 0.5], [0.2, 1.0]]), "symmetric"),
+        (lambda: normal(0.0, 1.0, cov=[[1.0]]), "either std or cov"),
+        (lambda: Study(print, {}, 1.0, {"x": abs}), "draws and results"),
+        (lambda: Study(print, {"a": choice([1])}, 1.0, {}), "draws and results"),
+        (lambda: falling(worst="rang"), "range"),
+        (lambda: falling(results={"x": 3.0}), "result 'x'"),
+        (lambda: falling(make=lambda draws, **o: None).simulation(2), "2 worlds"),
+        (lambda: falling(make=lambda d, **o: of_one).simulation(2), "2 worlds"),
         (lambda: load_study(tmp_path / "none.py"), "no file"),
     ):
-        with pytest.raises(InvalidInputError, match=message):
+        with pytest.raises(SimStateError, match=message):
             wrong()
     empty = tmp_path / "empty.py"
     empty.write_text("x = 1\n")
     with pytest.raises(InvalidInputError, match="study"):
         load_study(empty)
+
+
+def outcome(**changes) -> Outcome:
+    given = {
+        "results": {
+            "miss": torch.tensor([0.5, -3.0, 2.0, math.nan, math.inf, 1.0]).double(),
+            "hit": torch.tensor([True, False, True, True, False, True]),
+            "lost": torch.full((6,), math.nan),
+        },
+        "draws": {"mass": torch.arange(6.0), "wind": torch.arange(12.0).reshape(6, 2)},
+        "units": {"miss": "m"}, "times": None, "histories": {}, "history_units": {},
+        "worst_by": "miss", "seed": 2,
+    }  # fmt: skip
+    return Outcome(**{**given, **changes})
+
+
+def test_the_table_has_the_statistics_of_finite_results():
+    rows = {(row.result, row.statistic): row for row in outcome().table(0.9)}
+    fine = np.array([0.5, -3.0, 2.0, 1.0])
+    assert rows["miss", "mean"].value == pytest.approx(fine.mean())
+    assert rows["miss", "deviation"].value == pytest.approx(fine.std(ddof=1))
+    for share in (5, 50, 95):
+        row = rows["miss", f"{share} %"]
+        assert row.value == pytest.approx(np.quantile(fine, share / 100))
+    assert (rows["miss", "least"].value, rows["miss", "greatest"].value) == (-3.0, 2.0)
+    assert {row.unit for row in outcome().table() if row.result == "miss"} == {"m", ""}
+    wilson = stats.binomtest(2, 6).proportion_ci(0.9, "wilson")
+    lost = rows["miss", "not finite"]
+    assert (lost.value, lost.unit) == (2 / 6, "")
+    assert (lost.low, lost.high) == pytest.approx((wilson.low, wilson.high))
+    hit = stats.binomtest(4, 6).proportion_ci(0.9, "wilson")
+    assert rows["hit", "probability"].value == 4 / 6
+    assert rows["hit", "probability"].low == pytest.approx(hit.low)
+    assert [key[1] for key in rows if key[0] == "lost"] == ["not finite"]
+    assert rows["lost", "not finite"].value == 1.0
+
+
+def test_the_worst_world_is_the_largest_either_way_and_nan_is_worse():
+    assert outcome().worst_world == 3
+    sizes = torch.tensor([0.5, -3.0, 2.0])
+    assert outcome(results={"miss": sizes}).worst_world == 1
+    assert outcome(worst_by="hit").worst_world == 0
+
+
+def test_the_file_of_results_has_a_line_for_each_world(tmp_path):
+    outcome().save_csv(tmp_path / "worlds.csv")
+    head, *lines = csv.reader((tmp_path / "worlds.csv").read_text().splitlines())
+    assert head == ["world", "mass", "wind[0]", "wind[1]", "miss", "hit", "lost"]
+    assert [line[0] for line in lines] == ["0", "1", "2", "3", "4", "5"]
+    assert lines[2] == ["2", "2.0", "4.0", "5.0", "2.0", "True", "nan"]
+
+
+def test_bounds_of_a_few_values():
+    assert all(math.isnan(bound) for bound in mean_bounds(torch.ones(1), 0.9))
+    low, high = mean_bounds(torch.tensor([1.0, 4.0]).double(), 0.95)
+    want = stats.t.interval(0.95, 1, 2.5, stats.sem([1.0, 4.0]))
+    assert (low, high) == pytest.approx(want, rel=1e-4)
+    assert proportion_bounds(0, 0, 0.9) == (0.0, 1.0)
+    assert quantile_bounds(torch.tensor([1.0, 2.0]), 0.5, 0.9) == (-math.inf, math.inf)
+    eight = torch.arange(8.0).flip(0)
+    # Of eight, the least and the greatest enclose the median but for 2 of 2⁸ cases.
+    assert quantile_bounds(eight, 0.5, 0.99) == (0.0, 7.0)
+    assert quantile_bounds(eight, 0.5, 0.993) == (-math.inf, math.inf)
+
+
+def test_histories_of_batches_of_different_lengths_are_joined(file):
+    study = dataclasses.replace(load_study(file), every=None)
+    one, many = study.run(5, batch=2, seed=1), study.run(5, batch=5, seed=1)
+    assert torch.equal(one.times, many.times)
+    assert float(one.times[1] - one.times[0]) == pytest.approx(0.03)
+    torch.testing.assert_close(
+        one.histories["height"], many.histories["height"], rtol=0, atol=0,
+        equal_nan=True,
+    )  # fmt: skip
+    assert one.histories["height"].isnan().any()
+    without = dataclasses.replace(study, record=None).run(3, batch=2, seed=1)
+    assert without.times is None
+    assert without.histories == {}
+    assert torch.equal(without.results["range"], one.results["range"][:3])
+    assert without.worst_by == "range"

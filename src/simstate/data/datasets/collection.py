@@ -54,10 +54,10 @@ class Collection:
     success: str | None
     """The term whose end is wanted; None: any end."""
     all_episodes: bool = False
-    """Whether each world has more than one: those of a recording that was there."""
+    """True if each world has several episodes: those of an existing recording."""
 
     def path(self, part: int) -> Path:
-        """Where a part is, or will be."""
+        """Return the path of a part."""
         return self.folder / f"part-{part:05d}.simrec"
 
     @property
@@ -96,12 +96,12 @@ class Collection:
                 raise
 
     def keep(self, episode: Episode) -> bool:
-        """Whether an episode is one that was collected, and ended as wanted."""
+        """Return True if an episode was collected and ended as wanted."""
         wanted = self.success is None or episode.ends == (self.success,)
         return wanted and (self.all_episodes or episode.number == 0)
 
     def count(self, part: int) -> int:
-        """How many episodes of a part are wanted."""
+        """Return the number of wanted episodes of a part."""
         return sum(1 for _ in episodes_of(self.path(part), keep=self.keep))
 
 
@@ -122,7 +122,7 @@ def collect(
     told: Told | None = None,
     over: Over | None = None,
 ) -> Collection:
-    """Let a policy act until there are enough episodes; returns where they are.
+    """Run a policy until there are enough episodes; return the collection.
 
     A folder in which it was interrupted is gone on with: whole parts stay, the last is
     done again, and the bits are the same.
@@ -236,7 +236,7 @@ def with_cameras(
 
 
 def with_pictures(quantities: Recorded, cameras: Sequence[str]) -> Recorded:
-    """What to record, with the pictures of some cameras."""
+    """Return what to record, with the pictures of some cameras."""
     if not cameras:
         return quantities
     pictures = {f"{CAMERA}{name}": f"{CAMERA}{name}" for name in cameras}

@@ -30,9 +30,11 @@ from simstate.data.datasets.recorded_episodes import (
     Keep,
     Source,
     check_target,
+    contracts_of,
     episodes_of,
     paths_of,
     recordings_of,
+    step_of,
 )
 from simstate.record.columns import CAMERA, EACH
 
@@ -41,22 +43,22 @@ _T = TypeVar("_T")
 MAX_BYTES = 4 << 30
 """Largest array of a file that is read."""
 FORMAT_VERSION = 1
-"""Of Isaac Lab's files: quaternions (x, y, z, w)."""
+"""Version of Isaac Lab's files: quaternions (x, y, z, w)."""
 _STATES = {
     "root_link_pose_w": "root_pose",
     "root_com_vel_w": "root_velocity",
     "joint_pos": "joint_position",
     "joint_vel": "joint_velocity",
 }
-"""What quantities of an entity are called in `states/articulation/ENTITY`, and those of
-one without joints in `states/rigid_object/ENTITY`: the pose of the root link's origin,
-the velocity of its COM, both along world axes."""
+"""Names of an entity's quantities in `states/articulation/ENTITY`, and without joints
+in `states/rigid_object/ENTITY`: the pose of the root link's origin, the velocity of its
+COM, both along world axes."""
 
 _XYZW, _WXYZ = [0, 1, 2, 4, 5, 6, 3], [0, 1, 2, 6, 3, 4, 5]
 """The components of a pose (x, y, z, qw, qx, qy, qz) in the order of the file, and
 back."""
 _LISTS = ("names", *EACH.values())
-"""What is said of each component, as lists in JSON."""
+"""Properties of each component, as lists in JSON."""
 _OWN = ("time", "action", "reward", "terminated", "truncated", "ended", "event")
 """Columns that every recording of an Env has, which are elsewhere."""
 
@@ -71,9 +73,9 @@ class Demonstration:
     arrays: dict[str, np.ndarray]
     """Everything else by its path within the episode ("obs/policy")."""
     attributes: dict[str, Any]
-    """Of the episode: num_samples, success, seed, …"""
+    """Attributes of the episode: num_samples, success, seed, …"""
     contracts: dict[str, dict[str, Any]]
-    """What the arrays say of themselves: unit, axes, point, names."""
+    """Declared unit, axes, point and names of the arrays."""
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -96,7 +98,8 @@ def write_hdf5(
     different ones.
 
     Args:
-        source: recordings of an environment.
+        source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an
+            episode is then a world from one reset to the next, without rewards.
         path: the file, which is replaced.
         success: the term whose end is a success ("time_out"); the others are kept
             and marked. None: nothing is said about success.
@@ -197,12 +200,10 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
     opened = recordings_of(source)  # open for as long as this is kept
     recording = next(opened)
     header = recording.header
-    columns = ("time", *recording.names)
-    contracts = {name: recording.contract(name) for name in columns}
     about = {
         "task": header.get("task") or "",
-        "settings": header["settings"],
-        "step_dt": header["step_dt"],
+        "settings": header.get("settings", {}),
+        "step_dt": step_of(recording),
         "seed": header["simulation"]["seed"],
         "versions": header["versions"],
     }
@@ -211,11 +212,11 @@ def _about(source: Source) -> tuple[dict[str, Any], dict[str, Any], dict[str, st
         entity: "articulation" if entity in jointed else "rigid_object"
         for entity in header["simulation"]["entities"]
     }
-    return contracts, about, kinds
+    return contracts_of(recording), about, kinds
 
 
 def _jointed(model: mujoco.MjModel) -> set[str]:
-    """The entities that have joints beside a free one."""
+    """Return the entities that have joints other than a free one."""
     free = mujoco.mjtJoint.mjJNT_FREE.value
     bodies = model.jnt_bodyid[model.jnt_type != free]
     return {str(model.body(body).name).partition("/")[0] for body in bodies}
@@ -231,10 +232,11 @@ def _write_episode(
     done = columns["terminated"] | columns["truncated"]
     arrays: dict[str, tuple[np.ndarray, str]] = {
         "actions": (columns["action"], "action"),
-        "rewards": (columns["reward"], "reward"),
         "dones": (done.astype(np.int64), "terminated"),
         "time": (columns["time"], "time"),
     }
+    if "reward" in columns:
+        arrays["rewards"] = (columns["reward"], "reward")
     for name, values in columns.items():
         if name in _OWN:
             continue
@@ -260,7 +262,7 @@ def _write_episode(
 
 
 def _place(column: str, kinds: dict[str, str]) -> str:
-    """Where a recorded column is within an episode."""
+    """Return the path of a recorded column within an episode."""
     if column.startswith(OBSERVATION):
         return f"obs/{column.removeprefix(OBSERVATION)}"
     if column.startswith(CAMERA):
@@ -272,7 +274,7 @@ def _place(column: str, kinds: dict[str, str]) -> str:
 
 
 def _is_root_pose(where: str) -> bool:
-    """Whether an array has poses in the order of the file; in `obs` is what was."""
+    """Return True if an array has poses in the order of the file, unlike in `obs`."""
     return where.endswith("/root_pose") and not where.startswith("obs/")
 
 

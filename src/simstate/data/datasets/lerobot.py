@@ -23,10 +23,13 @@ from simstate.data.datasets.recorded_episodes import (
     Episode,
     Keep,
     Source,
+    contracts_of,
     episodes_of,
     recordings_of,
+    step_of,
 )
 from simstate.data.datasets.statistics import ColumnStatistics
+from simstate.record import Recording
 from simstate.record.columns import CAMERA, EACH
 
 VERSION = "v3.0"
@@ -40,7 +43,7 @@ def write_lerobot(
     folder: str | Path,
     *,
     task: str | None = None,
-    state: str = "policy",
+    state: str | None = None,
     keep: Keep | None = None,
     robot_type: str | None = None,
 ) -> int:
@@ -53,10 +56,12 @@ def write_lerobot(
     them, and `units`, `each_axes` and `points` where components have different ones.
 
     Args:
-        source: recordings of an environment.
+        source: recordings of an Env, or of a Simulation with `fields=["ctrl"]`: an
+            episode is then a world from one reset to the next, without rewards.
         folder: a folder that is not there yet, or is empty.
         task: what was to be done, in words; None: the task's name.
-        state: the observation group that is `observation.state`.
+        state: the observation group that is `observation.state`, None: "policy"; of a
+            Simulation the recorded quantity, None: the first.
         keep: which episodes to write; None: all that are complete.
         robot_type: None: the names of the scene's entities.
     """
@@ -83,21 +88,22 @@ class _Writer(Closing):
         root: Path,
         source: Source,
         task: str | None,
-        state: str,
+        state: str | None,
         robot_type: str | None,
     ) -> None:
         self._arrow = library("pyarrow", "data", "LeRobot data sets")
         self._parquet = library("pyarrow.parquet", "data", "LeRobot data sets")
-        recording = next(iter(recordings_of(source)))
+        opened = recordings_of(source)  # open for as long as this is kept
+        recording = next(opened)
         header = recording.header
-        self._root, self._state = root, f"{OBSERVATION}{state}"
-        recording.contract(self._state)  # an unknown group is named
-        self._contracts = {name: recording.contract(name) for name in recording.names}
-        self._fps = 1.0 / header["step_dt"]
+        self._contracts = contracts_of(recording)
+        del self._contracts["time"]
+        self._root, self._state = root, self._state_column(recording, state)
+        self._fps = 1.0 / step_of(recording)
         self._task = task or header.get("task") or "simstate"
         self._robot = robot_type or ", ".join(header["simulation"]["entities"])
         self.rows: list[dict[str, Any]] = []
-        """What meta/episodes says of each."""
+        """Rows of meta/episodes."""
         self._frames = 0
         self._file = -1
         self._bytes = 0
@@ -110,9 +116,37 @@ class _Writer(Closing):
             if name.startswith(CAMERA)
         }
 
+    def _state_column(self, recording: Recording, state: str | None) -> str:
+        """Return the column that is `observation.state`; an unknown one raises."""
+        if recording.kind == "env":
+            name = f"{OBSERVATION}{state or 'policy'}"
+            recording.contract(name)
+            return name
+        if state is not None:
+            return recording.full_name(state)
+        own = ("action", "terminated")
+        others = [
+            name
+            for name in self._contracts
+            if name not in own and not name.startswith(CAMERA)
+        ]
+        if not others:
+            raise InvalidInputError(
+                "The recording holds no quantity to be observation.state: record some, "
+                'sim.record(path, quantities=["robot.joint_pos"], fields=["ctrl"]).'
+            )
+        return others[0]
+
     def add(self, episode: Episode) -> None:
         """Write an episode."""
         count, frames = len(self.rows), len(episode)
+        spans = np.diff(episode.columns["time"]) * self._fps
+        if not np.allclose(spans, 1.0, rtol=0.0, atol=1e-3):
+            raise InvalidInputError(
+                f"Samples of world {episode.world} are {spans.min() / self._fps:g} to "
+                f"{spans.max() / self._fps:g} s apart, and a LeRobot data set has one "
+                "rate: record with every=…, or step the same number of steps each time."
+            )
         features = self._features(episode)
         self._shapes = {name: x.shape[1:] for name, x in features.items()}
         steps = np.arange(frames)
@@ -183,9 +217,10 @@ class _Writer(Closing):
         found = {
             "observation.state": columns[self._state],
             "action": columns["action"],
-            "next.reward": columns["reward"],
             "next.done": columns["terminated"] | columns["truncated"],
         }
+        if "reward" in columns:
+            found["next.reward"] = columns["reward"]
         for name in self._others():
             feature = _feature(name)
             if feature in found:
@@ -247,8 +282,8 @@ class _Writer(Closing):
         columns = {
             "observation.state": self._state,
             "action": "action",
-            "next.reward": "reward",
             "next.done": "terminated",
+            **({"next.reward": "reward"} if "reward" in self._contracts else {}),
             **{_feature(name): name for name in self._others()},
         }
         found: dict[str, Any] = {}

@@ -16,8 +16,8 @@ VIDEO = "videos/{video_key}/chunk-{chunk_index:03d}/file-{file_index:03d}.mp4"
 FILE_MB = 200
 """About the size of a full file."""
 MOST_BYTES = 16 * FILE_MB << 20
-"""Of pictures before they are encoded, to about a sixteenth: with more the next episode
-begins another file."""
+"""Maximum size of the pictures before encoding, to about a sixteenth: beyond it the
+next episode starts another file."""
 ENCODING = ("-crf", "18", "-g", "2")
 """Little loss, and a whole picture every second frame: training reads at random."""
 

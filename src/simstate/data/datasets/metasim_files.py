@@ -30,7 +30,7 @@ _ALLOWED = {
     ("numpy._core.numeric", "_frombuffer"),
     ("numpy.core.numeric", "_frombuffer"),
 }
-"""What a pickle may name: containers and arrays."""
+"""Names that a pickle may contain: containers and arrays."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class MetaSimTrajectory:
     states: list[dict[str, Any]] | None
     """A unified state for each step; None: the file has none."""
     extra: Any
-    """What else was kept."""
+    """Additional data."""
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -128,7 +128,7 @@ def _trajectory(robot: str, demo: dict[str, Any]) -> MetaSimTrajectory:
 
 
 def _unified(robot: str, state: dict[str, Any]) -> dict[str, Any]:
-    """Objects and the robot side by side, as MetaSim has them, told apart."""
+    """Return objects and robots separately; MetaSim has them in one dictionary."""
     if "robots" in state or "objects" in state:
         return state
     plain = {name: _plain(value) for name, value in state.items()}

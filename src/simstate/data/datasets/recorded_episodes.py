@@ -1,4 +1,4 @@
-"""Episodes: what a recording of an environment holds, world by world."""
+"""Episodes of a recording, world by world: of an Env, or of a Simulation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from simstate.base.errors import InvalidInputError, RecordingError
 from simstate.record import Recording
 
 Source: TypeAlias = "str | Path | Recording | Sequence[str | Path]"
-"""A recording of an environment, or several of the same task."""
+"""A recording, or several of the same task."""
 
 OBSERVATION = "observation/"
 
@@ -25,7 +25,7 @@ class Episode:
     world: int
     """The world's number in its recording."""
     number: int
-    """How many episodes of this world came before it."""
+    """Number of earlier episodes of this world."""
     columns: dict[str, np.ndarray]
     """Columns by name; shape (steps, …). Observations are from before each step."""
     ends: tuple[str, ...]
@@ -36,7 +36,7 @@ class Episode:
 
     @property
     def is_complete(self) -> bool:
-        """Whether it has come to an end of its own."""
+        """True if it has ended."""
         return bool(self.columns["terminated"][-1] | self.columns["truncated"][-1])
 
 
@@ -86,12 +86,13 @@ def episodes_of(
     A block is read at a time; of each world what has begun is in memory.
 
     Args:
-        source: recordings that `env.record` wrote.
+        source: recordings that `env.record` wrote, or `sim.record` with its controls.
         complete: leave out episodes that have not come to an end.
         keep: called with each; None: all of them.
     """
     for recording in recordings_of(source):
-        for episode in _episodes(recording):
+        cut = _episodes if recording.kind == "env" else _sim_episodes
+        for episode in cut(recording):
             wanted = episode.is_complete or not complete
             if wanted and (keep is None or keep(episode)):
                 yield episode
@@ -103,9 +104,9 @@ def success_of(term: str) -> Keep:
 
 
 def _kinds(recording: Recording) -> dict[str, Any]:
-    """What the columns of a data set must have in common."""
+    """Return what the columns of a data set must have in common."""
     keys = ("shape", "dtype", "names")
-    found: dict[str, Any] = {"steps [s]": recording.header["step_dt"]}
+    found: dict[str, Any] = {"steps [s]": step_of(recording)}
     for name in recording.names:
         contract = recording.contract(name)
         found[name] = [contract[key] for key in keys]
@@ -122,13 +123,68 @@ def _other_columns(
     )
 
 
+def contracts_of(recording: Recording) -> dict[str, dict[str, Any]]:
+    """Return the contracts of the columns of the episodes, by name."""
+    names = ("time", *recording.names)
+    found = {name: recording.contract(name) for name in names}
+    if recording.kind == "sim":
+        controls = found.pop(_controls(recording))
+        found["action"] = controls
+        found["terminated"] = {**found["time"], "unit": "1", "names": []}
+    return found
+
+
+def step_of(recording: Recording) -> float:
+    """Return the time between two rows of an episode [s]; of a Simulation, the median.
+
+    A world that was not stepped between two samples has no row for it.
+    """
+    if recording.kind == "env":
+        return recording.header["step_dt"]
+    spans = np.diff(recording.time.numpy(), axis=0)
+    spans = spans[spans > 0]
+    return float(np.median(spans)) if spans.size else 0.0
+
+
 def _checked(recording: Recording) -> Recording:
-    if recording.kind != "env":
-        raise RecordingError(
-            f"{str(recording.path)!r} is of a Simulation, which has no episodes: "
-            "record an Env."
-        )
+    if recording.kind == "sim":
+        _controls(recording)
     return recording
+
+
+def _controls(recording: Recording) -> str:
+    """Return the name of the column with the controls of a Simulation."""
+    for name in recording.names:
+        if recording.contract(name).get("source", "").rpartition(".")[2] == "ctrl":
+            return name
+    raise RecordingError(
+        f"{str(recording.path)!r} is of a Simulation and holds no controls, which are "
+        'the actions of a data set: record them, sim.record(path, fields=["ctrl"]).'
+    )
+
+
+def _sim_episodes(recording: Recording) -> Iterator[Episode]:
+    """Cut a recording of a Simulation where a world was reset: time goes back.
+
+    Quantities are from before each step, as of an Env. The action is what was applied
+    until the next sample.
+    """
+    blocks = [recording.read_block(block) for block in recording.blocks]
+    names = [name for name in blocks[0] if name != "step"] if blocks else []
+    columns = {n: np.concatenate([block[n] for block in blocks]) for n in names}
+    controls = _controls(recording)
+    for place, world in enumerate(recording.worlds if blocks else ()):
+        time = columns["time"][:, place]
+        moved = np.flatnonzero(np.concatenate([[True], time[1:] != time[:-1]]))
+        resets = np.flatnonzero(np.diff(time[moved]) < 0) + 1
+        parts = [part for part in np.split(moved, resets) if len(part) > 1]
+        for number, part in enumerate(parts):
+            before, after = part[:-1], part[1:]
+            mine = {n: x[before, place] for n, x in columns.items() if n != controls}
+            mine["action"] = columns[controls][after, place]
+            mine["terminated"] = np.zeros(len(before), np.bool_)
+            mine["truncated"] = np.arange(len(before)) == len(before) - 1
+            yield Episode(world, number, mine, ())
 
 
 def _episodes(recording: Recording) -> Iterator[Episode]:
@@ -146,7 +202,7 @@ def _episodes(recording: Recording) -> Iterator[Episode]:
 
 
 class _World:
-    """What has begun in a world, and how many episodes came before it."""
+    """The episode in progress in a world, and the number of earlier ones."""
 
     def __init__(self, world: int) -> None:
         self.world, self.count = world, 0
@@ -155,7 +211,7 @@ class _World:
     def cut(
         self, columns: dict[str, np.ndarray], terms: list[str]
     ) -> Iterator[Episode]:
-        """The episodes that end in a block; what is left goes on."""
+        """Yield the episodes that end in a block; the rest continues."""
         time = columns["time"]
         if not len(time):
             return

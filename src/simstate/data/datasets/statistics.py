@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class ColumnStatistics:
-    """Least, greatest, mean and standard deviation of each component."""
+    """Minimum, maximum, mean and standard deviation of each component."""
 
     least: np.ndarray
     greatest: np.ndarray
@@ -18,17 +18,17 @@ class ColumnStatistics:
     square: np.ndarray
     """The mean of the squares."""
     count: int
-    """Of frames."""
+    """Number of frames."""
 
     @staticmethod
     def of(values: np.ndarray) -> ColumnStatistics:
-        """Of numbers; shape (frames, components)."""
+        """Return the statistics of values; shape (frames, components)."""
         x = values.astype(np.float64)
         return ColumnStatistics(x.min(0), x.max(0), x.mean(0), (x**2).mean(0), len(x))
 
     @staticmethod
     def of_pictures(pictures: np.ndarray) -> ColumnStatistics:
-        """Of colours 0 … 255, as 0 … 1 for each channel; uint8 (frames, H, W, 3).
+        """Return the statistics of uint8 colours as 0 … 1; (frames, H, W, 3).
 
         By counting them, so that no picture is made into floating-point numbers.
         """
@@ -49,7 +49,7 @@ class ColumnStatistics:
 
     @staticmethod
     def joined(parts: Sequence[ColumnStatistics]) -> ColumnStatistics:
-        """Of all episodes together."""
+        """Return the statistics of all episodes together."""
         count = sum(part.count for part in parts)
         return ColumnStatistics(
             np.min([part.least for part in parts], axis=0),

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 RETRIES = 3
-"""How often an item is tried again whose worker was lost."""
+"""Number of retries of an item whose worker was lost."""
 _AUTH_MODE = "RAY_AUTH_MODE"
 _BUSY = (
     " Ray gives its servers half a minute to start, which is too little on a very busy "
@@ -71,7 +71,7 @@ class Cluster(Closing):
             self._start(address, workers)
         cpus = int(self.ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, cpus)
-        """How many items run at once."""
+        """Number of items that run at once."""
 
     def _start(self, address: str | None, workers: int | None) -> None:
         options: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
@@ -160,7 +160,7 @@ class Cluster(Closing):
 
 @contextlib.contextmanager
 def _on_loopback() -> Generator[None]:
-    """Let Ray listen on loopback only, as it does by itself on macOS and Windows."""
+    """Restrict Ray to loopback, which is its default on macOS and Windows."""
     constants: Any = import_module("ray._private.ray_constants")
     name = constants.ENABLE_RAY_CLUSTERS_ENV_VAR
     before, allowed = os.environ.get(name), constants.ENABLE_RAY_CLUSTER
@@ -175,20 +175,20 @@ def _on_loopback() -> Generator[None]:
 
 
 def _use_token() -> None:
-    """Let Ray authenticate by a token, unless a mode was chosen."""
+    """Use Ray's token authentication, unless a mode was chosen."""
     if _AUTH_MODE not in os.environ:
         os.environ[_AUTH_MODE] = "token"  # also of the workers: it stays
         import_module("ray._raylet").Config.initialize("")  # it is loaded already
 
 
 def _call(function: Callable[[Any], Any], item: Any) -> Any:
-    """What a worker does."""
+    """Run the function of a worker."""
     one_thread()
     return function(item)
 
 
 def one_thread() -> None:
-    """Let torch leave the other processors to other workers."""
+    """Restrict torch to one thread, leaving the other cores to other workers."""
     import torch
 
     torch.set_num_threads(1)

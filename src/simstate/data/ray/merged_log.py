@@ -1,4 +1,4 @@
-"""What workers tell of their worlds, put together as one Env would tell it."""
+"""Logs of workers, merged as one Env would write them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from simstate.state import Snapshot
 _COUNTED = "Episode_Termination/"
 """Numbers of worlds, which add up."""
 _CURRICULUM = "Curriculum/"
-"""What a curriculum says of all worlds of its worker."""
+"""Prefix of a curriculum's values for all worlds of its worker."""
 _DIVERGED = "Divergence/count"
 """A running total of all worlds."""
 
@@ -26,9 +26,9 @@ class WorkerLog:
     log: dict[str, Any]
     """As of an Env: empty where no episode has ended."""
     episodes: int
-    """How many have ended."""
+    """Number of ended episodes."""
     divergences: int
-    """How many times one of its worlds has diverged, so far."""
+    """Number of divergences of its worlds so far."""
 
 
 class JoinedLog:
@@ -51,7 +51,7 @@ class JoinedLog:
         self._said = [{} for _ in self._worlds]
 
     def joined(self, told: Sequence[WorkerLog]) -> dict[str, Any]:
-        """What one Env with all worlds would log of this step."""
+        """Return the log of this step as one Env with all worlds would write it."""
         for said, one in zip(self._said, told, strict=True):
             said |= {k: x for k, x in one.log.items() if k.startswith(_CURRICULUM)}
         names = dict.fromkeys(name for one in told for name in one.log)

@@ -27,6 +27,7 @@ from simstate.engine import EngineCfg, NativeCfg
 from simstate.env import Env, EnvCfg
 from simstate.env.drivers import action_rows, not_finite
 from simstate.env.env_worlds import check_lengths
+from simstate.env.groups import Observations, flat, nested
 from simstate.state import Snapshot
 
 SAVE_EVERY = 100
@@ -75,6 +76,7 @@ class RemoteEnv(Closing):
             self.num_envs, self.action_dim, dtype=self.example.dtype
         )
         self.observation_dims = self.example.observation_dims
+        self.observation_specs = self.example.observation_specs
         self.step_dt = self.example.step_dt
         self.max_episode_length = self.example.max_episode_length
         self._save_every = save_every
@@ -83,8 +85,8 @@ class RemoteEnv(Closing):
         threads = alone(engine)
         parts = [_Share(cfg, b - a, a, seed, threads) for a, b in self._rows]
         self.workers = Workers(cluster, [partial(_Worlds, part) for part in parts])
-        """What the worlds live on."""
-        self._seen: tuple[int, dict[str, Tensor]] = (-1, {})
+        """Workers that hold the worlds."""
+        self._seen: tuple[int, Observations] = (-1, {})
         """The latest observations, after the number of calls that they are from."""
         try:
             self.workers.ask("observations")
@@ -94,7 +96,7 @@ class RemoteEnv(Closing):
 
     def step(
         self, action: Tensor
-    ) -> tuple[dict[str, Tensor], Tensor, Tensor, Tensor, dict[str, Any]]:
+    ) -> tuple[Observations, Tensor, Tensor, Tensor, dict[str, Any]]:
         """Step as an Env does, with extras that hold "log" only."""
         columns = self.example.action_names
         rows = action_rows(action, columns, self._like_action)
@@ -103,7 +105,7 @@ class RemoteEnv(Closing):
         if self.workers.num_unsaved >= self._save_every:
             self.workers.save()
         told = self.workers.attempt("step", self._split(rows))
-        seen = self._joined([one[0] for one in told])
+        seen = self._grouped([one[0] for one in told])
         rest = self._joined([one[1] for one in told])
         log = self._logs.joined([one[2] for one in told])
         self.workers.commit()
@@ -117,13 +119,16 @@ class RemoteEnv(Closing):
         )
 
     @property
-    def observations(self) -> dict[str, Tensor]:
-        """The latest observations, float32 by group; (num_envs, k)."""
+    def observations(self) -> Observations:
+        """The latest observations by group."""
         self.workers.sync()
         if self._seen[0] != self.workers.number:
-            found = self._joined(self.workers.ask("observations"))
+            found = self._grouped(self.workers.ask("observations"))
             self._seen = self.workers.number, found
         return self._seen[1]
+
+    def _grouped(self, parts: Sequence[Arrays]) -> Observations:
+        return nested(self._joined(parts), self.observation_specs)
 
     @property
     def episode_length_buf(self) -> Tensor:
@@ -145,7 +150,7 @@ class RemoteEnv(Closing):
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Bring all worlds to a snapshot of as many, or none of them."""
+        """Restore all worlds from a snapshot of the same number, atomically."""
         instance_of("snapshot", snapshot, Snapshot)
         if snapshot.num_envs != self.num_envs:
             raise InvalidInputError(
@@ -217,7 +222,7 @@ class _Worlds:
         )
 
     def observations(self) -> Arrays:
-        return _arrays(self._env.observations)
+        return _arrays(flat(self._env.observations))
 
     def step(self, action: np.ndarray) -> tuple[Arrays, Arrays, WorkerLog]:
         """Observations, what came of it, and the log."""
@@ -227,7 +232,7 @@ class _Worlds:
         rest = {"reward": reward, "terminated": terminated, "truncated": truncated}
         ended = int((terminated | truncated).sum())
         log = WorkerLog(extras["log"], ended, self._env.divergence.count)
-        return _arrays(seen), _arrays(rest), log
+        return _arrays(flat(seen)), _arrays(rest), log
 
     def lengths(self) -> np.ndarray:
         return self._env.episode_length_buf.numpy().copy()

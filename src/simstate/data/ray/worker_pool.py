@@ -16,7 +16,7 @@ from simstate.data.ray.cluster import RETRIES, Cluster, one_thread
 
 
 class SavedObject(Protocol):
-    """What can live on a worker: all that it is can be saved and loaded."""
+    """An object on a worker, whose complete state can be saved and loaded."""
 
     def save(self) -> bytes:
         """All that it is."""
@@ -32,7 +32,7 @@ class _Since:
     """The last save, and the calls after it, which all workers have done."""
 
     saved: Sequence[bytes] | None = None
-    """What `save` gave on each worker; None: they start with new objects."""
+    """Result of `save` on each worker; None: they start with new objects."""
     number: int = 0
     """Number of calls before the save."""
     calls: list[_Call] = field(default_factory=list["_Call"])
@@ -110,13 +110,13 @@ class Workers(Closing):
         return [self._result(k, result) for k, result in enumerate(sent)]
 
     def commit(self) -> None:
-        """Let the last attempt count."""
+        """Accept the last attempt."""
         assert self._attempt is not None
         self._since.calls.append(self._attempt)
         self._attempt = None
 
     def sync(self) -> None:
-        """Bring all workers to the last call that counts."""
+        """Bring all workers to the last accepted call."""
         self._check_open()
         if self._attempt is None:
             return
@@ -140,7 +140,7 @@ class Workers(Closing):
         return [self._result(k, result, again) for k, result in enumerate(sent)]
 
     def save(self) -> None:
-        """Let lost workers, and those out of step, start here from now on."""
+        """Restart lost workers, and those out of step, from here."""
         self._since = _Since(self.ask("save"), self.number)
 
     def close(self) -> None:
@@ -190,7 +190,7 @@ class Workers(Closing):
         self._actors[k] = self._started(k)
 
     def _repeat(self, k: int) -> Any:
-        """Bring a worker to the last call that counts; return the last result of it.
+        """Replay the accepted calls on a worker; return the last result.
 
         Calls of one worker are done in order: only the last is waited for.
         """
@@ -223,7 +223,7 @@ class _Holder:
         return own[method] if method in own else getattr(self._held, method)()
 
     def start(self, saved: bytes | None, number: int) -> None:
-        """Bring the object to where it was after some calls; None: a new one."""
+        """Restore the object to its state after some calls; None: a new one."""
         if saved is not None:
             self._held.load(saved)
         elif self._number:

@@ -1,4 +1,4 @@
-"""What a replay found: whether all is the same, and where it first is not."""
+"""Result of a replay: identical, or the first difference."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ReplayDifference:
     """One number that is other than it was recorded."""
 
     step: int
-    """How many steps had been taken."""
+    """Number of steps taken before."""
     world: int
     time: float
     """The world's simulation time [s]."""
@@ -38,7 +38,7 @@ class ReplayDifference:
 
 @dataclass
 class Replay:
-    """What came of taking recorded steps again."""
+    """Result of re-running recorded steps."""
 
     engine: str
     tolerance: float
@@ -50,11 +50,11 @@ class Replay:
     snapshots: int = 0
     """Snapshots, of all that the worlds are, that were compared."""
     columns: list[str] = field(default_factory=list[str])
-    """What was compared."""
+    """Compared columns."""
     left_out: list[str] = field(default_factory=list[str])
     """Columns that only the code of then can compute."""
     model: list[str] = field(default_factory=list[str])
-    """What is other in the model than it was."""
+    """Differences of the model from the recorded one."""
     settings: list[str] = field(default_factory=list[str])
     """The task's settings that differ, whether or not a value does."""
     first: ReplayDifference | None = None

@@ -99,7 +99,7 @@ class _Again:
     success: str | None
 
     def check(self, file: str) -> None:
-        """Raise if what is asked for cannot be had from a file."""
+        """Raise if a file does not contain what is requested."""
         with Recording(file) as recording:
             if recording.kind != "env":
                 raise RecordingError(
@@ -160,7 +160,7 @@ def _check_same(then: Recording, now: Recording) -> None:
 
 
 def _is_same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether all numbers are equal; NaN is the same as NaN alone."""
+    """Return True if all values are equal; NaN equals only NaN."""
     if one.shape != other.shape:
         return False
     neither = np.not_equal(one, one) & np.not_equal(other, other)

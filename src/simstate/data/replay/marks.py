@@ -1,4 +1,4 @@
-"""What happened in a recording: resets, divergences, events and writes, by step."""
+"""Marks of a recording: resets, divergences, events and writes, by step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def timeline_of(recording: Recording) -> RecordedTimeline:
 
 
 def _marks_of(recording: Recording, step: Step, number: int) -> Iterator[Mark]:
-    """What a step itself tells, of which `number` were taken before it."""
+    """Yield the marks of a step, before which `number` were taken."""
     everyone = range(recording.header["simulation"]["num_envs"])
     if step.call.get("restore"):
         for world in everyone:
@@ -54,7 +54,7 @@ def _marks_of(recording: Recording, step: Step, number: int) -> Iterator[Mark]:
 
 
 def _of_terms(recording: Recording) -> Iterator[Mark]:
-    """What events happened in a task, and which terms ended its episodes."""
+    """Yield the events of a task, and the terms that ended its episodes."""
     kinds: tuple[tuple[str, Kind, str], ...]
     kinds = ((EVENT, "event", ""), (ENDED, "reset", "ended by "))
     if not recording.header["auto_reset"]:

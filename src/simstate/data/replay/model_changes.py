@@ -1,4 +1,4 @@
-"""What differs between two models or tasks, named down to the element."""
+"""Differences between two models or tasks, by element."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def setting_changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
 
 
 def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
-    """What motion depends on that is other now, each in a few words."""
+    """Return the differences that affect motion, each in a few words."""
     ours, theirs = fingerprint(now), fingerprint(then)
     if not differences(ours, theirs):
         return []
@@ -56,7 +56,7 @@ def model_changes(then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
 
 
 def _changes_of(name: str, then: mujoco.MjModel, now: mujoco.MjModel) -> list[str]:
-    """Where a field differs, by the names of its elements."""
+    """Return the elements by which a field differs, by name."""
     old, new = (np.asarray(_value(model, name)) for model in (then, now))
     if old.shape != new.shape:
         return [f"{name} has the shape {new.shape}, it had {old.shape}"]

@@ -24,7 +24,7 @@ from simstate.state import Snapshot, take_snapshot
 from simstate.world.worlds import worlds_of
 
 OTHER_ENGINE = 1e-3
-"""What numbers may differ by on another engine than the recording's, unless said."""
+"""Default tolerance on another engine than the recording's."""
 
 
 def replay(
@@ -88,7 +88,7 @@ def branch(
     engine: EngineCfg | None = None,
     task: str | None = None,
 ) -> Simulation | Env:
-    """Worlds as they were at a moment of a recording, to go on otherwise.
+    """Return worlds in their state at a time of a recording, to continue differently.
 
     Args:
         recording: the file.
@@ -137,7 +137,7 @@ def player_for(
 
 
 def _step_at(recording: Recording, time: float) -> int:
-    """How many steps were taken when so much time had passed [s]."""
+    """Return the number of steps taken after this much time [s]."""
     elapsed = 0.0
     for number, step in enumerate(recording.steps()):
         span = recording.span(step)
@@ -253,7 +253,7 @@ class _Comparison:
     def _beyond(
         self, name: str, then: np.ndarray, now: np.ndarray
     ) -> tuple[int, ...] | None:
-        """Where the first number is beyond the tolerance; keeps the largest."""
+        """Return the first index beyond the tolerance; keep the largest error."""
         self._gap = 0.0
         if then.tobytes() == now.astype(then.dtype).tobytes():
             return None
@@ -313,7 +313,7 @@ class _Comparison:
 
 
 def _other_bits(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Where two arrays of a dtype have other bits; NaN is NaN, −0 is not 0."""
+    """Return where two arrays differ in bits; NaN equals NaN, −0 differs from 0."""
     kind = np.dtype(f"u{one.itemsize}")
     bits = [np.frombuffer(x.tobytes(), kind).reshape(x.shape) for x in (one, other)]
     both_nan = np.not_equal(one, one) & np.not_equal(other, other)

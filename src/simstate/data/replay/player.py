@@ -45,7 +45,7 @@ class Player:
         self.step = 0
         """Steps that were taken, counted from the beginning of the recording."""
         self.diverged: str | None = None
-        """What a step should have done with a world that went bad, and did not."""
+        """Recorded treatment of a diverged world that did not occur."""
         self._after: dict[str, Tensor] = {}
         self.columns, self.left_out = self._find_columns()
 
@@ -71,7 +71,7 @@ class Player:
             )
 
     def go_to(self, step: int) -> None:
-        """Bring the worlds to where they were before a step, from the last snapshot."""
+        """Restore the worlds to their state before a step, from the last snapshot."""
         start = max(s for s in self.recording.snapshot_steps if s <= step)
         self.restore(start)
         for taken in self.recording.steps(start):
@@ -80,7 +80,7 @@ class Player:
             self.take(taken)
 
     def restore(self, step: int, is_written: bool = False) -> None:
-        """Bring the worlds to a snapshot; see `Recording.snapshot`."""
+        """Restore the worlds from a snapshot; see `Recording.snapshot`."""
         found = self.recording.snapshot(step, is_written)
         self.worlds.restore(self._fitting(found))
         self.step = step
@@ -178,7 +178,7 @@ class Player:
         return Snapshot(header, slots)
 
     def _find_columns(self) -> tuple[dict[str, Column], list[str]]:
-        """How each column is read here, and the names of those that cannot be."""
+        """Return the readable columns, and the names of the others."""
         found: dict[str, Column] = {}
         left_out: list[str] = []
         own = {} if self.env is None else {c.name: c for c in env_columns(self.env)}
@@ -193,6 +193,6 @@ class Player:
         return found, left_out
 
     def _can_read(self, source: str) -> bool:
-        """Whether these worlds have it: a camera may have been there to look on."""
+        """Return True if these worlds have it; cameras may exist for viewing only."""
         camera = source.removeprefix(CAMERA)
         return camera == source or camera in self.sim.camera_names

@@ -27,9 +27,9 @@ from simstate.view.plot_sources import Source
 from simstate.view.recorded_timeline import RecordedTimeline
 
 MOST_KEPT = 128
-"""How many states are kept to go back to, beside the snapshots of the file."""
+"""Number of states kept for going back, in addition to the file's snapshots."""
 MOST_BYTES = 128 * 2**20
-"""How much memory they may take."""
+"""Maximum memory of these states."""
 
 
 class RecordedCourse(Course, Closing):
@@ -90,7 +90,7 @@ class RecordedCourse(Course, Closing):
 
     @property
     def at(self) -> int:
-        """How many steps have been taken."""
+        """Number of steps taken."""
         return self._player.step
 
     @property

@@ -1,4 +1,4 @@
-"""Worlds for a replay: made anew from what a recording says, or by a function."""
+"""Worlds for a replay: created from a recording, or by a function."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from simstate.train.run_cfg import check_no_code
 def engine_for(
     recording: Recording, engine: EngineCfg | None, threads: int | None
 ) -> EngineCfg:
-    """The engine that was asked for, or that of the recording."""
+    """Return the requested engine, or that of the recording."""
     chosen = recording.header["simulation"]["engine"] if engine is None else engine
     if threads is None:
         return chosen
@@ -127,7 +127,7 @@ def function_of(reference: str) -> Any:
 
 
 def made_by(reference: str) -> Simulation | Env:
-    """What a function of a file makes, named as "file.py:function"."""
+    """Return the worlds made by a function, named as "file.py:function"."""
     made = function_of(reference)()
     if not isinstance(made, Simulation | Env):
         raise InvalidInputError(

@@ -99,6 +99,19 @@ class Batch:
     def find_bad(
         self, columns: Array, counts: Array, bad: Array, risen: Array, limit: float, /
     ) -> tuple[int, int]: ...
+    def differentiate(
+        self,
+        width: float,
+        num_widths: int,
+        num_steps: int,
+        by_state: bool,
+        by_ctrl: bool,
+        out: Array,
+        switched: Array,
+        /,
+    ) -> int:
+        """Out is (worlds, widths, columns, rows), switched (worlds, columns)."""
+    def signatures(self, out: Array, /) -> int: ...
     def jac(
         self, ids: Array | None, body: Array, point: Array, jacp: Array, jacr: Array, /
     ) -> int: ...

@@ -67,7 +67,7 @@ class CoreBatch:
         self.warning = self._array(found["warning"], (nsim, int(kinds), 2), "<i4")
         """Last element and count of each warning; shape (nsim, mjNWARNING, 2)."""
         self.status = self._array(found["status"], (nsim,), "<i4")
-        """Whether each world's last call raised an error; shape (nsim,)."""
+        """True for worlds whose last call raised an error; shape (nsim,)."""
         self.status.flags.writeable = False
         self._columns = state_columns(model)
         self._bound: dict[str, Array] = {}
@@ -171,6 +171,38 @@ class CoreBatch:
         """Run mj_setConst by world; writes the derived parameters, now per world."""
         ids = self.ids(ids)
         self.check(ids, self.core.set_const(ids))
+
+    def differentiate(
+        self, steps: int, width: float, widths: int, by_state: bool, by_ctrl: bool
+    ) -> tuple[Array, Array]:
+        """Return derivatives of the state after `steps` × mj_step; nothing moves.
+
+        By centred differences of tangent states (displacements of qpos, qvel, act) as
+        mjd_transitionFD takes them, at `width` and, for two widths, at twice that.
+
+        Returns:
+            The derivatives by the state, then by the controls, (widths, nsim, 2 nv +
+            na, columns), and the columns in which the set of active constraints
+            differs between the perturbed states, bool, (nsim, columns).
+        """
+        rows = 2 * self.model.nv + self.model.na
+        columns = rows * by_state + self.model.nu * by_ctrl
+        out = np.empty((self.nsim, widths, columns, rows))
+        switched = np.empty((self.nsim, columns), bool)
+        failed = self.core.differentiate(
+            width, widths, steps, by_state, by_ctrl, out, switched
+        )
+        self.check(None, failed)
+        return out.transpose(1, 0, 3, 2), switched
+
+    def signatures(self) -> Array:
+        """Return a number for the active constraints of each world; int64, (nsim,).
+
+        Contacts, limits, friction states and saturated actuators at the current state.
+        """
+        out = np.empty(self.nsim, np.int64)
+        self.check(None, self.core.signatures(out))
+        return out
 
     def error(self, world: int) -> str:
         """The message of the error that a world's last call raised, or ''."""

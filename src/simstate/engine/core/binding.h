@@ -146,6 +146,10 @@ int core_end_watch(batch_object* self);
 PyObject* core_keep(batch_object* self, PyObject* args);
 PyObject* core_evaluate_kept(batch_object* self, PyObject* args);
 
+/* Methods of Batch: derivatives of steps (binding_derivatives.c). */
+PyObject* core_differentiate(batch_object* self, PyObject* args);
+PyObject* core_signatures(batch_object* self, PyObject* out);
+
 /* Methods of Batch: Jacobians of points, and rays, at the present positions. */
 PyObject* core_jac(batch_object* self, PyObject* args);
 PyObject* core_ray(batch_object* self, PyObject* args);

@@ -255,6 +255,8 @@ static PyMethodDef methods[] = {
     {"count_warnings", (PyCFunction)core_count_warnings, METH_O, NULL},
     {"has_warned", (PyCFunction)core_has_warned, METH_O, NULL},
     {"find_bad", (PyCFunction)core_find_bad, METH_VARARGS, NULL},
+    {"differentiate", (PyCFunction)core_differentiate, METH_VARARGS, NULL},
+    {"signatures", (PyCFunction)core_signatures, METH_O, NULL},
     {"jac", (PyCFunction)core_jac, METH_VARARGS, NULL},
     {"ray", (PyCFunction)core_ray, METH_VARARGS, NULL},
     {"carried_rays", (PyCFunction)core_carried_rays, METH_VARARGS, NULL},

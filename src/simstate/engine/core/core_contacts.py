@@ -1,4 +1,4 @@
-"""What contact sensors remember of every time step, kept by the core while it steps."""
+"""Memory of contact sensors over the time steps, updated by the core while it steps."""
 
 from __future__ import annotations
 

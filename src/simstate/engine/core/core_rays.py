@@ -31,11 +31,11 @@ class CarriedRays:
     origins: Array
     """From there, in the aligned axes [m], float64; (rays, 3)."""
     directions: Array
-    """Of unit length, in these axes, float64; (rays, 3)."""
+    """Unit directions in these axes, float64; (rays, 3)."""
     geoms: Array
-    """Whether each geom of the model can be hit; bool, (ngeom,)."""
+    """True for geoms that can be hit; bool, (ngeom,)."""
     max_distance: float
-    """How far a ray goes [m]."""
+    """Maximum length of a ray [m]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class Hits:
     height: Array
     """Depth of the hit, or of the end of the ray, below the parent's origin [m]."""
     normal: Array | None
-    """The surface's normal; None: not asked for."""
+    """The surface's normal; None if not requested."""
 
 
 def cast(batch: CoreBatch, rays: CarriedRays, with_normals: bool) -> Hits:

@@ -42,8 +42,8 @@ class MassArrays:
     """
 
     rate: NDArray[np.float64]
-    """How fast each mass changes without the loads [kg/s]; an input, whose rows may lie
-    among other columns."""
+    """Rate of change of each mass without the loads [kg/s]; an input, whose rows may
+    lie among other columns."""
     total_rate: NDArray[np.float64]
     """The same with the loads' flow at the last evaluation [kg/s]; written."""
     least: NDArray[np.float64]
@@ -60,7 +60,7 @@ class Failure:
     """Why a world could not meet its tolerance."""
 
     time: float
-    """Where it got to [s]."""
+    """Time that was reached [s]."""
     step: float
     """The last step that it tried [s]."""
     error: float
@@ -148,7 +148,7 @@ class Integrator:
             raise InvalidInputError(str(error)) from None
 
     def _control(self) -> dict[str, Any]:
-        """What an adaptive scheme has beyond."""
+        """Return the additional entries of an adaptive scheme."""
         return {"b_error": None, "b_error_low": None}
 
     def step(

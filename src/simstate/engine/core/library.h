@@ -20,6 +20,9 @@ void mju_mulMatVecSparse(mjtNum* res, const mjtNum* mat, const mjtNum* vec, int 
                          const int* rownnz, const int* rowadr, const int* colind,
                          const int* rowsuper);
 
+/* Likewise: mj_step without the stages up to `skipstage`, and without sensors. */
+void mj_stepSkip(const mjModel* m, mjData* d, int skipstage, int skipsensor);
+
 #define CORE_FUNCTIONS(X)                                                            \
   X(mj_version) X(mj_step) X(mj_forwardSkip) X(mj_checkPos) X(mj_checkVel)           \
   X(mj_checkAcc) X(mj_Euler) X(mj_RungeKutta) X(mj_implicit) X(mj_contactForce)      \
@@ -31,7 +34,8 @@ void mju_mulMatVecSparse(mjtNum* res, const mjtNum* mat, const mjtNum* vec, int 
   X(mj_flex) X(mj_jac) X(mj_ray) X(mjb_makeBatch) X(mjb_deleteBatch) X(mjb_nstate)   \
   X(mjb_state) X(mjb_warning) X(mjb_status) X(mjb_error) X(mjb_output)               \
   X(mjb_expand) X(mjb_setConst) X(mjb_step) X(mjb_forward) X(mjb_apply)              \
-  X(mjb_getModel) X(mjb_getData) X(mjb_nthread) X(mjb_model)
+  X(mjb_getModel) X(mjb_getData) X(mjb_nthread) X(mjb_model) X(mj_stepSkip)          \
+  X(mj_differentiatePos) X(mj_integratePos) X(mj_stateSize)
 
 /* Variables of libmujoco that hold functions of the user. */
 #define CORE_CALLBACKS(X)                                                            \

@@ -31,7 +31,7 @@ class LoadKind(IntEnum):
     """Drag area [m²], wind (3) [m/s] beyond the rotation, three numbers of the air. The
     table is `PlanetAirTable.row()`."""
     WHEELS = 6
-    """Greatest speed [rad/s], viscous [N·m·s] and Coulomb friction [N·m] of each wheel.
+    """Maximum speed [rad/s], viscous [N·m·s] and Coulomb friction [N·m] of each wheel.
     The table has the number of wheels, then the dof and the control of each."""
     PANELS = 7
     """Three numbers of the air; normal (3), area [m²], drag coefficient and centre (3)
@@ -100,7 +100,7 @@ class CoreLoad:
     segment: int = 0
     """Number of calls of Python at an evaluation that precede it."""
     samples: FieldSamples | None = None
-    """Where a field is sampled, of SAMPLED_GRAVITY."""
+    """Positions at which a field is sampled, for SAMPLED_GRAVITY."""
 
     def row(self) -> tuple[object, ...]:
         """Return what the compiled module takes."""

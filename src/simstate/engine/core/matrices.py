@@ -22,7 +22,7 @@ class Points:
     """Points that move with bodies; int32, shape (points,) each."""
 
     elements: Array
-    """Where each is among the positions of its kind."""
+    """Index of each among the positions of its kind."""
     bodies: Array
     """The body that it moves with."""
     roots: Array

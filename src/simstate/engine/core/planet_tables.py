@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 _NO_ROTATION, _UNIFORM_ROTATION, _EARTH_ROTATION = range(3)
 MAX_DEGREE = 360
-"""The greatest degree of a field that the core evaluates."""
+"""Maximum degree of a field that the core evaluates."""
 MAX_BODIES = 32
-"""The greatest number of bodies that disturb a central one."""
+"""Maximum number of perturbing bodies."""
 
 Array = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ class Polynomials:
     """(segments, degree + 1, 3)."""
 
     def covers(self, start: float, end: float) -> bool:
-        """Whether there is a polynomial for all times between two [s]."""
+        """Return True if there are polynomials for all times between two [s]."""
         last = self.start + self.segment * len(self.coefficients)
         return self.start <= start and end <= last
 
@@ -48,7 +48,7 @@ class Harmonics:
     """Factors of the recursion and weights of its functions: see simstate.space."""
 
     degree: int
-    """The greatest degree of the functions, two more than the field's."""
+    """Maximum degree of the functions, two more than the field's."""
     a: Array
     b: Array
     d: Array
@@ -79,17 +79,18 @@ class EarthAngle:
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """What all worlds share of the gravity about a central body."""
+    """The part of the gravity about a central body that all worlds share."""
 
     harmonics: Harmonics | None = None
     """None: a point mass."""
     rotation: EarthAngle | None = None
     """The Earth's; None: uniform, by the parameters."""
     bodies: Sequence[Polynomials | None] = ()
-    """Where the others are from the central one [m]; None: by the parameters."""
+    """Positions of the others relative to the central body [m]; None: given by the
+    parameters."""
 
     def covers(self, start: float, end: float) -> bool:
-        """Whether all its polynomials reach from one time to another [s]."""
+        """Return True if all its polynomials cover the time from one to another [s]."""
         paths = [path for path in self.bodies if path is not None]
         if self.rotation is not None:
             paths.append(self.rotation.pole)
@@ -97,7 +98,7 @@ class Field:
 
     @property
     def is_small_enough(self) -> bool:
-        """Whether the core takes a field of this degree and number of bodies."""
+        """True if the core supports a field of this degree and number of bodies."""
         degree = 0 if self.harmonics is None else self.harmonics.degree
         return degree <= MAX_DEGREE + 2 and len(self.bodies) <= MAX_BODIES
 
@@ -124,15 +125,15 @@ _STILL = np.array([0.0, 1.0, 0.0, 0.0])
 
 @dataclass(frozen=True, eq=False)
 class PlanetAirTable:
-    """What all worlds share of the air about a planet."""
+    """The part of the air about a planet that all worlds share."""
 
     radius: float
-    """Of the equator [m]."""
+    """Equatorial radius [m]."""
     flattening: float
     rotation_rate: float
-    """Of the air [rad/s]; 0: it is still."""
+    """Rotation rate of the air [rad/s]; 0 for air at rest."""
     geopotential: bool = False
-    """Whether the layers take the height for a geopotential one."""
+    """True if the layers use geopotential height."""
     layers: Array | None = None
     """Base, geopotential [m], temperature [K], gradient [K/m] and pressure [Pa]; (n,
     4). None: an exponential."""

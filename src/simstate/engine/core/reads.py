@@ -54,7 +54,7 @@ class Read:
     roots: Array | None = None
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """What the compiled module takes."""
+        """Return the arguments of the compiled module."""
         com = None if self.motion is None else self.motion.subtree_com
         cvel = None if self.motion is None else self.motion.cvel
         return (

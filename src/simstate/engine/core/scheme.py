@@ -1,4 +1,4 @@
-"""What the core needs of a scheme and a model, as arrays."""
+"""A scheme and a model as arrays for the core."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TableauLike(Protocol):
 
     @property
     def is_first_same_as_last(self) -> bool:
-        """Whether the last stage is at the new state."""
+        """True if the last stage is at the new state."""
         ...
 
 
@@ -73,7 +73,7 @@ def optional_row(row: Sequence[float] | None) -> np.ndarray[Any, Any] | None:
 
 
 def position_layout(model: mujoco.MjModel) -> dict[str, Any]:
-    """Where numbers and quaternions are in qpos, and their velocities in qvel."""
+    """Return the columns of scalars and quaternions in qpos and of their rates."""
     flat: list[tuple[int, int]] = []
     quats: list[tuple[int, int]] = []
     free, ball = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
@@ -96,7 +96,7 @@ def position_layout(model: mujoco.MjModel) -> dict[str, Any]:
 
 
 def activation_range(model: mujoco.MjModel) -> dict[str, Any]:
-    """The least and greatest value of each activation, if any is limited."""
+    """Return the limits of each activation, if any is limited."""
     if not model.na or not np.any(model.actuator_actlimited):
         return {"act_low": None, "act_high": None}
     low, high = np.full(model.na, -np.inf), np.full(model.na, np.inf)

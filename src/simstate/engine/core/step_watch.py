@@ -1,4 +1,4 @@
-"""What goes wrong in a step, looked at in C: for few worlds."""
+"""Detection of errors in a step, in C, for few worlds."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class StepWatch:
         batch.core.watch(self._columns, self.counts, self.bad, self.risen, limit)
 
     def begin(self) -> None:
-        """Take note of the warnings that were there before; writes `counts`."""
+        """Record the present warnings; writes `counts`."""
         self._batch.core.count_warnings(self.counts)
 
     def warned(self) -> bool:
-        """Whether MuJoCo warned of anything since `begin`."""
+        """Return True if MuJoCo has warned since `begin`."""
         return self._batch.core.has_warned(self.counts)
 
     def look(self) -> tuple[bool, bool]:
-        """Whether a world is bad, and whether MuJoCo warned; writes `bad`, `risen`."""
+        """Return if a world is invalid and if MuJoCo warned; writes `bad`, `risen`."""
         bad, warned = self._batch.core.find_bad(
             self._columns, self.counts, self.bad, self.risen, self._limit
         )

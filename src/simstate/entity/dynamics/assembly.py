@@ -1,4 +1,4 @@
-"""What dynamics are computed from: the bodies and dofs in question, and fields."""
+"""Inputs of the dynamics: the selected bodies and dofs, and fields."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DynamicsParts:
 
     @cached_property
     def entries(self) -> tuple[Tensor, Tensor]:
-        """Where each entry of the dense mass matrix is in MuJoCo's M; (D, D) each.
+        """Indices of each entry of the dense mass matrix in MuJoCo's M; (D, D) each.
 
         The second is 1 where there is one, 0 where the entry is zero.
         """
@@ -122,7 +122,7 @@ class DynamicsParts:
         return weighted.sum(dim=1) / self.total_mass()
 
     def momentum_matrix(self) -> Tensor:
-        """What takes qvel to linear and angular momentum, about `com`; (N, 6, D).
+        """Return the map from qvel to momentum about `com`; (N, 6, D).
 
         World axes; of the bodies alone, without the armature of joints.
         """

@@ -1,4 +1,4 @@
-"""How the dofs of a model move its bodies: masks, Jacobians, accelerations.
+"""Motion of a model's bodies by its dofs: masks, Jacobians, accelerations.
 
 MuJoCo's `cdof` is the motion (angular, linear) that each dof gives to the bodies that
 it moves, at the centre of mass of their tree, along world axes.
@@ -42,7 +42,7 @@ def moved_by(model: mujoco.MjModel, bodies: tuple[int, ...]) -> np.ndarray:
 
 
 def turns_with_body(model: mujoco.MjModel) -> np.ndarray:
-    """Whether each dof is about an axis of the body that it moves itself; (nv,)."""
+    """Return True for dofs about an axis of the body that they move; (nv,)."""
     mask = np.zeros(model.nv, dtype=bool)
     for joint in range(model.njnt):
         kind, first = int(model.jnt_type[joint]), int(model.jnt_dofadr[joint])

@@ -150,7 +150,7 @@ class Dynamics(Readings):
         shape=(6, _DOFS), stage=Stage.POSITION, axes="world, of qvel's",
         point="centre of mass of all bodies",
     )  # fmt: skip
-    """What takes qvel to linear then angular momentum about the centre of mass, world
+    """Map from qvel to linear then angular momentum about the centre of mass, world
     axes [kg, kg·m or kg·m²]; (num_envs, 6, num_dofs)."""
 
     # Energy.

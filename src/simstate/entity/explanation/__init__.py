@@ -1,4 +1,4 @@
-"""What each number of a model's state and inputs means: `simstate.explain(model)`."""
+"""Meaning of each value of a model's state and inputs: `simstate.explain(model)`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the elements of ctrl and act mean, by actuator type."""
+"""Meanings of the elements of ctrl and act, by actuator type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the elements of xfrc_applied mean."""
+"""Meanings of the elements of xfrc_applied."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one number of MuJoCo's state or input means, and how to ask for it."""
+"""Meaning of one value of MuJoCo's state or input, and how to read it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ElementInfo:
 
     field: str
     index: tuple[int, ...]
-    """Where it is in the field of one world."""
+    """Index in the field of one world."""
     entity: str
     """The entity of the scene; "" if it is the world's."""
     element: str
@@ -35,7 +35,7 @@ class ElementInfo:
 
     @property
     def name(self) -> str:
-        """The element as it is written in code: "qvel[4]", "xfrc_applied[1][3]"."""
+        """Expression for the element in code: "qvel[4]", "xfrc_applied[1][3]"."""
         return self.field + "".join(f"[{i}]" for i in self.index)
 
     def to_dict(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What the elements of qpos and qvel mean, by joint type."""
+"""Meanings of the elements of qpos and qvel, by joint type."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _XYZ = "xyz"
 
 @dataclass(frozen=True)
 class _Text:
-    """What is said of one element."""
+    """Description of one element."""
 
     meaning: str
     point: str
@@ -51,7 +51,7 @@ def _body(names: ElementNames, joint: int) -> tuple[int, str]:
 
 
 def _com_apart(names: ElementNames, body: int) -> str:
-    """Where the body's centre of mass is, if not at its origin."""
+    """Describe the offset of the body's centre of mass from its origin, if any."""
     offset = names.model.body_ipos[body]
     if np.linalg.norm(offset) < 1e-12:
         return "here the two coincide, but inertial pos moves them apart"

@@ -1,4 +1,4 @@
-"""What an actuator acts on: the units of its length and its force, in words."""
+"""Transmissions of actuators: the units of length and force, in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HINGE = mujoco.mjtJoint.mjJNT_HINGE.value
 
 @dataclass(frozen=True)
 class Transmission:
-    """What an actuator acts on."""
+    """The target of an actuator."""
 
     target: str
     """The joint, tendon, site or body, in words."""

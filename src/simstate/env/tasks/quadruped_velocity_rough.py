@@ -6,8 +6,6 @@ worlds that walk far go up a level, and the trunk must not touch the ground.
 
 from __future__ import annotations
 
-import dataclasses
-
 from simstate.env import (
     CurriculumTermCfg,
     EnvCfg,
@@ -80,6 +78,13 @@ def env_cfg() -> EnvCfg:
 
 def train_cfg() -> TrainCfg:
     """How it is trained: as on flat ground, for longer."""
-    return dataclasses.replace(
-        quadruped_velocity.train_cfg(), iterations=450, hidden_sizes=(128, 128)
+    return TrainCfg(
+        num_envs=1024,
+        iterations=450,
+        steps_per_env=16,
+        hidden_sizes=(128, 128),
+        num_learning_epochs=4,
+        desired_kl=0.015,
+        init_noise_std=0.6,
+        entropy_coef=0.001,
     )

@@ -1,4 +1,4 @@
-"""How an attitude is written: its form, and which way it turns."""
+"""Attitude: the form of an orientation and its direction of rotation."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ANGLES: tuple[Form, ...] = ("euler", "rotation_vector")
 
 @dataclass(frozen=True)
 class Attitude:
-    """How an attitude is written.
+    """The representation of an attitude.
 
     An active rotation from world to body turns vectors as it carries the world's axes
     onto the body's; a passive one from body to world takes the components of a vector
@@ -60,7 +60,7 @@ class Attitude:
     turns: Turns = "world_to_body"
     """From which axes to which."""
     sequence: str = ""
-    """Of Euler angles: an id such as "izyx"; see `simstate.math.euler`."""
+    """Sequence of Euler angles, such as "izyx"; see `simstate.math.euler`."""
 
     def __post_init__(self) -> None:
         one_of("attitude form", self.form, get_args(Form))
@@ -99,12 +99,12 @@ class Attitude:
 
     @property
     def has_angles(self) -> bool:
-        """Whether its numbers are angles, which have a unit."""
+        """True if its components are angles, which have a unit."""
         return self.form in _ANGLES
 
     @property
     def is_body_to_world(self) -> bool:
-        """Whether, as a matrix R, it gives vec_world = R @ vec_body."""
+        """True if, as a matrix R, it gives vec_world = R @ vec_body."""
         return (self.sense == "active") == (self.turns == "world_to_body")
 
     def check(self, values: Tensor, name: str) -> None:

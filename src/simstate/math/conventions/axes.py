@@ -31,7 +31,7 @@ def _column(letter: str, kind: Kind) -> list[int]:
 
 
 def _is_right_handed(axes: str, kind: Kind) -> bool:
-    """Whether the third direction is the cross product of the first two."""
+    """Return True if the third direction is the cross product of the first two."""
     (a, b, c), (d, e, f), third = (_column(letter, kind) for letter in axes)
     return [b * f - c * e, c * d - a * f, a * e - b * d] == third
 

@@ -84,7 +84,7 @@ def together(**parts: tuple[Values, *tuple[int, ...]]) -> tuple[Tensor, ...]:
 
 
 def batch_of(**parts: tuple[Tensor, int]) -> tuple[int, ...]:
-    """The shape in front of named tensors, each with so many dimensions of its own.
+    """Return the common batch shape of tensors with the given numbers of dimensions.
 
     Raises if they do not broadcast.
     """
@@ -137,7 +137,7 @@ def numbers(row: Tensor) -> str:
 
 
 def tolerance(tensor: Tensor) -> float:
-    """How far given rotations may be from exact ones, in their dtype."""
+    """Return the allowed deviation of given rotations from exact ones, by dtype."""
     return 1e-4 if tensor.dtype == torch.float32 else 1e-6
 
 

@@ -21,26 +21,26 @@ COMPONENTS: tuple[Component, ...] = get_args(Component)
 
 @dataclass(frozen=True, kw_only=True)
 class Convention:
-    """How the state of a rigid body is written: axes, points, units, order.
+    """Representation of a rigid body's state: axes, points, units, order.
 
     Two conventions are equal if they say the same, whatever their names.
     `dataclasses.replace(ROS, name="…", angle_unit="deg")` makes one of another.
     """
 
     name: str = field(compare=False)
-    """What messages call it."""
+    """Name in messages."""
     world: str = axes.Z_UP
-    """Where the world's x, y, z point: three of E, W, N, S, U, D, or "Z_UP"."""
+    """Directions of the world's x, y, z: three of E, W, N, S, U, D, or "Z_UP"."""
     body: str = "FLU"
-    """Where the body's x, y, z point: three of F, A (aft), L, R, U, D."""
+    """Directions of the body's x, y, z: three of F, A (aft), L, R, U, D."""
     attitude: Attitude = field(default_factory=Attitude)
-    """How the attitude is written."""
+    """Representation of the attitude."""
     angle_unit: AngleUnit = "rad"
     """Unit of Euler angles and rotation vectors, and, per second, of rates."""
     position_point: Point = "origin"
-    """Whether the position is that of the body's origin or of its centre of mass."""
+    """Reference point of the position: the body's origin or its centre of mass."""
     velocity_point: Point = "origin"
-    """Whether the linear velocity is that of the origin or of the centre of mass."""
+    """Reference point of the linear velocity: the origin or the centre of mass."""
     linear_axes: Along = "world"
     """The axes along which the linear velocity is given."""
     angular_axes: Along = "world"

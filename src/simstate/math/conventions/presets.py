@@ -1,4 +1,4 @@
-"""The conventions of MuJoCo and of what people use beside it.
+"""Conventions of MuJoCo and of programs used with it.
 
 Where a library has several forms, the preset is the one that its state vector or its
 usual message has, and the text says which.

@@ -184,7 +184,7 @@ class RigidBodyState:
 
 @dataclass(frozen=True)
 class StateDifference:
-    """How far two states are apart, elementwise over the batch."""
+    """Distances between two states, elementwise over the batch."""
 
     position: Tensor
     """Distance of the positions [m]; (...)."""
@@ -197,7 +197,7 @@ class StateDifference:
 
 
 def difference(left: RigidBodyState, right: RigidBodyState) -> StateDifference:
-    """How far two states of one convention are apart; signs of quaternions are one."""
+    """Return the distances between two states of one convention; q and −q are equal."""
     check_same(left, right)
     batch_of(first=(left.position, 1), second=(right.position, 1))
     rates = left.angular_velocity_rad - right.angular_velocity_rad

@@ -89,7 +89,7 @@ def checked_boxes(kind: object, boxes: Array, size: float) -> Array:
 
 
 def _steps(size: float) -> int:
-    """How many steps there is room for beside the platform."""
+    """Return the number of steps that fit next to the platform."""
     return max(int((size / 2.0 - PLATFORM_M) / STEP_M + 1e-9), 1)
 
 

@@ -96,7 +96,7 @@ GENERATORS: dict[str, Generator] = {
 
 
 def _beyond_platform(reach: Array) -> Array:
-    """How far points are from the platform's edge, along the axes [m]."""
+    """Return the distances of points from the platform's edge, along the axes [m]."""
     return np.maximum(np.abs(reach).max(axis=0) - PLATFORM_M, 0.0)
 
 

@@ -23,7 +23,7 @@ GEOM = "terrain"
 
 
 class Terrain:
-    """What a TerrainCfg describes, computed: the same for the same configuration."""
+    """The terrain of a TerrainCfg: the same for the same configuration."""
 
     def __init__(self, cfg: TerrainCfg) -> None:
         self.cfg = cfg
@@ -196,7 +196,7 @@ def _met(tile: Array) -> Array:
 def _generators(
     kind: str | Generator | Boxes,
 ) -> tuple[Generator, BoxGenerator | None]:
-    """What makes the heights of a kind, and its boxes, if it has some."""
+    """Return the functions for the heights of a kind and for its boxes, if any."""
     if isinstance(kind, Boxes):
         return flat, kind.make
     if not isinstance(kind, str):

@@ -33,7 +33,7 @@ class TerrainCfg:
     columns: int = 8
     """Tiles of each level, side by side."""
     difficulty: tuple[float, float] = (0.0, 1.0)
-    """Of the first and of the last level."""
+    """Difficulty of the first and of the last level."""
     size: float = 8.0
     """Edge of a tile [m]."""
     border: float = 4.0

@@ -17,7 +17,7 @@ from simstate.simulators.mechanics import MujocoMechanics
 from simstate.simulators.parameters import ParameterDifference, overwritten
 
 Difference = Callable[[MujocoMechanics], float]
-"""How far a simulator's answers are from those of a MuJoCo model."""
+"""Function that returns the distance of a simulator's answers from a MuJoCo model's."""
 
 
 @dataclass(frozen=True)

@@ -28,18 +28,18 @@ class Question:
     ask: Ask
     states: Literal["smooth", "saturated", "beyond_limits", "touching"] = "smooth"
     needs: Literal["actuators", "equalities", "dry friction", ""] = ""
-    """What the model must have for the question to make sense."""
+    """Elements that the model must have for the question to apply."""
     solved: bool = True
-    """Whether rounding is amplified by a system that is solved, or sums that cancel."""
+    """True if a solve or cancelling sums amplify rounding."""
     angle: bool = False
-    """Whether the answers are quaternions, which differ by an angle."""
+    """True if the answers are quaternions, which differ by an angle."""
     term: str = ""
     """The cause if parameters do not explain it: what the question has and `without`
     has not."""
     without: Ask | None = None
     """The same question with the term switched off in both."""
     without_states: Literal["smooth", ""] = ""
-    """Where to ask that, if not at the same states."""
+    """States at which to ask that, if not the same."""
 
 
 def _motion(field: str) -> Ask:
@@ -173,7 +173,7 @@ def compare(
 
 
 def _has(model: mujoco.MjModel, needs: str) -> bool:
-    """Whether a model has what a question is about."""
+    """Return True if a model has the elements that a question is about."""
     counts = {
         "": 1,
         "actuators": model.nactuator,
@@ -216,7 +216,7 @@ def _explain_without(
 
 
 def _scale(answers: Sequence[Array | None]) -> float:
-    """The greatest value."""
+    """Return the largest value."""
     sizes = [np.abs(a).max(initial=0.0) for a in answers if a is not None]
     return float(max(sizes, default=0.0))
 
@@ -224,7 +224,7 @@ def _scale(answers: Sequence[Array | None]) -> float:
 def _cancelled(
     question: Question, ours: MujocoMechanics, states: Sequence[MechanicalState]
 ) -> float:
-    """The greatest value that the question's term works against.
+    """Return the largest value that cancels with the question's term.
 
     A robot that stands has small accelerations, the difference of great ones: gravity's
     and its contacts'. They are rounded at their own size.
@@ -235,20 +235,20 @@ def _cancelled(
 
 
 def _rounded_rate(model: mujoco.MjModel, states: Sequence[MechanicalState]) -> float:
-    """What float32 does to (v⁺ − v) / time step by rounding the velocities."""
+    """Return the effect of rounding velocities to float32 on (v⁺ − v) / time step."""
     speed = _scale([state.qvel for state in states])
     return float(2 * np.finfo(np.float32).eps * speed / model.opt.timestep)
 
 
 def _width(single: bool, solved: bool) -> tuple[float, float]:
-    """How much rounding may do: at least, and for each unit of an answer's size."""
+    """Return the allowed rounding: absolute, and relative to an answer's magnitude."""
     if not single:
         return 1e-9, 1e-12
     return (1e-6, 1e-4) if solved else (1e-6, 5e-6)
 
 
 def _allowed(scale: float, width: tuple[float, float]) -> float:
-    """How much rounding may do to answers of this size."""
+    """Return the allowed rounding of answers of this magnitude."""
     return max(width[0], width[1] * scale)
 
 
@@ -259,7 +259,7 @@ def _difference(
     answers: Sequence[Array],
     ask: Ask | None = None,
 ) -> float:
-    """The greatest difference between MuJoCo's answers and these."""
+    """Return the largest difference between MuJoCo's answers and these."""
     ask = question.ask if ask is None else ask
     worst = 0.0
     for state, answer in zip(states, answers, strict=True):

@@ -1,4 +1,4 @@
-"""What an alignment found: data, as JSON and as text."""
+"""Results of an alignment: data, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Comparison:
     unit: str
     verdict: Verdict
     scale: float = 0.0
-    """MuJoCo's greatest value."""
+    """Largest value of MuJoCo."""
     difference: float = 0.0
-    """The greatest difference."""
+    """Largest difference."""
     causes: tuple[Cause, ...] = ()
-    """What explains it; each is needed."""
+    """Causes that explain it; each is necessary."""
     remainder: float = 0.0
-    """The greatest difference with the causes matched."""
+    """Largest difference with the causes matched."""
     allowed: float = 0.0
-    """How much counts as none: what the width of the numbers can do."""
+    """Difference that counts as none, from the precision of the values."""
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class RunGap:
     time: tuple[float, ...]
     """[s]"""
     joints: tuple[float, ...]
-    """Greatest difference of a 1-DoF joint's position [rad or m] at each time."""
+    """Largest difference of a 1-DoF joint's position [rad or m] at each time."""
     bodies: tuple[float, ...]
-    """Greatest difference of a body's position [m] at each time."""
+    """Largest difference of a body's position [m] at each time."""
     energy: tuple[float, ...]
     """Kinetic and potential energy of MuJoCo's run [J], by MuJoCo's masses."""
     their_energy: tuple[float, ...]
@@ -73,27 +73,27 @@ class RunGap:
 
 @dataclass(frozen=True)
 class SimulatorAlignment:
-    """How far one simulator agrees with MuJoCo on one scene."""
+    """Agreement of one simulator with MuJoCo on one scene."""
 
     simulator: str
     title: str
     parameters: tuple[ParameterDifference, ...]
-    """What differs in the models themselves."""
+    """Differences of the models themselves."""
     not_told: tuple[str, ...]
-    """Kinds of parameters that the simulator does not tell."""
+    """Kinds of parameters that the simulator does not report."""
     missing: dict[Feature, Missing]
-    """What of the scene the simulator declares that it does not do."""
+    """Features of the scene that the simulator declares as unsupported."""
     comparisons: tuple[Comparison, ...]
     trajectory: RunGap | None
     """As the two are."""
     matched: RunGap | None
     """With MuJoCo's parameters changed to the simulator's."""
     notes: tuple[str, ...] = ()
-    """What the simulator itself said when it read the model."""
+    """Messages of the simulator when it read the model."""
 
     @property
     def causes(self) -> dict[str, Cause]:
-        """Every cause by what it is, the one with the greatest effect of each."""
+        """Every cause by its subject, each with its largest effect."""
         found: dict[str, Cause] = {}
         for comparison in self.comparisons:
             for cause in comparison.causes:
@@ -103,7 +103,7 @@ class SimulatorAlignment:
 
     @property
     def unexplained(self) -> list[Comparison]:
-        """What is different without a cause that could be proven."""
+        """Differences without a proven cause."""
         return [c for c in self.comparisons if c.verdict == "unexplained"]
 
     def comparison(self, quantity: str) -> Comparison:
@@ -116,7 +116,7 @@ class SimulatorAlignment:
 
 @dataclass(frozen=True)
 class Alignment:
-    """How far simulators agree with MuJoCo on one scene."""
+    """Agreement of simulators with MuJoCo on one scene."""
 
     model: str
     simulators: tuple[SimulatorAlignment, ...]
@@ -132,7 +132,7 @@ class Alignment:
 
     @property
     def explained(self) -> bool:
-        """Whether every difference has a proven cause."""
+        """True if every difference has a proven cause."""
         return not any(simulator.unexplained for simulator in self.simulators)
 
     def to_dict(self) -> dict[str, Any]:

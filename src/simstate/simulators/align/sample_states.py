@@ -13,7 +13,7 @@ from simstate.simulators.mechanics import MechanicalState
 
 _FREE, _BALL = mujoco.mjtJoint.mjJNT_FREE.value, mujoco.mjtJoint.mjJNT_BALL.value
 _SPREAD = 0.3
-"""How far free bodies, ball joints and joints without range are from rest [m, rad]."""
+"""Spread of free bodies, ball joints and joints without range about rest [m, rad]."""
 _SPEED = 0.5
 """Standard deviation of velocities [m/s, rad/s]."""
 _SETTLE_S = 0.5
@@ -25,7 +25,7 @@ class SampleStates:
     """States by what they are for."""
 
     smooth: list[MechanicalState]
-    """Joints amid their ranges, servos that can reach what they are told."""
+    """States with joints inside their ranges and reachable servo targets."""
     saturated: list[MechanicalState]
     """The same, with controls that drive servos to their force limits, if any."""
     beyond_limits: list[MechanicalState]

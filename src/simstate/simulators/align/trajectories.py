@@ -21,7 +21,7 @@ _SAMPLES = 100
 
 @dataclass(frozen=True)
 class SimulatorRun:
-    """Where a simulator has been."""
+    """The states that a simulator passed through."""
 
     qpos: list[Array]
     qvel: list[Array]
@@ -113,7 +113,7 @@ def sample_steps(model: mujoco.MjModel, seconds: float) -> list[int]:
 def compared(
     model: mujoco.MjModel, ours: SimulatorRun, theirs: SimulatorRun, steps: list[int]
 ) -> RunGap:
-    """How the runs part, up to the end of the shorter one."""
+    """Return the gap between the runs, up to the end of the shorter one."""
     joints = model.jnt_qposadr[np.isin(model.jnt_type, _SINGLE)]
     count = len(theirs.qpos)
     joint_errors: list[float] = []

@@ -23,8 +23,8 @@ from simstate.simulators.parameters.kinds import KINDS, ParameterKind
 from simstate.simulators.plain_model import plain_model
 
 Parameters: TypeAlias = "Mapping[str, Mapping[str, Array]]"
-"""Values by kind and element, as the keys of `KINDS` say; a kind that a simulator
-cannot tell is left out, one that it lacks has the kind's value for nothing."""
+"""Values by kind and element, by the keys of `KINDS`. A kind that a simulator does not
+report is left out; one that it lacks has the kind's value for nothing."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class ParameterDifference:
     """The other simulator's."""
     unit: str
     dropped: bool
-    """Whether the other one does not have it at all."""
+    """True if the other one lacks it."""
 
     @property
     def error(self) -> float:
-        """The greatest difference; infinite if one of the two is."""
+        """Largest difference; infinite if one of the two is."""
         one, two = np.array(self.ours), np.array(self.theirs)
         return float(np.max(np.abs(np.where(one == two, 0.0, one - two))))
 
@@ -75,7 +75,7 @@ def parameters_of(
 def compare_parameters(
     ours: Parameters, theirs: Parameters, tolerance: float
 ) -> list[ParameterDifference]:
-    """What differs by more than `tolerance` × its size, by kind and element."""
+    """Return the differences above `tolerance` × magnitude, by kind and element."""
     found: list[ParameterDifference] = []
     for name, values in ours.items():
         if name not in theirs:
@@ -118,7 +118,7 @@ def overwritten(
 
 
 def recompiled(model: mujoco.MjModel) -> mujoco.MjModel:
-    """The model compiled anew from its present values.
+    """Return the model recompiled from its present values.
 
     What MJCF cannot say of it, or MuJoCo does not compile, raises ModelError.
     """

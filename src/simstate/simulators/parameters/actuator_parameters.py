@@ -1,4 +1,4 @@
-"""How servos, motors, tendons and equalities are read and overwritten."""
+"""Parameters of servos, motors, tendons and equalities: reading and writing."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def write_tendon(
 
 
 def read_equalities(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """Whether each equality is active: 1 or 0."""
+    """Return the state of each equality: 1 (active) or 0."""
     return {names.equality[e]: row(model.eq_active0[e]) for e in range(model.neq)}
 
 

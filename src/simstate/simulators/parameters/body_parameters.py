@@ -1,4 +1,4 @@
-"""How the parameters of bodies are read off a model and written into it."""
+"""Parameters of bodies: reading from a model and writing to it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def of_bodies(field: str, moving: bool = False) -> Read:
 
 
 def is_free(model: mujoco.MjModel, body: int) -> bool:
-    """Whether a body has a free joint."""
+    """Return True if a body has a free joint."""
     first = model.body_jntadr[body]
     return bool(first >= 0 and model.jnt_type[first] == FREE)
 
@@ -44,7 +44,7 @@ def to_body(field: str) -> Write:
 
 
 def read_com(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """Of the bodies that have mass; elsewhere it means nothing."""
+    """Return the COM of the bodies that have mass."""
     found = of_bodies("body_ipos")(model, names)
     massive = np.flatnonzero(model.body_mass > 0)
     return {names.body[b]: found[names.body[b]] for b in massive}

@@ -1,4 +1,4 @@
-"""What reads and writes of parameters share."""
+"""Common parts of reading and writing parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the parameters of joints are read off a model and written into it."""
+"""Parameters of joints: reading from a model and writing to it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def write_range(
 
 
 def dof_count(model: mujoco.MjModel, joint: int) -> int:
-    """How many velocities a joint has."""
+    """Return the number of velocities of a joint."""
     return {FREE: 6, BALL: 3}.get(int(model.jnt_type[joint]), 1)
 
 
@@ -90,7 +90,7 @@ def to_dofs(field: str) -> Write:
 
 
 def read_rest(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """Where springs of 1-DoF joints rest, of those that have one."""
+    """Return the rest positions of the springs of 1-DoF joints, where present."""
     return {
         names.joint[j]: row(model.qpos_spring[model.jnt_qposadr[j]])
         for j in np.flatnonzero(model.jnt_stiffness)
@@ -107,7 +107,7 @@ def write_rest(
 
 
 def read_higher_damping(model: mujoco.MjModel, names: ModelNames) -> dict[str, Array]:
-    """What multiplies v |v| and v³ in the damping of each joint."""
+    """Return the coefficients of v |v| and v³ in the damping of each joint."""
     return {
         names.joint[j]: row(model.dof_dampingpoly[model.jnt_dofadr[j]])
         for j in range(model.njnt)

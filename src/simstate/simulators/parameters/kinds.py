@@ -64,7 +64,7 @@ class ParameterKind:
     write: Write
     """Gives an element of a model another value."""
     absent: float | None = 0.0
-    """What stands for a simulator that lacks it; None: it is left as it is."""
+    """Value for a simulator that lacks it; None: left unchanged."""
     labels: Mapping[float, str] = field(default_factory=dict[float, str])
     """Words for numbers that stand for something else."""
 

@@ -1,4 +1,4 @@
-"""How options, integrators and geoms are read and overwritten."""
+"""Options, integrators and geoms: reading and writing."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class CompiledForce:
     field: core.Field | None = None
     """The gravity field of the table, whose polynomials end at some time."""
     limits: Sequence[tuple[Tensor, float, float]] = ()
-    """Live numbers with the least and greatest value for which the core's formula
-    holds; beyond them the model is evaluated in Python."""
+    """Live values with the limits within which the core's formula holds; beyond them
+    the model is evaluated in Python."""
     sampled: SampledField | None = None
     """The field of SAMPLED_GRAVITY, which Python evaluates at points that the core
     chooses."""
@@ -64,7 +64,7 @@ class CompiledAir:
     """The air about a planet as the compiled core evaluates it."""
 
     table: core.PlanetAirTable
-    """What all worlds share."""
+    """The part that all worlds share."""
     numbers: Sequence[Tensor | float]
     """Density [kg/m³], scale height and base [m]; or a factor of the density, and two
     numbers that are not used."""

@@ -33,7 +33,7 @@ OfTime: TypeAlias = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class Parameter:
-    """What a parameter is: its shape in one world, its unit and its range."""
+    """A parameter: its shape in one world, its unit and its range."""
 
     name: str
     shape: tuple[int, ...]
@@ -123,7 +123,7 @@ class Parameters(Mapping[str, Tensor]):
         self._sim = sim
 
     def _free_key(self, sim: SteppingHost) -> str:
-        """What its slots begin with: the owner, with a number from the second on."""
+        """Return the prefix of its slots: the owner, numbered from the second on."""
         taken = {
             slot.name.split("/")[1]
             for slot in worlds_of(sim).ledger.of(("sim",))
@@ -186,13 +186,13 @@ def numbers(values: Numbers, what: str) -> Tensor:
 
 
 def by_world(sim: SteppingHost, what: str, values: Tensor | float) -> Tensor:
-    """What a user's function gave: a number for each world, float64; (num_envs,)."""
+    """Return a user function's result as a number per world, float64; (num_envs,)."""
     tensor = torch.as_tensor(values, dtype=torch.float64, device=sim.device)
     has_shape(what, tensor, (), (sim.num_envs,))
     return tensor.expand(sim.num_envs)
 
 
 def vectors_by_world(values: Tensor, what: str, num_envs: int) -> Tensor:
-    """What a user's function gave: a vector for each world; (num_envs or 1, 3)."""
+    """Return a user function's result as a vector per world; (num_envs or 1, 3)."""
     has_shape(what, values, (num_envs, 3), (3,), (1, 3))
     return torch.as_tensor(values).double().reshape(-1, 3)

@@ -74,7 +74,7 @@ class MovingFrame(Process):
         self.gravity = gravity
 
     def attach(self, sim: SteppingHost) -> None:
-        """Let gravity act on the bodies of a simulation from now on."""
+        """Apply gravity to the bodies of a simulation from now on."""
         self.gravity.attach(sim)
         _refuse_collisions(sim, self)
         super().attach(sim)
@@ -211,7 +211,7 @@ def _refuse_collisions(sim: SteppingHost, frame: MovingFrame) -> None:
 
 
 def _free_columns(sim: SteppingHost, frame: MovingFrame) -> tuple[list[int], list[int]]:
-    """Where positions and velocities of a frame's bodies are in qpos and qvel."""
+    """Return the columns of a frame's bodies in qpos and qvel."""
     model = sim.model
     roots = sorted({int(model.body_rootid[body]) for body in frame.gravity.bodies})
     places: list[int] = []

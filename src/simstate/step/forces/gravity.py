@@ -41,15 +41,15 @@ class CompiledField:
     """A field about the origin as the compiled core evaluates it."""
 
     field: core.Field
-    """What all worlds share."""
+    """The part that all worlds share."""
     mu: Tensor
     """Live, of the central body [m³/s²]."""
     radius: Tensor | float = 1.0
-    """Of the harmonics [m]."""
+    """Reference radius of the harmonics [m]."""
     rate: Tensor | float = 0.0
-    """Of a uniform rotation [rad/s]."""
+    """Rate of a uniform rotation [rad/s]."""
     angle: Tensor | float = 0.0
-    """Of that rotation at t = 0 [rad]."""
+    """Angle of that rotation at t = 0 [rad]."""
     bodies: Sequence[Tensor | float] = ()
     """μ and position of each other body: four columns."""
 
@@ -204,7 +204,7 @@ class Gravity(SceneForce, ABC):
         self.prepare(sim)
 
     def prepare(self, sim: SteppingHost) -> None:
-        """Take what it has beside its parameters to a simulation; for subclasses."""
+        """Prepare data besides the parameters for a simulation; for subclasses."""
         del sim
 
     @property

@@ -115,7 +115,7 @@ class PointMassGravity(Gravity):
         super().attach(sim)
 
     def positions(self, t: Tensor) -> Tensor:
-        """Where the masses are, world axes [m]; (1 or num_envs, masses, 3)."""
+        """Return the masses' positions, world axes [m]; (1 or num_envs, masses, 3)."""
         if self._move is None:
             return self.parameters.rows("position").to(t.device)
         return self._move(t.double())
@@ -195,7 +195,7 @@ class ThirdBody:
         self.position(worlds_of(sim).engine.field("time").double())
 
     def position(self, t: Tensor) -> Tensor:
-        """Where it is from the central body, world axes [m]; (1 or num_envs, 3)."""
+        """Return the position from the central body, world axes [m]; (1 or N, 3)."""
         if self._move is None:
             return self.parameters.rows("position").to(t.device)
         place = self._move(t.double())
@@ -208,7 +208,7 @@ class ThirdBody:
 
     @property
     def stays(self) -> bool:
-        """Whether its place is a parameter."""
+        """True if its position is a parameter."""
         return self._move is None
 
     def mass(self, like: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What the force models that ship share: one simulation, parameters, bodies by name."""
+"""Base of the shipped force models: one simulation, parameters, bodies by name."""
 
 from __future__ import annotations
 

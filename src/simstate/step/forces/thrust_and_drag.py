@@ -163,7 +163,7 @@ class Thruster(SceneForce):
         return momentum / mass - vector.cross(arm, vector.cross(turn, arm))
 
     def _share(self, t: Tensor, sim: SteppingHost) -> Tensor:
-        """How much of the full thrust there is, 0 to 1; (num_envs,)."""
+        """Return the fraction of the full thrust, 0 to 1; (num_envs,)."""
         if self._throttle is None:
             throttle = self.parameters["throttle"]
         else:

@@ -1,4 +1,4 @@
-"""The ready-made deterministic schemes: a class beside the numbers that make it.
+"""The ready-made deterministic schemes: a class and its coefficients each.
 
 A scheme is data: one loop (`stepper.py`, in C `engine/core/`) runs them all. To add
 one, write its tableau, which is checked when it is built, and a class beside it; or,

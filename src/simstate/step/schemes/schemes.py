@@ -1,4 +1,4 @@
-"""What a deterministic integrator is: a tableau, an attitude mode, and tolerances."""
+"""Deterministic integrators: a tableau, an attitude mode, and tolerances."""
 
 from __future__ import annotations
 

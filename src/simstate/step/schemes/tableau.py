@@ -68,7 +68,7 @@ class Tableau:
 
     @cached_property
     def is_first_same_as_last(self) -> bool:
-        """Whether the last stage is at the new state, where the next step begins."""
+        """True if the last stage is at the new state, where the next step starts."""
         return (*self.a[-1], 0.0) == tuple(self.b)
 
 

@@ -77,7 +77,7 @@ def tolerance(given: Tolerance, kind: str, defaults: Mapping[str, float]) -> flo
 
 
 def block_kinds(model: mujoco.MjModel, block: str, width: int) -> list[str]:
-    """What the numbers of a block of the state are, by dof."""
+    """Return the kinds of the values of a block of the state, by dof."""
     if block == "qpos":
         return _dof_kinds(model, "position", "attitude", "joint")
     if block == "qvel":
@@ -110,7 +110,7 @@ def _as_number(value: object) -> float:
 def tolerance_error(
     model: mujoco.MjModel, scheme: str, worlds: list[int], step: float, first: Failure
 ) -> IntegrationError:
-    """The error for worlds that cannot go on, as the first of them is described.
+    """Return the error for worlds that cannot continue, describing the first.
 
     Args:
         model: the scene's.

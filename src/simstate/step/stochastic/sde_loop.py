@@ -111,7 +111,7 @@ class StochasticStep:
         return self._dynamics.drift(at, tableau.c0[i])
 
     def _noise_stage(self, i: int) -> list[Vector]:
-        """g_k at stage i for each source k, at a place of its own if there is one."""
+        """Return g_k at stage i for each source k, at its own position if any."""
         tableau, result = self._tableau, list[Vector]()
         is_shared = tableau.is_shared(i)
         for k in self._sources:
@@ -170,7 +170,7 @@ def _row(group: Mapping[str, Rows], i: int) -> dict[str, Row]:
 
 
 def _moves(group: Mapping[str, Rows], i: int) -> bool:
-    """Whether any weight of row i is not 0."""
+    """Return True if any weight of row i is not 0."""
     return any(any(rows[i]) for rows in group.values())
 
 

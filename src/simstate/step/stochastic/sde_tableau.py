@@ -105,7 +105,7 @@ class StochasticTableau:
 
     @cached_property
     def has_mixed(self) -> bool:
-        """Whether there are mixed stages."""
+        """True if there are mixed stages."""
         return bool(self.mixed or self.mixed_other)
 
     def matrix(self, rows: Rows) -> NDArray[np.float64]:
@@ -138,12 +138,12 @@ class StochasticTableau:
         return result
 
     def repeats_first(self, i: int) -> bool:
-        """Whether drift stage i is where the first one is."""
+        """Return True if drift stage i is at the position of the first."""
         moves = any(self.a0[i]) or any(any(rows[i]) for rows in self.b0.values())
         return i > 0 and not moves and self.c0[i] == self.c0[0]
 
     def num_evaluations(self, num_sources: int) -> tuple[int, int]:
-        """How often one step evaluates f, and how often all of g."""
+        """Return the numbers of evaluations of f and of all of g in one step."""
         stages = range(self.num_stages)
         drift, noise = self.needed
         of_f = sum(drift[i] and not self.repeats_first(i) for i in stages)
@@ -154,7 +154,7 @@ class StochasticTableau:
         return of_f, of_g
 
     def is_shared(self, i: int) -> bool:
-        """Whether noise stage i is at one place for all sources."""
+        """Return True if noise stage i is at one position for all sources."""
         own = {name: tuple(rows[i]) for name, rows in self.b1.items() if any(rows[i])}
         other = {
             name: tuple(rows[i]) for name, rows in self.b1_other.items() if any(rows[i])

@@ -44,13 +44,13 @@ class RandomVariables:
     """The variables of one step by name, all in √s."""
 
     own: dict[str, Tensor]
-    """Of each source; shape (num_envs, sources)."""
+    """Variables of each source; shape (num_envs, sources)."""
     pair: dict[str, Tensor]
-    """Of place k and source l; shape (num_envs, sources, sources), [:, k, l]."""
+    """Variables of position k and source l; (num_envs, sources, sources), [:, k, l]."""
 
 
 Draw = Callable[[int], Tensor]
-"""Gives so many standard normal numbers; shape (num_envs, count)."""
+"""Function of a count that returns standard normal values; shape (num_envs, count)."""
 
 
 def gaussian(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
@@ -70,7 +70,7 @@ def gaussian(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
 
 
 def platen(w: Tensor, z: Tensor, h: float, draw: Draw) -> RandomVariables:
-    """Normal increments, and for each pair a sign of its own that is drawn."""
+    """Return normal increments, and a random sign for each pair."""
     num_envs, sources = w.shape
     found = gaussian(w, z, h, draw)
     signs = draw(sources**2).sign().reshape(num_envs, sources, sources).triu(1)

@@ -38,9 +38,9 @@ class Stochastic:
     noise: ClassVar[NoiseKind] = "any"
     """The noise that it has its orders for."""
     strong_order: ClassVar[float]
-    """Of the path's error, for that noise; 0: it does not follow the path."""
+    """Order of the path's error, for that noise; 0: it does not follow the path."""
     weak_order: ClassVar[float]
-    """Of the error of expectations, for that noise."""
+    """Order of the error of expectations, for that noise."""
     deterministic_order: ClassVar[int]
     """Without noise."""
     also_called: ClassVar[str] = ""

@@ -1,7 +1,7 @@
-"""The state of a simulation as numbers with names: a vector of differences.
+"""Tangent states: displacements of a simulation's state, with names and units.
 
-Orientations differ by rotation vectors along body axes, as MuJoCo's qvel has them, so
-there are as many numbers as degrees of freedom.
+Orientations are displaced by rotation vectors along body axes, as in MuJoCo's qvel, so
+that there are as many components as degrees of freedom.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _SLIDE = mujoco.mjtJoint.mjJNT_SLIDE.value
 
 @dataclass(frozen=True)
 class Coordinate:
-    """One number of the state: what it is called and its unit."""
+    """The name and the unit of one component of a tangent state."""
 
     name: str
     unit: str
 
 
 class StateVector:
-    """Positions, velocities, activations and processes of a simulation, in this order.
+    """Displacements of positions, velocities, activations and processes, in this order.
 
-    Each is a displacement from a base state, (num_envs, size) together.
+    Together they have shape (num_envs, size).
     """
 
     def __init__(self, sim: Simulation) -> None:
@@ -64,11 +64,26 @@ class StateVector:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of coordinates."""
         return len(self.coordinates)
 
-    def displace(self, column: int, by: float | Tensor) -> None:
-        """Move all worlds along one coordinate from their present state."""
+    def scale(self, column: int) -> Tensor:
+        """Return a typical size of a coordinate, 1 or more; (num_envs,).
+
+        1 in MuJoCo's state, as for mjd_transitionFD; the magnitude of processes, which
+        may be positions in orbit.
+        """
+        ones = self.sim.data.qpos.new_ones(self.sim.num_envs)
+        own = column - 2 * self.nv - self.na
+        for process in self.processes if own >= 0 else ():
+            width = process.value.shape[1]
+            if own < width:
+                return process.value[:, own].abs().clamp(min=1.0)
+            own -= width
+        return ones
+
+    def displace(self, column: int, by: Tensor) -> None:
+        """Move all worlds along one coordinate, each by its amount; (num_envs,)."""
         data = self.sim.data
         if column < self.nv:
             self._displace_position(column, by)
@@ -85,7 +100,7 @@ class StateVector:
                     return
                 column -= width
 
-    def _displace_position(self, dof: int, by: float | Tensor) -> None:
+    def _displace_position(self, dof: int, by: Tensor) -> None:
         qpos = self.sim.data.qpos
         for adr, first in self._rotations:
             if first <= dof < first + 3:
@@ -98,13 +113,13 @@ class StateVector:
         qpos[:, self._straight[dof]] += by
 
     def read(self) -> tuple[Tensor, ...]:
-        """A copy of the present state: qpos, qvel, act, and the processes' values."""
+        """Return a copy of the current state: qpos, qvel, act, processes' values."""
         data = self.sim.data
         own = (process.value.clone() for process in self.processes)
         return data.qpos.clone(), data.qvel.clone(), data.act.clone(), *own
 
     def difference(self, state: tuple[Tensor, ...], base: tuple[Tensor, ...]) -> Tensor:
-        """How far a state is from a base, as displacements; (num_envs, size)."""
+        """Return the displacement of a state from a base; (num_envs, size)."""
         moved = torch.zeros_like(base[1])
         for dof, adr in self._straight.items():
             moved[:, dof] = state[0][:, adr] - base[0][:, adr]
@@ -118,10 +133,9 @@ class StateVector:
         return torch.cat([moved, *rest], dim=1)
 
     def rate(self) -> Tensor:
-        """The rate of the state at the present one; (num_envs, size).
+        """Return the rate of the state at the current one; (num_envs, size).
 
-        That of positions is qvel: of turning axes as seen from axes that turn at the
-        rate themselves, see `kinematics`.
+        The rate of positions is qvel; see `kinematics` for its derivatives.
         """
         sim = self.sim
         sim.forward()
@@ -131,7 +145,7 @@ class StateVector:
         return torch.cat(rates, dim=1)
 
     def kinematics(self, a: Tensor) -> None:
-        """Write the derivatives of positions into A: those of rotations are turned.
+        """Write the derivatives of the rates of positions into A.
 
         A displacement δ of an orientation that turns at ω moves as δ' = δω − ω × δ.
         """
@@ -166,6 +180,17 @@ def _joint_coordinates(
             positions.append(Coordinate(name, unit))
             velocities.append(Coordinate(f"{name}.rate", f"{unit}/s"))
     return positions, velocities
+
+
+def control_names(model: mujoco.MjModel) -> tuple[str, ...]:
+    """Return the names of the controls: those of their actuators, or numbers."""
+    names = [f"ctrl[{k}]" for k in range(int(model.nu))]
+    for actuator in range(int(model.nactuator)):
+        first = int(model.actuator_ctrladr[actuator])
+        name, count = model.actuator(actuator).name, model.actuator_ctrlnum[actuator]
+        for k in range(int(count) if name else 0):
+            names[first + k] = name if count == 1 else f"{name}[{k}]"
+    return tuple(names)
 
 
 def _activation_names(model: mujoco.MjModel) -> list[str]:

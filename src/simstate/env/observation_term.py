@@ -1,0 +1,281 @@
+"""ObservationTerm: one term of a group, with its noise, delay and history."""
+
+# Torch's signature of from_numpy is incomplete.
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from simstate.base.contract import Contract
+from simstate.base.errors import InvalidInputError, ShapeError
+from simstate.base.places import remember_place, written_at
+from simstate.env.contracts import contracts_of
+from simstate.env.env_cfg import ObservationTermCfg, is_number, is_whole
+from simstate.env.observation_noise import NoiseMemory, ObservationNoise, UniformNoise
+from simstate.env.terms import Term
+
+if TYPE_CHECKING:
+    from simstate.env.env import Env
+
+
+class ObservationSpec(NamedTuple):
+    """Shape, dtype and bounds of one observation of one world."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    low: float
+    high: float
+
+
+class ObservationTerm(Term):
+    """One term of a group, and what it remembers for delay and history.
+
+    A value of shape (num_envs, k) has k columns, in the environment's dtype. One of
+    more dimensions is an array, such as a picture: integers and booleans keep their
+    dtype, unless a `scale` makes them fractions.
+    """
+
+    def __init__(
+        self,
+        env: Env,
+        name: str,
+        cfg: ObservationTermCfg,
+        shipped: ModuleType,
+        noise: bool,
+    ) -> None:
+        super().__init__("observation", name, cfg, shipped, env)
+        self.name = name.rpartition("/")[2]
+        self.key = _key(self)
+        """Terms with the same key have the same value in the same state."""
+        self.noise = cfg.noise if noise else None
+        self.clip, self.scale, self.history = cfg.clip, cfg.scale, cfg.history
+        self.delay = _range_of(cfg.delay)
+        self._is_changed = any(x is not None for x in (self.noise, cfg.clip, cfg.scale))
+        with written_at(self.place):
+            self._check(cfg)
+        self.shape: tuple[int, ...] = ()
+        """Shape of what the function returns for a world; (): not called yet."""
+        self.width = 0
+        """Length of the last axis of it: columns, channels."""
+        self._source: Any = None
+        """Dtype of what the function returns."""
+        self.dtype = env.dtype
+        """Dtype of what is observed."""
+        self.at = slice(0, 0)
+        """Its part of the last axis of the tensor that it is in."""
+        self._memory: dict[str, Tensor] = {}
+
+    @property
+    def is_array(self) -> bool:
+        """True if it has more axes than that of its columns."""
+        return len(self.shape) > 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether noise, clip and scale depend on nothing but the column."""
+        even = self.noise is None or type(self.noise) is UniformNoise
+        return even and self.history == 1 and self.delay[1] == 0
+
+    @property
+    def spec(self) -> ObservationSpec:
+        """Shape, dtype and bounds of what is observed."""
+        low, high = -math.inf, math.inf
+        if not self.dtype.is_floating_point:
+            info = None if self.dtype == torch.bool else torch.iinfo(self.dtype)
+            low, high = (0, 1) if info is None else (info.min, info.max)
+        elif self.is_array and self.clip and not isinstance(self.scale, tuple):
+            scale = 1.0 if self.scale is None else self.scale
+            low, high = sorted(limit * scale for limit in self.clip)
+        shape = (*self.shape[:-1], self.width * self.history)
+        return ObservationSpec(shape, self.dtype, low, high)
+
+    def learn_shape(self, value: Any) -> None:
+        """Take shape and dtype from the first value."""
+        self.shape, self._source = tuple(value.shape[1:]), value.dtype
+        self.width = self.shape[-1]
+        if isinstance(self.scale, tuple) and len(self.scale) != self.width:
+            raise self._error(
+                f"has {len(self.scale)} scales for {self.width} numbers: give one for "
+                "each of the last axis, or a single one",
+                value,
+            )
+        if self.is_array:
+            source = self._tensor(value[:0]).dtype
+            if not source.is_floating_point and self.scale is None:
+                self.dtype = source
+
+    def place_at(self, first: int) -> int:
+        """Take the last axis from `first` on; return the first that is free then."""
+        self.at = slice(first, first + self.width * self.history)
+        return self.at.stop
+
+    def check_shape(self, value: Any) -> None:
+        """Raise unless the function returns the same shape, and dtype, as before."""
+        if value.shape[1:] != self.shape:
+            was, now = (f"(num_envs, {', '.join(map(str, s))})"
+                        for s in (self.shape, value.shape[1:]))  # fmt: skip
+            raise self._error(
+                f"returned shape {now}, and {was} before: it must stay the same", value
+            )
+        if self.is_array and value.dtype != self._source:
+            raise self._error(
+                f"returned {value.dtype}, and {self._source} before: it must stay the "
+                "same",
+                value,
+            )
+
+    def _error(self, what: str, value: Any) -> ShapeError:
+        error = ShapeError(
+            f"The {self.label} {what}.", name=self.label, shape=value.shape
+        )
+        remember_place(error, self.place)
+        return error
+
+    def _tensor(self, value: Any) -> Tensor:
+        """Return an array of the function as a tensor."""
+        if isinstance(value, Tensor):
+            return value
+        return torch.from_numpy(value if value.flags.c_contiguous else value.copy())
+
+    def observed(self, value: Any, env_ids: Tensor | None) -> Tensor:
+        """Return what is observed of an array of some worlds, in new memory."""
+        self.check_shape(value)
+        seen = self._tensor(value)
+        if self._is_changed or self.history > 1 or self.delay[1] > 0:
+            return self.processed(seen, env_ids)
+        return seen.to(self.dtype, copy=True)
+
+    def processed(self, value: Tensor, env_ids: Tensor | None) -> Tensor:
+        """Return the value with all that is done to it; (n, …, history · k)."""
+        env, restart = self._env, env_ids is not None
+        rows = slice(None) if env_ids is None else env_ids
+        if self._is_changed:
+            value = value.to(env.dtype)
+        if self.noise is not None:
+            flat = value.flatten(1)
+            shape = (self.noise.remembers, flat.shape[1])
+            memory = NoiseMemory(self._slot("noise", shape), restart, env.step_dt)
+            value = self.noise.measure(flat, env.rng, rows, memory).view(value.shape)
+        if self.clip is not None:
+            value = value.clamp(*self.clip)
+        if self.scale is not None:
+            value = value * torch.tensor(self.scale, dtype=value.dtype).to(value)
+        if value.dtype.is_floating_point and not self.dtype.is_floating_point:
+            value = value.round().clamp(self.spec.low, self.spec.high)
+        value = value.to(self.dtype)
+        if self.history == 1 and self.delay[1] == 0:
+            return value
+        return self._recalled(rows, value, restart)
+
+    def _recalled(self, rows: Any, value: Tensor, restart: bool) -> Tensor:
+        """Record a value, and return the last `history` ones, as late as they come.
+
+        They are side by side along the last axis, oldest first.
+        """
+        low, high = self.delay
+        length = high + self.history
+        kept = self._slot("delay/past", (length, *self.shape), self.dtype)
+        lag = self._slot("delay/lag", (), torch.int64)
+        if restart:
+            past = value[:, None].expand(-1, length, *self.shape)
+            spread = self._env.rng.uniform(rows, 1, low, high + 1)[:, 0]
+            lag[rows] = spread.to(torch.int64).clamp(max=high)
+        else:
+            past = torch.cat([kept[rows][:, 1:], value[:, None]], dim=1)
+        kept[rows] = past
+        if high:
+            first = (high - lag[rows])[:, None]
+            steps = first + torch.arange(self.history, device=value.device)
+            past = past[torch.arange(len(value), device=value.device)[:, None], steps]
+        return past.movedim(1, -2).flatten(-2)
+
+    def _slot(
+        self, name: str, shape: tuple[int, ...], dtype: torch.dtype | None = None
+    ) -> Tensor:
+        """What it remembers of each world; live, shape (num_envs, …)."""
+        if name not in self._memory:
+            made = torch.zeros(0, device=self._env.device)
+            if 0 not in shape:
+                made = self._ledger.memory(
+                    f"env/{self.scope}/{name}", shape, dtype or self._env.dtype,
+                    reset=None, owner="env",
+                ).tensor  # fmt: skip
+            self._memory[name] = made
+        return self._memory[name]
+
+    def names(self) -> list[str]:
+        """A readable name for each column; of a history, with its age in steps."""
+        names = self.column_names(self.width)
+        if len(names) != self.width:
+            raise ShapeError(
+                f"The {self.label} has {self.width} columns, but names for "
+                f"{len(names)}.",
+                name=self.label,
+                shape=[self.width],
+            )
+        if self.history == 1:
+            return names
+        ages = range(self.history - 1, -1, -1)
+        return [f"{name}@-{age}" if age else name for age in ages for name in names]
+
+    def contracts(self) -> list[Contract]:
+        """Unit, axes and point of each column, as it is scaled."""
+        with written_at(self.place):
+            found = contracts_of(
+                self.label, self.function, self._env, self.params, self.width
+            )
+        scale = 1.0 if self.scale is None else self.scale
+        each = zip(found, torch.as_tensor(scale).expand(self.width), strict=True)
+        scaled = [one.scaled(1.0 / float(k)) if k else one for one, k in each]
+        return scaled * self.history
+
+    def _check(self, cfg: ObservationTermCfg) -> None:
+        if not isinstance(self.noise, ObservationNoise | None):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInputError(
+                f"The {self.label} has noise {self.noise!r}: it must be a "
+                "UniformNoise, a GaussianNoise or a SensorNoise."
+            )
+        delay = self.delay
+        is_range = len(delay) == 2 and all(is_whole(steps, 0) for steps in delay)
+        if not is_range or delay[0] > delay[1]:
+            raise InvalidInputError(
+                f"The {self.label} has delay {cfg.delay!r}: it must be a whole number "
+                "of steps ≥ 0, or a range (least, greatest)."
+            )
+        if not is_whole(cfg.history, least=1):
+            raise InvalidInputError(
+                f"The {self.label} has history {cfg.history!r}: it must be a whole "
+                "number ≥ 1."
+            )
+        scales = cfg.scale if isinstance(cfg.scale, tuple) else (cfg.scale or 0.0,)
+        if not all(is_number(scale) for scale in scales):
+            raise InvalidInputError(
+                f"The {self.label} has scale {cfg.scale!r}: it must be a number, or a "
+                "tuple with one for each column."
+            )
+        if self.clip is not None and not self.clip[0] <= self.clip[1]:
+            raise InvalidInputError(
+                f"The {self.label} has clip {self.clip}: it must be (least, greatest)."
+            )
+
+
+def _range_of(delay: int | tuple[int, int]) -> tuple[int, int]:
+    """A delay as a range."""
+    return delay if isinstance(delay, tuple) else (delay, delay)
+
+
+def _key(term: Term) -> Hashable:
+    """What tells a term's value from another's: the function and its parameters."""
+    key = (term.function, tuple(term.params.items()))
+    try:
+        hash(key)
+    except TypeError:  # a list or the like: it is not shared
+        return object()
+    return key

@@ -1,0 +1,293 @@
+"""Derivatives of simulations, each column with an estimate of its error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import mujoco
+import torch
+from torch import Tensor
+
+from simstate.base.checks import check_finite, instance_of, number, whole_number
+from simstate.base.errors import InvalidInputError, listed, unknown_name
+from simstate.base.ids import int_list
+from simstate.record import reads_of
+from simstate.simulation import Simulation
+from simstate.step.history import Recorded
+from simstate.step.mujoco_stepper import MujocoStepper
+from simstate.step.stepping_host import forcing_of, stepper_of
+from simstate.study.differences import (
+    DerivativeColumns,
+    QuantityTarget,
+    StateTarget,
+    columns,
+)
+from simstate.study.perturbations import By, Perturbation, perturbations
+from simstate.study.quantity_units import units_of
+from simstate.study.tangent_state import StateVector
+from simstate.world.worlds import worlds_of
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives:
+    """Derivatives of rows by columns in every world, with an error for each column."""
+
+    matrix: Tensor
+    """All derivatives, float64; (num_envs, rows, columns)."""
+    error: Tensor
+    """Estimated error of each column relative to its largest entry; (num_envs,
+    columns).
+
+    It is the largest difference between the results of two widths, h and 2 h. That is
+    three times the truncation error by Richardson's extrapolation, and therefore covers
+    rounding, too. Infinite if it was not requested.
+    """
+    switched: Tensor
+    """Columns in which the set of contacts, limits, friction states or saturated
+    actuators differs between the perturbed worlds; bool, (num_envs, columns)."""
+    tolerance: float
+    """The largest error of a trusted column."""
+    names_of_rows: tuple[str, ...]
+    units_of_rows: tuple[str, ...]
+    names_of_columns: tuple[str, ...]
+    columns: dict[str, slice]
+    """The columns of each name in `by`."""
+    shapes: dict[str, tuple[int, ...]] = field(repr=False)
+    """The shape of one world's values of each name in `by`."""
+
+    @property
+    def trusted(self) -> Tensor:
+        """Columns with an error ≤ `tolerance` in which nothing switched; bool.
+
+        Shape (num_envs, columns).
+        """
+        return (self.error <= self.tolerance) & ~self.switched
+
+    @property
+    def by(self) -> dict[str, Tensor]:
+        """The derivatives by each name, (num_envs, rows, *shape of the values)."""
+        return {
+            name: self.matrix[:, :, place].unflatten(2, self.shapes[name])
+            if self.shapes[name]
+            else self.matrix[:, :, place.start]
+            for name, place in self.columns.items()
+        }
+
+    @property
+    def A(self) -> Tensor:  # noqa: N802
+        """Derivatives by the tangent state; (num_envs, rows, 2 nv + na)."""
+        return self._block("state")
+
+    @property
+    def B(self) -> Tensor:  # noqa: N802
+        """Derivatives by the controls; (num_envs, rows, nu)."""
+        return self._block("ctrl")
+
+    def _block(self, name: str) -> Tensor:
+        if name not in self.columns:
+            raise unknown_name("name that was differentiated by", name, self.columns)
+        return self.matrix[:, :, self.columns[name]]
+
+    def explain(self, env_id: int = 0) -> str:
+        """Return which columns of a world are not trusted, and why, one line each."""
+        lines: list[str] = []
+        for k in int_list((~self.trusted[env_id]).nonzero().flatten()):
+            why = f"estimated error {float(self.error[env_id, k]):.1e}"
+            if bool(self.switched[env_id, k]):
+                why += ", a contact, limit, friction state or actuator limit switched"
+            lines.append(f"{self.names_of_columns[k]}: {why}")
+        return "\n".join(lines) or "all columns are trusted"
+
+    def __repr__(self) -> str:
+        worlds, rows, count = self.matrix.shape
+        return (
+            f"Derivatives of {rows} rows by {listed(self.columns)} ({count} columns) "
+            f"in {worlds} worlds; {int(self.trusted.sum())} of {worlds * count} "
+            "columns trusted"
+        )
+
+
+def derivatives(
+    sim: Simulation,
+    of: str | Recorded = "state",
+    by: By = ("state", "ctrl"),
+    steps: int = 1,
+    *,
+    step: float = 1e-6,
+    error: bool = True,
+    tolerance: float = 1e-4,
+) -> Derivatives:
+    """Return derivatives after some time steps by what they start with, in each world.
+
+    They are centred differences between perturbed worlds, which are stepped with
+    everything that acts on the simulation: its integrator, force models, processes,
+    events and per-world parameters. Every slot of the simulation keeps its bits, random
+    streams included. Parameters named in `by` become per-world parameters, as by
+    `sim.expand`, with unchanged values.
+
+    States are tangent: displacements of positions (orientations by rotation vectors
+    along body axes), velocities and activations, 2 nv + na in MuJoCo's order, then the
+    values of processes. For MuJoCo's own steps, derivatives of the state by state and
+    controls equal those of `mjd_transitionFD` and cost the same. At the end of its
+    range a control is displaced to the inner side only.
+
+    Args:
+        sim: the simulation, on the native engine.
+        of: "state", or quantities as `sim.record` takes them: names
+            ("robot.root_link_pos_w", "qpos"), or a dictionary with functions of the
+            simulation. Quaternions among them are differentiated by component.
+        by: "state", inputs ("ctrl", "xfrc_applied", …) and model parameters
+            ("body_mass"); or names with live tensors, (num_envs, …).
+        steps: number of time steps; 0: derivatives at the current state.
+        step: width of the differences in the unit of states and inputs; parameters are
+            displaced by 10 × `step` times their value.
+        error: False omits the second width, and the error estimate with it.
+        tolerance: the largest relative error of a trusted column.
+    """
+    _check_simulation(sim, of)
+    steps = whole_number("steps", steps, 0, 2**31 - 1)
+    number("step", step, more_than=0)
+    number("tolerance", tolerance, more_than=0)
+    vector = StateVector(sim)
+    blocks = perturbations(sim, by, vector)
+    if isinstance(of, str) and of != "state":
+        of = (of,)
+    target = (
+        StateTarget(vector)
+        if isinstance(of, str)
+        else QuantityTarget(sim, reads_of(sim, of, "of"), units_of(sim, of))
+    )
+    found: dict[str, DerivativeColumns] = {}
+    if isinstance(target, StateTarget) and steps and steps_plainly(sim):
+        found = _by_core(sim, _kinds(by), steps, step, error)
+    for name, block in blocks.items():
+        if name not in found:
+            found[name] = _stacked(
+                columns(sim, target, block, steps, step, error), sim, len(target.names)
+            )
+    return _assembled(blocks, found, target, tolerance)
+
+
+def _kinds(by: By) -> dict[str, str]:
+    """Return the names in `by` that stand for the state or the controls."""
+    named = by if isinstance(by, Mapping) else {n: n for n in _sequence(by)}
+    core = ("state", "ctrl")
+    return {n: x for n, x in named.items() if isinstance(x, str) and x in core}
+
+
+def _sequence(by: str | Sequence[str]) -> Sequence[str]:
+    return (by,) if isinstance(by, str) else by
+
+
+def _check_simulation(sim: Simulation, of: object) -> None:
+    instance_of("sim", sim, Simulation)
+    if sim.dtype != torch.float64:
+        raise InvalidInputError(
+            "Differences of float32 have no more than three digits: use "
+            'engine="native" for derivatives.'
+        )
+    if of == "state" and forcing_of(sim).mass_flow is not None:
+        raise InvalidInputError(
+            "The tangent state has no rows for masses that flow (sim.mass_rate, "
+            "Thruster): differentiate quantities, or a simulation without them."
+        )
+    for name in ("qpos", "qvel", "act", "ctrl"):
+        check_finite(getattr(sim.data, name), name, after="Nothing was computed.")
+
+
+def steps_plainly(sim: Simulation) -> bool:
+    """Return True if only MuJoCo's own steps advance the worlds, in the core."""
+    model, forcing = sim.model, forcing_of(sim)
+    flags = int(model.opt.enableflags)
+    return (
+        worlds_of(sim).engine.compiled is not None
+        and type(stepper_of(sim)) is MujocoStepper
+        and not forcing.models
+        and forcing.mass_flow is None
+        and not model.nhistory
+        and not model.nplugin
+        and not flags & mujoco.mjtEnableBit.mjENBL_SLEEP.value
+    )
+
+
+def _by_core(
+    sim: Simulation,
+    kinds: dict[str, str],
+    steps: int,
+    step: float,
+    with_error: bool,
+) -> dict[str, DerivativeColumns]:
+    """Return the blocks that the compiled core differentiates, by name."""
+    worlds = worlds_of(sim)
+    compiled = worlds.engine.compiled
+    if not kinds or compiled is None:
+        return {}
+    worlds.ledger.observe()
+    worlds.fresh.refresh_constants()
+    wanted = ["state" in kinds.values(), "ctrl" in kinds.values()]
+    values, flags = compiled.differentiate(steps, step, 1 + with_error, *wanted)
+    matrices, switched = torch.as_tensor(values), torch.as_tensor(flags)
+    matrices[:, sim.diverged] = torch.nan
+    size = 2 * int(sim.model.nv) + int(sim.model.na)
+    found: dict[str, DerivativeColumns] = {}
+    for name, kind in kinds.items():
+        first = slice(0, size) if kind == "state" else slice(size * wanted[0], None)
+        wider = matrices[1, :, :, first] if with_error else None
+        found[name] = DerivativeColumns(
+            matrices[0, :, :, first], wider, switched[:, first]
+        )
+    return found
+
+
+def _stacked(
+    parts: list[DerivativeColumns], sim: Simulation, rows: int
+) -> DerivativeColumns:
+    """Return columns side by side: (num_envs, rows, columns)."""
+    count = sim.num_envs
+    if not parts:
+        empty = torch.zeros(count, rows, 0, dtype=torch.float64)
+        return DerivativeColumns(empty, empty, torch.zeros(count, 0, dtype=torch.bool))
+    wider = [part.wider for part in parts if part.wider is not None]
+    return DerivativeColumns(
+        torch.stack([part.values for part in parts], dim=-1),
+        torch.stack(wider, dim=-1) if wider else None,
+        torch.stack([part.switched for part in parts], dim=-1),
+    )
+
+
+def _assembled(
+    blocks: dict[str, Perturbation],
+    found: dict[str, DerivativeColumns],
+    target: StateTarget | QuantityTarget,
+    tolerance: float,
+) -> Derivatives:
+    places: dict[str, slice] = {}
+    labels: list[str] = []
+    for name, block in blocks.items():
+        places[name] = slice(len(labels), len(labels) + len(block.labels))
+        labels += block.labels
+    return Derivatives(
+        matrix=torch.cat([found[name].values for name in blocks], dim=2),
+        error=torch.cat([_error(found[name]) for name in blocks], dim=1),
+        switched=torch.cat([found[name].switched for name in blocks], dim=1),
+        tolerance=tolerance,
+        names_of_rows=target.names,
+        units_of_rows=target.units,
+        names_of_columns=tuple(labels),
+        columns=places,
+        shapes={name: block.shape for name, block in blocks.items()},
+    )
+
+
+def _error(column: DerivativeColumns) -> Tensor:
+    """Return the relative error of columns; (num_envs, columns)."""
+    values, wider = column.values, column.wider
+    if wider is None:
+        return torch.full_like(values[:, 0], torch.inf)
+    if not values.shape[1]:
+        return torch.zeros_like(column.switched, dtype=values.dtype)
+    apart = (wider - values).abs().amax(dim=1)
+    size = values.abs().amax(dim=1)
+    relative = torch.where(size > 0.0, apart / size, apart)
+    return relative.nan_to_num(nan=torch.inf, posinf=torch.inf)

@@ -1,0 +1,432 @@
+"""Futures: the same worlds under different controls, without touching the worlds.
+
+`futures` branches every world of a simulation or an environment into K futures, steps
+them under given controls and reads quantities on the way. A future starts from the
+complete world: actuator state, warm start, delays, targets, memory, parameters and
+random streams. It has the bits that a restore of the world followed by the same calls
+would give, for any K, chunk and number of threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+
+from simstate.base.checks import check_finite, has_shape, whole_number
+from simstate.base.errors import (
+    InvalidInputError,
+    ShapeError,
+    UnknownNameError,
+    unknown_name,
+)
+from simstate.base.ids import int_list
+from simstate.engine.memory_budget import free_memory, native_bytes, readable
+from simstate.record import reads_of
+from simstate.simulation import Simulation
+from simstate.state import Snapshot, take_snapshot
+from simstate.step.history import Recorded
+from simstate.study import scratch_worlds as scratch
+from simstate.study.scratch_worlds import Make, is_env, ledger_of, sim_of
+from simstate.world.worlds import worlds_of
+
+Cost: TypeAlias = Callable[[Any], Tensor]
+"""`cost(sim)` returns the cost of the current state of each world; (num_envs,)."""
+_TASK = ("reward", "terminated", "truncated")
+_RESERVED = ("cost", "diverged", "returns", "state", "seeds", "num_steps", *_TASK)
+_CACHED_ROWS = 1024
+"""Rows of a chunk beyond which larger ones are no faster."""
+
+
+@dataclass(frozen=True)
+class Futures:
+    """Results of `futures`, by name: `futures.height`, shape (N, K, samples, …).
+
+    Of an environment it also has `reward`, `terminated` and `truncated`, (N, K, H).
+    """
+
+    values: dict[str, Tensor]
+    """The quantities that were read; shape (N, K, samples, …)."""
+    cost: Tensor
+    """Sum of the cost over the samples, infinite where a future diverged; (N, K).
+
+    Of an environment it is minus the return, unless a cost was given. Zero without a
+    cost."""
+    diverged: Tensor
+    """True for futures that diverged; bool, (N, K)."""
+    seeds: Tensor | None
+    """The seed of each future; None: it draws the world's next numbers; (N, K)."""
+    _ends: list[Snapshot] = field(repr=False)
+    """The last states, chunk by chunk: future k of world n is number k N + n."""
+    _slots: frozenset[str] = field(repr=False)
+
+    def __getattr__(self, name: str) -> Tensor:
+        values: dict[str, Tensor] = self.__dict__.get("values", {})
+        if name not in values:
+            known = {*values, "cost", "diverged", "seeds", "state", "returns"}
+            raise _NoQuantityError(
+                str(unknown_name("quantity of futures", name, known))
+            )
+        return values[name]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return getattr(self, name)
+
+    @property
+    def returns(self) -> Tensor:
+        """Sum of rewards up to each step, until the episode ends; (N, K, H)."""
+        ended = self.terminated | self.truncated
+        after = ended.cumsum(dim=2) - ended.int() > 0
+        return self.reward.masked_fill(after, 0.0).cumsum(dim=2)
+
+    def state(self, n: int, k: int) -> Snapshot:
+        """Return the last state of future k of world n, to restore in that world."""
+        worlds, count = self.diverged.shape
+        n = whole_number("n", n, 0, worlds - 1)
+        number = whole_number("k", k, 0, count - 1) * worlds + n
+        for end in self._ends:
+            if number < end.num_envs:
+                return _row(end, number, self._slots)
+            number -= end.num_envs
+        raise AssertionError(number)
+
+
+class _NoQuantityError(UnknownNameError, AttributeError):
+    """An unknown attribute, also for `hasattr`."""
+
+
+def futures(
+    target: Any,
+    controls: Tensor,
+    *,
+    read: Recorded = (),
+    cost: Cost | None = None,
+    every: int = 1,
+    seeds: Sequence[int] | Tensor | None = None,
+    chunk: int | None = None,
+    make: Make | None = None,
+) -> Futures:
+    """Run K futures of each of N worlds under the given controls.
+
+    The worlds themselves are untouched: after the call every slot of their ledger has
+    the same bits. Futures run in scratch worlds, which are kept between calls. If force
+    models, processes, events or tasks were added to the simulation, they run in its own
+    worlds instead, N at a time, and these are restored; with `make`, in scratch worlds.
+    Curricula act on values that worlds share: an episode that ends in one future may
+    then change what others in its chunk do.
+
+    Args:
+        target: a Simulation or an Env.
+        controls: controls of each time step, shape (N or 1, K, H, nu); actions of each
+            step of an environment, shape (N or 1, K, H, action_dim).
+        read: quantities to read, as in `sim.record`: names, or own names with the name
+            of a quantity or with a function of the simulation.
+        cost: a function of the simulation, shape (num_envs,); its sum over the samples
+            is `futures.cost`. None: minus the return of an environment, else zero.
+        every: number of steps between two samples; the first is after as many steps.
+        seeds: a seed for each future, shape (K,) or (N, K), with which its random
+            stream is started; None: each future draws its world's next numbers, so that
+            futures of a world have them in common.
+        chunk: the largest number of futures that run at a time; None: from the free
+            memory. The results do not depend on it.
+        make: `make(num_envs)` builds the same simulation or environment with that many
+            worlds; it is called when scratch worlds are needed and none are kept.
+
+    Raises:
+        InvalidInputError: a control is NaN or infinite, K or H is 0, or the results do
+            not fit into memory.
+        ShapeError: controls, seeds or a quantity have a wrong shape.
+    """
+    run = _Run.prepare(target, controls, read, cost, every, seeds, chunk)
+    first = run.controls[:, 0, 0].expand(run.worlds, -1)
+    host = scratch.scratch_of(target, run.rows, make, first)
+    run.start = scratch.copy_rows(target)
+    with scratch.quiet():
+        if host is target:
+            run.rows = run.worlds
+            return scratch.run_ahead(target, lambda: run.all_in(target))
+        return run.all_in(host)
+
+
+@dataclass
+class _Run:
+    """One call of `futures`, checked.
+
+    Future k of world n has the number k N + n. A chunk has consecutive numbers, a row
+    for each; rows beyond the last number repeat the first ones.
+    """
+
+    target: Any
+    controls: Tensor
+    """Shape (N or 1, K, H, width)."""
+    read: Recorded
+    cost: Cost | None
+    every: int
+    seeds: Tensor | None
+    rows: int
+    """Futures that run at a time."""
+    worlds: int
+    start: dict[str, Tensor] = field(default_factory=dict[str, Tensor])
+
+    @classmethod
+    def prepare(
+        cls,
+        target: Any,
+        controls: Tensor,
+        read: Recorded,
+        cost: Cost | None,
+        every: int,
+        seeds: Sequence[int] | Tensor | None,
+        chunk: int | None,
+    ) -> _Run:
+        """Check the arguments; nothing has changed if one is rejected."""
+        sim = sim_of(target)
+        ledger = ledger_of(target)
+        ledger.calls.recover()
+        if ledger.open:
+            raise InvalidInputError(
+                "study.futures was called by a term, a force model or an event: a step "
+                "is running."
+            )
+        count = sim.num_envs
+        given = _shaped_controls(target, controls, count)
+        every = whole_number("every", every, 1)
+        _, futures_each, horizon, _ = given.shape
+        if horizon % every:
+            raise InvalidInputError(
+                f"every={every} does not divide the horizon of {horizon} steps."
+            )
+        if cost is not None and not callable(cost):
+            raise InvalidInputError(f"cost must be a function of sim, got {cost!r}.")
+        chosen = _checked_seeds(seeds, count, futures_each)
+        total = count * futures_each
+        room = _room(target, read, total, horizon, every)
+        check_finite(given, "actions" if is_env(target) else "controls", after="")
+        given = given.to(_like(target).dtype)
+        most = room if chunk is None else whole_number("chunk", chunk, 1)
+        chunks = math.ceil(total / min(most, total))
+        rows = math.ceil(total / chunks)
+        return cls(target, given, read, cost, every, chosen, rows, count)
+
+    def all_in(self, host: Any) -> Futures:
+        """Run all futures in a host, chunk by chunk."""
+        each, device = self.controls.shape[1], self.controls.device
+        found = _Found(each * self.worlds, device)
+        ends: list[Snapshot] = []
+        parts = _parts(self.controls, self.every)
+        for begin in range(0, found.total, self.rows):
+            numbers = torch.arange(begin, begin + self.rows, device=device)
+            numbers %= found.total
+            found.rows = slice(begin, min(begin + self.rows, found.total))
+            self._branch(host, numbers)
+            self._step(host, numbers, parts, found)
+            worlds = worlds_of(sim_of(host))
+            kept = worlds.select(slice(0, found.count))
+            ends.append(take_snapshot(worlds, kept, scratch.owners_of(host)))
+        found.cost.masked_fill_(found.diverged | found.cost.isnan(), math.inf)
+
+        def by_world(values: Tensor) -> Tensor:
+            shape = (each, self.worlds, *values.shape[1:])
+            return values.reshape(shape).transpose(0, 1)
+
+        return Futures(
+            {name: by_world(values) for name, values in found.values.items()},
+            by_world(found.cost),
+            by_world(found.diverged),
+            self.seeds,
+            ends,
+            frozenset(self.start),
+        )
+
+    def _branch(self, host: Any, numbers: Tensor) -> None:
+        """Bring the rows of a host to the start of these futures."""
+        worlds = numbers % self.worlds
+        scratch.branch(host, self.start, worlds, self.target)
+        if self.seeds is None:
+            return
+        seeds = self.seeds[worlds.cpu(), (numbers // self.worlds).cpu()]
+        slots = ledger_of(host).slots
+        first = scratch.first_world(self.target)
+        slots["random/seed"].tensor.copy_(seeds)
+        slots["random/world"].tensor.copy_(worlds + first)
+        slots["random/count"].tensor.zero_()
+        if "random/pcg64" in slots:
+            pairs = zip(int_list(seeds), int_list(worlds), strict=True)
+            sim_of(host).numpy_rng.seed([seed + first + w for seed, w in pairs])
+
+    def _step(self, host: Any, numbers: Tensor, parts: Parts, found: _Found) -> None:
+        """Step the futures of a chunk through the horizon."""
+        sim = sim_of(host)
+        reads = reads_of(sim, self.read, "read")
+        worlds = numbers % self.worlds % len(self.controls)
+        controls = self.controls[worlds, numbers // self.worlds]
+        going = torch.ones_like(sim.diverged)
+        for sample, steps in enumerate(parts):
+            for h, n in steps:
+                result = scratch.step(host, controls[:, h], n)
+                if result is not None:
+                    found.keep_task(result[1:4], h, controls.shape[1])
+                    if self.cost is None:
+                        reward = torch.where(going, result[1].double(), 0.0)
+                        found.add_cost(-reward)
+                    going &= ~(result[2] | result[3])
+                    found.mark(sim.divergence.new)
+            for name, (function, _) in reads.items():
+                value = _checked(function(sim), name, sim)
+                found.keep(name, value, sample, len(parts))
+            if self.cost is not None:
+                found.add_cost(_checked(self.cost(sim), "the cost", sim, ()))
+        found.mark(sim.diverged)
+
+
+class _Found:
+    """Values of all futures by their numbers; a chunk fills `rows`."""
+
+    def __init__(self, total: int, device: torch.device) -> None:
+        self.total = total
+        self.rows = slice(0)
+        self.values: dict[str, Tensor] = {}
+        self.cost = torch.zeros(total, dtype=torch.float64, device=device)
+        self.diverged = torch.zeros(total, dtype=torch.bool, device=device)
+
+    @property
+    def count(self) -> int:
+        """Number of futures in the chunk; further rows of the host are not kept."""
+        return self.rows.stop - self.rows.start
+
+    def keep(self, name: str, values: Tensor, column: int, columns: int) -> None:
+        """Keep a sample of the chunk; the first one makes the room for all."""
+        if name not in self.values:
+            shape = (self.total, columns, *values.shape[1:])
+            self.values[name] = values.new_zeros(shape)
+        self.values[name][self.rows, column] = values[: self.count].detach()
+
+    def keep_task(self, result: Sequence[Tensor], step: int, horizon: int) -> None:
+        """Keep reward and ends of a step of an environment."""
+        for name, values in zip(_TASK, result, strict=True):
+            self.keep(name, values, step, horizon)
+
+    def add_cost(self, values: Tensor) -> None:
+        """Add to the cost of the chunk."""
+        self.cost[self.rows] += values[: self.count].detach()
+
+    def mark(self, diverged: Tensor) -> None:
+        """Mark futures of the chunk that have diverged."""
+        self.diverged[self.rows] |= diverged[: self.count]
+
+
+Parts: TypeAlias = "list[list[tuple[int, int]]]"
+"""For each sample the steps (h, n): n time steps under control h."""
+
+
+def _parts(controls: Tensor, every: int) -> Parts:
+    """Return the steps; controls that are held up to a sample are one call."""
+    worlds, each, horizon, width = controls.shape
+    if every == 1:
+        return [[(h, 1)] for h in range(horizon)]
+    blocks = controls.reshape(worlds * each, horizon // every, every, width)
+    held = (blocks == blocks[:, :, :1]).flatten(2).all(dim=2).all(dim=0)
+    return [
+        [(h, every)] if bool(is_held) else [(h + i, 1) for i in range(every)]
+        for h, is_held in zip(range(0, horizon, every), held, strict=True)
+    ]
+
+
+def _checked(value: Any, name: str, sim: Simulation, tail: Any = None) -> Tensor:
+    """Return what was read, if it has a row for each world."""
+    count = sim.num_envs
+    if not isinstance(value, Tensor) or value.shape[:1] != (count,):
+        shape = getattr(value, "shape", None)
+    elif tail is not None and value.shape[1:] != tail:
+        shape = value.shape
+    else:
+        return value
+    want = f"({count},)" if tail == () else f"({count}, …)"
+    raise ShapeError(
+        f"{name!r} must be a tensor of shape {want}, a row for each world; got "
+        f"{type(value).__name__}{'' if shape is None else f' of {tuple(shape)}'}.",
+        name=name,
+        shape=shape,
+    )
+
+
+def _like(target: Any) -> Tensor:
+    """Return the controls or the last actions of all worlds; (num_envs, width)."""
+    if is_env(target):
+        return target.action
+    return worlds_of(sim_of(target)).engine.field("ctrl")
+
+
+def _shaped_controls(target: Any, controls: Any, count: int) -> Tensor:
+    """Return controls as a tensor, if their shape is (N or 1, K, H, width)."""
+    what = "actions" if is_env(target) else "controls"
+    like = _like(target)
+    width = like.shape[1]
+    given = torch.as_tensor(controls, device=like.device).detach()
+    has_shape(what, given, (count, "K", "H", width), (1, "K", "H", width))
+    if not given.shape[1] or not given.shape[2]:
+        raise InvalidInputError(
+            f"{what} have K = {given.shape[1]} futures of H = {given.shape[2]} steps: "
+            "both must be at least 1.",
+            name=what,
+        )
+    return given
+
+
+def _checked_seeds(seeds: Any, worlds: int, each: int) -> Tensor | None:
+    """Return the seed of each future, int64 on the host; shape (N, K)."""
+    if seeds is None:
+        return None
+    given = torch.as_tensor(seeds)
+    has_shape("seeds", given, (each,), (worlds, each))
+    if given.dtype.is_floating_point or bool((given < 0).any()):
+        raise InvalidInputError("seeds must be whole numbers ≥ 0.", name="seeds")
+    return given.long().cpu().expand(worlds, each)
+
+
+def _room(target: Any, read: Recorded, total: int, horizon: int, every: int) -> int:
+    """Return how many futures may run at a time; raise if the results do not fit."""
+    sim = sim_of(target)
+    reads = reads_of(sim, read, "read")
+    numbers = 0
+    for name, (function, _) in reads.items():
+        if name in _RESERVED or not name.isidentifier():
+            raise InvalidInputError(
+                f"{name!r} cannot be an attribute of futures: give it another name, "
+                'such as read={"height": "robot.root_link_pos_w"}.',
+                name=name,
+            )
+        numbers += math.prod(_checked(function(sim), name, sim).shape[1:])
+    slots = list(ledger_of(target).of(scratch.owners_of(target)))
+    held = sum(math.prod(s.shape) * s.tensor.element_size() for s in slots)
+    kept = total * (held + 8 * numbers * (horizon // every) + 8 * horizon)
+    free = free_memory(sim.device)
+    if free is None:
+        return _CACHED_ROWS
+    if kept > free:
+        raise InvalidInputError(
+            f"{total} futures of {horizon} steps with {numbers} values per sample need "
+            f"about {readable(kept)}, and {readable(free)} are free: use fewer "
+            "futures, a shorter horizon, fewer quantities or a larger every=. Nothing "
+            "was done."
+        )
+    per_row = native_bytes(sim.model) + 4 * held
+    return max(1, min(_CACHED_ROWS, (free - kept) // (2 * per_row)))
+
+
+def _row(snapshot: Snapshot, row: int, names: frozenset[str]) -> Snapshot:
+    """Return one world of a snapshot, with the slots of these names."""
+    contracts: Mapping[str, Any] = snapshot.header["slots"]
+    slots = {
+        name: value.clone()
+        if contracts[name]["shared"]
+        else value[row : row + 1].clone()
+        for name, value in snapshot.slots.items()
+        if name in names
+    }
+    header = {**snapshot.header, "slots": {name: contracts[name] for name in slots}}
+    return Snapshot(header, slots)

@@ -1,0 +1,287 @@
+"""Scratch worlds: a simulation or an environment in which futures run.
+
+It is built like the original, with more worlds, and is kept between calls. Rows of the
+original's ledger are copied into it slot by slot, so that a scratch world continues
+exactly as the original would. Where no such copy can be built, because force models,
+processes, events or tasks were added to the original, futures run in the original's
+own worlds, within a call that is rolled back at its end (`run_ahead`).
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from simstate.base.errors import InvalidInputError, listed, warn
+from simstate.simulation import Simulation
+from simstate.step.stepping_host import forcing_of, timeline_of
+from simstate.world import Ledger, Owner, Slot
+from simstate.world.worlds import worlds_of
+
+T = TypeVar("T")
+Make = Callable[[int], Any]
+"""`make(num_envs)` builds the same simulation or environment with that many worlds."""
+Rows = Mapping[str, Tensor]
+"""Values of slots by name; shape (num_envs, …), or that of a shared slot."""
+
+
+class _Done(Exception):  # noqa: N818 - it carries a result
+    """Ends a call that is rolled back although it succeeded."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def sim_of(target: Any) -> Simulation:
+    """Return the simulation of a simulation or an environment."""
+    found = target if isinstance(target, Simulation) else getattr(target, "sim", None)
+    if not isinstance(found, Simulation):
+        raise InvalidInputError(
+            f"study.futures takes a Simulation or an Env, got {type(target).__name__}."
+        )
+    return found
+
+
+def is_env(target: Any) -> bool:
+    """Return True for an environment."""
+    return not isinstance(target, Simulation) and hasattr(target, "action_dim")
+
+
+def owners_of(target: Any) -> tuple[Owner, ...]:
+    """Return the owners of the slots that futures branch from."""
+    return ("sim", "env") if is_env(target) else ("sim",)
+
+
+def ledger_of(target: Any) -> Ledger:
+    """Return the ledger of a simulation or an environment."""
+    return worlds_of(sim_of(target)).ledger
+
+
+def first_world(target: Any) -> int:
+    """Return the global id of the first world."""
+    sim: Any = sim_of(target)
+    return sim._first_world
+
+
+@contextmanager
+def quiet() -> Generator[None]:
+    """Ignore warnings of futures that diverge, which are marked."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        yield
+
+
+def copy_rows(target: Any) -> dict[str, Tensor]:
+    """Return a copy of all slots of all worlds."""
+    ledger = ledger_of(target)
+    ledger.observe()
+    slots = ledger.of(owners_of(target))
+    return {slot.name: slot.tensor.detach().clone() for slot in slots}
+
+
+def branch(host: Any, start: Rows, worlds: Tensor, target: Any) -> None:
+    """Write worlds of `start` into all rows of the host; `worlds` has the ids.
+
+    Args:
+        host: the scratch worlds, or the target itself.
+        start: the slots of the target.
+        worlds: the world of each row; int64, shape (rows,).
+        target: where `start` is from; slots are reset as they are there.
+    """
+    ledger, source = ledger_of(host), ledger_of(target).slots
+    if host is not target:
+        for name in start:
+            _share_reset(source[name], ledger[name], worlds)
+    whole = worlds_of(sim_of(host)).everywhere
+    shared = {name for name in start if source[name].shared}
+    is_one = len(source["qpos"].tensor) == 1
+    rows = {
+        name: value if is_one or name in shared else value[worlds]
+        for name, value in start.items()
+    }
+    ledger.put(rows, whole, owners_of(host), True)
+
+
+def _share_reset(slot: Slot, mine: Slot, worlds: Tensor) -> None:
+    """Let a slot of scratch worlds be reset as the original's is."""
+    initial = slot.initial
+    if initial is None or slot.shared or slot.reset == "keep":
+        return
+    mine.initial = initial if len(initial) == 1 else initial[worlds]
+
+
+def run_ahead(target: Any, call: Callable[[], T]) -> T:
+    """Return `call()`, which may step the worlds; they are rolled back afterwards."""
+    sim: Any = sim_of(target)
+    ledger = ledger_of(target)
+
+    def finish() -> None:
+        raise _Done(call())
+
+    recorders = sim._recorders
+    sim._recorders = ()
+    try:
+        ledger.run("env" if is_env(target) else "sim", "study.futures()", finish)
+    except _Done as done:
+        return done.value
+    finally:
+        sim._recorders = recorders
+    raise AssertionError("finish() always raises")
+
+
+# Scratch worlds that are kept.
+
+
+@dataclass
+class _Kept:
+    rows: int
+    made: Any
+    """The scratch worlds; None: the original's own worlds have to do."""
+
+
+_scratch: weakref.WeakKeyDictionary[Any, _Kept] = weakref.WeakKeyDictionary()
+
+
+def scratch_of(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
+    """Return scratch worlds with this many rows; the target itself if it must be.
+
+    Args:
+        target: the original.
+        rows: the number of scratch worlds.
+        make: builds them; None: they are built as the original was.
+        first: controls or actions that are tried when they are built; (num_envs, k).
+    """
+    if make is None and not _is_plain(sim_of(target)):
+        return target
+    kept = _scratch.get(target)
+    if kept is None or kept.rows != rows:
+        with torch.inference_mode(False):
+            kept = _Kept(rows, _build(target, rows, make, first))
+        _scratch[target] = kept
+    if kept.made is None or not _mirror(target, kept.made):
+        return target
+    return kept.made
+
+
+def _is_plain(sim: Any) -> bool:
+    """Return True if a simulation is what its constructor made of its scene."""
+    forcing, timeline = forcing_of(sim), timeline_of(sim)
+    acting = forcing.has_readers or forcing.noises
+    timed = timeline is not None and (timeline.events or timeline.tasks)
+    stepper = sim._stepper
+    is_own = stepper is timeline or stepper is sim._integration
+    is_own = is_own or type(stepper).__name__ == "MujocoStepper"
+    return is_own and not (acting or timed or sim._coupled is not None)
+
+
+def _build(target: Any, rows: int, make: Make | None, first: Tensor) -> Any:
+    """Return new scratch worlds; None if they do not continue as the original."""
+    made: Any = target._alike(rows) if make is None else make(rows)
+    if sim_of(made).num_envs != rows or is_env(made) != is_env(target):
+        kind = "Env" if is_env(target) else "Simulation"
+        raise InvalidInputError(
+            f"make({rows}) must return {kind}(…) with {rows} worlds, got {made!r}."
+        )
+    sim_of(made).on_divergence = "mask"
+    if isinstance(target, Simulation) and make is None:
+        return made
+    different = _differences(target, made, first)
+    if not different:
+        return made
+    if make is not None:
+        raise InvalidInputError(
+            f"make({rows}) built worlds that do not continue as the original ones: "
+            f"after one step {listed(different)} differ. Build the same scene, "
+            "integrator, forces, events and memory, in the same order."
+        )
+    warn(
+        f"Scratch worlds of this task do not continue as its own ones: after one step "
+        f"{listed(different)} differ. A term may depend on the number of a world or "
+        "of worlds. Futures run in the task's own worlds, which is slower."
+    )
+    return None
+
+
+def _differences(target: Any, made: Any, first: Tensor) -> list[str]:
+    """Return the slots that differ after one step in scratch and in own worlds."""
+    if not _mirror(target, made):
+        return ["slots that a function resets"]
+    count = sim_of(target).num_envs
+    start = copy_rows(target)
+    worlds = torch.arange(sim_of(made).num_envs, device=first.device).flip(0) % count
+    branch(made, start, worlds, target)
+
+    def own() -> dict[str, Tensor]:
+        step(target, first)
+        return copy_rows(target)
+
+    with quiet():
+        step(made, first[worlds])
+        found = copy_rows(made)
+        wanted = run_ahead(target, own)
+    slots = ledger_of(target).slots
+    return [
+        name
+        for name, value in wanted.items()
+        if not slots[name].shared and not _is_same(found[name], value[worlds])
+    ]
+
+
+def _is_same(one: Tensor, two: Tensor) -> bool:
+    """Return True for the same bits; NaN equals NaN."""
+    return one.cpu().numpy().tobytes() == two.cpu().numpy().tobytes()
+
+
+def step(host: Any, controls: Tensor, n: int = 1) -> Any:
+    """Advance all worlds of a host under controls or actions; shape (rows, k).
+
+    A simulation takes n time steps, an environment one step, whose result is returned.
+    """
+    if is_env(host):
+        if ledger_of(host).open:
+            return host._step_ahead(controls)
+        return host.step(controls)
+    sim: Any = host
+    sim.data.ctrl.copy_(controls)
+    sim._step_ahead(n)
+    return None
+
+
+def _mirror(target: Any, made: Any) -> bool:
+    """Give scratch worlds every slot that the original has; False: it cannot be."""
+    source, ledger, sim = ledger_of(target), ledger_of(made), sim_of(made)
+    for slot in source.of(owners_of(target)):
+        name = slot.name
+        group, _, rest = name.partition("/")
+        if name in ledger:
+            continue
+        if group in ("model", "by_hand"):
+            sim.expand(rest)
+        elif group == "evaluated":
+            sim.keep_evaluated(rest)
+        elif name == "random/pcg64":
+            _ = sim.numpy_rng
+        elif slot.shared:
+            ledger.shared(
+                name, slot.tensor, owner=slot.owner, moves=slot.moves, optional=True,
+                users_own=slot.users_own, unit=slot.unit,
+            )  # fmt: skip
+        elif callable(slot.reset):
+            return False
+        else:
+            initial = slot.initial
+            row = 0.0 if initial is None else initial[0]
+            ledger.memory(
+                name, slot.shape, slot.tensor.dtype,
+                None if slot.reset == "keep" else row, initial=row, owner=slot.owner,
+                kind=slot.kind, stage=slot.stage, moves=slot.moves, optional=True,
+                users_own=slot.users_own, unit=slot.unit, axes=slot.axes,
+            )  # fmt: skip
+    return True

@@ -1,0 +1,49 @@
+"""CoreSeconds: where the CPU time of a training run went."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from torch import Tensor
+
+from simstate.env import Env, EnvCfg
+
+
+class CoreSeconds:
+    """CPU time of this process by part [s], that of all its threads."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = {}
+        self._inner = 0.0
+
+    @contextmanager
+    def __call__(self, part: str) -> Generator[None]:
+        """Add the time of a block to a part, less that of blocks within it."""
+        outer, self._inner = self._inner, 0.0
+        begin = time.process_time()
+        try:
+            yield
+        finally:
+            took = time.process_time() - begin
+            self.spent[part] = self.spent.get(part, 0.0) + took - self._inner
+            self._inner = outer + took
+
+    def table(self) -> dict[str, float]:
+        """Return the seconds of each part, and of all else since the process began."""
+        rest = time.process_time() - sum(self.spent.values())
+        return {**self.spent, "imports and other": rest}
+
+
+class TimedEnv(Env):
+    """An Env whose physics is timed."""
+
+    def __init__(self, cfg: EnvCfg, num_envs: int, spent: CoreSeconds, **more: Any):
+        self._spent = spent
+        super().__init__(cfg, num_envs, **more)
+
+    def _advance(self, action: Any, moving: Tensor | None) -> None:
+        with self._spent("physics"):
+            super()._advance(action, moving)

@@ -1,0 +1,230 @@
+"""ExplicitPPO: rsl-rl's PPO for perceptrons, with the gradients written out.
+
+The numbers are those of `rsl_rl.algorithms.PPO.update`, up to rounding. Without the
+graph of automatic differentiation an update of a small network takes about two thirds
+of the time.
+"""
+
+# rsl-rl comes without type information.
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false
+# pyright: reportUntypedBaseClass=false, reportUnknownParameterType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from rsl_rl.algorithms import PPO
+from rsl_rl.models import MLPModel
+from rsl_rl.modules.distribution import GaussianDistribution
+from torch import Tensor, nn
+
+from simstate.train.symmetric_networks import SymmetricNetworks
+
+aten: Any = torch.ops.aten
+_Call = Callable[[Tensor], Tensor]
+_Backward = Callable[[Tensor, Tensor], Tensor]
+ACTIVATIONS: dict[str, tuple[_Call, _Backward]] = {
+    "elu": (
+        nn.functional.elu_,
+        lambda d, y: aten.elu_backward(d, 1.0, 1.0, 1.0, True, y),
+    ),
+    "relu": (torch.relu_, lambda d, y: aten.threshold_backward(d, y, 0.0)),
+    "tanh": (torch.tanh_, aten.tanh_backward),
+}
+"""In-place activations, and the gradients of their inputs given their outputs."""
+
+
+def fits(settings: Mapping[str, Any]) -> bool:
+    """Return True if the settings of rsl-rl's runner can be trained by ExplicitPPO."""
+    networks = settings["actor"], settings["critic"]
+    algorithm = settings["algorithm"]
+    return (
+        algorithm["class_name"] == "PPO"
+        and not algorithm.get("rnd_cfg")
+        and not algorithm.get("symmetry_cfg")
+        and not algorithm.get("normalize_advantage_per_mini_batch")
+        and all(network["class_name"] == "MLPModel" for network in networks)
+        and all(network["activation"] in ACTIVATIONS for network in networks)
+        and settings["actor"]["distribution_cfg"]["class_name"]
+        == "GaussianDistribution"
+    )
+
+
+class Perceptron:
+    """The layers of an MLPModel; `forward` keeps what `backward` needs."""
+
+    def __init__(self, model: MLPModel, activation: str) -> None:
+        self._layers = [x for x in model.mlp if isinstance(x, nn.Linear)]
+        self._activate, self._differentiate = ACTIVATIONS[activation]
+        self._inputs: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the outputs for normalised observations; shape (n, outputs)."""
+        self._inputs = [x]
+        for layer in self._layers[:-1]:
+            x = self._activate(torch.addmm(layer.bias, x, layer.weight.T))
+            self._inputs.append(x)
+        last = self._layers[-1]
+        return torch.addmm(last.bias, x, last.weight.T)
+
+    def backward(self, d: Tensor) -> None:
+        """Write the gradients of all weights, given that of the outputs."""
+        for k in range(len(self._layers) - 1, -1, -1):
+            layer, x = self._layers[k], self._inputs[k]
+            torch.mm(d.T, x, out=layer.weight.grad)
+            torch.sum(d, 0, out=layer.bias.grad)
+            if k:
+                d = self._differentiate(d @ layer.weight, x)
+
+
+class ExplicitPPO(PPO):
+    """PPO of two perceptrons with normally distributed actions."""
+
+    def __init__(
+        self,
+        actor: MLPModel,
+        critic: MLPModel,
+        storage: Any,
+        *,
+        activation: str = "elu",
+        symmetry: SymmetricNetworks | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(actor, critic, storage, **settings)
+        each = [list(net.parameters()) for net in (actor, critic)]
+        self._gradients = [
+            torch.zeros(sum(p.numel() for p in net), device=self.device) for net in each
+        ]
+        for parameters, flat in zip(each, self._gradients, strict=True):
+            views = flat.split([p.numel() for p in parameters])
+            for parameter, view in zip(parameters, views, strict=True):
+                parameter.grad = view.view_as(parameter)
+        for group in self.optimizer.param_groups:
+            group["fused"] = True
+        self._actor = Perceptron(actor, activation)
+        self._critic = Perceptron(critic, activation)
+        self._noise: Any = actor.distribution
+        self._symmetry = symmetry
+
+    def check_symmetry(self, source: str) -> None:
+        """Raise if weights that were loaded from a source should be symmetric."""
+        if self._symmetry is not None:
+            self._symmetry.check(source)
+
+    @torch.no_grad()
+    def update(self) -> dict[str, float]:
+        """Run the epochs over the stored experience; return the mean losses."""
+        st: Any = self.storage
+        count = self.num_mini_batches
+        size = st.num_envs * st.num_transitions_per_env // count
+        order = torch.randperm(count * size, device=self.device)
+        seen = st.observations.flatten(0, 1)
+        columns = [
+            self.actor.get_latent(seen), self.critic.get_latent(seen),
+            *(
+                x.flatten(0, 1)
+                for x in (
+                    st.actions, st.actions_log_prob, st.advantages, st.values,
+                    st.returns, st.distribution_params[0],
+                )
+            ),
+        ]  # fmt: skip
+        shuffled = [column[order] for column in columns]
+        batches = list(zip(*(x.split(size) for x in shuffled), strict=True))
+        old_std = st.distribution_params[1][0, 0]
+        losses = torch.zeros(3)
+        for _ in range(self.num_learning_epochs):
+            for batch in batches:
+                losses += self._learn(old_std, *batch)
+        self.actor.update_normalization(seen)
+        self.critic.update_normalization(seen)
+        if self._symmetry is not None:
+            self._symmetry.project()
+        st.clear()
+        mean = (losses / (self.num_learning_epochs * count)).tolist()
+        return dict(zip(("value", "surrogate", "entropy"), mean, strict=True))
+
+    def _learn(
+        self, old_std: Tensor, seen: Tensor, privileged: Tensor, action: Tensor,
+        old_log_prob: Tensor, advantage: Tensor, old_value: Tensor, target: Tensor,
+        old_mean: Tensor,
+    ) -> Tensor:  # fmt: skip
+        """Take one step of the optimiser; return value loss, surrogate and entropy."""
+        value = self._value_gradient(privileged, old_value, target)
+        mean = self._actor.forward(seen)
+        std = _std_of(self._noise)
+        if self.schedule == "adaptive":
+            self._adapt(old_mean, old_std, mean, std)
+        z = (action - mean) / std
+        log_std, squares = std.log().sum(), z * z
+        entropy = log_std + 0.5 * len(std) * (1.0 + _LOG_2_PI)
+        log_prob = -0.5 * squares.sum(1) - (log_std + 0.5 * len(std) * _LOG_2_PI)
+        ratio = (log_prob - old_log_prob[:, 0]).exp_()
+        gain, clip = ratio * advantage[:, 0], self.clip_param
+        clipped = ratio.clamp(1.0 - clip, 1.0 + clip) * advantage[:, 0]
+        # Where the clipped objective is the smaller one, it does not depend on weights.
+        weight = torch.where(gain <= clipped, gain, 0.0).mul_(-1.0 / len(gain))[:, None]
+        self._actor.backward(z / std * weight)
+        self._std_gradient(std, ((squares - 1.0) * weight).sum(0) - self.entropy_coef)
+        self._step()
+        surrogate = -torch.minimum(gain, clipped).mean()
+        return torch.stack([value, surrogate, entropy]).cpu()
+
+    def _value_gradient(self, seen: Tensor, old: Tensor, target: Tensor) -> Tensor:
+        """Write the gradient of the critic; return its loss."""
+        value = self._critic.forward(seen)
+        error = value - target
+        loss, slope = error.square(), error
+        if self.use_clipped_value_loss:
+            moved = (value - old).clamp_(-self.clip_param, self.clip_param)
+            clipped = (old + moved - target).square_()
+            slope = torch.where(clipped > loss, 0.0, error)
+            loss = torch.maximum(loss, clipped)
+        self._critic.backward(slope * (2.0 * self.value_loss_coef / len(error)))
+        return loss.mean()
+
+    def _std_gradient(self, std: Tensor, by_log: Tensor) -> None:
+        """Write the gradient of the noise, given that by its logarithm."""
+        by = by_log if self._noise.std_type == "log" else by_log / std
+        _noise_of(self._noise).grad.copy_(by)
+
+    def _adapt(
+        self, old_mean: Tensor, old_std: Tensor, mean: Tensor, std: Tensor
+    ) -> None:
+        """Adapt the learning rate to the divergence from the old policy."""
+        apart = old_std.square() + (mean - old_mean).square_().mean(0)
+        each = (std / old_std).log() + apart / (2.0 * std.square()) - 0.5
+        divergence = float(each.sum())
+        if divergence > 2.0 * self.desired_kl:
+            self.learning_rate = max(1e-5, self.learning_rate / 1.5)
+        elif 0.0 < divergence < 0.5 * self.desired_kl:
+            self.learning_rate = min(1e-2, self.learning_rate * 1.5)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.learning_rate
+
+    def _step(self) -> None:
+        """Mirror, shorten and apply the gradients."""
+        for k, gradient in enumerate(self._gradients):
+            if self._symmetry is not None:
+                self._symmetry.average(k, gradient)
+            norm = torch.linalg.vector_norm(gradient)
+            gradient.mul_((self.max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
+        self.optimizer.step()
+
+
+_LOG_2_PI = 1.8378770664093453
+
+
+def _noise_of(distribution: GaussianDistribution) -> Any:
+    is_log = distribution.std_type == "log"
+    return distribution.log_std_param if is_log else distribution.std_param
+
+
+def _std_of(distribution: GaussianDistribution) -> Tensor:
+    parameter: Tensor = _noise_of(distribution).detach()
+    if distribution.std_type == "log":
+        return parameter.clamp(*distribution.log_std_range).exp()
+    return parameter.clamp(*distribution.std_range)

@@ -1,0 +1,123 @@
+"""Command lines that cannot be carried out: one message, code 1, nothing written."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from simstate import Simulation
+from simstate.cli import main
+from simstate.scene import models
+
+STUDY = """
+from simstate import Simulation
+from simstate.scene import models
+from simstate.study.dispersions import Study, uniform
+def study():
+    def make(draws, **options):
+        return Simulation(models.spec("cartpole").compile(), **options)
+    draws = {"a": uniform(0, 1)}
+    return Study(make, draws, 0.01, {"x": lambda sim: sim.data.qpos[:, 0]})
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Files to name: a recording, a study, a snapshot, a model without joints."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.py").write_text(STUDY)
+    (tmp_path / "file.txt").write_text("nothing")
+    (tmp_path / "still.xml").write_text(
+        "<mujoco><worldbody><geom size='1'/></worldbody></mujoco>"
+    )
+    (tmp_path / "one.xml").write_text(
+        "<mujoco><worldbody><body><joint/><geom size='1'/></body></worldbody></mujoco>"
+    )
+    sim = Simulation(models.spec("cartpole").compile(), 2)
+    sim.snapshot().save(tmp_path / "now.npz")
+    with sim.record(tmp_path / "run.simrec"):
+        sim.step()
+    return tmp_path
+
+
+REFUSED = {
+    "align cartpole --with native --plot a.png --seconds 0": "--seconds must be > 0",
+    "align cartpole --with native --seconds -1": "seconds",
+    "contacts cartpole --time -0.1": "--time must be",
+    "dispersions study.py --out file.txt": "'file.txt' is no folder",
+    "dispersions study.py --confidence 1": "--confidence must be",
+    "dispersions study.py --confidence 0": "--confidence must be",
+    "export --to hdf5 --out a.hdf5": "Name a recording to export",
+    "export run.simrec run.simrec --to foxglove --out a.mcap": "one recording, got 2",
+    "view cartpole --made-by study.py": "--made-by is for recordings",
+    "view cartpole --policy p.onnx": "'cartpole' is a model",
+    "view now.npz": "simstate view MODEL --snapshot now.npz",
+    "view run.simrec --envs 3": "a recording has its own worlds",
+    "view run.simrec --noise 0.1": "a recording has its own worlds",
+    "view run.simrec --snapshot now.npz": "a recording has its own worlds",
+    "view Cartpole-Balance --noise 0.1": "'Cartpole-Balance' is a task or a policy",
+    "view Cartpole-Balance --snapshot now.npz": "for models",
+    "view cartpole --envs 0": "--envs must be a whole number ≥ 1",
+    "new-task file.txt --model cartpole": "ends in .py",
+    "new-task study.py --model cartpole": "there already",
+    "new-task none/a.py --model cartpole": "no folder",
+    "record cartpole --out a.simrec --seconds 0": "--seconds must be > 0",
+    "train --resume": "--resume needs a task, or the run by --run-dir",
+    "train Cartpole-Balance --ray local --seeds 1 2": "leave out --seeds",
+    "train Cartpole-Balance --seed 1 --seeds 1 2": "--seed is for one run",
+    "train Cartpole-Balance --resume --seeds 1 2": "needs their --run-dir",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", REFUSED)
+def test_it_is_refused_with_the_reason(folder, line, capsys):
+    before = sorted(path.name for path in folder.iterdir())
+    assert main(line.split()) == 1
+    said = re.sub(r"\s+", " ", capsys.readouterr().err)
+    assert said.startswith("error: ")
+    assert REFUSED[line] in said
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+def test_contacts_at_the_start_and_later(folder, capsys):
+    (folder / "ball.xml").write_text(
+        "<mujoco><option timestep='0.002'/><worldbody><geom type='plane' size='1 1 1'/>"
+        "<body pos='0.1 0 0.0999'><freejoint/><geom size='0.1' mass='2'/></body>"
+        "</worldbody></mujoco>"
+    )
+    for time, steps in (("0", 0), ("0.5", 250)):
+        assert main(["contacts", "ball.xml", "--time", time, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["time"] == pytest.approx(0.002 * steps)
+        assert len(found["contacts"]) == 1
+        np.testing.assert_allclose(found["weight"], [0, 0, -19.62], atol=1e-9)
+    np.testing.assert_allclose(found["force_of_the_world"], [0, 0, 19.62], rtol=1e-3)
+
+
+def test_a_new_task_names_a_model_by_the_way_to_it(folder):
+    near, far = folder / "a" / "b", folder / "a" / "b" / "c" / "d"
+    far.mkdir(parents=True)
+    for where, code in (
+        (near / "t.py", 'Path(__file__).parent / "../../one.xml"'),
+        (far / "t.py", f"Path({json.dumps(str(folder / 'one.xml'))})"),
+    ):
+        assert main(["new-task", str(where), "--model", "one.xml"]) == 0
+        assert code in where.read_text()
+    text = near / "t.py"
+    text.write_text("mine")
+    assert main(["new-task", str(text), "--model", "one.xml", "--force"]) == 0
+    assert text.read_text() != "mine"
+
+
+def test_export_writes_each_format(folder, capsys):
+    assert main(["record", "Cartpole-Balance", "--out", "t.simrec",
+                 "--seconds", "12"]) == 0  # fmt: skip
+    capsys.readouterr()
+    for kind, out in (("hdf5", "a.hdf5"), ("lerobot", "set"), ("foxglove", "a.mcap")):
+        assert main(["export", "t.simrec", "--to", kind, "--out", out]) == 0
+        said = capsys.readouterr().out
+        assert re.match(rf"{out}: \d+ (episodes|messages)\.", said)
+        assert (folder / out).exists()

@@ -1,0 +1,117 @@
+"""Contacts of a robot with itself: each pair once, against the table of contacts."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from simstate import ContactCfg, EntityCfg, SceneCfg, Simulation
+from simstate.base.errors import ModelError
+
+LINK = """
+<body name="{name}" pos="0 0 {length}">
+  <joint name="{name}" axis="0 1 0"/>
+  <geom name="{name}" type="capsule" size="0.05" fromto="0 0 0.06 0 0 0.34" {mask}/>
+  <geom name="{name}_end" size="0.06" pos="0 0.02 0.36" {mask}/>
+  {{child}}
+</body>
+"""
+
+
+def chain(*names, masks=None):
+    """Links that hang on each other, each with two geoms."""
+    text = "{child}"
+    for k, name in enumerate(names):
+        mask = (masks or {}).get(name, "")
+        link = LINK.format(name=name, length=0.4 if k else 1.2, mask=mask)
+        text = text.format(child=link)
+    return text.format(child="")
+
+
+NO_CONTACTS = {"e": 'contype="0" conaffinity="0"'}
+MODEL = f"""
+<mujoco>
+  <option gravity="0 0 -3"/>
+  <worldbody>{chain("a", "b", "c", "d", "e", masks=NO_CONTACTS)}</worldbody>
+  <contact><exclude body1="b" body2="d"/></contact>
+</mujoco>
+"""
+# Folded so that different links meet in each world; the last is stretched.
+POSES = torch.tensor(
+    [[0.1, 2.5, 2.4, 0.2, 0.3], [0.0, 2.3, 2.2, 2.3, 0.1], [0.3, 0.1, 0.2, 0.1, 0.0]]
+)
+
+
+def folded(**contacts):
+    scene = SceneCfg(
+        entities={"arm": EntityCfg(model=MODEL)},
+        contacts={name: ContactCfg(**given) for name, given in contacts.items()},
+        ground=False,
+    )
+    sim = Simulation(scene, num_envs=3)
+    sim.scene["arm"].write_joint_position_to_sim(POSES.double())
+    sim.forward()
+    return sim
+
+
+def pairs_of(sim, names, least=0.0):
+    """Pairs with a force beyond `least` on each other by the table, by world."""
+    table = sim.contact_table()
+    forces: list[dict] = [{} for _ in range(3)]
+    for k, contact in enumerate(getattr(table, names)):
+        key = frozenset(contact)
+        world = forces[int(table.world[k])]
+        # Signed alike for both orders of a pair.
+        sign = 1.0 if contact[0] == min(contact) else -1.0
+        world[key] = world.get(key, 0.0) + sign * table.force_w[k]
+    return [
+        {key for key, force in world.items() if float(force.norm()) > least}
+        for world in forces
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("body", "body_names"), ("geom", "geom_names")]
+)
+def test_each_pair_counts_once(kind, names):
+    sim = folded(own={"of": "arm/.*", "kind": kind, "against": "self"})
+    sensor, expected = sim.contacts["own"], pairs_of(sim, names)
+    assert len(expected[1]) > len(expected[0]) > len(expected[2]) == 0
+    found = [
+        {
+            frozenset(name.split(" & "))
+            for name, touches in zip(sensor.element_names, row, strict=True)
+            if touches
+        }
+        for row in sensor.found.tolist()
+    ]
+    assert found == expected
+    counts = [len(pairs) for pairs in expected]
+    assert sensor.found.sum(-1).tolist() == counts
+
+
+def test_only_pairs_that_can_collide_are_elements():
+    sim = folded(own={"of": "arm/.*", "against": "self"})
+    names = set(sim.contacts["own"].element_names)
+    # Neighbours, the excluded pair and the link without collisions are left out.
+    assert names == {"arm/a & arm/c", "arm/a & arm/d"}
+
+
+def test_forces_are_those_on_the_first_of_a_pair():
+    sim = folded(own={"of": "arm/.*", "against": "self"})
+    sensor, table = sim.contacts["own"], sim.contact_table()
+    for k, name in enumerate(sensor.element_names):
+        first, second = name.split(" & ")
+        expected = torch.zeros(3, 3, dtype=torch.float64)
+        for row, (one, other) in enumerate(table.body_names):
+            if {one, other} == {first, second}:
+                sign = 1.0 if other == first else -1.0  # on the second side
+                expected[table.world[row]] += sign * table.force_w[row]
+        torch.testing.assert_close(sensor.force_w[:, k], expected)
+
+
+def test_what_cannot_be_counted_is_an_error():
+    with pytest.raises(ModelError, match='kind must be "body" or "geom"'):
+        folded(own={"of": "arm/.*", "kind": "subtree", "against": "self"})
+    with pytest.raises(ModelError, match="no two of these elements can collide"):
+        folded(own={"of": "arm/(b|d|e)", "against": "self"})
