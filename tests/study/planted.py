@@ -11,7 +11,7 @@ from simstate.base.contract import Contract
 from simstate.record import Log, LogColumn
 
 
-def multisine(generator, count, seconds, amplitudes, lowest=0.2, highest=3.0):
+def multisine(generator, count, amplitudes, lowest=0.2, highest=3.0):
     """Commands as functions of time: six sines each, with random phases."""
     low = np.exp(generator.uniform(np.log(lowest), np.log(highest), (count, 6)))
     phase = generator.uniform(0, 2 * np.pi, (count, 6))
@@ -73,7 +73,11 @@ def planted_log(
     told = [tuple(Contract(u + tail, "–") for u in units) for tail in ("", "/s")]
     columns = [
         LogColumn(
-            f"{prefix}joint_pos", time, noisy(positions, noise[0]) + bias, names, told[0]
+            f"{prefix}joint_pos",
+            time,
+            noisy(positions, noise[0]) + bias,
+            names,
+            told[0],
         ),
         LogColumn(
             f"{prefix}joint_vel", time, noisy(velocities, noise[1]), names, told[1]
@@ -82,16 +86,16 @@ def planted_log(
     if model.nu:
         actuators = tuple(model.actuator(k).name for k in range(model.nu))
         ticks = np.arange(0, count, control_every)
-        columns.append(
-            LogColumn("ctrl", ticks * step, commands[ticks], actuators)
-        )
+        columns.append(LogColumn("ctrl", ticks * step, commands[ticks], actuators))
     if model.njnt and model.jnt_type[0] == 0:
         poses = noisy(roots, noise[0])
         poses[:, 3:] /= np.linalg.norm(poses[:, 3:], axis=1, keepdims=True)
         columns.append(
             LogColumn(
-                f"{prefix}root_link_pose_w", time, poses,
+                f"{prefix}root_link_pose_w",
+                time,
+                poses,
                 ("x", "y", "z", "qw", "qx", "qy", "qz"),
-            )  # fmt: skip
+            )
         )
     return Log(columns, "the planted log")

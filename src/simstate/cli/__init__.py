@@ -39,6 +39,7 @@ COMMANDS = (
     "collect",
     "replay",
     "dispersions",
+    "identify",
     "align",
     "tasks",
     "new-task",

@@ -1,12 +1,13 @@
-"""Analyses of a model: laws, linear models, derivatives, dispersions, futures."""
+"""Analyses of a model: laws, derivatives, dispersions, futures, identification."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from simstate.study import dispersions, linear, oracles
+    from simstate.study import dispersions, identification, linear, oracles
     from simstate.study.derivative_estimates import Derivatives, derivatives
     from simstate.study.future_worlds import Futures, futures
+    from simstate.study.identification.identifying import identify
 
 __all__ = [
     "Derivatives",
@@ -14,6 +15,8 @@ __all__ = [
     "derivatives",
     "dispersions",
     "futures",
+    "identification",
+    "identify",
     "linear",
     "oracles",
 ]
@@ -23,6 +26,7 @@ _HOMES = {
     "Futures": "future_worlds",
     "derivatives": "derivative_estimates",
     "futures": "future_worlds",
+    "identify": "identification.identifying",
 }
 """The modules of functions and classes; other names are packages."""
 

@@ -1,10 +1,11 @@
-"""Fit: the result of an identification, as numbers, as a model and as a distribution."""
+"""Fit: the result of an identification, as numbers, model and distribution."""
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,14 @@ from simstate.base.ids import Ids
 from simstate.scene.objects import OBJECTS
 from simstate.simulation import Simulation
 from simstate.study.dispersions.distributions import Distribution, normal
+from simstate.study.dispersions.study import Study
 from simstate.study.identification.free_parameters import FreeParameter
 
 Array = NDArray[np.float64]
 
 FORMAT = "simstate parameters 1"
+DRAW = "parameters"
+"""Name of the draw of a dispersion study."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class FittedParameters:
 
     def draws(self) -> dict[str, Distribution]:
         """Return the distribution as a draw "parameters" of a dispersion study."""
-        return {"parameters": normal(self.mean, cov=self._safe_covariance())}
+        return {DRAW: normal(self.mean, cov=self._safe_covariance())}
 
     def sample(self, normals: Tensor) -> Tensor:
         """Return values within the bounds from standard normals; (n, parameters)."""
@@ -108,6 +112,21 @@ class FittedParameters:
             for field, index, factor in resolved(sim.model, one):
                 _write(sim, field, index, factor * column[:, 0], env_ids)
         return missing
+
+    def scatter(self, study: Study) -> Study:
+        """Return a dispersion study whose worlds also draw these parameters."""
+        inner = study.make
+
+        def make(draws: Mapping[str, Tensor], **options: Any) -> Any:
+            rest = {name: x for name, x in draws.items() if name != DRAW}
+            sim = inner(rest, **options)
+            missing = self.write(getattr(sim, "sim", sim), draws[DRAW])
+            if missing:
+                warn(f"{', '.join(missing)} has no place in the study: left out.")
+            return sim
+
+        draws = {**study.draws, DRAW: self.draws()[DRAW]}
+        return replace(study, make=make, draws=draws)
 
     def _safe_covariance(self) -> Array:
         """Return the covariance, no wider than the bounds and positive definite."""
@@ -166,6 +185,8 @@ class Fit:
     """Sentences about what was assumed of the log."""
     confidence: float
     distribution: FittedParameters
+    model: mujoco.MjModel
+    """The compiled scene with the estimates."""
     curves: Mapping[str, tuple[Array, Array, Array, Array]]
     """Time, log, nominal and fitted prediction of the held-out part, by column."""
     cpu_seconds: Mapping[str, float]
@@ -214,34 +235,86 @@ class Fit:
     def mjcf_changes(self) -> list[str]:
         """Return the changes of the model as MJCF elements with their attributes."""
         found: dict[tuple[str, str], dict[str, str]] = {}
-        by_attribute: dict[tuple[str, str, str], list[float]] = {}
-        for one, estimate in zip(
-            self.distribution.parameters, self.estimates, strict=True
-        ):
+        for one in self.distribution.parameters:
             if one.kind == "field":
-                key = (*one.element, one.attribute)
-                by_attribute.setdefault(key, []).append(estimate.value)
-        for (kind, name, attribute), values in by_attribute.items():
-            tag = "inertial" if kind == "body" else kind
-            text = " ".join(f"{value:.9g}" for value in values)
-            word = {"com": "pos", "inertia": "diaginertia"}.get(attribute, attribute)
-            found.setdefault((tag, name), {})[word] = text
+                words = found.setdefault(one.element, {})
+                words |= _attributes(self.model, one)
         lines: list[str] = []
-        for (tag, name), attributes in found.items():
+        for (kind, name), words in found.items():
             short = name.rpartition("/")[2]
-            body = " ".join(f'{word}="{text}"' for word, text in attributes.items())
-            owner = f'body="{short}"' if tag == "inertial" else f'name="{short}"'
-            lines.append(f"<{tag} {owner} {body}/>")
+            body = " ".join(f'{word}="{text}"' for word, text in words.items())
+            if kind == "body":
+                lines.append(f'<body name="{short}"><inertial {body}/></body>')
+            else:
+                lines.append(f'<{kind} name="{short}" {body}/>')
         return lines
 
-    def apply(self, model: mujoco.MjModel) -> None:
-        """Write the estimates into a compiled model, and update its constants."""
-        for one, estimate in zip(
-            self.distribution.parameters, self.estimates, strict=True
-        ):
-            for field, index, factor in resolved(model, one):
-                getattr(model, field)[index] = factor * estimate.value
-        mujoco.mj_setConst(model, mujoco.MjData(model))
+    def change_spec(self, spec: mujoco.MjSpec) -> None:
+        """Write the estimates into a model's specification, by element names."""
+        for one in self.distribution.parameters:
+            if one.kind == "field":
+                _change(spec, self.model, one)
+
+
+def fitted_model(
+    model: mujoco.MjModel, parameters: Sequence[FreeParameter], values: Array
+) -> mujoco.MjModel:
+    """Return a copy of a compiled model with the values of parameters."""
+    changed = copy.copy(model)
+    for one, value in zip(parameters, values, strict=True):
+        for field, index, factor in one.targets:
+            getattr(changed, field)[index] = factor * value
+    mujoco.mj_setConst(changed, mujoco.MjData(changed))
+    return changed
+
+
+def _attributes(model: mujoco.MjModel, parameter: FreeParameter) -> dict[str, str]:
+    """Return the MJCF attributes of a fitted parameter's element."""
+    kind, name = parameter.element
+    field, index, factor = parameter.targets[0]
+    if kind == "body":
+        body = model.body(name)
+        values = {"pos": body.ipos, "quat": body.iquat, "mass": body.mass,
+                  "diaginertia": body.inertia}  # fmt: skip
+    else:
+        values = {parameter.attribute: [getattr(model, field)[index] / factor]}
+        if parameter.attribute == "friction":
+            values = {"friction": model.geom(name).friction}
+        elif parameter.attribute == "gear":
+            values = {"gear": model.actuator(name).gear}
+    return {word: " ".join(f"{x:.10g}" for x in row) for word, row in values.items()}
+
+
+def _change(spec: Any, model: mujoco.MjModel, parameter: FreeParameter) -> None:
+    """Write one parameter of the fitted model into a specification."""
+    kind, name = parameter.element
+    element = getattr(spec, kind)(name)
+    if element is None:
+        element = getattr(spec, kind)(name.rpartition("/")[2])
+    if element is None:
+        raise InvalidInputError(f"The specification has no {kind} {name!r}.", name=name)
+    what = parameter.attribute
+    if kind == "body":
+        body = model.body(name)
+        element.explicitinertial = True
+        element.fullinertia = np.full(6, np.nan)
+        element.mass, element.inertia = float(body.mass[0]), body.inertia
+        element.ipos, element.iquat = body.ipos, body.iquat
+        spec.compiler.inertiafromgeom = 2
+    elif kind == "actuator":
+        actuator = model.actuator(name)
+        element.gainprm[:], element.biasprm[:] = actuator.gainprm, actuator.biasprm
+        element.gear[:] = actuator.gear
+    elif what == "friction":
+        element.friction = model.geom(name).friction
+    else:
+        field, index, factor = parameter.targets[0]
+        value = float(getattr(model, field)[index]) / factor
+        current = getattr(element, what)
+        if isinstance(current, np.ndarray):  # a polynomial, of which this is linear
+            current[0] = value
+        else:
+            setattr(element, what, value)
 
 
 def resolved(
@@ -300,7 +373,9 @@ def _write(
 
 
 def _parameter(told: Mapping[str, Any]) -> FreeParameter:
-    targets = tuple((str(f), tuple(map(int, i)), float(x)) for f, i, x in told["targets"])
+    targets = tuple(
+        (str(f), tuple(map(int, i)), float(x)) for f, i, x in told["targets"]
+    )
     kind, name = told["element"]
     return FreeParameter(
         str(told["name"]), told["kind"], str(told["unit"]), float(told["nominal"]),
@@ -313,12 +388,10 @@ def warn_of_bounds(estimates: Sequence[Estimate]) -> list[str]:
     """Return and issue a warning for each estimate that is at its bound."""
     found = [
         f"{one.name} ended at its bound {one.value:.5g} {one.unit}: widen the bounds "
-        f"('… {one.name.rpartition(' ')[2]} LOW .. HIGH'), or the model lacks something."
+        f"('{one.name.rpartition(' ')[2]} LOW .. HIGH'), or the model lacks something."
         for one in estimates
         if one.is_at_bound
     ]
     for text in found:
         warn(text)
     return found
-
-

@@ -18,7 +18,6 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from mujoco import minimize
 from numpy.typing import NDArray
 
 from simstate.base.errors import InvalidInputError
@@ -98,11 +97,15 @@ class Problem:
         self._start = start
         self._free = 0 if are_parameters_fixed else len(parameters)
         self.model = scene.model
-        default = np.array(scene.default.qpos)
+        default = np.array(scene.default.qpos, np.float64)
         self.base = measured_states(windows, self.model, default)
         self._width = self.base.width if are_states_free else 0
         tied = windows.is_continued & is_continuous & are_states_free
         self._tied = np.flatnonzero(tied)
+        self._bounds = (
+            np.array([one.low for one in parameters]),
+            np.array([one.high for one in parameters]),
+        )
         self.scales = np.array([one.scale for one in parameters])
         self.noise = [one.noise() for one in windows.signals[0].outputs]
         self._tolerance = _TIGHT[-1]
@@ -128,7 +131,8 @@ class Problem:
         x[: self._free] = (self._start / self.scales)[: self._free]
         for _ in range(4 if is_reweighted else 1):
             self._state_noise = state_noise(self.windows, self.model, self.noise)
-            for self._tolerance in _TIGHT if len(self._tied) else _TIGHT[-1:]:
+            for tolerance in _TIGHT if len(self._tied) else _TIGHT[-1:]:
+                self._tolerance = tolerance
                 x = self._optimised(x, max_iterations)
             if not is_reweighted:
                 break
@@ -150,11 +154,15 @@ class Problem:
         """Minimise by MuJoCo's Gauss-Newton, in unknowns of unit scale."""
         if not len(x):
             return x
+        minimize = library("mujoco.minimize", "sysid", "Identifications")
         free = self.parameters[: self._free]
         span = np.full(len(x) - self._free, 1e6)
         low = np.append([one.low / one.scale for one in free], x[self._free :] - span)
         high = np.append([one.high / one.scale for one in free], x[self._free :] + span)
         best: list[Any] = [np.inf, x]
+
+        def jacobian(z: Array, r: Array) -> Array:
+            return self.jacobian(np.ravel(z), np.ravel(r))
 
         def residual(z: Array) -> Array:
             found = self.residual(np.ravel(z))
@@ -163,7 +171,7 @@ class Problem:
                 best[:] = size, np.ravel(z).copy()
             return found.reshape(-1, 1)
 
-        def stop(trace: list[minimize.IterLog]) -> None:
+        def stop(trace: list[Any]) -> None:
             last = trace[-1]
             if last.reduction < max(_ENOUGH, 1e-7 * last.objective) and (
                 last.regularizer < 1e-4
@@ -173,7 +181,7 @@ class Problem:
         with contextlib.suppress(_Converged):
             minimize.least_squares(
                 x, residual, [low, high],
-                lambda z, r: self.jacobian(np.ravel(z), np.ravel(r)),
+                jacobian,
                 mu_min=1e-6, mu_max=1e4, mu_factor=4.0, xtol=1e-9, gtol=1e-9,
                 max_iter=max_iterations, verbose=minimize.Verbosity.SILENT,
                 iter_callback=stop, x_scale="jac",
@@ -206,7 +214,9 @@ class Problem:
         moves = np.tile(tangents, (count + width, 1, 1))
         moves[count + np.arange(width), :, np.arange(width)] += STEP
         states = moved(self.model, self.base, moves)
-        rows = self._residuals(self._many.predict(thetas, states), moves, fixed=tangents)
+        rows = self._residuals(
+            self._many.predict(thetas, states), moves, fixed=tangents
+        )
         slopes = (rows - residual) / np.append(step, np.full(width, STEP))[:, None]
         slopes[~np.isfinite(slopes)] = 0.0
         found = np.zeros((len(residual), self.size))
@@ -226,8 +236,9 @@ class Problem:
         tangents = x[count:].reshape(len(self.windows), self._width)
         if not self._width:
             tangents = np.zeros((len(self.windows), self.base.width))
-        theta = x[:count] * self.scales if count else self._start
-        return theta, tangents
+        if not count:
+            return self._start, tangents
+        return np.clip(x[:count] * self.scales, *self._bounds), tangents
 
     def _residuals(
         self, predicted: Predicted, tangents: Array, fixed: Array | None = None
@@ -247,7 +258,9 @@ class Problem:
             starts = tangents if fixed is None else fixed[None]
             begin = moved(self.model, self.base, starts)
             gaps = differences(
-                self.model, _rows(begin, self._tied + 1), _rows(predicted.ends, self._tied)
+                self.model,
+                _rows(begin, self._tied + 1),
+                _rows(predicted.ends, self._tied),
             )
             weight = self._tolerance * self._state_noise
             parts.append((gaps / weight).reshape(len(gaps), -1))
@@ -269,7 +282,9 @@ class Problem:
         for w in self._tied:
             first = count + (w + 1) * width
             block = np.arange(width)
-            jacobian[row + block, first + block] -= 1 / (self._tolerance * self._state_noise)
+            jacobian[row + block, first + block] -= 1 / (
+                self._tolerance * self._state_noise
+            )
             row += width
 
     def _found_noise(self, x: Array) -> list[Array]:

@@ -129,8 +129,8 @@ def _items(text: str) -> Iterator[tuple[str, str, float | None, float | None]]:
             if found is None:
                 raise ValueError
             low, high = found["low"], found["high"]
-            bounds = (None, None) if low is None else (float(low), float(high))
-            yield found["what"], found["axis"] or "", *bounds
+            low, high = (None, None) if low is None else (float(low), float(high))
+            yield found["what"], found["axis"] or "", low, high
         except ValueError:
             raise InvalidInputError(
                 f"{item.strip()!r} is no free parameter: write a name, perhaps with "
@@ -188,7 +188,7 @@ def _parameters(
     high: float | None,
 ) -> Iterator[FreeParameter]:
     model = sim.model
-    full = mujoco.mj_id2name(model, OBJECTS[kind].value, element)
+    full = mujoco.mj_id2name(model, OBJECTS[kind].value, element) or ""
     short = full.removeprefix(sim.scene[entity].index.prefix)
     label = f"{kind} {short} {what}"
     label = label if len(sim.scene) == 1 else f"{entity} {label}"
@@ -223,9 +223,9 @@ ATTRIBUTES = {
     "actuator": ("kp", "kv", "gear"),
     "tendon": ("damping", "frictionloss", "stiffness"),
 }
-"""Parameters that can be free, by kind of element. `bias` is what an encoder adds to the
-joint's position; `inertia` is a factor on all moments of inertia, which keeps them those
-of a body; `kp` and `kv` are the gains of position and velocity servos."""
+"""Parameters that can be free, by kind of element. `bias` is what an encoder adds to
+the joint's position; `inertia` is a factor on all moments of inertia, so that they
+remain those of a body; `kp` and `kv` are the gains of position and velocity servos."""
 
 
 def _targets(
@@ -244,7 +244,9 @@ def _targets(
             return [[("body_mass", (element,), 1.0)]]
         if what == "inertia":  # one factor: a moment may not exceed the sum of others
             moments = model.body_inertia[element]
-            return [[("body_inertia", (element, k), float(moments[k])) for k in range(3)]]
+            return [
+                [("body_inertia", (element, k), float(moments[k])) for k in range(3)]
+            ]
         return [[("body_ipos", (element, k), 1.0)] for k in range(3)]
     if kind == "geom":
         return [[("geom_friction", (element, 0), 1.0)]]

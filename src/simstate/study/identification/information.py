@@ -1,5 +1,4 @@
-"""Information: what a log determines about parameters, and what it does not, in words.
-"""
+"""Information: what a log determines about parameters, in words."""
 
 from __future__ import annotations
 
@@ -54,7 +53,7 @@ def information(
     count = len(parameters)
     sizes = np.array(
         [
-            max(abs(value), 0.1 * one.scale) if _is_factor(one) else one.scale
+            max(abs(value), one.scale) if _is_factor(one) else one.scale
             for one, value in zip(parameters, theta, strict=True)
         ]
     )
@@ -71,7 +70,9 @@ def information(
     weak = vectors[:, deviations > UNKNOWN]
     shares = np.sqrt((weak**2).sum(axis=1))
     alone = [k for k in range(count) if shares[k] > 0.98]
-    sentences = [f"{parameters[k].name}: this log has no information on it." for k in alone]
+    sentences = [
+        f"{parameters[k].name}: this log has no information on it." for k in alone
+    ]
     sentences += _combinations(parameters, weak, alone)
     return Information(
         covariance=covariance,
@@ -111,8 +112,9 @@ def _combinations(
     for direction, size in zip(left.T, sizes, strict=True):
         if size < 0.5:
             continue
-        named = np.flatnonzero(np.abs(direction) > _PART * np.abs(direction).max())
-        found.append(_sentence([parameters[k] for k in named], direction[named]))
+        is_named = np.abs(direction) > _PART * np.abs(direction).max()
+        named = [one for one, yes in zip(parameters, is_named, strict=True) if yes]
+        found.append(_sentence(named, direction[is_named]))
     return found
 
 

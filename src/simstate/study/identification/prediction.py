@@ -61,7 +61,7 @@ class Predictor:
 
     def __post_init__(self) -> None:
         worlds = self.columns * len(self.windows)
-        engine = NativeCfg(num_threads=self.num_threads)
+        engine = NativeCfg(num_threads=self.num_threads or 0)
         self.sim = sim = Simulation(
             self.scene, worlds, engine=engine, on_divergence="mask"
         )
@@ -83,11 +83,21 @@ class Predictor:
         ]
         needed: set[int] = set()
         for one in self.windows.samples:
-            needed |= set(one.step.tolist()) | set((one.step + 1)[one.part > 0].tolist())
+            needed |= set(one.step.tolist()) | set(
+                (one.step + 1)[one.part > 0].tolist()
+            )
         self._reads = np.array(sorted(needed), np.intp)
 
-    def predict(self, theta: Array, states: States) -> Predicted:
-        """Simulate all windows; theta (columns, parameters), states (columns, …)."""
+    def predict(
+        self, theta: Array, states: States, signs: Array | None = None
+    ) -> Predicted:
+        """Simulate all windows with each column of values.
+
+        Args:
+            theta: parameters; shape (columns, parameters).
+            states: initial states; shape (columns, windows, …).
+            signs: factors on the commands; shape (columns, actuators); None: 1.
+        """
         sim, count = self.sim, len(self.windows)
         begin = time.process_time()
         sim.reset()
@@ -103,6 +113,8 @@ class Predictor:
             if rows.shape[1]:
                 getattr(sim.data, name).copy_(torch.as_tensor(rows))
         controls = self._controls(theta)
+        if signs is not None:
+            controls = controls * signs.repeat(count, axis=0)
         middle = time.process_time()
         self.costs.parameters += middle - begin
         reads = self._roll(controls)
@@ -174,7 +186,8 @@ class Predictor:
             outputs[output][:, :, k] += theta[:, p, None]
         data, shape = self.sim.data, (columns, count, -1)
         ends = States(
-            *(getattr(data, n).numpy().reshape(shape).copy() for n in ("qpos", "qvel")),
+            data.qpos.numpy().reshape(shape).copy(),
+            data.qvel.numpy().reshape(shape).copy(),
             data.act.numpy().reshape(columns, count, self.sim.model.na).copy(),
         )
         return Predicted(outputs, ends)

@@ -159,7 +159,9 @@ def _signal(sim: Simulation, column: LogColumn, notes: list[str]) -> Signal:
 
 
 def _known(sim: Simulation) -> list[str]:
-    quantities = [f"{e.name}.{q}" for e in sim.scene.values() for q in e.data.quantities]
+    quantities = [
+        f"{e.name}.{q}" for e in sim.scene.values() for q in e.data.quantities
+    ]
     return ["qpos", "qvel", *(q for q in quantities if _PREDICTED.fullmatch(q))]
 
 
@@ -273,8 +275,8 @@ def _control(sim: Simulation, log: Log, notes: list[str]) -> LogColumn | None:
         where = np.argwhere(~np.isfinite(values))[0]
         raise InvalidInputError(
             f"Column 'ctrl' of {log.source} has NaN or infinite values, the first of "
-            f"{names[where[1]]!r} at {column.time[where[0]]:g} s: cut the log there, or "
-            "fill them in.",
+            f"{names[where[1]]!r} at {column.time[where[0]]:g} s: cut the log there, "
+            "or fill them in.",
             name=CTRL,
         )
     return replace(column, values=values, names=tuple(names), contracts=())
@@ -353,8 +355,8 @@ def _check_pair(
     best = max(fits, key=lambda k: fits[k][1])
     if agreement < 0.5 and best != joint and fits[best][1] > 0.95:
         raise InvalidInputError(
-            f"The logged velocity of {label!r} is not the rate of its position; that of "
-            f"{speeds[best][0]!r} is: name the components in their order with "
+            f"The logged velocity of {label!r} is not the rate of its position; that "
+            f"of {speeds[best][0]!r} is: name the components in their order with "
             "log.declare(column, names=[…])."
         )
     if agreement < 0.9:

@@ -41,7 +41,7 @@ class Windows:
 
     signals: tuple[Signals, ...]
     """Signals of each log; outputs have the same names in all of them."""
-    log: Indices
+    log: tuple[int, ...]
     """Log of each window."""
     start: Array
     """Time in its log at which each window starts [s]."""
@@ -56,7 +56,8 @@ class Windows:
     def is_continued(self) -> NDArray[np.bool_]:
         """True for windows whose end is the start of the next one."""
         span = self.steps * self.timestep
-        same = self.log[1:] == self.log[:-1]
+        logs = np.array(self.log)
+        same = logs[1:] == logs[:-1]
         near = np.abs(self.start[1:] - self.start[:-1] - span) < _NEAR * self.timestep
         return np.append(same & near, False)
 
@@ -136,7 +137,7 @@ def cut_windows(
         count = int((end - start) / (steps * timestep) + _NEAR)
         logs += [k] * count
         starts += [start + i * steps * timestep for i in range(count)]
-    return Windows(signals, np.array(logs, np.intp), np.array(starts), steps, timestep)
+    return Windows(signals, tuple(logs), np.array(starts), steps, timestep)
 
 
 def _span(signals: Signals) -> tuple[float, float]:
@@ -260,9 +261,9 @@ def _parabola(signal: Signal, time: float, reach: int = 8) -> tuple[Array, Array
     near = slice(first, first + 2 * reach + 1)
     values = column.values[near]
     if signal.is_quaternion:
-        values = values * np.where(values @ values[len(values) // 2] < 0, -1.0, 1.0)[
-            :, None
-        ]
+        values = (
+            values * np.where(values @ values[len(values) // 2] < 0, -1.0, 1.0)[:, None]
+        )
     offsets = column.time[near] - time
     terms = min(3, len(offsets))
     basis = np.stack([offsets**k for k in range(terms)], axis=1)

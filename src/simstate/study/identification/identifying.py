@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from simstate.base.checks import instance_of, number, one_of, whole_number
-from simstate.base.errors import InvalidInputError
+from simstate.base.errors import InvalidInputError, warn
 from simstate.record import Log
 from simstate.scene import SceneCfg
 from simstate.scene.build import BuiltScene, build_scene
@@ -21,6 +21,7 @@ from simstate.study.identification.fit import (
     Fit,
     FittedParameters,
     Misfit,
+    fitted_model,
     warn_of_bounds,
 )
 from simstate.study.identification.fitting import Problem, Solution, sysid_library
@@ -29,6 +30,7 @@ from simstate.study.identification.information import information
 from simstate.study.identification.prediction import Predictor
 from simstate.study.identification.signals import Signals, match_signals
 from simstate.study.identification.windows import (
+    States,
     Windows,
     cut_windows,
     measured_states,
@@ -94,8 +96,8 @@ def identify(
     last = max(1, round(held_out * len(windows)))
     if last >= len(windows):
         raise InvalidInputError(
-            f"The log has {len(windows)} windows, and none is left to fit: make windows "
-            "shorter (window=…)."
+            f"The log has {len(windows)} windows, and none is left to fit: make "
+            "windows shorter (window=…)."
         )
     fitted, rest = windows.select(slice(-last)), windows.select(slice(-last, None))
     start = np.array([one.start for one in parameters])
@@ -128,17 +130,19 @@ def identify(
     after = predicted(rest, solution.theta), solution
     notes = dict.fromkeys(text for one in signals for text in one.notes)
     costs = solution.costs
+    warnings = warn_of_bounds(estimates) + _warn_of_misfit(signals[0], solution)
     return Fit(
         estimates=estimates,
         undetermined=known.unknown,
         fitted=_misfits(fitted, before[1], after[1]),
         held_out=_misfits(rest, before[0], after[0]),
-        warnings=tuple(warn_of_bounds(estimates)),
+        warnings=tuple(warnings),
         notes=tuple(notes),
         confidence=confidence,
         distribution=FittedParameters(
             tuple(parameters), solution.theta, known.covariance
         ),
+        model=fitted_model(scene.model, parameters, solution.theta),
         curves=_curves(rest, before[0], after[0]),
         cpu_seconds={
             "parameters": costs.parameters,
@@ -151,7 +155,7 @@ def identify(
 def _with_varying_coms(
     model: SceneCfg | mujoco.MjModel, free: str
 ) -> SceneCfg | mujoco.MjModel:
-    """Return the scene, compiled so that centres of mass may move where they are free."""
+    """Return the scene, compiled so that centres of mass may move if they are free."""
     if isinstance(model, mujoco.MjModel) or "com" not in free:
         return model
     entities = {n: replace(e, com_varies=True) for n, e in model.entities.items()}
@@ -175,22 +179,24 @@ def _check_effects(
     start: Array,
     num_threads: int | None,
 ) -> None:
-    """Raise for a parameter that changes no prediction at all, or a command's sign."""
+    """Raise for a parameter that changes no prediction, or a command of wrong sign."""
     part = windows.select(slice(min(len(windows), 4)))
-    columns = len(parameters) + 1
+    actuators = scene.model.nu
+    columns = 1 + len(parameters) + actuators
     predictor = Predictor(scene, part, parameters, columns, num_threads)
-    base = measured_states(part, scene.model, np.array(scene.default.qpos))
+    base = measured_states(part, scene.model, np.array(scene.default.qpos, np.float64))
     thetas = np.tile(start, (columns, 1))
     for k, one in enumerate(parameters):
         middle = (one.low + one.high) / 2
-        thetas[k + 1, k] = middle if abs(middle - start[k]) > one.scale / 4 else one.high
-    repeated = replace(
-        base,
-        qpos=np.tile(base.qpos, (columns, 1, 1)),
-        qvel=np.tile(base.qvel, (columns, 1, 1)),
-        act=np.tile(base.act, (columns, 1, 1)),
+        thetas[k + 1, k] = (
+            middle if abs(middle - start[k]) > one.scale / 4 else one.high
+        )
+    signs = np.ones((columns, actuators))
+    signs[1 + len(parameters) + np.arange(actuators), np.arange(actuators)] = -1.0
+    repeated = States(
+        *(np.tile(x, (columns, 1, 1)) for x in (base.qpos, base.qvel, base.act))
     )
-    outputs = predictor.predict(thetas, repeated).outputs
+    outputs = predictor.predict(thetas, repeated, signs).outputs
     without = [
         one.name
         for k, one in enumerate(parameters)
@@ -203,6 +209,19 @@ def _check_effects(
             "depends on it.",
             name=without[0],
         )
+    misfit = np.zeros(columns)
+    for values, samples in zip(outputs, part.samples, strict=True):
+        ratio = (values - samples.values) / max(float(samples.values.std()), 1e-9)
+        misfit += (ratio**2).mean(axis=(1, 2))
+    for k in range(actuators):
+        if misfit[1 + len(parameters) + k] < 0.1 * misfit[0]:
+            name = str(scene.model.actuator(k).name).rpartition("/")[2]
+            raise InvalidInputError(
+                f"The commands of {name!r} seem to have the opposite sign: with it, "
+                "the log is predicted far better. Change it (log.declare('ctrl', "
+                "scale=-1)), or turn the joint's axis in the model.",
+                name="ctrl",
+            )
 
 
 def _estimate(
@@ -221,6 +240,20 @@ def _estimate(
         is_determined=known,
         is_at_bound=bool(at_bound),
     )
+
+
+def _warn_of_misfit(signals: Signals, solution: Solution) -> list[str]:
+    """Return and issue a warning for columns that the model does not explain."""
+    found = [
+        f"{signal.column.name} is predicted to {np.max(noise / signal.noise()):.1f} "
+        "times its noise: the model lacks something that the log has, and intervals "
+        "are too narrow."
+        for signal, noise in zip(signals.outputs, solution.noise, strict=True)
+        if (noise > 2.0 * signal.noise()).any()
+    ]
+    for text in found:
+        warn(text)
+    return found
 
 
 def _misfits(
